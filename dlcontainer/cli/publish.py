@@ -66,6 +66,12 @@ def publish(
                 "--cvmfs takes --layout tree and --root",
                 next_step="--layout tree --root /cvmfs/REPOSITORY/FOLDER",
             )
+        if key or certificate_roots or pgp or require_signed or require_evidence:
+            raise UsageError(
+                "--cvmfs writes no demand of the command line into the script",
+                why="the script publishes later, and would demand nothing",
+                next_step="write it in the site's file: trust.require_signed (docs/signing.md)",
+            )
         _write_script(cvmfs, path, site, root, as_json=as_json)
         return
     console = output.Console(verbose=verbose, quiet=as_json)

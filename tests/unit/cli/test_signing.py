@@ -12,6 +12,12 @@ from tests.signers import pair
 from tests.values import site_of
 
 
+CVMFS = (
+    "publish", "IMAGE", "--site", "local", "--layout", "tree", "--root", "/cvmfs/a.b/c",
+    "--cvmfs", "x.sh",
+)  # fmt: skip
+
+
 def test_a_site_s_demand_can_only_grow(tmp_path: Path) -> None:
     own, other = pair(tmp_path, "own").public, pair(tmp_path, "other").public
     given = {"keys": [str(own)], "require_signed": True, "require_evidence": ["bench"]}
@@ -71,6 +77,9 @@ def test_keys_have_roles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         (["pull", "oras://h/x", "-o", "x.txt"], "not the name of an image's file"),
         (["pull", "oras://H/X", "-o", "x.sif"], "is no place in a registry"),
         (["verify", "none.sif", "--key", "K"], "No such file"),
+        ([*CVMFS, "--require-signed"], "--cvmfs writes no demand"),
+        ([*CVMFS, "--require-evidence", "bench"], "--cvmfs writes no demand"),
+        ([*CVMFS, "--key", "K"], "--cvmfs writes no demand"),
     ],
 )
 def test_wrong_words_are_usage_errors(

@@ -7,7 +7,7 @@ import pytest
 from dlcontainer.config.field_types import KeyRole
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.evidence import keys
-from dlcontainer.evidence.kinds import Kind
+from dlcontainer.evidence.kinds import KINDS, Kind
 from dlcontainer.evidence.policy import Demand, Given, Verified, check
 from dlcontainer.evidence.signing import Sealer
 from dlcontainer.evidence.trust import Trust, TrustedKey
@@ -51,11 +51,15 @@ def signers(tmp_path: Path) -> Signers:
     return Signers(tmp_path)
 
 
-def test_each_key_counts_for_its_own(signers: Signers) -> None:
-    for kind in ("validate", "bench", "report"):
-        assert signers.check(kind, signers.bench, image=signers.release).signer
-    for kind in ("record", "bill"):  # type: ignore[assignment]
-        assert signers.check(kind, signers.release, image=signers.release).signer
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_key_counts_for_its_own(signers: Signers, kind: Kind) -> None:
+    by = signers.release if kind in ("record", "bill") else signers.bench
+    roles = (
+        signers.roles
+        if kind != "proof"
+        else trust((signers.release, ("image",)), (signers.bench, ("proof",)))
+    )
+    assert signers.check(kind, by, image=signers.release, by_roles=roles).signer
 
 
 def test_a_bench_key_alone_releases_no_image(signers: Signers) -> None:

@@ -92,8 +92,8 @@ def test_a_file_is_read_only_when_its_envelope_is_believed(tmp_path: Path) -> No
     assert verified.refused[-1] == "and 1480 more"
 
 
-def broken(error: Exception) -> Callable[[Any], bytes]:
-    def read(wanted: object = None) -> bytes:
+def broken(error: Exception) -> Callable[..., bytes]:
+    def read(*_: object) -> bytes:
         raise error
 
     return read
@@ -144,14 +144,15 @@ def padded(piece: Piece, number: int) -> bytes:
     return json.dumps(body).encode() + b" " * 1_000_000
 
 
+def copy_of(piece: Piece, number: int) -> Offer:
+    return replace(piece.offer, envelope=lambda: padded(piece, number), file=lambda _: b"<p")
+
+
 def test_copies_of_good_evidence_use_up_nothing(tmp_path: Path) -> None:
     """A stranger's copies of the honest envelope, padded, each with a file of its own."""
     own = sealer(tmp_path)
     good = report(own)
-    copies = [
-        replace(good.offer, envelope=lambda n=n: padded(good, n), file=lambda _: b"<p")
-        for n in range(30)
-    ]
+    copies = [copy_of(good, number) for number in range(30)]
     verified = check(tmp_path, trusting(own), [*copies, good.offer], kinds=("report",))
     # The honest file, and around it the honest signature alone.
     assert verified.evidence == (good,)

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,7 +140,7 @@ def dripping(head: bytes, drop: bytes) -> Iterator[Dripping]:
         server.listener.close()
 
 
-def client(server: Dripping, **times: float) -> ArtifactClient:
+def client(server: Dripping, **times: Any) -> ArtifactClient:
     reference = Reference(name=f"{server.address}/site/demo", tag="1", digest=None)
     return ArtifactClient(reference=reference, way=Way(**times))
 

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -63,10 +64,12 @@ def test_on_this_machine_it_may_go_without(other: FakeRegistry) -> None:
     assert shown(other)[-1] == f"Basic {BASIC}"
 
 
+@dataclass(slots=True, kw_only=True)
 class Sent(ArtifactClient):
     """A client that notes what it would send, and answers an upload with another host's place."""
 
-    __slots__ = ("place", "sent")
+    place: str
+    sent: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
 
     def _send(self, method: str, url: str, headers: Mapping[str, str], *_: Any, **__: Any) -> Any:
         self.sent.append((method, url, dict(headers)))
@@ -88,8 +91,7 @@ class Sent(ArtifactClient):
 )
 def test_the_login_is_not_sent_where_an_upload_leads(place: str, is_shown: bool) -> None:
     reference = Reference(name="e.example/site/demo", tag="1", digest=None)
-    client = Sent(reference=reference, way=Way(), login=LOGIN, pushes=True)
-    client.place, client.sent = place, []
+    client = Sent(reference=reference, way=Way(), login=LOGIN, pushes=True, place=place)
     client.upload(sha256(b"data"), b"data")
     method, url, headers = client.sent[-1]
     assert method == "PUT"

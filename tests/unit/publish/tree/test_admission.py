@@ -11,14 +11,13 @@ from dlcontainer.errors import PublishError
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import changes, takeover
 from dlcontainer.publish.tree.generation import Deprecation
-from dlcontainer.publish.tree.transaction import Hand
+from dlcontainer.publish.tree.transaction import Hand, opened
 from dlcontainer.system.guarded_files import name_of
 from tests.hostile import open_place
 from tests.old_trees import put_old
 from tests.publishing import image_of
 from tests.skips import skip
 from tests.trees import act, both, draft, hand, hidden, image_file, put, seen
-from tests.trees import opened as opened_tree
 
 STRANGER = 65534
 
@@ -133,7 +132,7 @@ def test_what_brings_nothing_in_asks_nothing(root: Path, images: Path) -> None:
         lambda tree: changes.deprecate(tree, "demo/1.0", Deprecation(message="old")),
     ):
         act(root, change, gate.hand)
-    with opened_tree(root, gate.hand) as tree, draft(image) as given:
+    with opened(root, gate.hand) as tree, draft(image) as given:
         changes.publish(tree, given)
     act(root, lambda tree: changes.unpublish(tree, "demo/1.0"), gate.hand)
     assert gate.asked == []
