@@ -11,7 +11,6 @@ from tests.publishing import image_of
 from tests.signers import pair
 from tests.values import site_of
 
-
 CVMFS = (
     "publish", "IMAGE", "--site", "local", "--layout", "tree", "--root", "/cvmfs/a.b/c",
     "--cvmfs", "x.sh",
