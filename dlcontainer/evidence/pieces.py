@@ -59,7 +59,7 @@ class Piece:
 class Wanted:
     """A piece's file: at most so many bytes, and of this SHA-256 where it is known.
 
-    Another one may be refused unread; who wants it looks at its digest all the same.
+    Another one may be refused unread; its digest is looked at all the same.
     """
 
     most: int
