@@ -260,6 +260,24 @@ def test_each_certificate_of_the_authority_is_judged(tmp_path: Path) -> None:
     assert [piece.data for piece in verified.evidence] == [b"11"]
 
 
+def test_a_certificate_counts_where_its_own_key_signed(tmp_path: Path) -> None:
+    """Beside a believed key's signature, the certificates of others cost no look of the engine."""
+    authority = Authority.made(tmp_path / "centre")
+    bench, other = sealer(tmp_path, "bench"), certified(authority, "Another release")
+    assert other.certificate is not None
+    known = replace(trusting(bench), roots=authority.roots.read_bytes())
+    verifying = Verifying(tmp_path, (bench.key.public.pem,))
+    offers = [with_certificate(report(bench), other.certificate)]
+    given = Given(path=Path("x.sif"), image=0, subject=SUBJECT, record=None, offers=offers)
+    verified = policy.check(given, known, Demand(signed=True), verifying.engine)
+    assert len(verified.evidence) == 1
+    assert other.certificate.split(b"\n")[1] not in verified.evidence[0].envelope
+    verifying = Verifying(tmp_path, ())
+    with pytest.raises(ChecksFailedError):
+        policy.check(given, known, Demand(signed=True), verifying.engine)
+    assert verifying.seen == [bench.key.public.pem]
+
+
 def test_evidence_of_another_image_brings_no_certificate(tmp_path: Path) -> None:
     authority = Authority.made(tmp_path / "centre")
     own = certified(authority, "Release")
