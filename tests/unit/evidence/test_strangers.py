@@ -156,6 +156,8 @@ def test_copies_of_good_evidence_use_up_nothing(tmp_path: Path) -> None:
     verified = check(tmp_path, trusting(own), [*copies, good.offer], kinds=("report",))
     # The honest file, and around it the honest signature alone.
     assert verified.evidence == (good,)
+    one = replace(copy_of(good, 3), file=good.offer.file)
+    assert check(tmp_path, trusting(own), [one], kinds=("report",)).evidence == (good,)
 
 
 def test_all_together_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,9 +165,9 @@ def test_all_together_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     large, small = report(own, "x" * 3000), report(own, "<p>")
     monkeypatch.setattr(pieces.Room, "__init__", lambda self: setattr(self, "left", 2500))
     verified = check(tmp_path, trusting(own), [large.offer, small.offer])
-    assert small in verified.evidence
+    assert verified.evidence == (small,)
     notes = pieces.Notes(tell=lambda text: None)
-    assert next(pieces.loaded([small.offer] * 3, notes)) == small
+    assert 0 < len(list(pieces.loaded([small.offer] * 20, notes))) < 20
 
 
 def test_time_ends_it_and_says_so(tmp_path: Path) -> None:
