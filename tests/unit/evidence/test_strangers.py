@@ -248,6 +248,15 @@ def test_strangers_certificates_use_up_nothing(tmp_path: Path) -> None:
     assert verifying.seen == [own.certificate]
 
 
+def test_an_odd_certificate_around_a_good_signature_is_dropped(tmp_path: Path) -> None:
+    own = sealer(tmp_path)
+    good = report(own)
+    for certificate in odd_certificates(tmp_path).values():
+        offers = [with_certificate(good, certificate)]
+        verified = check(tmp_path, trusting(own), offers, kinds=("report",))
+        assert verified.evidence == (good,)
+
+
 def test_each_certificate_of_the_authority_is_judged(tmp_path: Path) -> None:
     """Twelve signers of one CA: the engine finds the last one good."""
     authority = Authority.made(tmp_path / "centre")
