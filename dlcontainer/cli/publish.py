@@ -78,6 +78,7 @@ def publish(
     given = reach.read(proofs, loaded.engine.builders) if proofs else None
     trust = trust_options.trust_of(loaded, keys=key, roots=certificate_roots, keyrings=pgp)
     demand = trust_options.demand_of(loaded, require_evidence, signed=require_signed)
+    trust_options.note_unasked(demand, console, key, certificate_roots, pgp)
     asked = trust_options.asking(trust, demand, world, console)
     context = replace(
         _context(site, loaded, world, console),

@@ -66,7 +66,7 @@ class Asking:
         """Let a release become live; raises PublishError where it may not."""
         try:
             self.held(release)
-        except (DlcontainerError, OSError, ValueError) as error:
+        except (ChecksFailedError, PublishError, OSError, ValueError) as error:
             raise PublishError(
                 f"{module} does not become live: it is not what is demanded here",
                 why=f"{error.what}: {error.why}"

@@ -71,6 +71,9 @@ class Chosen:
         demand = trust_options.demand_of(
             self.site, given.evidence if given else None, signed=bool(given and given.signed)
         )
+        if given is not None:
+            named = (given.keys, given.roots, given.keyrings)
+            trust_options.note_unasked(demand, self.console, *named)
         if demand.is_empty:
             return admit_any
 

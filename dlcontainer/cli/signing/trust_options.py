@@ -221,6 +221,15 @@ def engine(world: "World", console: output.Console) -> "Engine":
     )
 
 
+def note_unasked(demand: "Demand", console: output.Console, *signers: object) -> None:
+    """Say so where signers are named on the command line, and nothing is demanded of them."""
+    if demand.is_empty and any(signers):
+        console.note(
+            "nothing is verified: a signer is named, and neither --require-signed nor "
+            "--require-evidence given"
+        )
+
+
 def asking(
     trust: "Trust", demand: "Demand", world: "World", console: output.Console
 ) -> "Asking | None":
