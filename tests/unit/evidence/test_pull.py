@@ -142,13 +142,14 @@ def hostile(world: World, kind: str) -> bytes:
         second |= {"digest": sha256(b"another"), "size": 7}
     elif kind == "another image":
         body["subject"]["digest"] = f"sha256:{'1' * 64}"
-    body["note"] = "of a stranger"
+    body["note"] = "of a stranger" * (500_000 if kind == "huge manifest" else 1)
     return json.dumps(body).encode()
 
 
 KINDS = [
     "huge envelope", "huge file", "missing envelope", "missing file", "other bytes",
     "other bytes of the envelope", "no layers", "another file",
+    "huge manifest",
 ]  # fmt: skip
 
 
