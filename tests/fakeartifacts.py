@@ -27,6 +27,8 @@ class FakeArtifacts:
     # called after a manifest was put
     after_put: Callable[[str], None] = lambda _: None
     asked: list[str] = field(default_factory=list)
+    # the logins and tokens that came with them
+    shown: list[str | None] = field(default_factory=list)
 
     def reference(self, tag: str = "1") -> Reference:
         return Reference(name=f"{self.address}/{NAME}", tag=tag, digest=None)
@@ -34,6 +36,7 @@ class FakeArtifacts:
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         url = urlsplit(handler.path)
         self.asked.append(f"{handler.command} {url.path}")
+        self.shown.append(handler.headers.get("Authorization"))
         body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
         path = url.path.removeprefix(f"/v2/{NAME}/")
         kind, _, name = path.partition("/")

@@ -10,6 +10,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from dlcontainer.evidence import folder as folders
+from dlcontainer.evidence import pieces
+from dlcontainer.evidence.pieces import Piece
+
 _PEM = serialization.Encoding.PEM
 _DAY = datetime.timedelta(days=1)
 
@@ -140,3 +144,11 @@ def _begun(
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signing), critical=False)
     )
+
+
+def pieces_in(place: Path) -> list[Piece]:
+    """Read all evidence in a folder; each piece must be readable."""
+    said: list[str] = []
+    found = list(pieces.loaded(folders.offers(place), pieces.Notes(tell=said.append)))
+    assert said == []
+    return found

@@ -55,6 +55,7 @@ def publish(
     from dlcontainer.cli.context import here
     from dlcontainer.proof import reach
     from dlcontainer.publish import publish as publishing
+    from dlcontainer.publish.tree.layout import admit_any
 
     world = here()
     path = options.image_file(image)
@@ -65,16 +66,25 @@ def publish(
                 "--cvmfs takes --layout tree and --root",
                 next_step="--layout tree --root /cvmfs/REPOSITORY/FOLDER",
             )
+        if key or certificate_roots or pgp or require_signed or require_evidence:
+            raise UsageError(
+                "--cvmfs writes no demand of the command line into the script",
+                why="the script publishes later, and would demand nothing",
+                next_step="write it in the site's file: trust.require_signed (docs/signing.md)",
+            )
         _write_script(cvmfs, path, site, root, as_json=as_json)
         return
     console = output.Console(verbose=verbose, quiet=as_json)
     given = reach.read(proofs, loaded.engine.builders) if proofs else None
     trust = trust_options.trust_of(loaded, keys=key, roots=certificate_roots, keyrings=pgp)
     demand = trust_options.demand_of(loaded, require_evidence, signed=require_signed)
+    trust_options.note_unasked(demand, console, key, certificate_roots, pgp)
+    asked = trust_options.asking(trust, demand, world, console)
     context = replace(
         _context(site, world, console),
         proofs=given,
-        verify=trust_options.verifier(trust, demand, world, console),
+        verify=trust_options.verifier(asked, console),
+        admit=asked.admit if asked else admit_any,
         unpacked=layout == "tree",
     )
     done = publishing.publish(path, loaded, root.absolute() if root else None, context)

@@ -22,6 +22,15 @@ Fabric = Literal["infiniband", "omni-path", "slingshot", "aries", "ethernet"]
 
 # What is signed as found out about an image: docs/signing.md.
 EvidenceKind = Literal["record", "bill", "validate", "proof", "bench", "report"]
+# What a signer's key counts for; `image` is all that `sign` signs: the image, its record and bill.
+KeyRole = Literal["image", "validate", "proof", "bench", "report"]
+KEY_ROLES: tuple[KeyRole, ...] = get_args(KeyRole)
+
+
+def role_of(kind: EvidenceKind) -> KeyRole:
+    """Give the role that evidence of a kind takes."""
+    return "image" if kind == "record" or kind == "bill" else kind
+
 
 # What Debian and OCI call the same machines.
 DEBIAN_ARCH: dict[Arch, str] = {"x86_64": "amd64", "ppc64le": "ppc64el", "aarch64": "arm64"}

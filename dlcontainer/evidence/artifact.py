@@ -12,8 +12,8 @@ from typing import Any
 from dlcontainer.config.image_names import Reference, is_digest, parse_image
 from dlcontainer.errors import PublishError, UsageError
 from dlcontainer.evidence import kinds
-from dlcontainer.evidence.folder import Piece
 from dlcontainer.evidence.kinds import ENVELOPE_TYPE, FORMS, KINDS, Kind
+from dlcontainer.evidence.pieces import Piece
 from dlcontainer.registry.artifacts import MANIFEST
 from dlcontainer.registry.base_image import sha256
 from dlcontainer.system import foreign_files

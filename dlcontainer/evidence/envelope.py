@@ -35,18 +35,24 @@ class Envelope:
     payload: bytes
     signatures: tuple[Signature, ...]
 
-    def signer(self, trusted: Iterable[PublicKey]) -> PublicKey | None:
-        """Give the trusted key that signed it; None where no trusted key did."""
+    def signed_by(self, keys: Iterable[PublicKey]) -> tuple["Signed", ...]:
+        """Give those of some keys that signed it, each with its signature."""
         message = pae(PAYLOAD_TYPE, self.payload)
-        return next(
-            (
-                key
-                for key in trusted
-                for signature in self.signatures
-                if key.holds(signature.data, message)
-            ),
-            None,
-        )
+        found = {
+            key.id: Signed(key=key, signature=one)
+            for one in reversed(self.signatures)
+            for key in keys
+            if key.holds(one.data, message)
+        }
+        return tuple(found.values())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Signed:
+    """A signature that holds, and the key by which it does."""
+
+    key: PublicKey
+    signature: Signature
 
 
 def pae(payload_type: str, payload: bytes) -> bytes:
@@ -57,16 +63,25 @@ def pae(payload_type: str, payload: bytes) -> bytes:
 
 def sealed(payload: bytes, key: SigningKey, certificate: bytes | None = None) -> bytes:
     """Sign a payload and write its envelope."""
-    entry = {
-        "keyid": f"sha256:{key.public.id}",
-        "sig": base64.b64encode(key.sign(pae(PAYLOAD_TYPE, payload))).decode(),
-    }
-    if certificate is not None:
-        entry["cert"] = certificate.decode("ascii")
+    signature = Signature(data=key.sign(pae(PAYLOAD_TYPE, payload)), certificate=certificate)
+    return text(payload, [Signed(key=key.public, signature=signature)])
+
+
+def text(payload: bytes, signed: Iterable[Signed]) -> bytes:
+    """Write an envelope."""
+    entries = []
+    for one in signed:
+        entry = {
+            "keyid": f"sha256:{one.key.id}",
+            "sig": base64.b64encode(one.signature.data).decode(),
+        }
+        if one.signature.certificate is not None:
+            entry["cert"] = one.signature.certificate.decode("ascii")
+        entries.append(entry)
     body = {
         "payload": base64.b64encode(payload).decode(),
         "payloadType": PAYLOAD_TYPE,
-        "signatures": [entry],
+        "signatures": entries,
     }
     return (json.dumps(body, indent=1) + "\n").encode()
 

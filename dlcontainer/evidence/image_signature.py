@@ -18,6 +18,7 @@ from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.errors import ChecksFailedError, ConfigError
 from dlcontainer.evidence import keys
 from dlcontainer.evidence.keys import PublicKey, SigningKey
+from dlcontainer.evidence.trust import Trust
 from dlcontainer.system.process import CommandFailedError, Completed, Runner
 
 _LISTED = re.compile(r"^(\d+)\)\s+User:|^\s*Fingerprint:\s*([0-9A-Fa-f]{40})", re.MULTILINE)
@@ -35,6 +36,7 @@ _CAUSES = (
     ("unknown authority", "is signed with a certificate of another authority"),
     ("incompatible key usage", "is signed with a certificate that is not for signing code"),
     ("object not signed", "holds a part that nobody signed"),
+    ("not associated with object group", "holds a part that nobody signed"),
     ("signature not found", "is not signed"),
     ("unknown entity", "is signed by somebody else"),
     ("do not match threshold", "is signed by somebody else"),
@@ -51,21 +53,6 @@ class Engine:
     start: Callable[[tuple[int, ...]], Runner]
     environ: Mapping[str, str]
     scratch: Path
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Trust:
-    """The signers that are believed: keys, certificates below roots, rings of PGP keys."""
-
-    keys: tuple[PublicKey, ...] = ()
-    roots: bytes | None = None
-    certificates: tuple[bytes, ...] = ()
-    keyrings: tuple[bytes, ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        """Tell whether nobody is believed."""
-        return not (self.keys or self.roots or self.keyrings)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,53 +108,77 @@ def _number(listed: str, wanted: str) -> str | None:
 def verify(image: int, where: Path, trust: Trust, engine: Engine) -> Signer:
     """Find the believed signer of an open image; every part must be signed.
 
-    Raises ChecksFailedError that says why none of the given keys holds.
+    Raises ChecksFailedError that says why none of the given keys holds, or that the one that does
+    may not release images.
     """
-    said = []
-    for signer, material, arguments in _ways(trust):
-        with _home(engine) as home, contextlib.ExitStack() as held:
-            around = _Around(home=home)
-            numbers = [held.enter_context(_in_memory(data)) for data in material]
-            paths = dict(zip(("{0}", "{1}"), map(_path, numbers), strict=False))
-            words = [paths.get(word, word) for word in arguments]
-            try:
-                if not arguments:
-                    _run(
-                        engine,
-                        around,
-                        [*_TAKE_KEY.split(), _path(numbers[0])],
-                        inherited=(numbers[0],),
-                    )
-                    words = ["--local"]
-                words = ["verify", "--all", *words, _path(image)]
-                _run(engine, around, words, inherited=(image, *numbers))
-            except CommandFailedError as error:
-                said.append(error.completed.stderr + error.completed.stdout)
-                continue
-            return signer
+    said: list[str] = []
+    for way in _ways(trust):
+        if _holds(image, way, engine, said):
+            return way.signer
+    for key in trust.keys_besides("image"):
+        if _holds(image, _by_key(key), engine, []):
+            raise ChecksFailedError(
+                f"{where} is signed by a key that releases no images",
+                why=f"key sha256:{key.id[:16]}… ({key.where}) counts for evidence alone",
+                next_step="have it signed by a key for image, or give the key that role",
+            )
     raise _refused(where, said)
 
 
-def _ways(trust: Trust) -> Iterator[tuple[Signer, list[bytes], list[str]]]:
-    """Give each way to verify: the signer, files to hand over, and words with their places."""
-    for key in trust.keys:
-        name = f"key sha256:{key.id[:16]}… ({key.where})"
-        yield Signer(name=name, key=key), [key.pem], ["--key", "{0}"]
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Way:
+    """A way to verify: the signer, the files to hand over, and words with their places."""
+
+    signer: Signer
+    material: tuple[bytes, ...]
+    words: tuple[str, ...] = ()
+
+
+def _holds(image: int, way: _Way, engine: Engine, said: list[str]) -> bool:
+    """Ask the engine; note what it says where the signature does not hold."""
+    with _home(engine) as home, contextlib.ExitStack() as held:
+        around = _Around(home=home)
+        numbers = tuple(held.enter_context(_in_memory(data)) for data in way.material)
+        paths = dict(zip(("{0}", "{1}"), map(_path, numbers), strict=False))
+        words = [paths.get(word, word) for word in way.words]
+        try:
+            if not words:
+                take = [*_TAKE_KEY.split(), _path(numbers[0])]
+                _run(engine, around, take, inherited=(numbers[0],))
+                words = ["--local"]
+            words = ["verify", "--all", *words, _path(image)]
+            _run(engine, around, words, inherited=(image, *numbers))
+        except CommandFailedError as error:
+            said.append(error.completed.stderr + error.completed.stdout)
+            return False
+    return True
+
+
+def _ways(trust: Trust) -> Iterator[_Way]:
+    yield from map(_by_key, trust.keys_for("image"))
     if trust.roots is not None:
         for certificate in trust.certificates:
             key = keys.of_certificate(certificate, "certificate")
-            signer = Signer(name=f"certificate sha256:{key.id[:16]}…", key=key)
-            words = ["--certificate", "{0}", "--certificate-roots", "{1}"]
-            yield signer, [certificate, trust.roots], words
+            yield _Way(
+                signer=Signer(name=f"certificate sha256:{key.id[:16]}…", key=key),
+                material=(certificate, trust.roots),
+                words=("--certificate", "{0}", "--certificate-roots", "{1}"),
+            )
     for ring in trust.keyrings:
-        yield Signer(name="a PGP key of the given ring", key=None), [ring], []
+        signer = Signer(name="a PGP key of the given ring", key=None)
+        yield _Way(signer=signer, material=(ring,))
+
+
+def _by_key(key: PublicKey) -> _Way:
+    name = f"key sha256:{key.id[:16]}… ({key.where})"
+    return _Way(signer=Signer(name=name, key=key), material=(key.pem,), words=("--key", "{0}"))
 
 
 def _refused(where: Path, said: list[str]) -> ChecksFailedError:
     text = "\n".join(said)
     meaning = next((cause for sign, cause in _CAUSES if sign in text), _OTHER)
     if not said:
-        meaning = "can't be verified: its signer's certificate is not known"
+        meaning = "can't be verified: no certificate of these authorities came with it"
     fatal = re.findall(r"FATAL:\s*(.+)", text)
     return ChecksFailedError(
         f"{where} {meaning}",

@@ -68,6 +68,8 @@ def read_private(path: Path, passphrase: bytes | None = None) -> SigningKey:
             else "a passphrase was given, and it has none",
             next_step="give the passphrase by a descriptor: --passphrase-fd N",
         ) from None
+    except _unsupported():
+        raise _unfit(str(path)) from None
     except ValueError:
         raise ConfigError(
             f"can't use the key {path}",
@@ -80,33 +82,46 @@ def read_private(path: Path, passphrase: bytes | None = None) -> SigningKey:
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-    return SigningKey(public=_public(key.public_key(), str(path)), _pem=pem)
+    return SigningKey(public=public(key.public_key(), str(path)), _pem=pem)
 
 
 def read_public(path: Path, *, own: bool = False) -> PublicKey:
     """Read a public key in PEM; with `own`, only this user or root may have written the file."""
+    serialization = _serialization()
     data = _content(path, own=own)
     try:
-        key = _serialization().load_pem_public_key(data)
+        key = serialization.load_pem_public_key(data)
+    except _unsupported():
+        raise _unfit(str(path)) from None
     except ValueError:
         raise ConfigError(
             f"can't use the key {path}",
             why="it is no public key in PEM",
             next_step="make it of the private one: openssl pkey -in KEY -pubout -out KEY.pub",
         ) from None
-    return _public(key, str(path))
+    return public(key, str(path))
 
 
 def of_certificate(data: bytes, where: str) -> PublicKey:
     """Give the key of a certificate in PEM; nothing is said of the certificate's own worth."""
+    reader = x509()
+    try:
+        return public(reader.load_pem_x509_certificate(data).public_key(), where)
+    except _unsupported():
+        raise _unfit(where) from None
+    except ValueError:
+        raise ConfigError(
+            f"{where} is no certificate in PEM", next_step="give the certificate's PEM file"
+        ) from None
+
+
+def x509() -> Any:
+    """Give the package that reads certificates; raises EngineError where it is missing."""
     try:
         from cryptography import x509
     except ImportError:
         raise _missing() from None
-    try:
-        return _public(x509.load_pem_x509_certificate(data).public_key(), where)
-    except ValueError:
-        raise ConfigError(f"{where} is no certificate in PEM") from None
+    return x509
 
 
 def read_file(path: Path, *, own: bool = False) -> bytes:
@@ -146,6 +161,13 @@ def _serialization() -> Any:
     return serialization
 
 
+def _unsupported() -> type[Exception]:
+    """Give the error that the package has for a kind of key that it does not know."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    return UnsupportedAlgorithm
+
+
 def _missing() -> EngineError:
     return EngineError(
         "the Python package `cryptography` is missing",
@@ -154,13 +176,14 @@ def _missing() -> EngineError:
     )
 
 
-def _public(key: Any, where: str) -> PublicKey:
+def public(key: Any, where: str) -> PublicKey:
+    """Describe a public key of the package; raises ConfigError for a kind that is not taken."""
+    if _scheme(key) is None:
+        raise _unfit(where)
     serialization = _serialization()
     form = serialization.PublicFormat.SubjectPublicKeyInfo
     der = key.public_bytes(serialization.Encoding.DER, form)
     pem = key.public_bytes(serialization.Encoding.PEM, form)
-    if _scheme(key) is None:
-        raise _unfit(where)
     return PublicKey(id=hashlib.sha256(der).hexdigest(), pem=pem, where=where)
 
 

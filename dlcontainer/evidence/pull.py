@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.errors import ChecksFailedError, PublishError
-from dlcontainer.evidence import artifact, envelope, folder, kinds, policy
-from dlcontainer.evidence.artifact import Blob
-from dlcontainer.evidence.folder import Piece
-from dlcontainer.evidence.image_signature import Engine, Trust
-from dlcontainer.evidence.kinds import MOST_BYTES
+from dlcontainer.evidence import artifact, envelope, folder, kinds, pieces, policy
+from dlcontainer.evidence.artifact import Blob, Parts
+from dlcontainer.evidence.image_signature import Engine
+from dlcontainer.evidence.kinds import FORMS, Kind
+from dlcontainer.evidence.pieces import MOST_S, Notes, Offer, Piece, Wanted
 from dlcontainer.evidence.policy import Demand, Given, Verified
+from dlcontainer.evidence.trust import Trust
 from dlcontainer.image import record, sbom
 from dlcontainer.registry import referrers
 from dlcontainer.registry.artifacts import ArtifactClient
@@ -58,8 +59,8 @@ def pull(target: Path, context: PullContext) -> Pulled:
         progress.step(f"pull {digest}: {image.size / 1e6:.0f} MB")
         context.client.save_blob(image.digest, image.size, copy)
         progress.step("read its evidence")
-        pieces = tuple(_evidence(context, digest))
-        verified = _verified(copy, image.digest.removeprefix("sha256:"), pieces, context)
+        with context.client.within(MOST_S):
+            verified = _verified(copy, image.digest.removeprefix("sha256:"), digest, context)
         origin = None if context.engine else f"oras://{context.client.reference.name}@{digest}"
         _settle(target, copy, verified.evidence, origin)
     return Pulled(digest=digest, sha256=image.digest.removeprefix("sha256:"), verified=verified)
@@ -111,39 +112,56 @@ def _require_room(image: Blob, place: Path) -> None:
         )
 
 
-def _evidence(context: PullContext, digest: str) -> Iterator[Piece]:
-    """Fetch what refers to the image and is evidence of ours; anybody may have put it there."""
-    for one in referrers.found(context.client, digest):
+def _offers(context: PullContext, digest: str, notes: Notes) -> Iterator[Offer]:
+    """Give what refers to the image and is evidence of ours; anybody may have put it there."""
+    for one in referrers.found(context.client, digest, notes.add):
         kind = artifact.kind_of(one.artifact_type)
         if kind is None:
             continue
-        answer = context.client.manifest(one.digest)
+        try:
+            answer = context.client.manifest(one.digest)
+        except PublishError as error:
+            notes.add(f"{one.digest}: {error.what}")
+            continue
         parts = artifact.parts_in(answer.body) if answer else None
         if parts is None or answer is None or sha256(answer.body) != one.digest:
-            context.progress.note(f"{one.digest}: listed as {kind} evidence, and is none")
-            continue
-        if parts.subject != digest:
-            context.progress.note(
+            notes.add(f"{one.digest}: listed as {kind} evidence, and is none")
+        elif parts.subject != digest:
+            notes.add(
                 f"{one.digest}: listed as {kind} evidence of this image, and refers to "
                 f"{parts.subject}"
             )
-            continue
-        yield Piece(
-            kind=kind,
-            data=context.client.fetched(parts.file.digest, parts.file.size, MOST_BYTES),
-            envelope=context.client.fetched(
-                parts.envelope.digest, parts.envelope.size, envelope.MOST_BYTES
-            ),
-        )
+        else:
+            yield _offer(context.client, kind, parts)
+    notes.end()
 
 
-def _verified(copy: Path, image: str, pieces: tuple[Piece, ...], context: PullContext) -> Verified:
+def _offer(client: ArtifactClient, kind: Kind, parts: Parts) -> Offer:
+    def file(wanted: Wanted) -> bytes:
+        if wanted.sha256 is not None and parts.file.digest != f"sha256:{wanted.sha256}":
+            raise ChecksFailedError("its file is another one than was signed")
+        return client.fetched(parts.file.digest, parts.file.size, wanted.most)
+
+    return Offer(
+        kind=kind,
+        name=f"{kind}-{parts.file.digest[7:19]}{FORMS[kind].suffix}",
+        envelope=lambda: client.fetched(
+            parts.envelope.digest, parts.envelope.size, envelope.MOST_BYTES
+        ),
+        file=file,
+    )
+
+
+def _verified(copy: Path, image: str, digest: str, context: PullContext) -> Verified:
     subject = policy.subject_of(copy, image, None)
+    notes = Notes(tell=context.progress.note)
+    offers = _offers(context, digest, notes)
     if context.engine is None:
-        usable = tuple(piece for piece in pieces if _is_usable(piece, subject))
+        found = pieces.loaded(offers, notes)
+        usable = tuple(piece for piece in found if _is_usable(piece, subject))
         return Verified(signer=None, evidence=usable)
     with foreign_files.opened(copy) as file:
-        given = Given(path=copy, image=file.fileno(), subject=subject, record=None, pieces=pieces)
+        given = Given(path=copy, image=file.fileno(), subject=subject, record=None, offers=offers)
         return policy.check(given, context.trust, context.demand, context.engine)
 
 
@@ -155,12 +173,12 @@ def _is_usable(piece: Piece, subject: kinds.Subject) -> bool:
     return True
 
 
-def _settle(target: Path, copy: Path, pieces: tuple[Piece, ...], origin: str | None) -> None:
+def _settle(target: Path, copy: Path, evidence: tuple[Piece, ...], origin: str | None) -> None:
     """Put all in place; the image comes last. With an origin nothing of it was verified."""
     beside = {"record": record.beside(target), "bill": target.with_suffix(sbom.SUFFIX)}
     try:
         with workspace.settling(target.parent):
-            for piece in pieces:
+            for piece in evidence:
                 folder.write(folder.beside(target), piece)
                 if piece.kind in beside:
                     data = piece.data

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dlcontainer.evidence import artifact, kinds
 from dlcontainer.evidence.artifact import NOTHING, Blob
-from dlcontainer.evidence.folder import Piece
+from dlcontainer.evidence.pieces import Piece
 from dlcontainer.registry import referrers
 from dlcontainer.registry.artifacts import MANIFEST, ArtifactClient
 from dlcontainer.registry.base_image import sha256
@@ -39,7 +39,8 @@ def push(
         progress.step(f"push {image.name}: {size / 1e6:.0f} MB")
         client.upload(sha256(NOTHING), NOTHING)
         meter = Meter(tell=progress.line, title="push", total=size)
-        client.upload(digest, Upload(file=file, size=size, meter=meter))
+        sent = Upload(file=file, size=size, meter=meter, rate=client.way.rate)
+        client.upload(digest, sent)
     subject = artifact.of(body, MANIFEST)
     client.put_manifest(subject.digest, body, MANIFEST)
     pushed = []

@@ -15,11 +15,12 @@ from pathlib import Path
 
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.evidence import envelope, folder, kinds, policy, statement
-from dlcontainer.evidence.folder import Piece
 from dlcontainer.evidence.keys import SigningKey
 from dlcontainer.evidence.kinds import MOST_BYTES, Kind, Subject
+from dlcontainer.evidence.pieces import Piece
 from dlcontainer.evidence.policy import Given
 from dlcontainer.image import record, sbom, sif
+from dlcontainer.image.record import RecordFile
 from dlcontainer.system import atomic_files, digests, foreign_files, workspace
 from dlcontainer.system.process import Runner
 from dlcontainer.system.progress import Progress
@@ -56,14 +57,24 @@ class Signed:
 
 def opened(image: Path, number: int, *, told: Callable[[str], None] | None = None) -> Given:
     """Read what lies beside an open image; raises ChecksFailedError."""
-    file = record.opened(record.beside(image))
+    return beside(image, number, record.opened(record.beside(image)), told=told)
+
+
+def beside(
+    image: Path,
+    number: int,
+    file: RecordFile | None,
+    *,
+    told: Callable[[str], None] | None = None,
+) -> Given:
+    """Give an open image with its record, read before, and the evidence beside it."""
     sha256 = digests.of_open(number, tell=told)
     return Given(
         path=image,
         image=number,
         subject=policy.subject_of(image, sha256, file.body if file else None),
         record=file.data if file else None,
-        pieces=folder.read(folder.beside(image)),
+        offers=folder.offers(folder.beside(image)),
     )
 
 

@@ -108,10 +108,10 @@ def _verify(plan: Plan) -> list[str]:
     certificate of the signer, and no ring of its own.
     """
     site = plan.site
-    if not (site.trust.require_signed and site.trust.keys and site.modules.root):
+    if not (site.trust.require_signed and site.trust.image_keys and site.modules.root):
         return []
     script = quote(_ONE_KEY_HOLDS.format(engine=site.engine.runtime))
-    keys = " ".join(quote(str(key)) for key in site.trust.keys)
+    keys = " ".join(quote(key) for key in site.trust.image_keys)
     look = f'/bin/sh -c "$dlc_verify" verify "$dlc_staged" {keys}'
     if site.jobs.staging.stripes is None:
         look = _on_each(plan, look)

@@ -25,6 +25,12 @@ class Ownership:
         """Tell whether a file of this user may lie in the shared folders."""
         return bool(self.shared & stat.S_IWGRP) or user in (0, os.geteuid(), self.user)
 
+    def has_publisher(self, user: int) -> bool:
+        """Tell whether a user publishes here: owner, root, this user, the group's members."""
+        if user in (0, os.geteuid(), self.user):
+            return True
+        return bool(self.shared & stat.S_IWGRP) and _is_member(user, self.group)
+
     def give(self, number: int, mode: int, name: str) -> None:
         """Set group and mode of an open file or folder; `name` is for messages."""
         if os.fstat(number).st_gid != self.group:
@@ -68,6 +74,17 @@ def of_root(root: Path, group: str | None) -> Ownership:
             next_step="change modules.group of the site, or publish where the group is known",
         ) from None
     return Ownership(group=number, required=True, shared=shared, user=there.st_uid)
+
+
+def _is_member(user: int, group: int) -> bool:
+    import grp
+    import pwd
+
+    try:
+        account = pwd.getpwuid(user)
+        return account.pw_gid == group or account.pw_name in grp.getgrgid(group).gr_mem
+    except KeyError:
+        return False
 
 
 def group_name(number: int) -> str:

@@ -27,12 +27,13 @@ from dlcontainer.publish.modulefiles import LastResort, Release
 from dlcontainer.publish.offered import Offered
 from dlcontainer.publish.staging import Checks, Version
 from dlcontainer.publish.tree import changes, layout, store, transaction
+from dlcontainer.publish.tree.layout import Admit
 from dlcontainer.publish.tree.site_commands import SiteCommands
 from dlcontainer.publish.tree.transaction import Hand
 from dlcontainer.publish.unpacked import unpack
 from dlcontainer.publish.unpacked.unpack import Tree
 from dlcontainer.sites.site import Site, Target
-from dlcontainer.system import digests
+from dlcontainer.system import digests, foreign_files
 from dlcontainer.system.process import Runner, quote
 from dlcontainer.system.progress import Progress
 
@@ -52,8 +53,10 @@ class PublishContext:
     environ: Mapping[str, str] = field(default_factory=dict)
     # By which `module help` says how far the site got.
     proofs: reach.Files | None = None
-    # Requires signature and evidence of an open image; gives the evidence that holds, by file name.
-    verify: Callable[[Path, int], Mapping[str, bytes]] | None = None
+    # Requires signature and evidence of what was opened; gives the evidence that holds, by name.
+    verify: Callable[[Offered], Mapping[str, bytes]] | None = None
+    # The same of a release in the tree: of the bytes that go live.
+    admit: Admit = layout.admit_any
     # The image as a folder of its files, not as one file.
     unpacked: bool = False
 
@@ -142,8 +145,7 @@ def _published(work: _Work) -> Published:
     """Publish; `new` is false where the generation stayed what it was."""
     version, verify = _version(work), work.context.verify
     if verify is not None:
-        held = verify(work.given.path, work.given.image.fileno())
-        version = replace(version, evidence=held)
+        version = replace(version, evidence=verify(work.given))
     with _unpacked(work) as tree:
         return _published_as(work, replace(version, tree=tree))
 
@@ -157,9 +159,21 @@ def _unpacked(work: _Work) -> Iterator[Tree | None]:
         return
     context.progress.step("unpack the image")
     own = ownership.of_root(work.root, work.site.modules.group)
-    tools = unpack.Tools(runner=context.runner, environ=context.environ, note=context.progress.note)
+    tools = unpack.Tools(
+        runner=context.runner,
+        environ=context.environ,
+        note=context.progress.note,
+        admit=lambda copy: _verified_copy(copy, work),
+    )
     with unpack.unpacked(work.given.image, work.release.sha256, work.root, own, tools) as tree:
         yield tree
+
+
+def _verified_copy(copy: Path, work: _Work) -> None:
+    """Verify the private copy: what was opened may have changed since it was verified."""
+    if work.context.verify is not None:
+        with foreign_files.opened(copy) as file:
+            work.context.verify(replace(work.given, image=file))
 
 
 def _published_as(work: _Work, version: Version) -> Published:
@@ -176,7 +190,9 @@ def _published_as(work: _Work, version: Version) -> Published:
         if live is None:
             roots.require_space(work.given.size, work.root)
     progress.step(f"publish {draft.name}/{draft.version} in {work.root}")
-    with transaction.opened(work.root, _hand(work)) as tree:
+    # An unpacked image was verified before it was unpacked.
+    hand = replace(_hand(work), admitted=frozenset({digest}) if version.tree else frozenset())
+    with transaction.opened(work.root, hand) as tree:
         before = layout.current(tree.top)
         if same and changes.standing(work.root, draft) != live:
             raise PublishError(
@@ -208,6 +224,7 @@ def _checked(work: _Work) -> Checks:
 def _hand(work: _Work) -> Hand:
     progress = work.context.progress
     return Hand(
+        admit=work.context.admit,
         runner=work.context.runner,
         note=progress.note,
         line=progress.line,

@@ -1,15 +1,17 @@
 """One request to a registry over HTTP: in bounded time and size, by the site's proxies and CA."""
 
+import contextlib
 import re
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urljoin, urlsplit
 
 from dlcontainer.config.image_names import Reference, is_loopback
 from dlcontainer.errors import BuildError, DlcontainerError
+from dlcontainer.registry.patience import Patience, Rate, TooSlowError
 from dlcontainer.registry.taking import Taking
 
 if TYPE_CHECKING:
@@ -20,15 +22,18 @@ if TYPE_CHECKING:
 # The OCI distribution spec lets a registry refuse manifests above 4 MiB: none is larger.
 LIMIT = 4 * 1024 * 1024
 _MOST_REDIRECTS = 5
-# Small, so that one who answers drop by drop is noticed in time.
-_CHUNK = 512
-# Of a layer; its time is limited by silence alone.
+_CHUNK = 64 * 1024
+# Of a layer; its time is limited by silence and by its rate.
 _LARGE_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Way:
-    """How registries are reached: proxies and CA as routed, times in s."""
+    """How registries are reached: proxies and CA as routed, times in s.
+
+    An answer has `answer_s` from its first wait to its last byte, redirects and headers included;
+    a layer, down or up, `least_rate` bytes a second over each `least_over_s`.
+    """
 
     proxies: Mapping[str, str] = field(default_factory=dict)
     ca: Path | None = None
@@ -38,11 +43,37 @@ class Way:
     loopback_tls: bool = False
     silence_s: float = 20.0
     answer_s: float = 120.0
+    least_rate: float = 1000.0
+    least_over_s: float = 300.0
+
+    @property
+    def rate(self) -> Rate:
+        """Give the least rate of one layer."""
+        return Rate(least=self.least_rate, over_s=self.least_over_s)
 
     def is_plain(self, address: str) -> bool:
         """Tell whether HOST or HOST:PORT is spoken to without TLS."""
         own = is_loopback(address) and not self.loopback_tls
         return own or address in self.plain_http
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Question:
+    """What is asked, wherever a redirect leads."""
+
+    method: str
+    headers: Mapping[str, str]
+    query: Mapping[str, str] | None
+    data: "bytes | Upload | None"
+
+    def on(self, *, with_token: bool) -> "_Question":
+        """Ask the same of the next place."""
+        own = {
+            name: value
+            for name, value in self.headers.items()
+            if with_token or name != "Authorization"
+        }
+        return replace(self, headers=own, query=None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,6 +83,9 @@ class Connection:
     reference: Reference
     way: Way
     _session: "Session | None" = None
+    _patience: Patience | None = None
+    # For the questions of a block together; s.
+    _left_s: float | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -59,6 +93,33 @@ class Connection:
     def __exit__(self, *raised: object) -> None:
         if self._session is not None:
             self._session.close()
+
+    @contextlib.contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """Give all questions of a block so much time together; then each of them is refused."""
+        self._left_s = seconds
+        try:
+            yield
+        finally:
+            self._left_s = None
+
+    @contextlib.contextmanager
+    def _asking(self, *, uploads: bool) -> Iterator[Patience]:
+        """Begin a question, and count its time."""
+        # Of what was sent a registry takes the digest before it answers.
+        answer_s = self.way.answer_s + (self.way.silence_s if uploads else 0)
+        if self._left_s is not None:
+            if self._left_s <= 0:
+                raise self._error("has used up the time for its answers", next_step="build later")
+            answer_s = min(answer_s, self._left_s)
+        self._patience = self._patience or Patience(silence_s=self.way.silence_s)
+        self._patience.begin(answer_s)
+        began = time.monotonic()
+        try:
+            yield self._patience
+        finally:
+            if self._left_s is not None:
+                self._left_s -= time.monotonic() - began
 
     def _send(
         self,
@@ -72,48 +133,55 @@ class Connection:
     ) -> tuple[int, Mapping[str, str], bytes]:
         import requests
 
-        end = time.monotonic() + self.way.answer_s
-        own = dict(headers)
-        try:
-            for _ in range(_MOST_REDIRECTS + 1):
-                self._check_scheme(url)
-                with self._open(method, url, own, query, data) as response:
-                    target = response.headers.get("Location")
-                    if response.is_redirect and target and data is None:
-                        # Elsewhere the token means nothing, and must not be shown.
-                        if urlsplit(urljoin(url, target)).netloc != urlsplit(url).netloc:
-                            own.pop("Authorization", None)
-                        url, query = urljoin(url, target), None
-                        continue
-                    if taking is not None and response.status_code == 200:
-                        taking.take(response.iter_content(_LARGE_CHUNK))
-                        return 200, response.headers, b""
-                    body = self._body(response, end) if method != "HEAD" else b""
-                    return response.status_code, response.headers, body
-        except (requests.RequestException, ValueError) as error:
-            raise self._unreachable(error) from None
+        asked = _Question(method=method, headers=headers, query=query, data=data)
+        with self._asking(uploads=data is not None) as patience:
+            try:
+                return self._answered(url, asked, taking)
+            except (requests.RequestException, ValueError, TooSlowError) as error:
+                patience.over = patience.over or getattr(data, "over", None)
+                raise self._unreachable(error) from None
+
+    def _answered(
+        self, url: str, asked: _Question, taking: Taking | None
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        for _ in range(_MOST_REDIRECTS + 1):
+            self._check_scheme(url)
+            with self._open(url, asked) as response:
+                target = response.headers.get("Location")
+                if response.is_redirect and target and asked.data is None:
+                    # Elsewhere the token means nothing, and must not be shown.
+                    elsewhere = urlsplit(urljoin(url, target)).netloc != urlsplit(url).netloc
+                    asked = asked.on(with_token=not elsewhere)
+                    url = urljoin(url, target)
+                    continue
+                if taking is not None and response.status_code == 200:
+                    if self._patience is not None:
+                        self._patience.flow(self.way.rate, self._left_s)
+                    taking.take(response.iter_content(_LARGE_CHUNK))
+                    return 200, response.headers, b""
+                body = self._body(response) if asked.method != "HEAD" else b""
+                return response.status_code, response.headers, body
         raise self._error("sends from one place to the next", next_step="build later")
 
-    def _open(
-        self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        query: Mapping[str, str] | None,
-        data: "bytes | Upload | None",
-    ) -> "Response":
+    def _open(self, url: str, asked: _Question) -> "Response":
         import requests
 
         if self._session is None:
             self._session = requests.Session()
             # No ~/.netrc and no variables: what is used is what is routed.
             self._session.trust_env = False
+            from dlcontainer.registry import timed_http
+
+            patience = self._patience or Patience(silence_s=self.way.silence_s)
+            for scheme in ("http://", "https://"):
+                self._session.mount(scheme, timed_http.adapter(patience))
+        own = {"Accept-Encoding": "identity", "User-Agent": "dlcontainer", **asked.headers}
         return self._session.request(
-            method,
+            asked.method,
             url,
-            params=query,
-            data=data,
-            headers={"Accept-Encoding": "identity", "User-Agent": "dlcontainer", **headers},
+            params=asked.query,
+            data=asked.data,
+            headers=own,
             proxies=self._proxies(url),
             verify=str(self.way.ca) if self.way.ca else True,
             timeout=self.way.silence_s,
@@ -144,7 +212,7 @@ class Connection:
             next_step="name it in the site's routing.plain_http if you trust the way to it",
         )
 
-    def _body(self, response: "Response", end: float) -> bytes:
+    def _body(self, response: "Response") -> bytes:
         import requests
 
         body = bytearray()
@@ -152,9 +220,11 @@ class Connection:
         try:
             for chunk in response.iter_content(_CHUNK):
                 body += chunk
-                self._check_amount(len(body), end)
+                self._check_amount(len(body))
             whole = not length.isdecimal() or len(body) == int(length)
-        except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError):
+        except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError) as error:
+            if self._is_too_slow():
+                raise self._unreachable(error) from None
             whole = False
         if not whole:
             raise self._error(
@@ -164,21 +234,22 @@ class Connection:
             )
         return bytes(body)
 
-    def _check_amount(self, size: int, end: float) -> None:
+    def _is_too_slow(self) -> bool:
+        return self._patience is not None and self._patience.over is not None
+
+    def _check_amount(self, size: int) -> None:
         if size > LIMIT:
             raise self._error(
                 f"gives more than {LIMIT} bytes",
                 why="no manifest is that large",
                 next_step="read the image's name again",
             )
-        if time.monotonic() > end:
-            raise self._error(
-                f"has not given all within {self.way.answer_s:g} s", next_step="build later"
-            )
 
     def _unreachable(self, error: Exception) -> DlcontainerError:
         import requests
 
+        if self._patience is not None and self._patience.over is not None:
+            return self._error(self._patience.over, next_step="build later")
         # The message of the error itself may hold a proxy's address with its password.
         kinds: tuple[tuple[type[Exception], str], ...] = (
             (requests.exceptions.SSLError, "its certificate is not trusted here"),

@@ -9,23 +9,37 @@ removing evidence.
 """
 
 import contextlib
+import itertools
 import json
 import random
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from dlcontainer.config.image_names import is_digest
+from dlcontainer.errors import PublishError
 from dlcontainer.registry.artifacts import INDEX, MANIFEST, ArtifactClient
 from dlcontainer.registry.base_image import sha256
 from dlcontainer.system import foreign_files
 
 _TRIES = 8
-_MOST = 1000
-_PAGES = 50
+# Of an index that we write: a registry takes up to 4 MiB.
+_INDEX_BYTES = 3_000_000
+_ENTRY_BYTES = 250
+# For the index together; strangers' tags cost a question each.
+_MOST_S = 300.0
+# Of those that an index lost, in one try.
+_MOST_PUT_BACK = 100
+_PAGE = 1000
+# Ten million tags; time ends it before.
+_PAGES = 10_000
+
+
+def _silent(text: str) -> None:
+    """Say nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,32 +78,67 @@ def attach(client: ArtifactClient, subject: str, body: bytes, artifact_type: str
 def _list(client: ArtifactClient, subject: str, added: Referrer) -> None:
     """Add an artefact to the index, until a look after the write shows it."""
     tag = tag_of(subject)
-    for attempt in range(_TRIES):
-        listed = _indexed(client, tag)
-        known = {one.digest: one for one in (*_tagged(client, subject, listed), *listed, added)}
-        if attempt and set(known) == {one.digest for one in listed}:
-            return
-        index = {
-            "schemaVersion": 2,
-            "mediaType": INDEX,
-            "manifests": [known[digest].described() for digest in sorted(known)],
-        }
-        client.put_manifest(tag, json.dumps(index, indent=1).encode(), INDEX)
-        # Another who read before us may write after us: a look some time later finds out.
-        time.sleep(random.uniform(0.02, 0.1) * (attempt + 1))  # noqa: S311 - no secret
+    with client.within(_MOST_S):
+        for attempt in range(_TRIES):
+            listed = _read((client.document(f"manifests/{tag}") or {}).get("manifests"))
+            lost = itertools.islice(_tagged(client, subject, listed, _silent), _MOST_PUT_BACK)
+            known = _fitting((added, *listed, *lost))
+            if attempt and set(known) == {one.digest for one in listed}:
+                return
+            index = {
+                "schemaVersion": 2,
+                "mediaType": INDEX,
+                "manifests": [known[digest].described() for digest in sorted(known)],
+            }
+            client.put_manifest(tag, json.dumps(index, indent=1).encode(), INDEX)
+            # Another who read before us may write after us: a look some time later finds out.
+            time.sleep(random.uniform(0.02, 0.1) * (attempt + 1))  # noqa: S311 - no secret
 
 
-def found(client: ArtifactClient, subject: str) -> tuple[Referrer, ...]:
-    """List all that refers to an image, each once."""
-    listed = client.document(f"referrers/{subject}")
+def _fitting(entries: Iterable[Referrer]) -> dict[str, Referrer]:
+    """Give entries by digest, the first first, as many as an index holds.
+
+    One that is left out is found by its own tag.
+    """
+    known: dict[str, Referrer] = {}
+    size = 0
+    for one in entries:
+        size += len(one.artifact_type) + _ENTRY_BYTES
+        if size > _INDEX_BYTES:
+            break
+        known[one.digest] = one
+    return known
+
+
+def found(client: ArtifactClient, subject: str, note: Callable[[str], None]) -> Iterator[Referrer]:
+    """List all that refers to an image, each once, as it is asked for.
+
+    Anybody may have put it there: what can't be read is noted and passed over, and no number ends
+    the list, since strangers could use it up. `client.within` bounds the time.
+    """
+    listed = _document(client, f"referrers/{subject}", note)
     own = _read((listed or {}).get("manifests"))
-    indexed = _indexed(client, tag_of(subject)) if listed is None else ()
-    tagged = _tagged(client, subject, (*own, *indexed))
-    return tuple({one.digest: one for one in (*own, *indexed, *tagged)}.values())
+    indexed = _indexed(client, tag_of(subject), note) if listed is None else ()
+    known = {one.digest: one for one in (*own, *indexed)}
+    yield from known.values()
+    for one in _tagged(client, subject, known.values(), note):
+        if one.digest not in known:
+            known[one.digest] = one
+            yield one
 
 
-def _indexed(client: ArtifactClient, tag: str) -> tuple[Referrer, ...]:
-    return _read((client.document(f"manifests/{tag}") or {}).get("manifests"))
+def _document(
+    client: ArtifactClient, path: str, note: Callable[[str], None]
+) -> Mapping[str, Any] | None:
+    try:
+        return client.document(path)
+    except PublishError as error:
+        note(f"not read: {path}: {error.what}")
+        return None
+
+
+def _indexed(client: ArtifactClient, tag: str, note: Callable[[str], None]) -> tuple[Referrer, ...]:
+    return _read((_document(client, f"manifests/{tag}", note) or {}).get("manifests"))
 
 
 def _read(entries: Any) -> tuple[Referrer, ...]:
@@ -100,7 +149,7 @@ def _read(entries: Any) -> tuple[Referrer, ...]:
             size=entry["size"],
             artifact_type=str(entry.get("artifactType", "")),
         )
-        for entry in (entries if isinstance(entries, list) else [])[:_MOST]
+        for entry in (entries if isinstance(entries, list) else [])
         if isinstance(entry, dict)
         and isinstance(entry.get("digest"), str)
         and is_digest(entry["digest"])
@@ -109,17 +158,27 @@ def _read(entries: Any) -> tuple[Referrer, ...]:
 
 
 def _tagged(
-    client: ArtifactClient, subject: str, known: Iterable[Referrer]
-) -> tuple[Referrer, ...]:
-    """Find artefacts by their own tags that no list has."""
+    client: ArtifactClient,
+    subject: str,
+    known: Iterable[Referrer],
+    note: Callable[[str], None],
+) -> Iterator[Referrer]:
+    """Find artefacts by their own tags that no list has: a question each, when it is asked for."""
     prefix = f"{tag_of(subject)}."
     there = {f"{prefix}{one.digest.removeprefix('sha256:')[:12]}" for one in known}
-    missing = [tag for tag in _tags(client) if tag.startswith(prefix) and tag not in there]
-    return tuple(one for tag in missing[:_MOST] if (one := _by_tag(client, tag)) is not None)
+    for tag in _tags(client, note):
+        if tag.startswith(prefix) and tag not in there:
+            one = _by_tag(client, tag, note)
+            if one is not None:
+                yield one
 
 
-def _by_tag(client: ArtifactClient, tag: str) -> Referrer | None:
-    answer = client.manifest(tag)
+def _by_tag(client: ArtifactClient, tag: str, note: Callable[[str], None]) -> Referrer | None:
+    try:
+        answer = client.manifest(tag)
+    except PublishError as error:
+        note(f"not read: {tag}: {error.what}")
+        return None
     if answer is None:
         return None
     entry = {"digest": sha256(answer.body), "size": len(answer.body)}
@@ -129,16 +188,14 @@ def _by_tag(client: ArtifactClient, tag: str) -> Referrer | None:
     return next(iter(_read([entry])), None)
 
 
-def _tags(client: ArtifactClient) -> list[str]:
+def _tags(client: ArtifactClient, note: Callable[[str], None]) -> Iterator[str]:
     """List the repository's tags, page by page."""
-    tags: list[str] = []
     last: str | None = None
     for _ in range(_PAGES):
-        query = urlencode({"n": _MOST, **({"last": last} if last else {})})
-        page = (client.document(f"tags/list?{query}") or {}).get("tags")
+        query = urlencode({"n": _PAGE, **({"last": last} if last else {})})
+        page = (_document(client, f"tags/list?{query}", note) or {}).get("tags")
         names = [one for one in page if isinstance(one, str)] if isinstance(page, list) else []
-        tags += [one for one in names if re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", one)]
-        if len(names) < _MOST or names[-1] == last:
-            break
+        yield from (one for one in names if re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", one))
+        if len(names) < _PAGE or names[-1] == last:
+            return
         last = names[-1]
-    return tags

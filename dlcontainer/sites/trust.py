@@ -1,18 +1,60 @@
 """Whose signatures count at a site, and what an image must have before it is published there."""
 
-from typing import Self
+from typing import Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from dlcontainer.config.field_types import AbsolutePath, EvidenceKind
+from dlcontainer.config.field_types import (
+    KEY_ROLES,
+    AbsolutePath,
+    EvidenceKind,
+    KeyRole,
+    Strict,
+    role_of,
+)
 from dlcontainer.sites.facts import Facts
+
+
+def _or_a_path(schema: dict[str, Any]) -> None:
+    whole = dict(schema)
+    schema.clear()
+    schema["anyOf"] = [{"type": "string", "description": "a path alone: all roles"}, whole]
+
+
+class KeyFile(Strict):
+    """A signer's public key, and what it counts for; a path alone counts for everything."""
+
+    model_config = ConfigDict(
+        frozen=True, strict=True, extra="forbid", json_schema_extra=_or_a_path
+    )
+
+    file: AbsolutePath = Field(description="PEM file of a public key")
+    roles: tuple[KeyRole, ...] = Field(
+        default=KEY_ROLES,
+        alias="for",
+        min_length=1,
+        description="image (with its record and bill), validate, proof, bench, report; "
+        "default: all",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_path_alone(cls, value: object) -> object:
+        if isinstance(value, str):
+            return {"file": value}
+        # What comes out of a function of Python's is no JSON any more: its lists are not taken.
+        if isinstance(value, dict) and isinstance(value.get("for"), list):
+            return {**value, "for": tuple(value["for"])}
+        return value
 
 
 class Trust(Facts):
     """The site's signers; their files are written by root or by the publisher."""
 
-    keys: tuple[AbsolutePath, ...] = Field(
-        default=(), description="PEM files of signers' public keys, for images and evidence"
+    keys: tuple[KeyFile, ...] = Field(
+        default=(),
+        description="PEM files of signers' public keys, for images and evidence; "
+        "{file: PATH, for: [bench]} counts for that alone",
     )
     certificate_roots: AbsolutePath | None = Field(
         default=None, description="PEM file: a certificate below these, for signing code, counts"
@@ -25,10 +67,21 @@ class Trust(Facts):
         default=(), description="kinds of signed evidence without which nothing is published"
     )
 
+    @property
+    def image_keys(self) -> tuple[str, ...]:
+        """The files of the keys that release images."""
+        return tuple(key.file for key in self.keys if "image" in key.roles)
+
     @model_validator(mode="after")
     def _demands_have_keys(self) -> Self:
-        if self.require_signed and not (self.keys or self.certificate_roots or self.keyrings):
-            raise ValueError("'require_signed' needs 'keys', 'certificate_roots' or 'keyrings'")
-        if self.require_evidence and not (self.keys or self.certificate_roots):
-            raise ValueError("'require_evidence' needs 'keys' or 'certificate_roots'")
+        if self.require_signed and not (self.image_keys or self.certificate_roots or self.keyrings):
+            raise ValueError(
+                "'require_signed' needs 'keys' for image, 'certificate_roots' or 'keyrings'"
+            )
+        roles = {role for key in self.keys for role in key.roles}
+        missing = [kind for kind in self.require_evidence if role_of(kind) not in roles]
+        if missing and not self.certificate_roots:
+            raise ValueError(
+                f"'require_evidence' needs 'keys' for {', '.join(missing)}, or 'certificate_roots'"
+            )
         return self

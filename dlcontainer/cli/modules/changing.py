@@ -9,6 +9,7 @@ import typer
 from dlcontainer.cli import options
 from dlcontainer.cli.modules import tree_options
 from dlcontainer.cli.modules.tree_options import Module, Root
+from dlcontainer.cli.signing import trust_options
 from dlcontainer.errors import UsageError
 
 
@@ -21,13 +22,25 @@ def rollback(
     ] = None,
     root: Root = None,
     site: options.OptionalSite = None,
+    key: trust_options.Keys = None,
+    certificate_roots: trust_options.Roots = None,
+    pgp: trust_options.Keyrings = None,
+    require_signed: trust_options.RequireSigned = False,
+    require_evidence: trust_options.RequireEvidence = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Make an earlier generation live again, in one step."""
     from dlcontainer.publish.tree import changes
 
-    where = tree_options.chosen(root, site, as_json=as_json, verbose=verbose)
+    signers = tree_options.Signers(
+        keys=key,
+        roots=certificate_roots,
+        keyrings=pgp,
+        signed=require_signed,
+        evidence=require_evidence,
+    )
+    where = tree_options.chosen(root, site, signers=signers, as_json=as_json, verbose=verbose)
     tree_options.change(where, lambda tree: changes.rollback(tree, number), as_json=as_json)
 
 
@@ -50,18 +63,38 @@ def promote(
     source: Annotated[
         Path, typer.Option("--from", metavar="DIR", help="The tree where it is live.")
     ],
+    from_owner: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from-owner",
+            metavar="USER",
+            help="Take it from this user too, who does not publish here.",
+        ),
+    ] = None,
     root: Root = None,
     site: options.OptionalSite = None,
+    key: trust_options.Keys = None,
+    certificate_roots: trust_options.Roots = None,
+    pgp: trust_options.Keyrings = None,
+    require_signed: trust_options.RequireSigned = False,
+    require_evidence: trust_options.RequireEvidence = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Publish the very bytes of another tree here: from the test tree to production."""
     from dlcontainer.publish.tree import changes
 
-    where = tree_options.chosen(root, site, as_json=as_json, verbose=verbose)
+    signers = tree_options.Signers(
+        keys=key,
+        roots=certificate_roots,
+        keyrings=pgp,
+        signed=require_signed,
+        evidence=require_evidence,
+    )
+    where = tree_options.chosen(root, site, signers=signers, as_json=as_json, verbose=verbose)
     tree_options.change(
         where,
-        lambda tree: changes.promote(tree, source.absolute(), module),
+        lambda tree: changes.promote(tree, source.absolute(), module, from_owner or ()),
         as_json=as_json,
         is_new=True,
     )

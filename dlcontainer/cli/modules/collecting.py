@@ -9,6 +9,7 @@ import typer
 from dlcontainer.cli import options, output
 from dlcontainer.cli.modules import tree_options
 from dlcontainer.cli.modules.tree_options import Chosen, Root
+from dlcontainer.cli.signing import trust_options
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +22,11 @@ _DAY_S = 86_400.0
 def takeover(
     root: Root = None,
     site: options.OptionalSite = None,
+    key: trust_options.Keys = None,
+    certificate_roots: trust_options.Roots = None,
+    pgp: trust_options.Keyrings = None,
+    require_signed: trust_options.RequireSigned = False,
+    require_evidence: trust_options.RequireEvidence = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -28,7 +34,14 @@ def takeover(
     from dlcontainer.publish.tree import changes
     from dlcontainer.publish.tree import takeover as taking
 
-    where = tree_options.chosen(root, site, as_json=as_json, verbose=verbose)
+    signers = tree_options.Signers(
+        keys=key,
+        roots=certificate_roots,
+        keyrings=pgp,
+        signed=require_signed,
+        evidence=require_evidence,
+    )
+    where = tree_options.chosen(root, site, signers=signers, as_json=as_json, verbose=verbose)
     left = changes.require_published(where.root, plain=True)
     made = taking.take_over(where.root, where.hand())
     tree_options.tell(where, left, made, as_json=as_json)

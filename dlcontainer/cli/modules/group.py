@@ -98,6 +98,7 @@ def audit(
     as_json: options.Json = False,
 ) -> None:
     """Read every byte of what is live and compare it with what was published."""
+    from dlcontainer.cli.context import here
     from dlcontainer.errors import ChecksFailedError
     from dlcontainer.publish.tree import audit as auditing
     from dlcontainer.publish.tree import layout
@@ -106,8 +107,9 @@ def audit(
     faults = auditing.audit(where.root, engine, _loader(where) if load else None)
     trust = trust_options.trust_of(where.site, keys=key, roots=certificate_roots, keyrings=pgp)
     demand = trust_options.demand_of(where.site, require_evidence, signed=require_signed)
-    if not demand.is_empty:
-        faults = [*faults, *signed_releases.faults(where.root, trust, demand, where.console)]
+    asked = trust_options.asking(trust, demand, here(), where.console)
+    if asked is not None:
+        faults = [*faults, *signed_releases.faults(where.root, asked)]
     if as_json:
         body = [asdict(fault) for fault in faults]
         output.emit("modules-audit", {"root": str(where.root), "ok": not faults, "faults": body})

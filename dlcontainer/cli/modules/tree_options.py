@@ -12,8 +12,9 @@ from dlcontainer.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dlcontainer.publish.open_folder import Folder
     from dlcontainer.publish.tree.generation import Generation
-    from dlcontainer.publish.tree.layout import Tree
+    from dlcontainer.publish.tree.layout import Admit, Tree
     from dlcontainer.publish.tree.transaction import Hand
     from dlcontainer.sites.site import Site
 
@@ -25,12 +26,24 @@ Module = Annotated[str, typer.Argument(metavar="NAME/VERSION", help="A published
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Signers:
+    """Whose signatures count, and what is demanded, as the command line says."""
+
+    keys: list[str] | None
+    roots: Path | None
+    keyrings: list[Path] | None
+    signed: bool
+    evidence: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Chosen:
     """A tree, the site if one was named, and the console of this run."""
 
     root: Path
     site: "Site | None"
     console: output.Console
+    signers: Signers | None = None
 
     def hand(self) -> "Hand":
         """Give the publisher's hand, with the group that the site names."""
@@ -39,6 +52,7 @@ class Chosen:
         from dlcontainer.publish.tree.transaction import Hand
 
         return Hand(
+            admit=self._admit(),
             runner=self.console.runner(here().environ),
             note=self.console.note,
             line=self.console.line,
@@ -47,9 +61,44 @@ class Chosen:
             templates=tuple(here().resources.template_folders()),
         )
 
+    def _admit(self) -> "Admit":
+        """Give what each release is held against before it becomes live; keys are read then."""
+        from dlcontainer.cli.context import here
+        from dlcontainer.cli.signing import trust_options
+        from dlcontainer.publish.tree.layout import admit_any
+
+        given = self.signers
+        demand = trust_options.demand_of(
+            self.site, given.evidence if given else None, signed=bool(given and given.signed)
+        )
+        if given is not None:
+            named = (given.keys, given.roots, given.keyrings)
+            trust_options.note_unasked(demand, self.console, *named)
+        if demand.is_empty:
+            return admit_any
+
+        def admit(release: "Folder", module: str) -> None:
+            self.console.step(f"verify {module}: signature and evidence")
+            trust = trust_options.trust_of(
+                self.site,
+                keys=given.keys if given else None,
+                roots=given.roots if given else None,
+                keyrings=given.keyrings if given else None,
+            )
+            asked = trust_options.asking(trust, demand, here(), self.console)
+            if asked is not None:
+                asked.admit(release, module)
+
+        return admit
+
 
 def chosen(
-    root: Path | None, site: str | None, *, as_json: bool = False, verbose: bool = False
+    root: Path | None,
+    site: str | None,
+    *,
+    signers: Signers | None = None,
+    as_json: bool = False,
+    verbose: bool = False,
 ) -> Chosen:
     """Find the tree that is meant; raises UsageError where neither option names one."""
     from dlcontainer.cli.context import here
@@ -63,7 +112,7 @@ def chosen(
             next_step="give --root DIR, or --site SITE whose file has modules.root",
         )
     console = output.Console(verbose=verbose, quiet=as_json)
-    return Chosen(root=path.absolute(), site=loaded, console=console)
+    return Chosen(root=path.absolute(), site=loaded, console=console, signers=signers)
 
 
 def change(
@@ -84,7 +133,10 @@ def tell(where: Chosen, left: int | None, made: "Generation", *, as_json: bool) 
     """Say which generation is live, and whether that is new."""
     changed = made.number != left
     if changed and where.site is None:
-        where.console.note("without --site no modules.after_publish is run after the switch")
+        where.console.note(
+            "without --site no modules.after_publish is run after the switch, and the site's trust "
+            "demands nothing"
+        )
     if as_json:
         body = {"root": str(where.root), "generation": made.number, "left": left, "new": changed}
         modules = [entry.module for entry in made.entries]

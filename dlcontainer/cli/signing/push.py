@@ -16,8 +16,8 @@ def push(
 ) -> None:
     """Push an image with the evidence beside it, and print its digest."""
     from dlcontainer.cli.context import here
+    from dlcontainer.evidence import pieces, signing
     from dlcontainer.evidence import push as pushing
-    from dlcontainer.evidence import signing
     from dlcontainer.image import sif
     from dlcontainer.system import foreign_files
 
@@ -41,7 +41,8 @@ def push(
             f"{path} is not the image of its record", next_step="build it again, or copy it again"
         )
     with client, console.beating():
-        done = pushing.push(path, f"sha256:{given.subject.sha256}", given.pieces, client, console)
+        evidence = list(pieces.loaded(given.offers, pieces.Notes(tell=console.note)))
+        done = pushing.push(path, f"sha256:{given.subject.sha256}", evidence, client, console)
     where = f"oras://{client.reference.name}@{done.digest}"
     if as_json:
         body = {"image": str(path), "reference": where, "tag": client.reference.tag}

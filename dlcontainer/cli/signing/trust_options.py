@@ -12,10 +12,13 @@ from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.cli.context import World
-    from dlcontainer.evidence.image_signature import Engine, Trust
+    from dlcontainer.evidence.image_signature import Engine
     from dlcontainer.evidence.keys import SigningKey
     from dlcontainer.evidence.kinds import Kind
     from dlcontainer.evidence.policy import Demand
+    from dlcontainer.evidence.trust import Trust, TrustedKey
+    from dlcontainer.publish.offered import Offered
+    from dlcontainer.publish.signed import Asking
     from dlcontainer.registry.artifacts import ArtifactClient
     from dlcontainer.sites.site import Site
 
@@ -23,9 +26,12 @@ _WHO, _REGISTRY = "Signers", "Registry"
 
 Image = Annotated[Path, typer.Argument(metavar="IMAGE", help="An image file (.sif).")]
 Keys = Annotated[
-    list[Path] | None,
+    list[str] | None,
     typer.Option(
-        "--key", metavar="FILE", help="A signer's public key in PEM.", rich_help_panel=_WHO
+        "--key",
+        metavar="[ROLE,…=]FILE",
+        help="A signer's public key in PEM; bench=FILE counts for that alone (docs/signing.md).",
+        rich_help_panel=_WHO,
     ),
 ]
 Roots = Annotated[
@@ -118,18 +124,18 @@ def site_of(world: "World", site: str | None) -> "Site | None":
 def trust_of(
     site: "Site | None",
     *,
-    keys: Iterable[Path] | None = None,
+    keys: Iterable[str] | None = None,
     roots: Path | None = None,
     certificates: Iterable[Path] | None = None,
     keyrings: Iterable[Path] | None = None,
 ) -> "Trust":
     """Read whose signatures count: those that are named, else the site's."""
     from dlcontainer.evidence import keys as reading
-    from dlcontainer.evidence.image_signature import Trust
+    from dlcontainer.evidence.trust import Trust, TrustedKey
 
     if keys or roots or keyrings:
         return Trust(
-            keys=tuple(reading.read_public(path) for path in keys or ()),
+            keys=tuple(map(_trusted, keys or ())),
             roots=reading.read_file(roots) if roots else None,
             certificates=tuple(map(reading.read_file, certificates or ())),
             keyrings=tuple(map(reading.read_file, keyrings or ())),
@@ -139,13 +145,38 @@ def trust_of(
     given = site.trust
     # Whoever could write these files could sign as anybody.
     return Trust(
-        keys=tuple(reading.read_public(Path(path), own=True) for path in given.keys),
+        keys=tuple(
+            TrustedKey(key=reading.read_public(Path(one.file), own=True), roles=one.roles)
+            for one in given.keys
+        ),
         roots=reading.read_file(Path(given.certificate_roots), own=True)
         if given.certificate_roots
         else None,
         certificates=tuple(map(reading.read_file, certificates or ())),
         keyrings=tuple(reading.read_file(Path(path), own=True) for path in given.keyrings),
     )
+
+
+def _trusted(text: str) -> "TrustedKey":
+    """Read [ROLE,…=]FILE; raises UsageError for an unknown role."""
+    from dlcontainer.config.field_types import KEY_ROLES
+    from dlcontainer.evidence import keys
+    from dlcontainer.evidence.trust import TrustedKey
+
+    head, equals, name = text.partition("=")
+    # A folder's name may have a '=' too.
+    if not equals or "/" in head or Path(text).exists():
+        return TrustedKey(key=keys.read_public(Path(text)))
+    asked = [word.strip() for word in head.split(",")]
+    for word in asked:
+        if word not in KEY_ROLES:
+            raise UsageError(
+                f"--key {text}: {word!r} is no role of a key",
+                next_step=f"one or more of {', '.join(KEY_ROLES)}; for a file of that name: "
+                f"--key ./{text}",
+            )
+    roles = tuple(role for role in KEY_ROLES if role in asked)
+    return TrustedKey(key=keys.read_public(Path(name)), roles=roles)
 
 
 def demand_of(site: "Site | None", evidence: str | None, *, signed: bool) -> "Demand":
@@ -190,19 +221,38 @@ def engine(world: "World", console: output.Console) -> "Engine":
     )
 
 
-def verifier(
+def note_unasked(demand: "Demand", console: output.Console, *signers: object) -> None:
+    """Say so where signers are named on the command line, and nothing is demanded of them."""
+    if demand.is_empty and any(signers):
+        console.note(
+            "nothing is verified: a signer is named, and neither --require-signed nor "
+            "--require-evidence given"
+        )
+
+
+def asking(
     trust: "Trust", demand: "Demand", world: "World", console: output.Console
-) -> "Callable[[Path, int], Mapping[str, bytes]] | None":
-    """Give the check of a publication: what is demanded holds; None where nothing is."""
+) -> "Asking | None":
+    """Give what a release in a tree is held against; None where nothing is demanded."""
+    from dlcontainer.publish.signed import Asking
+
     if demand.is_empty:
         return None
+    return Asking(
+        trust=trust, demand=demand, engine=lambda: engine(world, console), told=console.line
+    )
 
-    def verify(image: Path, number: int) -> "Mapping[str, bytes]":
-        from dlcontainer.evidence import policy, signing
 
-        console.step(f"verify {image.name}: signature and evidence")
-        given = signing.opened(image, number, told=console.line)
-        verified = policy.check(given, trust, demand, engine(world, console))
+def verifier(
+    asked: "Asking | None", console: output.Console
+) -> "Callable[[Offered], Mapping[str, bytes]] | None":
+    """Give the check of what is offered, before all else; None where nothing is demanded."""
+    if asked is None:
+        return None
+
+    def verify(given: "Offered") -> "Mapping[str, bytes]":
+        console.step(f"verify {given.path.name}: signature and evidence")
+        verified = asked.of_offered(given)
         for text in verified.refused:
             console.note(f"does not count: {text}")
         return {name: data for piece in verified.evidence for name, data in piece.files.items()}

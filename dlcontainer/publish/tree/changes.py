@@ -1,7 +1,7 @@
 """What staff do with a published tree; each change is one new generation, or one switch."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -228,10 +228,11 @@ def listing(root: Path) -> Sequence[Listed]:
     return [Listed(entry=entry, folder=root / RELEASES / entry.digest) for entry in entries]
 
 
-def promote(tree: Tree, source: Path, module: str) -> Generation:
+def promote(tree: Tree, source: Path, module: str, owners: Collection[str] = ()) -> Generation:
     """Publish the very release that is live in another tree, every byte of it checked.
 
-    The same digest is the proof that what was tested is what is published.
+    The same digest is the proof that what was tested is what is published. `owners` are users who
+    do not publish here, and whose tree is taken all the same.
     """
     strangers.require_none(tree.root, tree.own, tree.note)
     with contextlib.ExitStack() as held:
@@ -241,9 +242,12 @@ def promote(tree: Tree, source: Path, module: str) -> Generation:
             raise PublishError(f"nothing is published in {source}")
         generations = held.enter_context(top.sub(GENERATIONS))
         entry = generation.read(generations, number).entry(module)
+        now = held.enter_context(generations.sub(str(number)))
         releases = held.enter_context(top.sub(RELEASES))
-        contents.require_sound(releases, entry.digest, entry.module)
         release = held.enter_context(releases.sub(entry.digest))
+        whose = strangers.Source(top=top, generation=now, release=release, module=entry.module)
+        strangers.require_known(whose, tree, owners)
+        contents.require_sound(releases, entry.digest, entry.module)
         said = contents.described(release)
         if release.info(contents.TREE) is not None:
             raise PublishError(

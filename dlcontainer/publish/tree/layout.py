@@ -37,6 +37,10 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _EXCHANGE = 2  # RENAME_EXCHANGE of linux/fs.h
 
 
+# A release, open, and its module.
+Admit = Callable[[Folder, str], None]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tree:
     """A root, held and locked; `alone` is false where the file system has no locks."""
@@ -57,6 +61,21 @@ class Tree:
     stripe: Callable[[Path], None]
     # Of the catalogue.
     templates: tuple[Path, ...]
+    # What each release is held against before it becomes live; raises where it may not.
+    admit: Admit
+    # The digests of those for which it was asked.
+    admitted: set[str]
+
+
+def admit_any(release: Folder, module: str) -> None:
+    """Ask nothing of a release."""
+
+
+def require_admitted(tree: Tree, release: Folder, digest: str, module: str) -> None:
+    """Hold a release against what is asked here, once in a change; raises PublishError."""
+    if digest not in tree.admitted:
+        tree.admit(release, module)
+        tree.admitted.add(digest)
 
 
 def typed(root: Path, *words: str) -> str:

@@ -58,6 +58,8 @@ def add(tree: Tree, draft: Draft) -> str:
         with tree.aside.make(name) as staged:
             _stage(tree, draft, digest, staged)
             layout.settle_modes(staged, tree.own)
+            # Refused here, nothing of it stays.
+            layout.require_admitted(tree, staged, digest, f"{draft.name}/{draft.version}")
         if layout.settle(tree, name, tree.releases, digest):
             return digest
     contents.require_sound(tree.releases, digest, f"{draft.name}/{draft.version}")

@@ -8,11 +8,14 @@ ROOT counts too: who may rename a folder there puts another tree in its place.
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.errors import PublishError
+from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.ownership import Ownership, group_name
+from dlcontainer.publish.tree import contents, layout
 from dlcontainer.system.guarded_files import name_of
 from dlcontainer.system.process import quote
 
@@ -60,3 +63,60 @@ def _others(info: os.stat_result, own: Ownership) -> Iterator[str]:
     known = info.st_gid in (0, own.group) or group_name(info.st_gid) == name_of(info.st_uid)
     if info.st_mode & stat.S_IWGRP and not known:
         yield f"the group {group_name(info.st_gid)}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """Another tree, open, and what of it is to be published here."""
+
+    top: Folder
+    generation: Folder
+    release: Folder
+    module: str
+
+
+def require_known(source: Source, tree: layout.Tree, named: Collection[str] = ()) -> None:
+    """Require that those who publish here, or are named, own all of what comes from another tree.
+
+    Its digest is of its own text: it says that nothing was changed on the way, not whose it is.
+    Raises PublishError with the line to type.
+    """
+    strange = [
+        one
+        for one in _owned(source)
+        if not tree.own.has_publisher(one.user)
+        and not {name_of(one.user), str(one.user)} & set(named)
+    ]
+    if not strange:
+        return
+    names = sorted({name_of(one.user) for one in strange})
+    root = source.top.path
+    words = [word for name in (*named, *names) for word in ("--from-owner", name)]
+    typed = layout.typed(tree.root, "promote", source.module, "--from", str(root), *words)
+    raise PublishError(
+        f"{source.module} in {root} is of {', '.join(names)}, who does not publish in {tree.root}",
+        where=str(strange[0].path),
+        why="its wrappers and modulefiles are programs that all users would run as themselves",
+        next_step=f"look at them; to take it all the same: {typed}",
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Owned:
+    path: Path
+    user: int
+
+
+def _owned(source: Source) -> Iterator[_Owned]:
+    """List all that decides what is promoted, with its owner; of a link, the link's own."""
+    for name in (layout.CURRENT, layout.GENERATIONS, layout.RELEASES):
+        info = source.top.info(name)
+        if info is not None:
+            yield _Owned(path=source.top.path / name, user=info.st_uid)
+    for folder in (source.top, source.generation, source.release):
+        yield _Owned(path=folder.path, user=os.fstat(folder.number).st_uid)
+        for name, info in contents.files(folder) if folder is not source.top else ():
+            yield _Owned(path=folder.path / name, user=info.st_uid)
+            within = folder.info(name.partition("/")[0])
+            if within is not None:
+                yield _Owned(path=folder.path / name.partition("/")[0], user=within.st_uid)

@@ -19,7 +19,7 @@ from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import generation, journal, layout, site_commands
 from dlcontainer.publish.tree.generation import Generation
 from dlcontainer.publish.tree.journal import Line, State
-from dlcontainer.publish.tree.layout import CURRENT, GENERATIONS, MODULES, RELEASES, Tree
+from dlcontainer.publish.tree.layout import CURRENT, GENERATIONS, MODULES, RELEASES, Admit, Tree
 from dlcontainer.publish.tree.site_commands import SiteCommands
 from dlcontainer.system.guarded_files import name_of
 from dlcontainer.system.process import Runner
@@ -45,6 +45,10 @@ class Hand:
     clock: Callable[[], float] = time.time
     # Of the catalogue: those that are shipped, unless the command knows of others.
     templates: tuple[Path, ...] = ()
+    # What each release is held against before it becomes live, whatever brings it in.
+    admit: Admit = layout.admit_any
+    # Digests of releases for which that was asked before: of an unpacked image, its file.
+    admitted: frozenset[str] = frozenset()
 
     @property
     def who(self) -> str:
@@ -88,6 +92,8 @@ def opened(root: Path, hand: Hand, *, plain: bool = False) -> Iterator[Tree]:
                 hand.commands, folder, hand.runner, hand.note
             ),
             templates=hand.templates or tuple(resources.locate(None).template_folders()),
+            admit=hand.admit,
+            admitted=set(hand.admitted),
         )
         before = layout.current(top)
         # A killed run may have switched without what follows.
@@ -121,6 +127,7 @@ def commit(tree: Tree, changed: Generation, what: str, *, again: bool = False) -
     base = live(tree)
     if changed.entries == base.entries and base.number and not again:
         return base
+    _admit(tree, base, changed)
     number = max([journal.read(tree.top).highest, *layout.numbers(tree.generations)]) + 1
     now = journal.stamp(tree.clock())
     made = replace(changed, number=number, base=base.number, what=what, who=tree.who, time=now)
@@ -151,11 +158,24 @@ def switch(tree: Tree, number: int, what: str) -> Generation:
                 next_step=f"choose another one: {layout.typed(tree.root, 'history')}",
             )
     if number != base:
+        _admit(tree, live(tree), wanted)
         _write(tree, "begin", what, base, number)
         _require_turn(tree, what, base, number)
         _point(tree, number)
         _finish(tree, what, base, number)
     return wanted
+
+
+def _admit(tree: Tree, base: Generation, wanted: Generation) -> None:
+    """Hold each release that is not live yet against what is asked: its bytes here go live.
+
+    They are in the tree by now, where only its publishers write.
+    """
+    known = {entry.digest for entry in base.entries}
+    for entry in wanted.entries:
+        if entry.digest not in known:
+            with tree.releases.sub(entry.digest) as release:
+                layout.require_admitted(tree, release, entry.digest, entry.module)
 
 
 def _require_turn(tree: Tree, what: str, base: int, number: int) -> None:

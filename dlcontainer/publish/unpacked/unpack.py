@@ -25,11 +25,15 @@ class Tree:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tools:
-    """What unpacking needs: processes, their environment, and somebody to tell."""
+    """What unpacking needs: processes, their environment, and somebody to tell.
+
+    `admit` looks at the private copy that is unpacked.
+    """
 
     runner: Runner
     environ: Mapping[str, str]
     note: Callable[[str], None]
+    admit: Callable[[Path], object] | None = None
 
 
 @contextlib.contextmanager
@@ -48,6 +52,8 @@ def unpacked(image: BinaryIO, sha256: str, root: Path, own: Ownership, by: Tools
                 "this is not the image of its record",
                 next_step="copy the image and its record together, again, from where it was built",
             )
+        if by.admit is not None:
+            by.admit(copy)
         Packed.of(copy, by.environ, by.runner).unpack(target)
         copy.unlink()
         left_out = listing.settle(target, own)

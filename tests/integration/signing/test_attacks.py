@@ -85,6 +85,61 @@ def test_stripped(signed: Path, signer: Pair, engine: Any, capsys: Capture) -> N
     assert "is not signed" in done.err
 
 
+def test_a_part_that_was_added(
+    signed: Path, signer: Pair, engine: Any, tmp_path: Path, capsys: Capture
+) -> None:
+    """In no group, and in the group that is signed."""
+    more = tmp_path / "more"
+    more.write_text("more")
+    whole = signed.read_bytes()
+    for group in ((), ("--groupid", "1")):
+        signed.write_bytes(whole)
+        words = ("sif", "add", "--datatype", "7", *group, signed, more)
+        subprocess.run([engine.program, *words], check=True)
+        assert len(signed.read_bytes()) > len(whole)
+        done = typed(capsys, "verify", signed, "--key", signer.public)
+        assert done.code == 1
+        assert "holds a part that nobody signed" in done.err
+
+
+def test_a_bench_key_releases_no_image(
+    image: Path, signer: Pair, stranger: Pair, capsys: Capture
+) -> None:
+    assert typed(capsys, "sign", image, "--key", stranger.private).code == 0
+    both = ("--key", f"image={signer.public}", "--key", f"bench={stranger.public}")
+    done = typed(capsys, "verify", image, *both)
+    assert done.code == 1
+    assert "is signed by a key that releases no images" in done.err
+
+
+def test_evidence_of_strangers_beside_it_stops_nothing(
+    signed: Path, signer: Pair, authority: Authority, tmp_path: Path, capsys: Capture
+) -> None:
+    """Junk, certificates of others, more pieces than anybody needs: by key, and by certificate."""
+    own = authority.signer("Release")
+    certified = image_of(tmp_path / "certified", b"hsqs" + bytes(9000))
+    words = ("--key", own.private, "--certificate", own.public)
+    assert typed(capsys, "sign", certified, *words).code == 0
+    strange = Authority.made(tmp_path / "strange").signer("x")
+    for image, option in (
+        (signed, ("--key", signer.public)),
+        (certified, ("--certificate-roots", authority.roots)),
+    ):
+        place = folder.beside(image)
+        subject = Subject(name="x", sha256=hashlib.sha256(image.read_bytes()).hexdigest())
+        for number in range(250):
+            sealer = signing.Sealer(
+                key=keys.read_private(strange.private),
+                certificate=(b"junk", strange.public.read_bytes())[number % 2],
+            )
+            data = f"<p>{number}".encode()
+            folder.write(place, signing.piece_of("report", data, subject, sealer))
+        (place / "bench-000000000000.dsse.json").symlink_to("/dev/zero")
+        done = typed(capsys, "verify", image, *option, "--require-evidence", "record")
+        assert done.code == 0, done.err
+        assert "does not count: and " in done.out
+
+
 def test_an_expired_certificate(image: Path, authority: Authority, capsys: Capture) -> None:
     old = authority.signer("Old release", days=(-30, -1))
     words = ("--key", old.private, "--certificate", old.public)
@@ -248,7 +303,7 @@ def test_two_pushers_at_once_lose_nothing(
         thread.join()
     assert faults == []
     with client() as reader:
-        there = referrers.found(reader, digest)
+        there = list(referrers.found(reader, digest, print))
     assert len([one for one in there if "report" in one.artifact_type]) == 16
     assert time.monotonic() - began < 120
 

@@ -11,10 +11,11 @@ from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.errors import PublishError
 from dlcontainer.evidence import folder
 from dlcontainer.image import record
+from dlcontainer.publish.offered import Offered
 from tests.integration.signing.tools import PASSWORD, Secured, session_of, typed
 from tests.integration.world import Built, World
 from tests.publishing import BOTH, put, seen
-from tests.signers import Authority, Pair, pair
+from tests.signers import Authority, Pair, pair, pieces_in
 
 Capture = pytest.CaptureFixture[str]
 WANTED = ("--require-signed", "--require-evidence", "record,validate,bench")
@@ -55,17 +56,17 @@ def test_from_the_build_machine_to_a_published_module(
     assert target.read_bytes() == image.read_bytes()
     for suffix in (".json", ".cdx.json"):
         assert target.with_suffix(suffix).read_text() == image.with_suffix(suffix).read_text()
-    assert {piece.kind for piece in folder.read(folder.beside(target))} == {
+    assert {piece.kind for piece in pieces_in(folder.beside(target))} == {
         *("record", "bill", "validate", "bench")
     }
     assert list(other.iterdir()) == []
     # By a person: a line each.
     said = typed(capsys, "verify", target, "--key", signer.public).out
     assert [line.split()[0] for line in said.splitlines()] == ["ok"] * 5
-    held = folder.read(folder.beside(target))
+    held = pieces_in(folder.beside(target))
     files = {name: data for piece in held for name, data in piece.files.items()}
     root = tmp_path / "modules"
-    done = put(target, root, verify=lambda path, number: files)
+    done = put(target, root, verify=lambda given: files)
     assert seen(root) == BOTH
     assert len(list((done.folder / "evidence").iterdir())) == 8
     audit = ("modules", "audit", "--root", root, "--key")
@@ -149,7 +150,7 @@ def test_with_a_certificate_of_the_centre(
     strange = Authority.made(tmp_path / "strange", "Somebody's CA")
     refused = typed(capsys, "verify", target, "--certificate-roots", strange.roots)
     assert refused.code == 1
-    assert "is signed with a certificate of another authority" in refused.err
+    assert "no certificate of these authorities came with it" in refused.err
 
 
 def test_with_a_pgp_key(
@@ -184,10 +185,10 @@ def test_with_a_pgp_key(
 
 
 def test_a_site_may_always_demand_it(image: Path, tmp_path: Path) -> None:
-    def verify(path: Path, number: int) -> dict[str, bytes]:
+    def verify(given: Offered) -> dict[str, bytes]:
         from dlcontainer.errors import ChecksFailedError
 
-        raise ChecksFailedError(f"{path} is not signed")
+        raise ChecksFailedError(f"{given.path} is not signed")
 
     with pytest.raises(PublishError, match="is not signed"):
         put(image, tmp_path / "modules", verify=verify)

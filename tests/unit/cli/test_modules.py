@@ -130,6 +130,16 @@ def test_promote(run: Run, root: Path, tmp_path: Path) -> None:
     assert digests[0]["digest"] == digests[1]["digest"]
 
 
+def test_a_signer_of_whom_nothing_is_demanded_is_said(run: Run, root: Path, tmp_path: Path) -> None:
+    production = tmp_path / "production"
+    production.mkdir()
+    words = ("promote", "demo/1.0", "--from", root, "--key", "release.pub")
+    code, _, err = run(*words, root=production)
+    assert (code, "nothing is verified: a signer is named" in err) == (0, True)
+    code, _, err = run(*words, "--require-signed", root=production)
+    assert (code, "nothing is verified" in err) == (0, False)
+
+
 def test_takeover(run: Run, tmp_path: Path) -> None:
     old = tmp_path / "an old root"
     old.mkdir()

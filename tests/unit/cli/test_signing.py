@@ -11,6 +11,11 @@ from tests.publishing import image_of
 from tests.signers import pair
 from tests.values import site_of
 
+CVMFS = (
+    "publish", "IMAGE", "--site", "local", "--layout", "tree", "--root", "/cvmfs/a.b/c",
+    "--cvmfs", "x.sh",
+)  # fmt: skip
+
 
 def test_a_site_s_demand_can_only_grow(tmp_path: Path) -> None:
     own, other = pair(tmp_path, "own").public, pair(tmp_path, "other").public
@@ -22,14 +27,39 @@ def test_a_site_s_demand_can_only_grow(tmp_path: Path) -> None:
     assert demand.kinds == ("validate", "bench")
     assert trust_options.demand_of(None, None, signed=False).is_empty
     (key,) = trust_options.trust_of(site).keys
-    assert key.where == str(own)
-    (key,) = trust_options.trust_of(site, keys=[other]).keys
-    assert key.where == str(other)
+    assert key.key.where == str(own)
+    (key,) = trust_options.trust_of(site, keys=[str(other)]).keys
+    assert key.key.where == str(other)
     own.chmod(0o666)
     with pytest.raises(ConfigError, match="others may write in it"):
         trust_options.trust_of(site)
     with pytest.raises(UsageError, match="'bnech' is no kind of evidence"):
         trust_options.kinds_of("bnech")
+
+
+def test_keys_have_roles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = pair(tmp_path, "own").public
+    monkeypatch.chdir(tmp_path)
+    odd = tmp_path / "bench=x.pub"
+    odd.write_bytes(own.read_bytes())
+    (tmp_path / "a=b").mkdir()
+    (tmp_path / "a=b/x.pub").write_bytes(own.read_bytes())
+    every = ("image", "validate", "proof", "bench", "report")
+    for text, roles in (
+        ("own.pub", every),
+        ("bench=own.pub", ("bench",)),
+        ("report, bench=own.pub", ("bench", "report")),
+        (f"image={own}", ("image",)),
+        # Files whose names look like it.
+        ("bench=x.pub", every),
+        ("./bench=x.pub", every),
+        ("a=b/x.pub", every),
+    ):
+        (key,) = trust_options.trust_of(None, keys=[text]).keys
+        assert key.roles == roles
+    for text in ("images=own.pub", "=own.pub", "bench,=own.pub"):
+        with pytest.raises(UsageError, match="is no role of a key"):
+            trust_options.trust_of(None, keys=[text])
 
 
 @pytest.mark.parametrize(
@@ -46,6 +76,9 @@ def test_a_site_s_demand_can_only_grow(tmp_path: Path) -> None:
         (["pull", "oras://h/x", "-o", "x.txt"], "not the name of an image's file"),
         (["pull", "oras://H/X", "-o", "x.sif"], "is no place in a registry"),
         (["verify", "none.sif", "--key", "K"], "No such file"),
+        ([*CVMFS, "--require-signed"], "--cvmfs writes no demand"),
+        ([*CVMFS, "--require-evidence", "bench"], "--cvmfs writes no demand"),
+        ([*CVMFS, "--key", "K"], "--cvmfs writes no demand"),
     ],
 )
 def test_wrong_words_are_usage_errors(

@@ -151,6 +151,10 @@ def test_finding_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = tmp_path / "it's 1", tmp_path / "2"
     monkeypatch.setattr(sys, "executable", str(tmp_path / "private" / "python"))
     environ = {"PATH": f"relative:{first}::{second}"}
+    # In the current folder, and below it, anybody may have put one.
+    monkeypatch.chdir(tmp_path)
+    program(tmp_path / "relative", "apptainer")
+    program(tmp_path, "singularity")
     with pytest.raises(EngineError, match="no Apptainer and no Singularity on PATH") as caught:
         apptainer.find(environ)
     assert "make setup" in str(caught.value.next_step)

@@ -49,11 +49,11 @@ def test_signed_and_read_back(tmp_path: Path, curve: bool, word: str) -> None:
     other = keys.read_public(pair(tmp_path, "other").public)
     read = envelope.read(envelope.sealed(b"something", key), "x")
     assert read.payload == b"something"
-    assert read.signer([other, public]) == public
-    assert read.signer([other]) is None
+    assert [one.key for one in read.signed_by([other, public])] == [public]
+    assert read.signed_by([other]) == ()
     body = json.loads(envelope.sealed(b"something", key))
     body["payload"] = base64.b64encode(b"something else").decode()
-    assert envelope.read(json.dumps(body).encode(), "x").signer([public]) is None
+    assert envelope.read(json.dumps(body).encode(), "x").signed_by([public]) == ()
 
 
 @pytest.mark.parametrize(
@@ -103,3 +103,25 @@ def test_keys_that_are_refused(tmp_path: Path) -> None:
     assert "neither Ed25519 nor ECDSA" in str(caught.value)
     with pytest.raises(ConfigError, match="No such file"):
         keys.read_public(tmp_path / "none")
+
+
+def of_an_unknown_kind(label: str) -> bytes:
+    """Write a key whose algorithm nobody knows: an identifier of a private enterprise."""
+    oid = b"\x06\x09\x2b\x06\x01\x04\x01\x86\x8d\x1f\x01"
+    algorithm = b"\x30" + bytes([len(oid)]) + oid
+    key = b"\x03\x05\x00abcd" if label == "PUBLIC KEY" else b"\x04\x04abcd"
+    start = b"" if label == "PUBLIC KEY" else b"\x02\x01\x00"
+    body = start + algorithm + key
+    text = base64.encodebytes(b"\x30" + bytes([len(body)]) + body).decode()
+    return f"-----BEGIN {label}-----\n{text}-----END {label}-----\n".encode()
+
+
+def test_a_key_of_an_unknown_kind(tmp_path: Path) -> None:
+    """Of a file that is given it is a documented error, not a traceback."""
+    path = tmp_path / "odd"
+    for label, reader in (("PUBLIC KEY", keys.read_public), ("PRIVATE KEY", keys.read_private)):
+        path.write_bytes(of_an_unknown_kind(label))
+        path.chmod(0o600)
+        with pytest.raises(ConfigError, match="can't use the key") as caught:
+            reader(path)
+        assert "neither Ed25519 nor ECDSA" in str(caught.value)

@@ -11,15 +11,16 @@ import pytest
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.errors import ChecksFailedError, ConfigError
 from dlcontainer.evidence import envelope, folder, keys, kinds, policy, signing, statement
-from dlcontainer.evidence.folder import Piece
-from dlcontainer.evidence.image_signature import Engine, Trust
+from dlcontainer.evidence.image_signature import Engine
 from dlcontainer.evidence.kinds import KINDS, Kind, Subject
+from dlcontainer.evidence.pieces import Piece
 from dlcontainer.evidence.policy import Demand, Given
 from dlcontainer.evidence.signing import Sealer, Source
+from dlcontainer.evidence.trust import Trust, TrustedKey
 from dlcontainer.system.process import CommandFailedError, Completed
 from tests.fakes import RecordingRunner, completed
 from tests.publishing import Quiet, image_of
-from tests.signers import Pair, pair
+from tests.signers import Pair, pair, pieces_in
 
 SHA, PLAN, OLD = "a" * 64, "b" * 64, "c" * 64
 SUBJECT = Subject(name="x.sif", sha256=SHA, earlier=OLD, plan=PLAN)
@@ -51,6 +52,10 @@ def engine(tmp_path: Path, *answers: Completed | Exception) -> Engine:
     )
 
 
+def trusting(*pairs: Pair) -> Trust:
+    return Trust(keys=tuple(TrustedKey(key=keys.read_public(one.public)) for one in pairs))
+
+
 def failed(said: str) -> CommandFailedError:
     return CommandFailedError(replace(completed("verify"), returncode=255, stderr=said))
 
@@ -69,7 +74,8 @@ def data_of(kind: Kind, *, plan: str = PLAN, image: str = SHA) -> bytes:
 
 
 def given(*pieces: Piece, record: bytes | None = None) -> Given:
-    return Given(path=Path("x.sif"), image=0, subject=SUBJECT, record=record, pieces=pieces)
+    offers = [piece.offer for piece in pieces]
+    return Given(path=Path("x.sif"), image=0, subject=SUBJECT, record=record, offers=offers)
 
 
 def made(kind: Kind, sealer: Sealer, **about: str) -> Piece:
@@ -79,7 +85,7 @@ def made(kind: Kind, sealer: Sealer, **about: str) -> Piece:
 
 @pytest.fixture
 def check(tmp_path: Path, signer: Pair) -> Callable[..., policy.Verified]:
-    trust = Trust(keys=(keys.read_public(signer.public),))
+    trust = trusting(signer)
 
     def check(*pieces: Piece, wanted: tuple[Kind, ...] = (), **more: Any) -> policy.Verified:
         demand = Demand(kinds=wanted)
@@ -180,7 +186,7 @@ def test_without_a_signer_nothing_is_believed(tmp_path: Path, sealer: Sealer) ->
 def test_the_engine_s_words_are_explained(
     tmp_path: Path, signer: Pair, said: str, meaning: str
 ) -> None:
-    trust = Trust(keys=(keys.read_public(signer.public),))
+    trust = trusting(signer)
     with pytest.raises(ChecksFailedError) as caught:
         policy.check(given(), trust, Demand(signed=True), engine(tmp_path, failed(said)))
     assert meaning in str(caught.value)
@@ -188,13 +194,11 @@ def test_the_engine_s_words_are_explained(
 
 
 def test_the_second_key_may_be_the_signer_s(tmp_path: Path, signer: Pair) -> None:
-    both = (keys.read_public(pair(tmp_path, "other").public), keys.read_public(signer.public))
+    both = trusting(pair(tmp_path, "other"), signer)
     answers = (failed("FATAL: do not match threshold"), completed("verify"))
-    verified = policy.check(
-        given(), Trust(keys=both), Demand(signed=True), engine(tmp_path, *answers)
-    )
+    verified = policy.check(given(), both, Demand(signed=True), engine(tmp_path, *answers))
     assert verified.signer is not None
-    assert verified.signer.key == both[1]
+    assert verified.signer.key == both.keys[1].key
 
 
 def test_signing_changes_image_and_record_together(tmp_path: Path, sealer: Sealer) -> None:
@@ -210,7 +214,7 @@ def test_signing_changes_image_and_record_together(tmp_path: Path, sealer: Seale
     written = json.loads(image.with_suffix(".json").read_text())
     assert written["image"] == {"sha256": signed.sha256, "size": len(before) + 9}
     assert written["signed"]["unsigned_sha256"] == signed.unsigned_sha256
-    (piece,) = folder.read(folder.beside(image))
+    (piece,) = pieces_in(folder.beside(image))
     said = statement.read(envelope.read(piece.envelope, "x").payload, "x")
     assert (said.kind, said.image) == ("record", signed.sha256)
     # Killed between record and image: the next run takes the image of before.

@@ -46,7 +46,7 @@ def test_a_registry_that_lists_them_needs_no_index(
     fake.lists = True
     digest = referrers.attach(client, SUBJECT, manifest("a"), KIND)
     assert TAG not in fake.manifests
-    (found,) = referrers.found(client, SUBJECT)
+    (found,) = referrers.found(client, SUBJECT, print)
     assert (found.digest, found.artifact_type) == (digest, KIND)
 
 
@@ -54,7 +54,7 @@ def test_without_a_list_an_index_has_each_once(fake: FakeArtifacts, client: Arti
     made = {referrers.attach(client, SUBJECT, manifest(note), KIND) for note in "aab"}
     assert len(made) == 2
     assert indexed(fake) == made
-    assert {one.digest for one in referrers.found(client, SUBJECT)} == made
+    assert {one.digest for one in referrers.found(client, SUBJECT, print)} == made
 
 
 def test_an_index_that_was_overwritten_is_seen_and_written_again(
@@ -80,7 +80,7 @@ def test_what_an_index_lost_for_good_is_found_and_put_back(
 ) -> None:
     lost = referrers.attach(client, SUBJECT, manifest("lost"), KIND)
     del fake.manifests[TAG]
-    assert [one.digest for one in referrers.found(client, SUBJECT)] == [lost]
+    assert [one.digest for one in referrers.found(client, SUBJECT, print)] == [lost]
     kept = referrers.attach(client, SUBJECT, manifest("next"), KIND)
     assert indexed(fake) == {lost, kept}
 
@@ -89,7 +89,7 @@ def test_what_is_no_entry_is_passed_over(fake: FakeArtifacts, client: ArtifactCl
     bad = [7, {}, {"digest": "x", "size": 1}, {"digest": SUBJECT, "size": "1"}]
     fake.manifests[TAG] = json.dumps({"manifests": bad}).encode()
     fake.manifests[f"{TAG}.000000000000"] = b"no JSON"
-    (odd,) = referrers.found(client, SUBJECT)
+    (odd,) = referrers.found(client, SUBJECT, print)
     assert odd.artifact_type == ""
 
 

@@ -3,12 +3,14 @@
 import json
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from dlcontainer.config.image_names import Reference, parse_image
 from dlcontainer.errors import BuildError
 from dlcontainer.registry.base_image import check, find_digest
+from dlcontainer.registry.client import Client
 from dlcontainer.registry.connection import Way
 from tests.fakeregistry import NAME, FakeRegistry, Reply, serving, sha256
 
@@ -193,3 +195,14 @@ def test_parts_are_missing(fake: FakeRegistry) -> None:
     digest = fake.put("1", json.dumps({"manifests": [entry]}).encode())
     error = fails(fake.reference(digest=digest))
     assert str(error.why).startswith("the image for linux/amd64")
+
+
+@pytest.mark.parametrize("given", [b"the layer!", b"the layer", b"the layer and more", b""])
+def test_a_layer_of_other_bytes(fake: FakeRegistry, tmp_path: Path, given: bytes) -> None:
+    wanted = b"the layer."
+    fake.replies[f"/v2/{NAME}/blobs/{sha256(wanted)}"] = Reply(body=given)
+    with (
+        Client(reference=fake.reference(), way=WAY) as client,
+        pytest.raises(BuildError, match="content that does not match the requested digest"),
+    ):
+        client.save_blob(sha256(wanted), len(wanted), tmp_path / "layer")

@@ -4,6 +4,7 @@ Publishers of one tree are one domain of trust (docs/published-tree.md): a membe
 others, and what they swap is found. They reach no file outside of the tree, and hold nobody up.
 """
 
+import contextlib
 import os
 import shutil
 import signal
@@ -231,13 +232,23 @@ def test_a_member_who_replaces_a_folder_is_found(root: Path, swap: Callable[[Pat
 
 
 def test_who_is_not_of_the_group_replaces_nothing(root: Path) -> None:
+    # A place that they may write in: else nothing could be moved there in any case.
+    loot = root.parent / "loot"
+    loot.mkdir()
+    loot.chmod(0o777)
+    release = next((root / "releases").iterdir()).name
+
     def strange() -> None:
-        for path in ("current", "modules", "releases", "generations/1", "journal.jsonl", ".lock"):
-            try:
-                (root / path).rename(root.parent / "stolen")
-            except PermissionError:
-                continue
-            raise AssertionError(path)
+        (loot / "own").touch()
+        named = ("current", "modules", "releases", "generations/1", "journal.jsonl", ".lock")
+        for path in (*named, f"releases/{release}", f"releases/{release}/image.sif"):
+            with contextlib.suppress(PermissionError):
+                (root / path).rename(loot / "stolen")
+                raise AssertionError(path)
+        for path in (".", "releases", "generations", f"releases/{release}", "generations/1"):
+            with contextlib.suppress(PermissionError):
+                (root / path / "planted").touch()
+                raise AssertionError(path)
 
     child = os.fork()
     if child == 0:
