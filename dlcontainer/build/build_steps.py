@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.config.templating import quote
-from dlcontainer.formats import labels, pack_commands, step_commands
+from dlcontainer.formats import labels, pack_commands, step_commands, step_environment
 from dlcontainer.image import layout
 from dlcontainer.planning.plan import Plan
 
@@ -20,21 +20,14 @@ _MAKER = 1
 _SCRIPT = "step.sh"
 _FILES = "step-files"
 
-# What every script begins with: the umask of the files that it makes, no questions, the way out.
-HEAD = (
-    "set -eu\n"
-    "umask 022\n"
-    "export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 HOME=/root\n"
-    f"if [ -r {layout.ROUTING_SCRIPT} ]; then . {layout.ROUTING_SCRIPT}; fi\n"
-)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BuildStep:
     """One step: files that go in first, then a script for `/bin/sh`, run as the image's root.
 
-    `key` names the result: the same key, the same tree. It is made of the script, the content of
-    the files, and the parent's key, down to the base, the architecture and the engine.
+    `key` names the result: the same key, the same tree. It is made of the script, the variables
+    that it sets, the content of the files, and the parent's key, down to the base, the
+    architecture and the engine.
     """
 
     name: str
@@ -43,7 +36,8 @@ class BuildStep:
     script: str
     # (file or folder of the host, path in the image)
     files: tuple[tuple[Path, str], ...]
-    # what the key is made of beside the parent's: the script's and each file's SHA-256
+    # what the key is made of beside the parent's: the SHA-256 of the script, of the variables that
+    # its first lines set, and of each file
     inputs: Mapping[str, str]
     key: str
 
@@ -72,24 +66,24 @@ def work(
         target: name for name, target in own.items() if target in (layout.VERIFY, layout.PROBE)
     }
     names = {target: name for name, target in own.items() if target not in later}
-    parts: list[tuple[str, str, Mapping[str, str]]] = []
+    parts: list[tuple[str, step_commands.Block | None, Mapping[str, str]]] = []
     for step in plan.recipe.steps:
         block = blocks.pop(step.name, None)
         files = {target: names[target] for target in sorted(step.files.values())}
         if block or files:
-            parts.append((step.name, _script(block), files))
+            parts.append((step.name, block, files))
     clean = blocks.pop("clean")
     # The probe writes the pack: it goes in with that step, and not with the last one.
     probe = {layout.PROBE: later.pop(layout.PROBE)} if pack_commands.STEP in blocks else {}
     parts += [
-        (name, _script(block), probe if name == pack_commands.STEP else {})
-        for name, block in blocks.items()
+        (name, block, probe if name == pack_commands.STEP else {}) for name, block in blocks.items()
     ]
-    parts.append(("image", _script(clean), dict(sorted(later.items()))))
+    parts.append(("image", clean, dict(sorted(later.items()))))
     steps: list[BuildStep] = []
-    key = _digest(root)
-    for number, (name, script, taken) in enumerate(parts, start=1):
-        inputs = {"script": hashlib.sha256(script.encode()).hexdigest()}
+    key, head = _digest(root), step_environment.script_head(plan)
+    for number, (name, block, taken) in enumerate(parts, start=1):
+        commands = "\n".join(block.commands if block else ()) + "\n"
+        inputs = {"script": _sha256(commands), "environment": _sha256(head)}
         inputs |= {target: digests[target] for target in taken}
         inputs |= {"locked packages": locked[name]} if locked and name in locked else {}
         key = _digest({"parent": key, **inputs})
@@ -98,7 +92,7 @@ def work(
                 name=name,
                 number=number,
                 total=len(parts),
-                script=script,
+                script=head + commands,
                 files=tuple((staged / "files" / source, to) for to, source in taken.items()),
                 inputs=inputs,
                 key=key,
@@ -135,12 +129,8 @@ def laid_out(step: BuildStep, folder: Path) -> Iterator[str]:
         shutil.rmtree(files, ignore_errors=True)
 
 
-def _script(block: step_commands.Block | None) -> str:
-    return HEAD + "\n".join(block.commands if block else ()) + "\n"
-
-
 def _digests(plan: Plan) -> dict[str, str]:
-    manifest = hashlib.sha256(labels.manifest(plan).encode()).hexdigest()
+    manifest = _sha256(labels.manifest(plan))
     probe = _digest({entry.target: entry.sha256 for entry in plan.probe})
     files = {entry.target: entry.sha256 for entry in plan.files}
     return {**files, layout.MANIFEST: manifest, layout.PROBE: probe}
@@ -148,4 +138,8 @@ def _digests(plan: Plan) -> dict[str, str]:
 
 def _digest(value: Mapping[str, object]) -> str:
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return _sha256(text)
+
+
+def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()

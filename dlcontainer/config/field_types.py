@@ -68,6 +68,9 @@ def _one_line(value: str) -> str:
 def _absolute(value: str) -> str:
     if not value.startswith("/") or ".." in value.split("/") or not value.isprintable():
         raise ValueError(f"must be an absolute path without '..': {value!r}")
+    variable = re.search(r"\$(?:[A-Za-z_]\w*|\{[^}]*\}?)", value)
+    if variable:
+        raise ValueError(f"nothing fills in {variable[0]} here, write the path out: {value!r}")
     return value if value == "/" else value.rstrip("/")
 
 

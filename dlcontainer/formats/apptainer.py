@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from dlcontainer.config.templating import Text, quote
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import labels, step_commands
+from dlcontainer.formats import labels, step_commands, step_environment
 from dlcontainer.image import layout
 from dlcontainer.planning.plan import Plan
 
@@ -40,7 +40,8 @@ def values(plan: Plan) -> Mapping[str, object]:
         ],
         "labels": [(Text(key), Text(value)) for key, value in labels.labels(plan).items()],
         "environment": sorted(plan.environment.items()),
-        "path": step_commands.search_path(plan),
+        "path": step_environment.search_path(plan),
+        "head_of_steps": step_environment.image_lines(plan),
         "blocks": step_commands.image_blocks(plan),
         "routing": Text(layout.ROUTING_SCRIPT),
         "python": Text(quote(plan.python)),

@@ -14,9 +14,8 @@ from dlcontainer.planning.plan import Plan
 
 FOLDER = "/.singularity.d"
 # Where engines write what users set: a definition file's, and what came with an OCI image.
-ENVIRONMENT = tuple(
-    f"{FOLDER}/env/{name}" for name in ("10-docker2singularity.sh", "90-environment.sh")
-)
+OF_BASE = f"{FOLDER}/env/10-docker2singularity.sh"
+ENVIRONMENT = (OF_BASE, f"{FOLDER}/env/90-environment.sh")
 _EXPORT = re.compile(r"\s*export\s+([A-Za-z_]\w*)=(.*)")
 # What came with an OCI image yields to a variable that is set already: the image's own is meant.
 _DEFAULT = re.compile(r"\$\{([A-Za-z_]\w*):-(.*)\}", re.DOTALL)

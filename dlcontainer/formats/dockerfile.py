@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 
 from dlcontainer.config.templating import Text
-from dlcontainer.formats import host_variables, labels, step_commands
+from dlcontainer.formats import host_variables, labels, step_commands, step_environment
 from dlcontainer.formats.step_commands import Block
 from dlcontainer.image import layout
 from dlcontainer.planning.launch import surroundings
@@ -24,13 +24,20 @@ def values(plan: Plan) -> Mapping[str, object]:
         "source": Text(image.source if image else "scratch"),
         "rootfs": None if image else Text(ROOT_TREE),
         "arguments": [Text(name) for name in arguments(plan)],
+        # An ENV of the base's or of this file takes an ARG's place.
+        "defaults": [(Text(k), Text(v)) for k, v in step_environment.DEFAULTS.items()],
         "files": [
             (Text(f"files/{name}"), Text(target)) for name, target in labels.image_files(plan)
         ],
-        "labels": [(Text(key), _word(value)) for key, value in labels.labels(plan).items()],
-        "environment": [(Text(k), _word(v)) for k, v in sorted(plan.environment.items())],
+        "labels": [
+            (Text(key), step_environment.dockers(value))
+            for key, value in labels.labels(plan).items()
+        ],
+        "environment": [
+            (Text(k), step_environment.dockers(v)) for k, v in sorted(plan.environment.items())
+        ],
         # Nothing in it needs quotes but the variable, which the builder fills in as it is.
-        "path": Text(step_commands.search_path(plan).replace('"', "")),
+        "path": Text(step_environment.search_path(plan).replace('"', "")),
         "runs": [(block.name, _run(block)) for block in step_commands.image_blocks(plan)],
     }
 
@@ -42,12 +49,6 @@ def arguments(plan: Plan) -> list[str]:
     """
     mpi = surroundings.used_mpi(plan)
     return host_variables.variables([mpi.root or ""]) if mpi and mpi.mode == "compile" else []
-
-
-def _word(value: str) -> Text:
-    """Quote a value for ENV and LABEL: the builder expands $ inside double quotes."""
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$")
-    return Text(f'"{escaped}"')
 
 
 def _run(block: Block) -> Text:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from dlcontainer.config.templating import Text, quote
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import labels, step_commands
+from dlcontainer.formats import labels, step_commands, step_environment
 from dlcontainer.planning.plan import Plan
 
 TEMPLATE = "image/native.sh.j2"
@@ -26,7 +26,7 @@ def values(plan: Plan) -> Mapping[str, object]:
         "packages": plan.recipe.native_packages,
         "blocks": step_commands.native_blocks(plan),
         "left_out": Text(", ".join(step_commands.native_left_out(plan))),
-        "environment": sorted(plan.environment.items()),
+        "environment": step_environment.native_lines(plan),
         # Written into the activation file by the script: quoted for that second shell too.
         "assignments": [
             f"export {key}={quote(value)}" for key, value in sorted(plan.environment.items())

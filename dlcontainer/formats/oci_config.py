@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from dlcontainer.formats import labels
-from dlcontainer.formats.step_commands import SYSTEM_PATH
+from dlcontainer.formats.step_environment import SYSTEM_PATH
 from dlcontainer.planning.plan import Plan
 
 

@@ -26,18 +26,6 @@ class Block:
     is_script: bool
 
 
-SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-
-def search_path(plan: Plan) -> Text:
-    """Give the image's PATH: the recipe's programs first, then the base's.
-
-    An image that serves as a base may have its own (/usr/local/cuda/bin …), which stays.
-    """
-    rest = '"$PATH"' if plan.recipe.base.image else SYSTEM_PATH
-    return Text(f"{quote(f'{plan.recipe.prefix}/bin')}:{rest}")
-
-
 def image_blocks(plan: Plan) -> list[Block]:
     """Give the work of all steps inside the image, with the cleaning up as the last block."""
     prefix = Text(quote(plan.recipe.prefix))

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dlcontainer import config
 from dlcontainer.config import Document, KeyPath, Origin, Sourced, templating
 from dlcontainer.errors import ConfigError
-from dlcontainer.planning import base_kind, versions
+from dlcontainer.planning import base_kind, image_variables, versions
 from dlcontainer.planning.choice import Choice
 from dlcontainer.recipes.distributions import DISTRIBUTIONS
 from dlcontainer.recipes.recipe import OVERRIDABLE, Recipe
@@ -163,23 +163,24 @@ def expand(merged: Document, site: Site) -> Document:
 def apply_conditions(
     recipe: Recipe, site: Site, settled: Document
 ) -> tuple[Recipe, dict[str, str]]:
-    """Keep the steps whose condition holds; give the environment of the image beside them."""
+    """Keep the steps whose condition holds; give the environment of the image beside them.
+
+    Raises ConfigError with the place of a variable that is not a recipe's to set.
+    """
     values = _values(recipe.model_dump(mode="json"), site)
     steps = []
     environment: dict[str, str] = {}
     for index, step in enumerate(recipe.steps):
+        path = ("steps", index, "environment")
+        own = image_variables.settled(step.environment, settled, path, recipe.prefix)
         if step.when is not None:
             where = settled.origin(("steps", index, "when")).where
             if not templating.holds(step.when, values, where=where):
                 continue
         # The condition is settled: what is left does not depend on it any more.
         steps.append(step.model_copy(update={"when": None}))
-        environment |= step.environment
-    environment |= recipe.environment
-    if "PATH" in environment:
-        raise ConfigError(
-            "environment.PATH: PATH is set by dlcontainer",
-            why=f"{recipe.prefix}/bin stands before the system's folders",
-            next_step="link a program into that folder in a shell step",
-        )
+        environment |= own
+    environment |= image_variables.settled(
+        recipe.environment, settled, ("environment",), recipe.prefix
+    )
     return recipe.model_copy(update={"steps": tuple(steps)}), environment

@@ -1,5 +1,6 @@
 """A site with hostile text in every field: refused, or inert in all that is rendered and run."""
 
+import re
 import subprocess
 import tomllib
 from pathlib import Path
@@ -53,6 +54,8 @@ def hostile(line: str, host: str, runtime: str, *, kind: str = "slurm") -> dict[
     if runtime in ("apptainer", "singularity"):  # the others have no image file to copy
         jobs["staging"] = {"how": "copy", "to": host, "usual": False}
     form = {"summary": line, "launcher": ["srun", host], "ranks_per_node": 2, "sources": ["s"]}
+    # A variable's name in a path is refused: nothing would fill it in.
+    path = re.sub(r"\$(?=[A-Za-z_{])", "", f"/{line}")
     return {
         "summary": line,
         "sources": {"s": line},
@@ -62,7 +65,7 @@ def hostile(line: str, host: str, runtime: str, *, kind: str = "slurm") -> dict[
         "cpu": {"model": line, "cores": 1},
         "accelerator": {"vendor": "nvidia", "model": line, "per_node": 1, "target": line},
         "network": {"kind": "ethernet", "model": line},
-        "environment": {"HOSTILE_C": line},
+        "environment": {"HOSTILE_C": line.replace("$", "$$")},
         "jobs": {**around, "prefix": ["numactl", line], **jobs},
         "mpi": mpi,
         "scheduler": {
@@ -73,10 +76,10 @@ def hostile(line: str, host: str, runtime: str, *, kind: str = "slurm") -> dict[
             "sources": ["s"],
         },
         "engine": {"runtime": runtime, "module": line, "route": ["podman"], "sources": ["s"]},
-        "filesystems": [{"path": f"/{line}", "kind": line, "purpose": "scratch"}],
+        "filesystems": [{"path": path, "kind": line, "purpose": "scratch"}],
         "modules": {
             "kind": "lmod",
-            "root": f"/{line}",
+            "root": path,
             "submissions": [line],
             "after_publish": [line],
             "usage": ["logger", "-t", line],

@@ -13,7 +13,7 @@ from dlcontainer.build.file_order import Arranged
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import Binds, StepSpec
-from dlcontainer.formats import apptainer_metadata
+from dlcontainer.formats import apptainer_metadata, step_environment
 from dlcontainer.image import sif
 from dlcontainer.image.contents import Tree, Unpacked
 from dlcontainer.planning.plan import Plan
@@ -24,12 +24,11 @@ from dlcontainer.system.workspace import remove
 
 # Between steps: quick to write and to read, thrown away some day.
 KEEP_SQUASH = ("-comp", "lz4")
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-# Nothing of the engine's variables and the base's, but what makes an ordinary user without
-# subordinate ids root: the engine then works with the program fakeroot.
+# Nothing of the engine's variables, but what makes an ordinary user without subordinate ids root:
+# the engine then works with the program fakeroot.
 _CLEAN = f"""\
-set -- PATH={_PATH} "$0" "$@"
+set -- PATH={step_environment.SYSTEM_PATH} "$0" "$@"
 if [ -n "${{FAKEROOTKEY-}}" ]; then
     for name in FAKEROOTKEY FAKEROOTDONTTRYCHOWN FAKED_MODE LD_PRELOAD LD_LIBRARY_PATH; do
         eval "value=\\${{$name-}}"
@@ -37,6 +36,25 @@ if [ -n "${{FAKEROOTKEY-}}" ]; then
     done
 fi
 exec /usr/bin/env -i "$@"
+"""
+
+# The variables of the base, as the engine wrote them down when it unpacked a registry's image. It
+# lets what is set already win; fakeroot's libraries have to stay beside the base's.
+_OF_BASE = f"""\
+dlc_from={apptainer_metadata.OF_BASE}
+if [ -r "$dlc_from" ]; then
+    if [ -n "${{FAKEROOTKEY-}}" ]; then
+        dlc_path=$LD_LIBRARY_PATH dlc_preload=$LD_PRELOAD
+        unset LD_LIBRARY_PATH LD_PRELOAD
+    fi
+    (. "$dlc_from") || {{ echo "the base's variables can't be read: $dlc_from" >&2; exit 1; }}
+    . "$dlc_from"
+    if [ -n "${{FAKEROOTKEY-}}" ]; then
+        export LD_LIBRARY_PATH="${{LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}}$dlc_path"
+        export LD_PRELOAD="${{LD_PRELOAD:+$LD_PRELOAD:}}$dlc_preload"
+    fi
+fi
+exec "$@"
 """
 
 # Run as the engine's %setup: on the host, with the ids of the tree. Values come by environment.
@@ -185,12 +203,17 @@ class ApptainerBackend:
 
     def shell_command(self) -> tuple[list[str], Mapping[str, str], Path]:
         """Give command, environment and folder of a shell in the tree as it is now."""
-        return self._inside("xterm", "/bin/sh", "-i"), self._environment(), self.work
+        shell = step_environment.in_shell(self.plan)
+        argv = self._inside("xterm", "/bin/sh", "-c", shell)
+        return argv, self._environment(), self.work
 
     def _inside(self, terminal: str, *argv: str) -> list[str]:
         spec = StepSpec(
             tree=self.tree,
-            argv=("/bin/sh", "-c", _CLEAN, f"TERM={terminal}", *argv),
+            argv=(
+                *("/bin/sh", "-c", _CLEAN, f"TERM={terminal}"),
+                *("/bin/sh", "-c", _OF_BASE, "sh", *argv),
+            ),
             mode=self.tools.step_mode,
             binds=tuple(self._binds),
         )

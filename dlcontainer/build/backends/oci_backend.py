@@ -23,8 +23,8 @@ from dlcontainer.config.field_types import OCI_ARCH
 from dlcontainer.engines.base import Binds
 from dlcontainer.engines.oci import ContainerSpec, ImageConfig, OciClient, OciImage
 from dlcontainer.errors import BuildError, EngineError
-from dlcontainer.formats import oci_config
-from dlcontainer.formats.step_commands import SYSTEM_PATH
+from dlcontainer.formats import oci_config, step_environment
+from dlcontainer.formats.step_environment import SYSTEM_PATH
 from dlcontainer.image.contents.tar_tree import Archived
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system.output_lines import Lines
@@ -143,7 +143,9 @@ class OciBackend:
 
     def shell_command(self) -> tuple[list[str], Mapping[str, str], Path]:
         """Give command, environment and folder of a shell in the tree as it is now."""
-        return self.client.shell_argv(self._running()), dict(os.environ), self.work.folder
+        argv = [*self.client.shell_argv(self._running()), "-c"]
+        argv.append(step_environment.in_shell(self.work.plan))
+        return argv, dict(os.environ), self.work.folder
 
     def drop_container(self) -> None:
         """End the running container, if there is one."""
@@ -164,8 +166,9 @@ class OciBackend:
 
     def _execute(self, argv: tuple[str, ...], what: str) -> None:
         container = self._running()
-        # Neither the engine's variables nor the base's: the same as at Apptainer's backend.
-        clean = ("/usr/bin/env", "-i", f"PATH={SYSTEM_PATH}", "TERM=dumb")
+        # The base's variables and none of the engine's: the same as at Apptainer's backend.
+        base = {"PATH": SYSTEM_PATH, **self._from().environment, "TERM": "dumb"}
+        clean = ("/usr/bin/env", "-i", *(f"{name}={value}" for name, value in base.items()))
         with self.work.log.open("a", encoding="utf-8", newline="\n", buffering=1) as log:
             lines = Lines(self.work.on_line, log)
             code = self.client.execute(container, (*clean, *argv), lines.sinks()[0])

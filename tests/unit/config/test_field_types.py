@@ -62,7 +62,7 @@ BAD: list[tuple[str, list[object]]] = [
             "file:///x",
         ],
     ),
-    ("AbsolutePath", ["", "a", "/a/../b", "/a\nb", "~/a"]),
+    ("AbsolutePath", ["", "a", "/a/../b", "/a\nb", "~/a", "/a/$USER", "/${A}"]),
     ("RelativePath", ["", "/a", "../a", "a/../b", "a b", ".hidden", "a/", "a//b", "-a", "a'b"]),
     ("ImagePath", ["", "/", "a", "/a/../b", "/a b", "/a'b", "/a:b", "/a/"]),
 ]

@@ -183,7 +183,10 @@ def test_a_failed_step_says_its_last_lines_and_stays_to_look_at(
         backend.run(todo[0])
     assert caught.value.completed.stdout == "a line\nand more\n"
     (container,) = client.running
-    assert backend.shell_command()[0] == ["engine", "exec", container]
+    *words, shell = backend.shell_command()[0]
+    assert words == ["engine", "exec", container, "-c"]
+    # It sees what the step saw.
+    assert todo[0].script.startswith(shell.partition("set +eu\n")[0])
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), BuildError("x")])

@@ -1,0 +1,71 @@
+"""The variables of an image: which names a plan may set, and what a `$` in a value means. Pure."""
+
+import re
+from collections.abc import Mapping
+
+from dlcontainer import config
+from dlcontainer.config import Document, KeyPath
+from dlcontainer.errors import ConfigError, Mark
+
+# One that is doubled, or one with what a shell would take for a name.
+_DOLLAR = re.compile(r"\$(\$|[A-Za-z_]\w*|\{[^}]*\}?|\([^)]*\)?|)")
+
+# A shell sets these itself, or stops at them: no text could hand them on.
+_SHELLS = frozenset(
+    [
+        *("IFS", "PWD", "OLDPWD", "SHLVL", "_", "OPTIND", "OPTARG", "OPTERR", "LINENO", "PPID"),
+        *("UID", "EUID", "SHELLOPTS", "BASHOPTS"),
+    ]
+)
+# Of the scripts that run steps and launch images; `prefix` is the snippets' own.
+_OURS = re.compile(r"prefix|FAKEROOTKEY|(?:dlc|DLC|DLCONTAINER)_.*")
+
+
+def settled(
+    given: Mapping[str, str], document: Document, path: KeyPath, prefix: str
+) -> dict[str, str]:
+    """Give variables, which stand at a path of a settled recipe, as the image has them.
+
+    Raises ConfigError with the place of a name that is not a recipe's, or of a `$`.
+    """
+    return {name: _value(document, (*path, name), text, prefix) for name, text in given.items()}
+
+
+def _value(document: Document, path: KeyPath, value: str, prefix: str) -> str:
+    key, where = config.dotted(path), document.origin(path).where
+    _refuse(str(path[-1]), prefix, key, where)
+    for found in _DOLLAR.finditer(value):
+        if found[1] != "$":
+            raise ConfigError(
+                f"{key}: nothing fills in {found[0]!r}",
+                where=where,
+                why="a Dockerfile would take the base's value, an Apptainer image that of the host "
+                "at each start: one recipe, several images",
+                next_step="write the value out; a dollar that stays one is written $$. Host "
+                "libraries are the site's: mpi.library_path, jobs.inside",
+            )
+    return _DOLLAR.sub("$", value)
+
+
+def _refuse(name: str, prefix: str, key: str, where: Mark | str) -> None:
+    if name == "PATH":
+        raise ConfigError(
+            f"{key}: PATH is set by dlcontainer",
+            where=where,
+            why=f"{prefix}/bin stands before the system's folders",
+            next_step="link a program into that folder in a shell step",
+        )
+    if name in _SHELLS:
+        raise ConfigError(
+            f"{key}: {name} is a shell's own variable",
+            where=where,
+            why="a shell sets it itself, or refuses it: nothing would get this value",
+            next_step="leave it out; a snippet may set it for itself",
+        )
+    if _OURS.fullmatch(name):
+        raise ConfigError(
+            f"{key}: {name} is dlcontainer's own variable",
+            where=where,
+            why="the scripts that build and start images use it",
+            next_step="take another name",
+        )
