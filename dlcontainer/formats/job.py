@@ -13,6 +13,7 @@ from dlcontainer.config.field_types import Vendor
 from dlcontainer.config.templating import Text, quote
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import (
+    host_environment,
     host_variables,
     job_head,
     job_mount,
@@ -71,7 +72,7 @@ def values(
     start = start or runtimes.start(plan, around)
     forms = _forms(plan, around, start)
     environment = _environment(around)
-    inside = _inside(around, start)
+    inside = _inside(plan, around, start)
     staging = job_staging.stage(plan)
     kept, shared = job_mount.kept(plan.site), job_mount.shared(plan.site, start, around)
     start_needs = _need([*around.flags, *around.binds], around.environment)
@@ -86,6 +87,7 @@ def values(
         "directives": [Text(line) for line in job_head.lines(plan.site, chosen)],
         "head": [Text(line) for line in comments],
         "needs": any(line.startswith(NEED) for line in lines),
+        **_environment_kept_out(plan, around, start),
         "go": Text(batch.enter_folder),
         "start": start,
         "python": plan.python,
@@ -185,7 +187,20 @@ def _environment(around: Surroundings) -> list[Text]:
     return lines
 
 
-def _inside(around: Surroundings, start: Start) -> list[Text]:
+def _environment_kept_out(plan: Plan, around: Surroundings, start: Start) -> Mapping[str, object]:
+    """Give what the scripts show of the one list of names, in the runtime's way."""
+    way, launched = start.way, bool(plan.site.scheduler.forms or plan.site.scheduler.launcher)
+    on_rank = host_environment.unset_where(way, "rank")
+    return {
+        "named": way is not None and way.enters == "named",
+        # Where no launcher starts ranks, the script itself starts the runtime.
+        "outside_rank": on_rank and launched,
+        "outside_job": host_environment.unset_where(way, "job") or (on_rank and not launched),
+        "outside": host_environment.cases(plan, way, around.environment) if way else None,
+    }
+
+
+def _inside(plan: Plan, around: Surroundings, start: Start) -> list[Text]:
     """Give the lines that hand variables, and host libraries, to the runtime."""
     texts = [*around.inside.values(), *around.preload, *around.library_path, *around.libraries]
     lines = _need(texts, around.environment)
@@ -205,7 +220,10 @@ def _inside(around: Surroundings, start: Start) -> list[Text]:
         given["LD_PRELOAD"] = runtimes.joined(around.preload, ":")
     if around.library_path:
         given["LD_LIBRARY_PATH"] = Text('"$dlc_path"')
-    if given:
+    of_image = []
+    if start.way and start.way.image_wins:
+        of_image = host_environment.own_of_image(plan, given)
+    if given or of_image:
         lines += [
             Text("# The runtime evaluates these as a shell does between double quotes."),
             Text(
@@ -214,6 +232,7 @@ def _inside(around: Surroundings, start: Start) -> list[Text]:
             ),
         ]
         lines += [Text(f"dlc_inside {name} {value}") for name, value in given.items()]
+        lines += of_image
     if around.libraries:
         libraries = runtimes.joined(around.libraries, ",")
         lines.append(Text(f"export {start.prefix}_CONTAINLIBS={libraries}"))

@@ -1,12 +1,13 @@
 """What starts images in jobs: each runtime's words, and how variables get into its images."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from dlcontainer.config.templating import Literal, Text, quote
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import host_variables
+from dlcontainer.formats import host_environment, host_variables
+from dlcontainer.formats.host_environment import WAYS, Way
 from dlcontainer.planning.launch.surroundings import Surroundings
 from dlcontainer.planning.plan import Plan
 from dlcontainer.schedulers import SCHEDULERS
@@ -27,7 +28,8 @@ class Start:
     `on_launcher` are the launcher's own;
     `prefix` begins the variables through which the runtime is told more, None where it takes words
     for them. `image` is the default, between a shell's braces; None where there is none. `before`
-    are lines that settle what the words use.
+    are lines that settle what the words use. `way` is what it does with the job's environment;
+    None for what starts no image.
     """
 
     words: tuple[Text, ...]
@@ -37,6 +39,7 @@ class Start:
     is_file: bool
     hint: str
     before: tuple[Text, ...] = ()
+    way: Way | None = None
 
 
 def start(plan: Plan, around: Surroundings) -> Start:
@@ -48,7 +51,7 @@ def start(plan: Plan, around: Surroundings) -> Start:
             why="it is the CONTAINLIBS of Apptainer and Singularity",
             next_step="give folders: mpi.binds, and mpi.library_path",
         )
-    return _STARTS[runtime](plan, around)
+    return replace(_STARTS[runtime](plan, around), way=WAYS[runtime])
 
 
 def oci_name(plan: Plan) -> str:
@@ -91,6 +94,9 @@ def _podman_hpc(plan: Plan, around: Surroundings) -> Start:
             # Podman begins in the image's own folder and shows none of the host's, so neither the
             # user's program nor the folder of the job's proof.
             Text('${dlc_here:+-v "$dlc_here:$dlc_here"} -w "$PWD"'),
+            # Those of the job by name, then the ranks' own; what the site sets wins: it is last.
+            Text('${dlc_names[@]+"${dlc_names[@]}"}'),
+            *host_environment.rank_words(),
             *_variables("-e", around),
             # Without a value: as this rank has it, if it has it.
             *(Text(f"-e {name}") for name in HANDED),

@@ -9,7 +9,7 @@ import os
 import socket
 import subprocess
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -92,14 +92,22 @@ class Repository:
         ).raise_for_status()
         return Pushed(digest=sha256(body), size=len(body), media_type=media_type)
 
-    def push(self, layer: bytes, arch: str, *, tag: str | None = None, note: str = "") -> Pushed:
+    def push(
+        self,
+        layer: bytes,
+        arch: str,
+        *,
+        tag: str | None = None,
+        note: str = "",
+        variables: Sequence[str] = ("PATH=/usr/local/bin:/usr/bin:/bin",),
+    ) -> Pushed:
         """Push an image of one layer (a tar); another `note` makes another digest."""
         packed = gzip.compress(layer, compresslevel=1, mtime=0)
         config = {
             "architecture": arch,
             "os": "linux",
             "author": note,
-            "config": {"Env": ["PATH=/usr/local/bin:/usr/bin:/bin"], "Cmd": ["/bin/sh"]},
+            "config": {"Env": list(variables), "Cmd": ["/bin/sh"]},
             "rootfs": {"type": "layers", "diff_ids": [sha256(layer)]},
         }
         manifest = {

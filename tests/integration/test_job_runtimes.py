@@ -2,14 +2,25 @@
 
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from dlcontainer.formats import edf as edf_format
 from dlcontainer.formats import texts
+from dlcontainer.formats.host_environment import OF_RANKS, WAYS
 from dlcontainer.formats.runtimes import HANDED
-from tests.jobs import LSF, PROOF, PROOF_FOLDER, SLURM, SWAP, Machine, plan_at
+from dlcontainer.sites.engine import Runtime
+from tests.jobs import LSF, PROOF, PROOF_FOLDER, SLURM, SWAP, Machine, Ran, plan_at
 from tests.values import RECIPE, TEMPLATES
+
+
+def named(ran: Ran) -> list[str]:
+    """Name the variables of the job's own environment that podman-hpc is handed by name."""
+    words = ran.launched[: ran.launched.index(OF_RANKS[0]) - 1]
+    at = words.index("-w") + 2
+    assert set(words[at::2]) <= {"-e"}
+    return words[at + 1 :: 2]
 
 
 @pytest.fixture
@@ -32,6 +43,7 @@ def test_podman_hpc(machine: Machine, tmp_path: Path) -> None:
     assert ran.launched[4:] == [
         *("podman-hpc", "run", "--rm", "--gpu", "--mpi", "-v", "/s c:/s c", "-v", "/a:/b"),
         *("-v", f"{machine.here}:{machine.here}", "-w", str(machine.here)),
+        *(word for name in (*named(ran), *OF_RANKS) for word in ("-e", name)),
         *("-e", "NET=AWS Libfabric", "-e", "NCCL_NET=AWS Libfabric"),
         *("-e", "LD_PRELOAD=/c$(touch X)/gtl.so", "-e", "LD_LIBRARY_PATH=/c$(touch X)/gtl"),
         # All that Slurm sets: the proof knows its job and node by that.
@@ -140,3 +152,103 @@ def test_other_ways_to_build(
     ran = machine.run(text)
     wanted = [command.replace("DEMO", "demo:1.0-demo") for command in commands]
     assert [" ".join(call) for call in ran.calls] == wanted
+
+
+# What a user types before `sbatch job.sh`, and what other modules and shells left there.
+USERS = {
+    "HF_HOME": "/models/it's mine",
+    "NCCL_DEBUG": "INFO",
+    "OMP_NUM_THREADS": "16",
+    "LR": "a\nb=c $x",
+    "SECRET_TOKEN": "never on a command line",
+}
+OTHERS = {
+    "CC": "gcc-1",
+    "CONDA_PREFIX": "/c",
+    "CPATH": "/c",
+    "CUDA_HOME": "/c",
+    "LANG": "de_DE",
+    "LOADEDMODULES": "a",
+    "PERL5LIB": "/p",
+    "PYTHONPATH": "/leak",
+    "SITE_OWN": "/p",
+    "VIRTUAL_ENV": "/v",
+}
+IMAGES = {"OMP_NUM_THREADS": "8", "SITE_OWN": "/opt/demo/own", "NET": "image"}
+
+
+# Without a launcher nothing starts the Container Engine.
+@pytest.mark.parametrize(
+    ("runtime", "launched"),
+    [
+        *((runtime, True) for runtime in get_args(Runtime)),
+        *((runtime, False) for runtime in get_args(Runtime) if runtime != "container-engine"),
+    ],
+)
+def test_a_users_variables_reach_the_runtime_and_the_hosts_do_not(
+    machine: Machine, tmp_path: Path, runtime: Runtime, *, launched: bool
+) -> None:
+    """One list for all runtimes: what is taken by itself is what stands in the environment."""
+    jobs = {"environment": {"SITE_SAYS": "1", "CPP": "the site's"}, "inside": {"NET": "site's"}}
+    plan = plan_at(
+        tmp_path,
+        recipe={"environment": IMAGES},
+        scheduler=SLURM if launched else {"kind": "slurm"},
+        jobs=jobs,
+        modules={"pass_environment": ["PERL5LIB"]},
+        engine={"runtime": runtime},
+    )
+    suffix = ".toml" if runtime == "container-engine" else ".sif"
+    image = machine.image(plan, suffix) if runtime != "shifter" else "docker:a/b"
+    given = {"SLURM_NNODES": "1", "DLCONTAINER_IMAGE": image, **USERS, **OTHERS}
+    ran = machine.job(plan, "mine", DLCONTAINER_PASS="CC", **given)
+    assert ran.code == 0, ran.err
+    seen = as_started(ran, runtime, launched=launched)
+    let_in = {"CC", "PERL5LIB", "SITE_SAYS", "CPP"}
+    assert set(USERS) | let_in <= seen
+    assert not (set(OTHERS) - let_in) & seen
+    assert not [word for call in ran.calls for word in call if "never on" in word]
+    # Without them there is nothing to hand in, and nothing fails.
+    assert machine.job(plan, "mine", SLURM_NNODES="1", DLCONTAINER_IMAGE=image).code == 0
+
+
+def as_started(ran: Ran, runtime: Runtime, *, launched: bool) -> set[str]:
+    """Name what the runtime takes: of its own environment, or what it is handed by name."""
+    if WAYS[runtime].enters == "named":
+        return set(named(ran))
+    if not launched or WAYS[runtime].kept_out == "job":
+        return set(ran.environment)
+    # The launcher is a stand-in that starts nothing: its rank's shell is run for a look.
+    environ = {**ran.environment, "SLURM_PROCID": "0", "SLURM_NTASKS": "1", "SLURM_LOCALID": "0"}
+    done = ran.as_rank("env", "-0", **environ)
+    assert done.returncode == 0, done.stderr
+    return {entry.split("=", 1)[0] for entry in done.stdout.split("\0") if entry}
+
+
+@pytest.mark.parametrize("runtime", ["apptainer", "singularity"])
+def test_a_users_value_wins_over_the_images(
+    machine: Machine, tmp_path: Path, runtime: Runtime
+) -> None:
+    """Apptainer's image would set its own again, after what it lets in."""
+    environment = {**IMAGES, "QUOTED": "x"}
+    jobs = {"inside": {"NET": "site's"}}
+    plan = plan_at(
+        tmp_path,
+        recipe={"environment": environment},
+        scheduler=SLURM,
+        jobs=jobs,
+        engine={"runtime": runtime},
+    )
+    image = machine.image(plan)
+    name = f"{runtime.upper()}ENV_"
+    given = {"OMP_NUM_THREADS": "16", "QUOTED": "a `b` $c\nd", "SITE_OWN": "/host", "NET": "mine"}
+    ran = machine.job(plan, "mine", SLURM_NNODES="1", DLCONTAINER_IMAGE=image, **given)
+    handed = {k.removeprefix(name): v for k, v in ran.environment.items() if k.startswith(name)}
+    # Escaped once: the runtime evaluates them. Folders in the image stay the image's.
+    assert handed == {"OMP_NUM_THREADS": "16", "QUOTED": "a \\`b\\` \\$c\nd", "NET": "site's"}
+    none = machine.job(plan, "mine", SLURM_NNODES="1", DLCONTAINER_IMAGE=image)
+    assert [k for k in none.environment if k.startswith(name)] == [f"{name}NET"]
+
+
+def test_a_way_is_known_for_each_runtime() -> None:
+    assert set(WAYS) == set(get_args(Runtime))

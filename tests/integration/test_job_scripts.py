@@ -93,7 +93,7 @@ def test_the_hosts_mpi_takes_the_images_place(
 ) -> None:
     engine = {"runtime": runtime, "module": "tools/1"}
     jobs = {"modules": ["reset"], "inside": {"LD_LIBRARY_PATH": "/from/jobs"}}
-    own = {"environment": {"LD_LIBRARY_PATH": "/image/$ORIGIN"}}
+    own = {"environment": {"LD_LIBRARY_PATH": "/image/$$ORIGIN"}}
     plan = plan_at(tmp_path, recipe=own, scheduler=SLURM, mpi=SWAP, engine=engine, jobs=jobs)
     image = machine.image(plan)
     ran = machine.job(plan, SLURM_NNODES="2", CRAY="/opt/c`r$ay")

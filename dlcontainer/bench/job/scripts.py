@@ -16,7 +16,7 @@ from dlcontainer.config.templating import Text, quote, render_template
 from dlcontainer.errors import UsageError
 from dlcontainer.formats import host_variables, job, job_head
 from dlcontainer.formats.runtimes import Start
-from dlcontainer.planning.launch import surroundings
+from dlcontainer.planning.launch import refused_variables, surroundings
 from dlcontainer.planning.plan import Plan
 from dlcontainer.schedulers import SCHEDULERS, launcher
 from dlcontainer.sites.launching import Resources, Staging
@@ -109,7 +109,7 @@ def arms(
         }
     )
     around = surroundings.of_plan(replace(plan, site=site))
-    without = _without_engine(native.prefix, {**native.environment, **around.inside})
+    without = _without_engine(native, around.inside)
 
     def rendered(of: Site, start: Start | None) -> str:
         given = job.values(_clocked(replace(plan, site=of), first_step), placing.form, start)
@@ -118,14 +118,31 @@ def arms(
     return {"native": rendered(plain, without), "container": rendered(site, None)}
 
 
-def _without_engine(native: Path, variables: Mapping[str, str]) -> Start:
-    """Give words that start a command with the native tree first on PATH."""
-    values = [Text(f"{name}={host_variables.shell(text)}") for name, text in variables.items()]
+def _without_engine(native: NativeSide, inside: Mapping[str, str]) -> Start:
+    """Give words that start a command with the native tree first on PATH.
+
+    Where the user's value of a variable wins over the image's, it does so on this side too.
+    """
+    rules = refused_variables.rules(native.environment)
+    users = {
+        name: value
+        for name, value in native.environment.items()
+        if not rules.refusal(name) and name not in inside
+    }
+    before = [
+        Text(f'[ -n "${{{name}+x}}" ] || export {name}={quote(value)}')
+        for name, value in users.items()
+    ]
+    # An image's value is text; in the site's the host fills in variables.
+    rest = {name: quote(value) for name, value in native.environment.items() if name not in users}
+    rest |= {name: host_variables.shell(value) for name, value in inside.items()}
+    values = [Text(f"{name}={value}") for name, value in rest.items()]
     return Start(
         words=(
             *((Text("env"), *values) if values else ()),
-            *map(Text, ("/bin/sh", "-c", quote(_ON_PATH), "dlc-native", quote(native))),
+            *map(Text, ("/bin/sh", "-c", quote(_ON_PATH), "dlc-native", quote(native.prefix))),
         ),
+        before=tuple(before),
         image=Text("none"),
         is_file=False,
         hint="",

@@ -19,7 +19,7 @@ ANY = Placing(nodes=None, tasks_per_node=None, form=None)
 
 
 def arms(plan: Plan, placing: Placing = ANY) -> dict[Any, str]:
-    native = NativeSide(prefix=Path("/sw/my env"), environment={"A": "b c"})
+    native = NativeSide(prefix=Path("/sw/my env"), environment={"A": "b $c", "LANG": "d $e"})
     return dict(scripts.arms(plan, native, "step", placing, [TEMPLATES]))
 
 
@@ -42,7 +42,9 @@ def test_the_arms_differ_by_the_engine_alone(tmp_path: Path) -> None:
     both = arms(plan_at(tmp_path, **site))
     native, container = runs(both["native"]), runs(both["container"])
     clock = f"python3 -I -S {FOLDER}/../rank_clock.py rank {FOLDER} '{scripts.MARK}' step --"
-    assert native.startswith(f"{clock} numactl -l env A='b c' OMP_NUM_THREADS=4 /bin/sh -c ")
+    assert native.startswith(f"{clock} numactl -l env LANG='d $e' OMP_NUM_THREADS=4 /bin/sh -c ")
+    # The user's value wins on both sides, or the image's does.
+    assert "\n[ -n \"${A+x}\" ] || export A='b $c'\n" in both["native"]
     assert native.endswith(" dlc-native '/sw/my env'")
     assert container.startswith(f"{clock} numactl -l ")
     assert container.endswith('"$dlc_image"')
