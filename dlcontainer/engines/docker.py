@@ -55,7 +55,8 @@ class SdkClient:
             entrypoint=tuple(config.get("Entrypoint") or ()),
             created=str(found["Created"]),
             comment=str(found.get("Comment") or ""),
-            size=int(layers[0]["Size"]),
+            # A builder need not write down what it did.
+            size=int(layers[0]["Size"] if layers else found["Size"]),
             total=int(found["Size"]),
             layers=tuple((found.get("RootFS") or {}).get("Layers") or ()),
         )

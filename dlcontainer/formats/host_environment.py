@@ -47,8 +47,6 @@ WAYS: Mapping[Runtime, Way] = {
 
 # What an engine, or a launcher, needs of these itself. Apptainer lets the first in to no image.
 _ENGINES = ("LD_LIBRARY_PATH", "XDG_RUNTIME_DIR")
-# Rows that are no matter of taking away: how the engine is told more, and what every shell sets.
-_NOT_UNSET = frozenset({"engine", "shell"})
 # Folders and files of the host that a runtime which shows binds alone does not show.
 _UNSHOWN = ("TMPDIR", "TMP", "TEMP", *refused_variables.CERTIFICATES)
 # What launchers and schedulers set for each rank, so later than a job can name it; patterns.
@@ -76,11 +74,12 @@ def cases(plan: Plan, way: Way, set_by_site: Iterable[str]) -> Cases:
     """Give the list for a plan's image at its site, in a runtime's way."""
     rows = refused_variables.rules(plan.environment).rows
     named = way.enters == "named"
-    # To unset what the engine is told by would be no refusal; to name it would hand it in.
+    # First of all: APPTAINERENV_LD_PRELOAD ends as a refused name does. What is never named to an
+    # engine is never unset either, since the engine is told by it.
     always = [name for row in rows if row.always for name in row.names]
-    refused = [name for row in rows if row.key not in _NOT_UNSET for name in row.names]
+    refused = [name for row in rows if not row.always for name in row.names]
     return Cases(
-        never=_patterns(always if named else _ENGINES),
+        never=_patterns(always if named else [*always, *_ENGINES]),
         passed=_patterns([*set_by_site, *plan.site.modules.pass_environment]),
         refused=_patterns([*refused, *(_UNSHOWN if named else ())]),
     )

@@ -26,7 +26,7 @@ class Modules(Facts):
     )
 
     pass_environment: tuple[EnvPattern, ...] = Field(
-        default=(), description="further variables that wrappers let in: NAME or PREFIX_*"
+        default=(), description="further variables that wrappers and jobs let in: NAME or PREFIX_*"
     )
     keep_days: int | None = Field(
         default=None, ge=1, le=3650, description="that a generation stays after it was left"

@@ -109,6 +109,8 @@ class Repository:
             "author": note,
             "config": {"Env": list(variables), "Cmd": ["/bin/sh"]},
             "rootfs": {"type": "layers", "diff_ids": [sha256(layer)]},
+            # Podman goes on from no image without it.
+            "history": [{"created": "2026-01-01T00:00:00Z", "created_by": "a test"}],
         }
         manifest = {
             "schemaVersion": 2,

@@ -246,6 +246,10 @@ def test_a_users_value_wins_over_the_images(
     handed = {k.removeprefix(name): v for k, v in ran.environment.items() if k.startswith(name)}
     # Escaped once: the runtime evaluates them. Folders in the image stay the image's.
     assert handed == {"OMP_NUM_THREADS": "16", "QUOTED": "a \\`b\\` \\$c\nd", "NET": "site's"}
+    # On the rank too, though a name may end as a refused one does.
+    environ = {**ran.environment, f"{name}LD_PRELOAD": "/x", f"{name}LD_LIBRARY_PATH": "/y"}
+    rank = ran.as_rank("env", **environ, SLURM_PROCID="0", SLURM_NTASKS="1", SLURM_LOCALID="0")
+    assert {f"{name}LD_PRELOAD=/x", f"{name}LD_LIBRARY_PATH=/y"} <= set(rank.stdout.splitlines())
     none = machine.job(plan, "mine", SLURM_NNODES="1", DLCONTAINER_IMAGE=image)
     assert [k for k in none.environment if k.startswith(name)] == [f"{name}NET"]
 
