@@ -11,7 +11,7 @@ umask 022
 [ $# -eq 1 ] || { echo "usage: sh native.sh FOLDER" >&2; exit 2; }
 prefix=$1
 case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
-here=$(cd "$(dirname "$0")" && pwd)
+dlc_here=$(cd "$(dirname "$0")" && pwd)
 
 fail() { echo "native.sh: $1" >&2; exit 3; }
 
@@ -27,8 +27,13 @@ for package in ca-certificates libgomp1 python3 python3-venv; do
         missing="$missing $package"
 done
 [ -z "$missing" ] || fail "OS packages are missing; type: sudo apt-get install$missing"
+
+# What the image's steps see, and nothing that this host's shell says to compilers and to Python.
+unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE PYTHONPLATLIBDIR PYTHONEXECUTABLE PYTHONNOUSERSITE PYTHONPYCACHEPREFIX __PYVENV_LAUNCHER__ CC CXX FC F77 F90 CPP CFLAGS CXXFLAGS CPPFLAGS FFLAGS FCFLAGS LDFLAGS NVCC_PREPEND_FLAGS NVCC_APPEND_FLAGS CPATH COMPILER_PATH GCC_EXEC_PREFIX LD_LIBRARY_PATH LD_PRELOAD
+export LC_ALL=C.UTF-8
 export LANG=C.UTF-8
 export OMP_PROC_BIND=close
+export PATH="$prefix/bin":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 echo "==> step 1/1 framework"
 [ -x "$prefix"/bin/python ] || /usr/bin/python3 -m venv "$prefix"
@@ -45,8 +50,8 @@ quoted=$(printf '%s\n' "$prefix" | sed "s/'/'\\\\''/g")
     printf "export PATH='%s/bin':\"\$PATH\"\n" "$quoted"
 } > "$prefix/activate.sh"
 
-if [ -r "$here/verify.py" ]; then
+if [ -r "$dlc_here/verify.py" ]; then
     echo "==> verify"
-    "$prefix/bin/python" "$here/verify.py"
+    "$prefix/bin/python" "$dlc_here/verify.py"
 fi
 echo "native twin ready; type: . '$quoted/activate.sh'"
