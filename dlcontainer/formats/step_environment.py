@@ -58,7 +58,7 @@ def native_lines(plan: Plan) -> list[Text]:
 
 
 def script_head(plan: Plan) -> str:
-    """Give what every step's script begins with: umask, variables, the way out."""
+    """Give what every step's script begins with: umask, variables, the routing."""
     lines = [
         "set -eu",
         "umask 022",
