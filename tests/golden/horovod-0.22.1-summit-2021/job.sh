@@ -258,7 +258,7 @@ dlc_away() {
         !(v in found) { found[v] = a }
         END { print (first in found) ? found[first] : found[10 - first]; exit near + 0 }'
 }
-dlc_at() {  # the addresses of this host at an interface, or at all
+dlc_addresses() {  # the addresses of this host at an interface, or at all
     PATH=$PATH:/usr/sbin:/sbin ip -o addr show "$@" 2>/dev/null | awk '{ sub("/.*", "", $4); print $4, "at", $2 }'
 }
 dlc_meet() {  # $1, a name of the job's first node, as all nodes reach it: MASTER_ADDR
@@ -274,13 +274,13 @@ dlc_meet() {  # $1, a name of the job's first node, as all nodes reach it: MASTE
     if [ -n "$dlc_near" ] && [ -z "$dlc_address" ]; then
         # Its own /etc/hosts says so; what others are told may be more.
         dlc_address=$(timeout 1 getent -s dns ahosts "$1" 2>/dev/null | dlc_away) || :
-        [ -n "$dlc_address" ] || dlc_lost "$1"
+        [ -n "$dlc_address" ] || dlc_unreachable "$1"
     fi
     MASTER_ADDR=$dlc_address
     [ -n "$dlc_near" ] || MASTER_ADDR=$1
 }
-dlc_lost() {
-    dlc_list=$(dlc_at | while read -r dlc_line; do
+dlc_unreachable() {
+    dlc_list=$(dlc_addresses | while read -r dlc_line; do
         [ -z "$(printf '%s\n' "$dlc_line" | dlc_away)" ] || printf '%s, ' "$dlc_line"
     done) || :
     dlc_fail "the other nodes can't reach $1: to $(uname -n) it is $(printf '%s' "$dlc_found" |
