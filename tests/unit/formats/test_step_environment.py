@@ -11,7 +11,7 @@ from dlcontainer.formats import build_context, step_environment, texts
 from dlcontainer.planning.plan import Plan
 from tests.values import IMAGE_BASE, TEMPLATES, folder_of, plan_of
 
-STEPS = [{"name": "one", "native": True, "shell": "true"}, {"name": "two", "shell": "true"}]
+STEPS: list[dict[str, Any]] = [{"name": "one", "native": True, "shell": "true"}, {"name": "two", "shell": "true"}]
 VARIABLES = {"CFLAGS": "-O2 'a' \"b\" $$x", "LD_LIBRARY_PATH": "/opt/demo/lib", "LC_ALL": "C"}
 
 
