@@ -11,6 +11,7 @@ import pytest
 
 from dlcontainer.system.machine import read_host
 from tests.integration.world import STEPPED, World, write_bare
+from tests.processes import poll
 
 
 def ran(world: World, recipe: Path, output: Path, *more: str) -> list[str]:
@@ -86,20 +87,23 @@ def test_after_a_signal_it_goes_on(
     alone: World, stepped: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     (stepped / "recipe.yaml").write_text(
-        STEPPED.replace("echo {{ versions.third }}", "sleep 60; echo")
+        STEPPED.replace("echo {{ versions.third }}", "sleep 600; echo")
     )
     argv = [*alone.program, "build", str(stepped), "--site", "local", "-o", str(tmp_path / "i")]
     argv.append("--json")
+    kept = Path(alone.environ["XDG_CACHE_HOME"]) / "dlcontainer/steps"
     with subprocess.Popen(
         argv, env=dict(alone.environ), cwd=alone.folder, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if "step 3/4" in line:
-                time.sleep(0.5)
+                # The result of the step before is kept beside this one.
+                is_kept = poll(lambda: len(list(kept.rglob("*.json"))) == 2, 300)
                 process.send_signal(number)
                 break
         process.stderr.read()
+    assert is_kept
     (stepped / "recipe.yaml").write_text(STEPPED)
     assert ran(alone, stepped, tmp_path / "i") == ["third", "image"]
 
