@@ -86,7 +86,7 @@ def test_after_a_signal_it_goes_on(
     alone: World, stepped: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     (stepped / "recipe.yaml").write_text(
-        STEPPED.replace("echo {{ versions.third }}", "sleep 60; echo")
+        STEPPED.replace("echo {{ versions.third }}", "sleep 600; echo")
     )
     argv = [*alone.program, "build", str(stepped), "--site", "local", "-o", str(tmp_path / "i")]
     argv.append("--json")
@@ -96,7 +96,9 @@ def test_after_a_signal_it_goes_on(
         assert process.stderr is not None
         for line in process.stderr:
             if "step 3/4" in line:
-                time.sleep(0.5)
+                # The second step's result is kept beside the third step.
+                while process.poll() is None and "second" not in listed(alone).get("steps", []):
+                    time.sleep(0.5)
                 process.send_signal(number)
                 break
         process.stderr.read()
