@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer.build import (
-    age,
     build_steps,
     description,
     leaks,
@@ -19,13 +18,13 @@ from dlcontainer.build import (
     step_errors,
     write_record,
 )
-from dlcontainer.build.age import Age
 from dlcontainer.build.backends import oci_backend, select
 from dlcontainer.build.backends.backend import BuildBackend
 from dlcontainer.build.backends.oci_export import Delivered
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.build_steps import BuildStep
-from dlcontainer.build.cache import explain, previous
+from dlcontainer.build.cache import age, explain, previous
+from dlcontainer.build.cache.age import Age
 from dlcontainer.build.cache.cached_step import Packages
 from dlcontainer.build.cache.oci_layers import OciStore
 from dlcontainer.build.cache.previous import Places

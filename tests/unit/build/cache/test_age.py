@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.build import age
+from dlcontainer.build.cache import age
 from dlcontainer.build.context import BuildContext
 from dlcontainer.image.record import Record
 from dlcontainer.planning.plan import Plan
