@@ -154,8 +154,8 @@ def rendered(
     folder = tmp_path_factory.mktemp("rendered")
     for form in ("apptainer", "dockerfile", *(["native"] if base == "distribution" else [])):
         with_base = ["--with-base"] if base == "distribution" and form != "native" else []
-        argv: list[str | Path] = ["render", recipe, "--site", "local", "-f", form, *with_base, "-o"]
-        world.run(*argv, f"{folder / form}/")
+        options = ["-f", form, *with_base, "-o", f"{folder / form}/"]
+        world.run("render", recipe, "--site", "local", *options)
     return folder
 
 

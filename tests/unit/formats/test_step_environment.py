@@ -11,7 +11,10 @@ from dlcontainer.formats import build_context, step_environment, texts
 from dlcontainer.planning.plan import Plan
 from tests.values import IMAGE_BASE, TEMPLATES, folder_of, plan_of
 
-STEPS: list[dict[str, Any]] = [{"name": "one", "native": True, "shell": "true"}, {"name": "two", "shell": "true"}]
+STEPS: list[dict[str, Any]] = [
+    {"name": "one", "native": True, "shell": "true"},
+    {"name": "two", "shell": "true"},
+]
 VARIABLES = {"CFLAGS": "-O2 'a' \"b\" $$x", "LD_LIBRARY_PATH": "/opt/demo/lib", "LC_ALL": "C"}
 
 
@@ -123,7 +126,7 @@ def test_a_step_kept_under_other_variables_is_not_used(
 
 
 def test_where_variables_stand_does_not_count(tmp_path: Path) -> None:
-    steps = [{**STEPS[0], "environment": {"A": "1"}}, STEPS[1]]
+    steps: list[dict[str, Any]] = [{**STEPS[0], "environment": {"A": "1"}}, STEPS[1]]
     of_step = keys(tmp_path / "a", steps=steps)
     of_recipe = keys(tmp_path / "b", environment={"A": "1"})
     assert of_step[0].key == of_recipe[0].key
