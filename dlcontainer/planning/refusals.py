@@ -107,8 +107,7 @@ class Refusal:
 
 def require_asked(recipe: Document, site: Sourced[Site], *, cpu: bool) -> None:
     """Refuse a recipe without variants whose device code is not what the site, or --cpu, wants."""
-    stack = config.subtree(recipe, ("stack",))
-    coded = [key for key in Stack.DEVICE_KEYS if stack and stack.data.get(key)]
+    coded = device_keys(recipe)
     name, gpu = recipe.data.get("name"), site.value.accelerator
     if coded and cpu:
         raise MisfitError(
@@ -124,8 +123,14 @@ def require_asked(recipe: Document, site: Sourced[Site], *, cpu: bool) -> None:
         )
         raise MisfitError(
             f"recipe {name} declares no device code, site {site.value.name} has {gpu.model}",
-            where=recipe.origin(("stack",) if stack else ("name",)).where,
+            where=recipe.origin(("stack",) if recipe.data.get("stack") else ("name",)).where,
             why="programs in its image would leave the accelerators alone "
             f"({site.document.origin(('accelerator',)).where})",
             next_step=OR.join(ways),
         )
+
+
+def device_keys(recipe: Document) -> list[str]:
+    """Name the keys in which a recipe itself, without its variants, declares device code."""
+    stack = config.subtree(recipe, ("stack",))
+    return [key for key in Stack.DEVICE_KEYS if stack and stack.data.get(key)]

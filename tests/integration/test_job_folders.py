@@ -88,9 +88,11 @@ def test_each_rank_looks_on_its_own_node(tmp_path: Path, runtime: str, outside: 
     machine.image(plan)
     (outside / "a,comma").mkdir()
     ran = machine.job(plan, SLURM_NNODES="1")
-    late.mkdir()
     name = f"{runtime.upper()}_BIND"
     rank = {"PATH": "/usr/bin:/bin", "SLURM_PROCID": "0", "SLURM_NTASKS": "2"}
+    early = ran.as_rank("/bin/sh", "-c", f'printf %s "${name}"', **rank, DLCONTAINER_KEEP="0")
+    assert early.stdout == str(scratch)
+    late.mkdir()
     told = ran.as_rank("/bin/sh", "-c", f'printf %s "${name}"', **rank, DLCONTAINER_KEEP="0")
     assert told.returncode == 0, told.stderr
     assert told.stdout == f"{scratch},{late}"

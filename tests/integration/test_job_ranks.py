@@ -138,6 +138,63 @@ def test_ranks_meet_in_the_sites_own_way(
     assert (seen["MASTER_ADDR"], seen["MASTER_PORT"]) == ("mine", "9999")
 
 
+def fake(machine: Machine, **programs: str) -> None:
+    for name, text in programs.items():
+        (machine.folder / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (machine.folder / "bin" / name).chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("rendezvous", "known", "address"),
+    [
+        ({}, "127.0.1.1 STREAM n1\\n10.1.2.3 STREAM", "10.1.2.3"),
+        ({}, "fe80::1%eth0 STREAM n1\\n2001:db8::1 STREAM", "2001:db8::1"),
+        ({}, "::1 STREAM n1\\n2001:db8::1 STREAM\\n10.1.2.3 STREAM", "10.1.2.3"),
+        ({"ipv6": True}, "::1 STREAM n1\\n10.1.2.3 STREAM\\n2001:db8::1 STREAM", "2001:db8::1"),
+        ({"address": True}, "2001:db8::1 STREAM n1\\n10.1.2.3 STREAM", "10.1.2.3"),
+        ({"address": True}, "::ffff:10.1.2.3 STREAM n1", "10.1.2.3"),
+        # Its name leads to nothing that is near: others may know it, too.
+        ({}, "2001:db8::1 STREAM n1\\n10.1.2.3 STREAM", "n1"),
+        ({}, "", "n1"),
+        ({"suffix": "i"}, "127.0.0.1 STREAM n1i\\n10.1.2.3 STREAM", "10.1.2.3"),
+    ],
+)
+def test_the_first_node_is_named_as_others_reach_it(
+    machine: Machine, tmp_path: Path, rendezvous: dict[str, Any], known: str, address: str
+) -> None:
+    fake(machine, uname="echo n1", scontrol="printf 'n1\\nn2\\n'", getent=f"printf '{known}\\n'")
+    plan = plan_at(tmp_path, **site(rendezvous=rendezvous))
+    machine.image(plan)
+    seen = told(machine.job(plan, SLURM_NNODES="2"), SLURM_PROCID="0")
+    assert seen["MASTER_ADDR"] == address
+
+
+@pytest.mark.parametrize("near", ["127.0.0.1", "127.0.1.1", "::1", "fe80::1", "169.254.1.2"])
+def test_a_first_node_that_no_other_reaches_ends_the_job(
+    machine: Machine, tmp_path: Path, near: str
+) -> None:
+    asks = f'case $1 in -s) exit 2 ;; *) echo "{near} STREAM n1" ;; esac'
+    one = "2: hsn0 inet 10.9.8.7/16 brd 10.9.255.255"
+    two = f"printf '1: lo inet 127.0.0.1/8\\n{one}\\n'"
+    fake(machine, uname="echo n1", scontrol="printf 'n1\\nn2\\n'", getent=asks, ip=two)
+    plan = plan_at(tmp_path, **site())
+    machine.image(plan)
+    ran = machine.job(plan, SLURM_NNODES="2")
+    assert (ran.code, ran.calls) == (3, [])
+    assert f"job: the other nodes can't reach n1: to n1 it is {near} " in ran.err
+    assert "next: DLCONTAINER_MASTER_ADDR=ADDRESS sbatch job.sh (n1 has 10.9.8.7 at hsn0; " in (
+        ran.err
+    )
+    # What DNS tells the others; the user's own word; one node alone.
+    fake(machine, getent=asks.replace("exit 2", "echo 10.1.2.3 STREAM"))
+    assert told(machine.job(plan, SLURM_NNODES="2"), SLURM_PROCID="0")["MASTER_ADDR"] == "10.1.2.3"
+    fake(machine, getent=asks)
+    own = machine.job(plan, SLURM_NNODES="2", DLCONTAINER_MASTER_ADDR="10.9.8.7")
+    assert told(own, SLURM_PROCID="0")["MASTER_ADDR"] == "10.9.8.7"
+    fake(machine, scontrol="echo n1")
+    assert told(machine.job(plan, SLURM_NNODES="1"), SLURM_PROCID="0")["MASTER_ADDR"] == "n1"
+
+
 def test_outside_of_a_job_ranks_meet_nowhere(machine: Machine, tmp_path: Path) -> None:
     plan = plan_at(tmp_path, **site())
     machine.image(plan)

@@ -26,7 +26,6 @@ class BenchImage:
     own_environment: tuple[str, ...] = ()
     uses_mpi: bool = False
     variant: str | None = None
-    has_device_code: bool = True
     # Its recipe is unknown: there is nothing to make a native twin of.
     is_adopted: bool = False
     # It runs without the host's network, as long as nobody trusted it.
@@ -78,7 +77,6 @@ def read(image: Path, arch: str, known: Owners = MINE) -> BenchImage:
         environment=content.environment,
         uses_mpi=offer.stack.mpi is not None,
         variant=recipe.variant if recipe else None,
-        has_device_code=offer.stack.has_device_code,
         is_adopted=adopted is not None,
         is_contained=written.is_contained,
         came=written.came,

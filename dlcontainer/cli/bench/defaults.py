@@ -81,9 +81,16 @@ def plan(options: "SessionOptions", image: "BenchImage", world: "World") -> "Pla
     """Plan the recipe that the image was built from, for this site."""
     # Nothing of a plan is made for an adopted image: the site's default recipe stands for none.
     name = options.recipe or (None if image.is_adopted else image.recipe)
-    # The image is there: its recipe, without variants, was made for processors when --cpu asked.
-    cpu = not (image.has_device_code or image.is_adopted or image.variant)
+    cpu = bool(name) and image.variant is None and _is_for_processors(world, str(name))
     return world.plan(name, options.site, options.settings, variant=image.variant, cpu=cpu)
+
+
+def _is_for_processors(world: "World", recipe: str) -> bool:
+    """Tell whether images of a recipe without variants were made because --cpu asked."""
+    from dlcontainer.planning import refusals
+
+    written = world.recipe(recipe)
+    return not written.data.get("variants") and not refusals.device_keys(written)
 
 
 def threads(options: "SessionOptions", begun: "Declared | None") -> int | None:

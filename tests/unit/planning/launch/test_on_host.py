@@ -67,6 +67,19 @@ def test_a_fact_that_does_not_hold_is_left_out_by_name() -> None:
     )
 
 
+def test_file_systems_are_shown_where_this_host_has_them() -> None:
+    given = [
+        {"path": path, "kind": "nfs", "purpose": purpose}
+        for path, purpose in (
+            *(("/scratch", "scratch"), ("/away", "project"), ("/home", "home")),
+            *(("/tmp", "node-local"), ("/mine", "scratch")),
+        )
+    ]
+    there = ["/scratch", "/home", "/tmp", "/mine"]
+    found = here({}, there, filesystems=given, jobs={"binds": ["/mine"]})
+    assert (found.binds, found.left_out) == (("/mine", "/scratch"), ())
+
+
 def test_the_declaration_says_the_site_s_words_and_not_this_user_s() -> None:
     found = here({"PROJECT": "/p/x"}, ["/scratch", "/p/x"], jobs=JOBS)
     assert found.declared() == {
