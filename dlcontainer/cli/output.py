@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
 from dlcontainer.cli.colour import STATES, paint
-from dlcontainer.system.visible import code, visible
+from dlcontainer.system.progress import code, visible
 
 if TYPE_CHECKING:
     from dlcontainer.system.process import ProcessRunner

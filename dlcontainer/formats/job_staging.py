@@ -84,8 +84,8 @@ def _local(plan: Plan, to: str) -> list[str]:
         command = batch.broadcast.format(source='"$dlc_image"', target='"$dlc_staged"')
     else:
         command = _on_each(plan, 'dbcast "$dlc_image" "$dlc_staged"')  # mpiFileUtils
-    each = ["dlc_on_node make &&", f"    {command} &&", "    dlc_on_node check || {"]
-    return [*lines, *each, *_gone(_FAILED), "}"]
+    each = ["if ! {", "    dlc_on_node make &&", f"        {command} &&"]
+    return [*lines, *each, "        dlc_on_node check", "}; then", *_gone(_FAILED), "fi"]
 
 
 def _gone(failed: str) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.integration.accounts import NOBODY, Account
+from tests.integration.world import missing
 from tests.jobs import RECORD, SLURM, Machine, Ran, plan_at
 from tests.skips import skip
 
@@ -107,6 +108,21 @@ def theirs(path: Path) -> Path:
     """Make what lies there another user's."""
     os.chown(path, NOBODY.uid, NOBODY.gid, follow_symlinks=False)
     return path
+
+
+@pytest.mark.parametrize("how", ["sbcast", "stripes"])
+def test_a_node_s_script_is_linted_too(job: Job, how: str, tmp_path: Path) -> None:
+    program = shutil.which("shellcheck")
+    if program is None:
+        missing("shellcheck (make setup)")
+    ran = job.run(how)
+    assert ran.code == 0, ran.err
+    text = (job.machine.folder / "job.sh").read_text()
+    script = tmp_path / "node.sh"
+    body = text.split("<<'END_OF_NODE' || :\n")[1].split("END_OF_NODE")[0]
+    script.write_text(f"#!/bin/sh\n{body}")
+    done = subprocess.run([str(program), str(script)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("how", ["sbcast", "dbcast", "copy"])

@@ -297,6 +297,7 @@ dlc_staged=
 read -r -d '' dlc_node <<'END_OF_NODE' || :
 # What a node does for the copy of an image, word by word. What others can make a name in is nothing
 # that a copy may lie in, or be found in: it lies in a folder of this user's own, and is read again.
+# shellcheck disable=SC2015  # dlc_wrong ends
 dlc_words=$1 dlc_folder=$2 dlc_image=$3 dlc_staged=$4 dlc_sha256=$5 dlc_by=$6
 set -f
 umask 077
@@ -342,8 +343,8 @@ dlc_walk() {
     done
 }
 # shellcheck disable=SC3067
-dlc_is_own() {
-    [ "$1" "$2" ] && [ ! -L "$2" ] && [ -O "$2" ]
+dlc_is_own() {  # and no link to what is one's own
+    [ ! -L "$1" ] && [ -O "$1" ]
 }
 dlc_make() {
     dlc_to=${dlc_folder%/*}
@@ -355,14 +356,14 @@ dlc_make() {
     dlc_real=$(cd -P -- "$dlc_to" 2>/dev/null && printf '%s.' "$PWD") || dlc_wrong "can't enter $dlc_to"
     dlc_walk "${dlc_real%.}"
     dlc_said=$(mkdir -m 700 -- "$dlc_folder" 2>&1) || [ -d "$dlc_folder" ] || dlc_wrong "$dlc_said"
-    dlc_is_own -d "$dlc_folder" || dlc_wrong "$dlc_folder is of another user, or a link"
+    [ -d "$dlc_folder" ] && dlc_is_own "$dlc_folder" || dlc_wrong "$dlc_folder is of another user, or a link"
     case $(stat -c %A -- "$dlc_folder") in
         d???--[-S]---*) ;;
         *) dlc_wrong "$dlc_folder: others may come in; remove it" ;;
     esac
 }
 dlc_is_it() {
-    dlc_is_own -f "$1" || { dlc_said="$1 is not a file of this user's"; return 1; }
+    [ -f "$1" ] && dlc_is_own "$1" || { dlc_said="$1 is not a file of this user's"; return 1; }
     dlc_line=$(sha256sum < "$1") || { dlc_said="can't read $1"; return 1; }
     dlc_said="$1 has the SHA-256 ${dlc_line%% *}; $dlc_by: $dlc_sha256"
     [ "${dlc_line%% *}" = "$dlc_sha256" ]
@@ -373,7 +374,7 @@ dlc_copy() {
         mv -fT -- "$dlc_part" "$dlc_staged" || dlc_wrong "can't write $dlc_staged"
 }
 dlc_remove() {
-    ! dlc_is_own -d "$dlc_folder" || rm -rf -- "$dlc_folder"
+    ! dlc_is_own "$dlc_folder" || rm -rf -- "$dlc_folder"
 }
 for dlc_word in $dlc_words; do
     case $dlc_word in
