@@ -88,18 +88,23 @@ def test_stripped(signed: Path, signer: Pair, engine: Any, capsys: Capture) -> N
 def test_a_part_that_was_added(
     signed: Path, signer: Pair, engine: Any, tmp_path: Path, capsys: Capture
 ) -> None:
-    """In no group, and in the group that is signed."""
+    """In no group, in the group that is signed, and in one of its own.
+
+    Apptainer 1.4.5 refuses each with or without --all, which matters for signatures of before.
+    """
     more = tmp_path / "more"
     more.write_text("more")
     whole = signed.read_bytes()
-    for group in ((), ("--groupid", "1")):
+    cases = {(): "that nobody signed", ("1",): "that nobody signed", ("2",): "is not signed"}
+    for group, said in cases.items():
         signed.write_bytes(whole)
-        words = ("sif", "add", "--datatype", "7", *group, signed, more)
+        own = ("--groupid", *group) if group else ()
+        words = ("sif", "add", "--datatype", "7", *own, signed, more)
         subprocess.run([engine.program, *words], check=True)
         assert len(signed.read_bytes()) > len(whole)
         done = typed(capsys, "verify", signed, "--key", signer.public)
         assert done.code == 1
-        assert "holds a part that nobody signed" in done.err
+        assert said in done.err
 
 
 def test_a_bench_key_releases_no_image(
