@@ -5,7 +5,6 @@ import json
 import shutil
 import subprocess
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -300,7 +299,6 @@ def test_two_pushers_at_once_lose_nothing(
         except BaseException as error:  # noqa: BLE001 - told below
             faults.append(error)
 
-    began = time.monotonic()
     both = [threading.Thread(target=several, args=(who,)) for who in ("one", "two")]
     for thread in both:
         thread.start()
@@ -310,7 +308,6 @@ def test_two_pushers_at_once_lose_nothing(
     with client() as reader:
         there = list(referrers.found(reader, digest, print))
     assert len([one for one in there if "report" in one.artifact_type]) == 16
-    assert time.monotonic() - began < 120
 
 
 def test_no_secret_is_seen(
