@@ -5,7 +5,6 @@ import json
 import shutil
 import subprocess
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -88,18 +87,23 @@ def test_stripped(signed: Path, signer: Pair, engine: Any, capsys: Capture) -> N
 def test_a_part_that_was_added(
     signed: Path, signer: Pair, engine: Any, tmp_path: Path, capsys: Capture
 ) -> None:
-    """In no group, and in the group that is signed."""
+    """In no group, in the group that is signed, and in one of its own.
+
+    Apptainer 1.4.5 refuses each with or without --all, which matters for signatures of before.
+    """
     more = tmp_path / "more"
     more.write_text("more")
     whole = signed.read_bytes()
-    for group in ((), ("--groupid", "1")):
+    cases = {(): "that nobody signed", ("1",): "that nobody signed", ("2",): "is not signed"}
+    for group, said in cases.items():
         signed.write_bytes(whole)
-        words = ("sif", "add", "--datatype", "7", *group, signed, more)
+        own = ("--groupid", *group) if group else ()
+        words = ("sif", "add", "--datatype", "7", *own, signed, more)
         subprocess.run([engine.program, *words], check=True)
         assert len(signed.read_bytes()) > len(whole)
         done = typed(capsys, "verify", signed, "--key", signer.public)
         assert done.code == 1
-        assert "holds a part that nobody signed" in done.err
+        assert said in done.err
 
 
 def test_a_bench_key_releases_no_image(
@@ -295,7 +299,6 @@ def test_two_pushers_at_once_lose_nothing(
         except BaseException as error:  # noqa: BLE001 - told below
             faults.append(error)
 
-    began = time.monotonic()
     both = [threading.Thread(target=several, args=(who,)) for who in ("one", "two")]
     for thread in both:
         thread.start()
@@ -305,7 +308,6 @@ def test_two_pushers_at_once_lose_nothing(
     with client() as reader:
         there = list(referrers.found(reader, digest, print))
     assert len([one for one in there if "report" in one.artifact_type]) == 16
-    assert time.monotonic() - began < 120
 
 
 def test_no_secret_is_seen(

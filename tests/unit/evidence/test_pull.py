@@ -227,3 +227,14 @@ def test_what_signed_it_is_kept_and_no_more(world: World) -> None:
     more = json.loads(good.envelope) | {"unknown": "x" * 1000}
     world.put(replace(good, envelope=json.dumps(more).encode()))
     assert world.pull().verified.evidence == (good,)
+
+
+def test_all_questions_about_evidence_have_an_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlcontainer.evidence.pull.MOST_S", 0.0)
+    world.put(world.piece(world.own, "good"))
+    with pytest.raises(ChecksFailedError, match="has no evidence that counts: report"):
+        world.pull()
+    assert "has used up the time for its answers" in "\n".join(world.progress.said)
+    assert not list((world.tmp / "place").iterdir())
