@@ -116,7 +116,7 @@ Time = Annotated[
     typer.Option(
         "--time",
         metavar="LIMIT",
-        help="A job script's limit: MINUTES or H:MM:SS.",
+        help="A job's limit: H:MM:SS, or as the site's scheduler reads it.",
         rich_help_panel=JOB,
     ),
 ]

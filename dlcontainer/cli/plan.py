@@ -49,6 +49,7 @@ def plan(
         ("base", settled.recipe.base.title),
         ("python", f"{base_python(settled.recipe) or 'of the base'} in {settled.recipe.prefix}"),
         ("engine", _engine(settled.site.engine.kind, trial)),
+        *_job(settled),
         ("digest", f"sha256:{settled.digest}"),
     ]
     output.say(output.table(rows))
@@ -84,6 +85,14 @@ def _say_notes(settled: "Plan") -> None:
             output.say(output.table([("  -", line) for line in lines]))
 
 
+def _job(settled: "Plan") -> list[tuple[str, str]]:
+    from dlcontainer.formats import job_request
+
+    found = job_request.asked(settled)
+    rows = [f"{one.name} {one.meant} ({one.written}: {one.where})" for one in found]
+    return list(zip(["job", *[""] * len(rows)], rows, strict=False))
+
+
 def _variant(settled: "Plan", *, every: bool) -> list[tuple[str, str]]:
     choice = settled.choice
     if choice is None:
@@ -115,6 +124,8 @@ def _work(step: "Step") -> str:
 
 
 def _body(settled: "Plan") -> dict[str, object]:
+    from dlcontainer.formats import job_request
+
     return {
         "name": settled.name,
         "digest": settled.digest,
@@ -126,6 +137,7 @@ def _body(settled: "Plan") -> dict[str, object]:
             "build_mode": settled.trial.build_mode if settled.trial else None,
             "run_mode": settled.trial.run_mode if settled.trial else None,
         },
+        "job": [asdict(one) for one in job_request.asked(settled)],
         "origins": {key: str(origin) for key, _, origin in settled.origins},
         "notes": list(settled.notes),
     }

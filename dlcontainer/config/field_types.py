@@ -132,8 +132,10 @@ EnvPattern = Annotated[
 ]
 # A value of a scheduler's option: it stands in a comment of a script, after the option's name.
 Asked = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9_.,:@/+-]{0,127}", "a name of a scheduler")]
+# What a time limit may look like; what it means, and whether it is one, its scheduler says.
 TimeLimit = Annotated[
-    str, _matching(r"[0-9]{1,6}|[0-9]{1,4}:[0-5][0-9](:00)?", "MINUTES, H:MM or H:MM:00")
+    str,
+    _matching(r"([0-9]{1,4}-)?[0-9]{0,6}(:[0-9]{0,4}){0,2}", "a time limit: 0:30:00 (H:MM:SS)"),
 ]
 HostSuffix = Annotated[str, _matching(r"[A-Za-z0-9.-]{1,200}", "the end of a host's name")]
 GroupName = Annotated[str, _matching(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}", "a group's name")]

@@ -112,6 +112,8 @@ def values(
         "squashfuse": Text(""),
         "launched": bool(scheduler.forms or scheduler.launcher),
         "together": Text(batch.end_together),
+        "restarts": Text(batch.restarts),
+        "cpus": job_ranks.cpus(plan),
         **_rank(plan),
         "forms": forms,
         "usual": Text(chosen),

@@ -94,6 +94,18 @@ def devices(plan: Plan, form: LaunchForm) -> str:
     return f"{seen}:{-(-form.ranks_per_node * seen // gpu.per_node)}"
 
 
+def cpus(plan: Plan) -> Text:
+    """Give the line that hands the CPUs of a job's tasks to its launcher; empty where none must.
+
+    Where several launchers stand in a script, all must read it: another may start its own ranks
+    with the one that does, whose number is not that of its ranks.
+    """
+    found = {schedulers.launcher(program.rpartition("/")[2]) for program in _launchers(plan)}
+    names = {(known.cpus_asked, known.cpus_taken) if known else ("", "") for known in found}
+    asked, taken = names.pop() if len(names) == 1 else ("", "")
+    return Text(f'[ -z "${{{asked}-}}" ] || export {taken}="${asked}"' if taken else "")
+
+
 def takes(program: str) -> list[Text]:
     """Give the lines in which a rank looks for its numbers, the first variable that is set."""
     lines: list[Text] = []

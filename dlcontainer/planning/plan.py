@@ -15,6 +15,7 @@ from dlcontainer.image import layout
 from dlcontainer.planning import candidates, conflicts, layers, site_facts, variants
 from dlcontainer.planning.choice import Choice
 from dlcontainer.recipes.recipe import Recipe
+from dlcontainer.sites import rank_requests
 from dlcontainer.sites.site import Site
 from dlcontainer.system import digests, machine
 from dlcontainer.system.machine import Host
@@ -273,6 +274,7 @@ def _notes(recipe: Recipe, site: Site, host: Host, trial: Trial | None) -> list[
         )
     notes += _device_notes(recipe, site)
     notes += conflicts.doubts(site, recipe)
+    notes += rank_requests.disagreements(site)
     notes += [f"{UNKNOWN}{line}" for line in site.unknown]
     if site.status == "decommissioned":
         notes.append("the site is decommissioned: rendered for the record")

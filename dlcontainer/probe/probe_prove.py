@@ -27,7 +27,7 @@ MANIFEST = "/opt/dlcontainer/manifest.json"
 # framework -> the package that its ranks meet by
 GROUPS = {"torch": "torch", "tensorflow": "horovod"}
 # Where the scheduler's and the engine's own words stand.
-JOB = ("SLURM_JOB_ID", "SLURM_STEP_NUM_TASKS", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "SGE_TASK_ID", "JOB_ID")
+JOB = ("SLURM_JOB_ID", "SLURM_RESTART_COUNT", "SLURM_STEP_NUM_TASKS", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "SGE_TASK_ID", "JOB_ID")
 IMAGE = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER")
 # Where the lines stand that nccl_log.py reads; GRAPH for NVLink.
 _SUBSYSTEMS = "INIT,ENV,NET,GRAPH"
@@ -55,7 +55,7 @@ def run(arguments, stamps):
         sys.exit("prove: {}: {}; name a folder that the image shows".format(wanted.out, problem))
     own = prove_place.place()
     report = {"error": None, "local_size": own.local_size}
-    report.update(own.facts())
+    report.update(own.facts(), **prove_place.cpus())
     with _Errors(report):
         _looked(report, own, wanted)
     meeting, reports = None, [report]

@@ -17,9 +17,12 @@ import ranks
 
 _PAUSE_S = 0.1
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+# Where a launcher tells a rank how many CPUs the job asked for it.
+CPUS_ASKED = ("SLURM_CPUS_PER_TASK",)
 # What tells one launch from another, for the name of the file.
 _JOBS = (
     "SLURM_JOB_ID",
+    "SLURM_RESTART_COUNT",
     "SLURM_STEP_ID",
     "PBS_JOBID",
     "LSB_JOBID",
@@ -50,6 +53,16 @@ def place(environ=os.environ):
         if ranks.number(environ, names[0]) is not None and size:
             return ranks.place(dict(environ, DLC_RANKS=str(size)))
     return ranks.Place(0, 1, 0, 1, os.uname().nodename)
+
+
+def cpus(environ=os.environ):
+    """Say how many CPUs this process may use, and how many the job asked for it where that is told.
+
+    To be asked early: a framework may bind its own threads.
+    """
+    told = [environ.get(name, "") for name in CPUS_ASKED]
+    asked = [int(text) for text in told if text.isdigit()]
+    return {"cpus": len(os.sched_getaffinity(0)), "cpus_asked": asked[0] if asked else None}
 
 
 def meeting(own, folder, patience, environ=os.environ):

@@ -108,6 +108,25 @@ def _ranks(case: Case) -> Verdicts:
         yield ok(f"{came} on {_few(sorted(case.proof.nodes))}")
 
 
+def _cpus(case: Case) -> Verdicts:
+    known = [rank for rank in case.proof.content.ranks if rank.cpus is not None]
+    few = [rank for rank in known if (rank.cpus or 0) < (rank.cpus_asked or 0)]
+    if not known:
+        return
+    least = min(rank.cpus or 0 for rank in known)
+    if few:
+        first = few[0]
+        yield failed(
+            f"{_numbers([rank.rank for rank in few])}: {first.cpus} on {first.node} of the "
+            f"{first.cpus_asked} that the job asked for each: the launcher did not hand them on "
+            "(srun -c, or SRUN_CPUS_PER_TASK)"
+        )
+    elif all(rank.cpus_asked is None for rank in known):
+        yield seen(f"{least} for each rank or more; nothing told how many the job asked for")
+    else:
+        yield ok(f"{least} for each rank or more, as the job asked")
+
+
 def _sums(case: Case) -> Verdicts:
     content = case.proof.content
     groups = [(rank.rank, rank.collective) for rank in content.ranks]
@@ -230,6 +249,7 @@ RULES: dict[str, Callable[[Case], Verdicts]] = {
     "image": _image,
     "site": _site,
     "ranks": _ranks,
+    "CPUs": _cpus,
     "devices": _devices,
     "device a rank": _own_device,
     "sums": _sums,

@@ -112,6 +112,9 @@ class Rank(_Part):
     local_rank: int = Field(ge=0)
     node: Line
     error: str | None = None
+    # What it could use, and what the job asked for it, where its launcher told that.
+    cpus: int | None = Field(default=None, gt=0)
+    cpus_asked: int | None = None
     present: int | None = None
     modes: tuple[Gpu, ...] | None = None
     device: Line | None = None

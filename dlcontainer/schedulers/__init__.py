@@ -1,6 +1,8 @@
 """Schedulers, one file each: job scripts, ranks and ReFrame ask the table, never for a name."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 
 from dlcontainer.schedulers import lsf, mpi, slurm
 from dlcontainer.schedulers.base import BatchSystem, Launcher, RankVariables
@@ -57,6 +59,35 @@ def allocation(environ: Mapping[str, str]) -> str | None:
         if environ.get(name):
             return f"{name}={environ[name]}"
     return None
+
+
+def cpus_each(words: Sequence[str], environ: Mapping[str, str]) -> int | None:
+    """Give the CPUs that a launcher's words, or else its allocation, ask for each rank."""
+    known = launcher(PurePath(words[0]).name)
+    if known is None or not known.cpus_asked:
+        return None
+    said = re.search(rf"(?<!\S){known.cpus_said}(?!\S)", " ".join(words))
+    return _number(said["value"] if said else environ.get(known.cpus_asked, ""))
+
+
+def cpus_handed(words: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Give the variable by which a launcher takes the CPUs that its allocation asked for."""
+    known = launcher(PurePath(words[0]).name)
+    asked = environ.get(known.cpus_asked) if known else None
+    return {known.cpus_taken: asked} if known and asked else {}
+
+
+def cpus_of_task(environ: Mapping[str, str]) -> int | None:
+    """Give the CPUs that were asked for the task which this process is; None outside of one."""
+    for scheduler in SCHEDULERS.values():
+        for known in scheduler.launchers.values():
+            if known.cpus_asked and any(environ.get(each.rank) for each in known.tells):
+                return _number(environ.get(known.cpus_asked, ""))
+    return None
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() else None
 
 
 def first_host(environ: Mapping[str, str]) -> str | None:

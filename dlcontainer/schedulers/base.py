@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from dlcontainer.schedulers import time_limits
+
 # Whose doing an end is: nobody's (it ended well), the job's own, its time limit's, or the system's
 # alone. What ended for the last is measured again.
 Cause = Literal["none", "job", "limit", "outside"]
@@ -42,6 +44,12 @@ class Launcher:
     devices: str = ""
     # Where its ranks find their numbers, the first that is set; empty: any that is known.
     tells: tuple[RankVariables, ...] = ()
+    # Where an allocation says how many CPUs each task was asked for, the variable from which the
+    # launcher takes them, and a pattern of its word for them, which comes first. Empty where it has
+    # none, or where nothing tells.
+    cpus_asked: str = ""
+    cpus_taken: str = ""
+    cpus_said: str = ""
     # ReFrame's name for it; "local" starts no ranks.
     reframe: str = "local"
 
@@ -144,13 +152,22 @@ class Resource:
     line: str
 
 
-def clock(minutes: int) -> str:
-    """Write a time as HH:MM:SS."""
-    return f"{minutes // 60:02}:{minutes % 60:02}:00"
-
-
 def _unknown_host(_environ: Mapping[str, str]) -> str | None:
     return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MemoryWords:
+    """One way to ask for memory: a pattern of it, its amount the group `value`.
+
+    `units` has a letter's unit in full, "" that of an amount without one. `of` says what gets it.
+    """
+
+    written: str
+    of: str
+    units: Mapping[str, str]
+    # Amounts with a meaning of their own.
+    special: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -181,8 +198,17 @@ class BatchSystem:
     # environment where a scheduler counts these in place of nodes: {name}, {slots}.
     needed: tuple[str, ...] = ()
     parallel: str = ""
-    # Gives a time limit in this scheduler's words.
-    time_limit: Callable[[int], str] = clock
+    # Reads a time limit as this scheduler does, in seconds, and writes one in its words.
+    read_time: Callable[[str], int]
+    time_limit: Callable[[int], str] = time_limits.clock
+    # What the lines of a job's head and a launcher's words can both ask for, for each rank or for
+    # its node: a pattern, its number the group `value`.
+    on_launcher: Mapping[str, str] = field(default_factory=dict)
+    # How memory is asked for in the lines of a job's head.
+    memory: tuple[MemoryWords, ...] = ()
+    # What a job's shell expands to how often the job began again; not a number where it did not.
+    # Where nothing tells, a folder that an earlier time left tells.
+    restarts: str = "0"
     # A shell command after which ranks end as soon as one of them failed; empty where none is
     # known.
     end_together: str = ""

@@ -1,5 +1,6 @@
 """Cobalt, with Cray's aprun (ALCF, until 2023); ReFrame has no backend for it."""
 
+from dlcontainer.schedulers import time_limits
 from dlcontainer.schedulers.base import BatchSystem, Resource
 from dlcontainer.schedulers.mpi import APRUN
 
@@ -16,7 +17,8 @@ COBALT = BatchSystem(
         "time": Resource(written=r"-t (?P<value>\S+)", line="-t {value}"),
         "nodes": Resource(written=r"-n (?P<value>\d+)", line="-n {value}"),
     },
-    time_limit=str,
+    read_time=time_limits.cobalt,
+    time_limit=time_limits.minutes,
     job_variable="COBALT_JOBID",
     variables=("COBALT_*",),
     launchers={"aprun": APRUN},

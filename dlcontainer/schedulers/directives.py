@@ -16,7 +16,9 @@ def settled(
     written = list(lines)
     for resource, value in asked.items():
         words = batch.resources[resource]
-        text = batch.time_limit(minutes(str(value))) if resource == "time" else str(value)
+        text = str(value)
+        if resource == "time":
+            text = batch.time_limit(batch.read_time(text))
         if not _replaced(batch, written, words, text):
             written.append(f"{batch.directive} {words.line.format(value=text)}")
     nodes = written_value(batch, written, "nodes")
@@ -33,12 +35,6 @@ def written_value(batch: BatchSystem, lines: Sequence[str], resource: str) -> st
         if found is not None:
             return found["value"]
     return None
-
-
-def minutes(text: str) -> int:
-    """Read a time limit: MINUTES, H:MM or H:MM:SS."""
-    hours, colon, rest = text.partition(":")
-    return int(hours) * 60 + int(rest[:2]) if colon else int(text)
 
 
 def _replaced(batch: BatchSystem, lines: list[str], words: Resource, text: str) -> bool:

@@ -5,11 +5,13 @@ A job asks for slots of a parallel environment, and nodes follow from the slots 
 
 import re
 
+from dlcontainer.schedulers import time_limits
 from dlcontainer.schedulers.base import (
     BatchSystem,
     Cause,
     Ending,
     Listed,
+    MemoryWords,
     Queue,
     ReframeBackend,
     Resource,
@@ -71,6 +73,21 @@ GRID_ENGINE = BatchSystem(
         "partition": Resource(written=r"-q (?P<value>\S+)", line="-q {value}"),
         "time": Resource(written=r"-l (?:\S+,)?h_rt=(?P<value>[^,\s]+)", line="-l h_rt={value}"),
     },
+    read_time=time_limits.grid_engine,
+    # Source: sge_types(5), "memory_specifier"; consumables are asked for each slot (complex(5)).
+    memory=(
+        MemoryWords(
+            written=r"-l \S*?\b(?P<name>[hs]_(?:vmem|rss|data)|mem_free)=(?P<value>[^,\s]+)",
+            of="a slot",
+            units={
+                "": "bytes",
+                **{letter: f"{letter}iB" for letter in "KMGT"},
+                **{letter: f"{letter.upper()}B of 1000" for letter in "kmgt"},
+            },
+        ),
+    ),
+    # 1 after a crash, 2 from a checkpoint, else 0. Source: qsub(1), "RESTARTED".
+    restarts="${RESTARTED:-0}",
     # Jobs start in the home folder, unless they ask for -cwd.
     enter_folder='cd "${SGE_O_WORKDIR:-$PWD}"',
     job_variable="JOB_ID",

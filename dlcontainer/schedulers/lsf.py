@@ -2,11 +2,13 @@
 
 import re
 
+from dlcontainer.schedulers import time_limits
 from dlcontainer.schedulers.base import (
     BatchSystem,
     Ending,
     Launcher,
     Listed,
+    MemoryWords,
     Queue,
     RankVariables,
     ReframeBackend,
@@ -41,8 +43,9 @@ _OUTSIDE = frozenset(
 )
 
 
-def _limit(minutes: int) -> str:
-    return f"{minutes // 60}:{minutes % 60:02}"
+def _limit(seconds: int) -> str:
+    whole = int(time_limits.minutes(seconds))
+    return f"{whole // 60}:{whole % 60:02}"
 
 
 def listed(text: str, name: str) -> tuple[Listed, ...]:
@@ -89,7 +92,23 @@ LSF = BatchSystem(
         "time": Resource(written=r"-W (?P<value>\S+)", line="-W {value}"),
         "nodes": Resource(written=r"-nnodes (?P<value>\d+)", line="-nnodes {value}"),
     },
+    read_time=time_limits.lsf,
     time_limit=_limit,
+    # In what unit a plain number is, lsf.conf says (LSF_UNIT_FOR_LIMITS); whether the limit is a
+    # process's or the job's, LSB_JOB_MEMLIMIT. Source: bsub -M of the Command Reference.
+    memory=(
+        MemoryWords(
+            written=r"-M ?(?P<value>\S+)",
+            of="a process, or the job: lsf.conf says which",
+            units={
+                "": "in the unit of lsf.conf's LSF_UNIT_FOR_LIMITS, else KB",
+                **{f"{letter}{b}": f"{letter}B" for letter in "KMGTPE" for b in ("", "B")},
+            },
+        ),
+    ),
+    # Set to Y after the failure of a host; brequeue sets nothing that is known. Source: LSF
+    # Batch User's Guide, "Environment Variables".
+    restarts="${LSB_RESTART:+1}",
     job_variable="LSB_JOBID",
     variables=("LSB_*", "LS_*", "LSF_*", "JSM_*"),
     launchers={

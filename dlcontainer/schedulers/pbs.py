@@ -3,10 +3,12 @@
 import re
 from collections.abc import Mapping
 
+from dlcontainer.schedulers import time_limits
 from dlcontainer.schedulers.base import (
     BatchSystem,
     Cause,
     Ending,
+    MemoryWords,
     Queue,
     ReframeBackend,
     Resource,
@@ -82,6 +84,19 @@ PBS = BatchSystem(
         ),
         "nodes": Resource(written=r"-l (?:\S+,)?select=(?P<value>\d+)", line="-l select={value}"),
     },
+    read_time=time_limits.pbs,
+    # Source: pbs_resources(7B). A word has the length of the server's.
+    memory=(
+        MemoryWords(
+            written=r"-l ?\S*?\b(?P<name>p?v?mem)=(?P<value>\w+)",
+            of="a chunk of select, the job, or a process",
+            units={
+                "": "bytes",
+                **{f"{letter}b": f"{letter.upper()}B" for letter in ("", *"kmgtp")},
+                **{f"{letter}w": f"{letter.upper()}-words" for letter in ("", *"kmgtp")},
+            },
+        ),
+    ),
     # Jobs start in the home folder.
     enter_folder='cd "${PBS_O_WORKDIR:-$PWD}"',
     job_variable="PBS_JOBID",

@@ -3,9 +3,11 @@
 import re
 from collections.abc import Mapping
 
+from dlcontainer.schedulers import time_limits
 from dlcontainer.schedulers.base import (
     BatchSystem,
     Launcher,
+    MemoryWords,
     Queue,
     RankVariables,
     ReframeBackend,
@@ -20,12 +22,19 @@ RANKS = RankVariables(
     local_rank="SLURM_LOCALID",
     local_size="SLURM_TASKS_PER_NODE",
 )
+# sbatch(1), "--mem": powers of 1024, megabytes where no letter says another.
+_UNITS = {"": "MB", "K": "KB", "M": "MB", "G": "GB", "T": "TB"}
+_WHOLE_NODE = {"0": "all that there is"}
 # The first name of Slurm's list: n1,n3 or nid[001-004,007] or a login node's only one.
 _FIRST = re.compile(r"([^\[\],]+)(?:\[(\d+))?")
 
 
 def _option(short: str, long: str) -> str:
     return rf"(?:-{short} ?|--{long}[= ])(?P<value>\S+)"
+
+
+def _number(short: str, long: str) -> str:
+    return rf"(?:-{short} ?|--{long}[= ])(?P<value>\d+)"
 
 
 def first_host(environ: Mapping[str, str]) -> str | None:
@@ -54,6 +63,23 @@ SLURM = BatchSystem(
         "nodes": Resource(written=_option("N", "nodes"), line="--nodes={value}"),
         "ranks": Resource(written=_option("n", "ntasks"), line="--ntasks={value}"),
     },
+    read_time=time_limits.slurm,
+    # Source: sbatch(1), srun(1).
+    on_launcher={
+        "--cpus-per-task": _number("c", "cpus-per-task"),
+        "--ntasks-per-node": r"--(?:n?tasks-per-node)[= ](?P<value>\d+)",
+        "--gpus-per-task": r"--gpus-per-task[= ](?:[^\s=]+:)?(?P<value>\d+)",
+        "--threads-per-core": r"--threads-per-core[= ](?P<value>\d+)",
+    },
+    memory=(
+        MemoryWords(
+            written=r"--mem[= ](?P<value>\S+)", of="a node", units=_UNITS, special=_WHOLE_NODE
+        ),
+        MemoryWords(written=r"--mem-per-cpu[= ](?P<value>\S+)", of="a CPU", units=_UNITS),
+        MemoryWords(written=r"--mem-per-gpu[= ](?P<value>\S+)", of="a GPU", units=_UNITS),
+    ),
+    # Source: sbatch(1), "OUTPUT ENVIRONMENT VARIABLES"; 1 after the first `scontrol requeue`.
+    restarts="${SLURM_RESTART_COUNT:-0}",
     # As srun's --kill-on-bad-exit. Source: srun(1), "INPUT ENVIRONMENT VARIABLES".
     end_together="export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}",
     # Forced: an older copy of this name gives way. It ends with the job. Source: sbcast(1).
@@ -67,6 +93,12 @@ SLURM = BatchSystem(
             one_a_node=("--nodes={nodes}", "--ntasks={nodes}", "--ntasks-per-node=1"),
             devices=r"--gpus-per-task[= ](\d+)",
             tells=(RANKS,),
+            # Since 22.05 srun takes a job's --cpus-per-task no more: a rank gets one CPU unless -c
+            # or this variable says another number, and -c comes first. Before, the variable means
+            # nothing. Source: Slurm's RELEASE_NOTES of 22.05; srun(1), "-c".
+            cpus_asked="SLURM_CPUS_PER_TASK",
+            cpus_taken="SRUN_CPUS_PER_TASK",
+            cpus_said=_number("c", "cpus-per-task"),
             reframe="srun",
         )
     },

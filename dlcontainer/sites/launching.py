@@ -20,7 +20,7 @@ class Resources(Strict):
 
     account: Asked | None = Field(default=None, description="whom the job is charged to")
     partition: Asked | None = Field(default=None, description="partition or queue")
-    time: TimeLimit | None = Field(default=None, description="MINUTES, H:MM or H:MM:SS")
+    time: TimeLimit | None = Field(default=None, description="H:MM:SS, or the scheduler's own")
     nodes: int | None = Field(default=None, gt=0)
 
 

@@ -27,6 +27,7 @@ def require_one_scheduler(site: Sourced[Site]) -> None:
             if others and scheduler.kind not in others:
                 raise _other(site, path, words[0], others[0])
     _require_askable(site)
+    _require_time(site)
     _require_gpus(site)
 
 
@@ -54,6 +55,22 @@ def _require_askable(site: Sourced[Site]) -> None:
                 why=f"scheduler.kind is {scheduler.kind} ({kind.where})",
                 next_step="leave it out, or name the scheduler: scheduler.kind",
             )
+
+
+def _require_time(site: Sourced[Site]) -> None:
+    """Refuse a time limit that the site's scheduler does not read, or that may be two."""
+    asked, kind = site.value.scheduler.resources.time, site.value.scheduler.kind
+    if asked is None:
+        return
+    try:
+        SCHEDULERS[kind].read_time(asked)
+    except ValueError as error:
+        raise ConfigError(
+            f"scheduler.resources.time: {error}",
+            where=site.document.origin(("scheduler", "resources", "time")).where,
+            why=f"scheduler.kind is {kind} ({site.document.origin(('scheduler', 'kind')).where})",
+            next_step="three numbers are hours, minutes and seconds everywhere: 0:30:00",
+        ) from None
 
 
 def _require_gpus(site: Sourced[Site]) -> None:

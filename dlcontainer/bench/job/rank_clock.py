@@ -17,6 +17,8 @@ import sys
 import time
 
 _LAST_LINES = 12
+# Where a launcher tells a rank how many CPUs the job asked for it.
+CPUS_ASKED = ("SLURM_CPUS_PER_TASK",)
 _LONGEST_LINE = 65536
 _LINE_END = re.compile(b"[\r\n]")
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -102,6 +104,8 @@ class Watch:
 def rank(folder: str, mark: str, pattern: str, command: "list[str]") -> int:
     """Run a rank's command to its end, write its moments into a folder, give its exit code."""
     begun = stamp()
+    cpus = len(os.sched_getaffinity(0))
+    asked = [int(told) for told in map(os.environ.get, CPUS_ASKED) if told and told.isdigit()]
     out, err = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
@@ -128,6 +132,8 @@ def rank(folder: str, mark: str, pattern: str, command: "list[str]") -> int:
         rank=int(place) if place.isdigit() else 0,
         ranks=os.environ.get("WORLD_SIZE", ""),
         matches=watch.matches,
+        cpus=cpus,
+        cpus_asked=next(iter(asked), None),
         code=code,
         # Where the real-time clock was set meanwhile, the anchor is worth nothing.
         clock_set_s=float(str(now["at"]))

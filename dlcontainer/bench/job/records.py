@@ -78,6 +78,8 @@ class RankTimes:
     matches: int
     ended_s: float
     code: int
+    # What it could use; None in files of releases before 0.9.
+    cpus: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -46,6 +46,9 @@ class RankStamps(Stamp):
     last_s: float | None
     ended_s: float
     matches: int
+    # What it could use, and what the job asked for it, where anything told.
+    cpus: int | None = None
+    cpus_asked: int | None = None
     clock_set_s: float
     lines: tuple[str, ...]
 
@@ -143,6 +146,12 @@ def _require_all(ranks: Sequence[RankStamps]) -> None:
             raise BenchDataError(
                 f"the clock of {one.node} was set by {one.clock_set_s:+.2f} s during the job"
             )
+        if one.cpus is not None and one.cpus < (one.cpus_asked or 0):
+            raise BenchDataError(
+                f"rank {one.rank} on {one.node} could use {one.cpus} of the {one.cpus_asked} CPUs "
+                "that the job asked for each",
+                why="the launcher did not hand them on: both sides would be measured on these",
+            )
         if one.process_s is None and not one.code:
             raise BenchDataError(
                 f"rank {one.rank} never began its command",
@@ -214,6 +223,7 @@ def _placed(one: RankStamps, clocks: _Clocks) -> RankTimes:
         first_s=moment(one.first_s),
         last_s=moment(one.last_s),
         matches=one.matches,
+        cpus=one.cpus,
         ended_s=begin + one.ended_s,
         code=one.code,
     )

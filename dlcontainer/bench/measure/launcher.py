@@ -73,7 +73,8 @@ def rank_group(options: RankOptions, scheduler: Scheduler, environ: Mapping[str,
         nodes=options.nodes,
         start=options.start,
         host="127.0.0.1" if options.nodes == 1 else _first_node(environ),
-        environment=_environment(environ),
+        environment={**_environment(environ), **schedulers.cpus_handed(filled, environ)},
+        cpus=schedulers.cpus_each(filled, environ),
     )
 
 

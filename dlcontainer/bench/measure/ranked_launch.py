@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dlcontainer.bench.measure import launch
+from dlcontainer.bench.measure import launch, rank_cpus
 from dlcontainer.bench.measure.launch import SCHEMA, Launch, Outcome, Status
 from dlcontainer.bench.measure.ranks import Gathering
 from dlcontainer.bench.probes.base import Probe
@@ -81,6 +81,7 @@ def perform(started: Launch, gathering: Gathering, runner: Runner, timeout: floa
     if problem or status != "ok":
         return _lost("failed", problem or launch.how(done.returncode), told, done)
     bad = launch.CLOCK_SET if launch.was_set(offset) else started.probe.gate(_said(told))
+    bad = bad or rank_cpus.few(gathering.rank_group.cpus, _said(told))
     if bad:
         return _lost("failed", bad, told, done)
     try:

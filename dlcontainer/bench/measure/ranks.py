@@ -16,7 +16,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from dlcontainer import schedulers
-from dlcontainer.bench.samples.vocabulary import Start
+from dlcontainer.bench.samples.vocabulary import CPUS_ASKED, Start
 from dlcontainer.engines.base import Binds
 
 # Where a container sees the folder of all launches; every tree has an empty /mnt.
@@ -132,6 +132,8 @@ class RankGroup:
     host: str = "127.0.0.1"
     # Of the caller's environment, what the launcher gets.
     environment: Mapping[str, str]
+    # What each rank was asked for; None where nothing says it.
+    cpus: int | None = None
 
     def declared(self) -> dict[str, JsonValue]:
         """Give what of it is part of a declaration."""
@@ -141,6 +143,7 @@ class RankGroup:
             "nodes": self.nodes,
             "start": self.start,
             "launcher": list(self.launcher),
+            **({CPUS_ASKED: self.cpus} if self.cpus is not None else {}),
         }
 
 

@@ -12,6 +12,7 @@ from dlcontainer.bench.measure import (
     bench_image,
     declaration,
     outlook,
+    rank_cpus,
     ranks,
     reference_arm,
     shared_mount,
@@ -70,6 +71,8 @@ def _run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Be
             context.execution.progress.note(crowd)
         (context.work / RANKS).mkdir(mode=0o700)
         (context.work / RANKS / BELOW).mkdir()
+    else:
+        rank_cpus.require_own(context.execution.host.environ)
     container = arms.container(context, subject, settings.probe)
     candidate: OfImage = container
     # The engine's answer above is quicker than a twin is made: what can fail, fails early.

@@ -12,6 +12,8 @@ NativeAs = Literal["tree", "staged", "packed", "squashfs"]
 Question = Literal["overhead", "deployment"]
 # Ranks import when all are there, or each as soon as it can.
 Start = Literal["storm", "natural"]
+# In a declaration: the CPUs that the job asked for each rank, where anything said it.
+CPUS_ASKED = "cpus_asked"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

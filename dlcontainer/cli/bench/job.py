@@ -113,7 +113,7 @@ def job(
         pairs=pairs,
         margin_s=job_words.seconds(margin),
         placing=Placing(nodes=nodes, tasks_per_node=per_node, form=form),
-        limit=job_words.limit(time),
+        limit=time,
     )
     wanted = options.resources(account=account, partition=partition, nodes=nodes)
     chosen = SessionOptions(
@@ -216,12 +216,12 @@ def _described(image: "BenchImage") -> "dict[str, str | None]":
 def _submitter(plan: "Plan", asked: _Asked, world: "World", console: output.Console) -> "Submitter":
     from dlcontainer.bench.job.queued import Queued
     from dlcontainer.bench.job.submit import Direct
-    from dlcontainer.schedulers import SCHEDULERS, directives
+    from dlcontainer.schedulers import SCHEDULERS
 
     kind = plan.site.scheduler.kind
     runner = console.runner(world.environ, of_user=True)
     if kind == "none":
-        limit = 60.0 * directives.minutes(asked.limit) if asked.limit else None
+        limit = job_words.limit(asked.limit) if asked.limit is not None else None
         return Direct(runner=runner, limit_s=limit)
     queue = SCHEDULERS[kind].queue
     if queue is None:

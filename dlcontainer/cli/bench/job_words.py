@@ -4,6 +4,7 @@ import math
 import re
 
 from dlcontainer.errors import UsageError
+from dlcontainer.schedulers import SCHEDULERS
 
 
 def seconds(text: str) -> float:
@@ -21,11 +22,14 @@ def seconds(text: str) -> float:
     return found
 
 
-def limit(text: str | None) -> str | None:
-    """Read a job's time limit; raises UsageError."""
-    if text is not None and not re.fullmatch(r"\d{1,6}|\d{1,4}:[0-5]\d(:00)?", text):
-        raise UsageError(f"--time {text}: not a time limit", next_step="MINUTES, H:MM or H:MM:00")
-    return text
+def limit(text: str) -> float:
+    """Read the time limit of a job that no scheduler ends, in seconds; raises UsageError."""
+    try:
+        return float(SCHEDULERS["none"].read_time(text))
+    except ValueError as error:
+        raise UsageError(
+            f"--time {error}", next_step="three numbers are hours, minutes and seconds: 0:30:00"
+        ) from None
 
 
 def pattern(text: str | None) -> str | None:

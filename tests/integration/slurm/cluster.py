@@ -36,7 +36,7 @@ SlurmdSpoolDir={folder}/spool/%n
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/%n.pid
 ProctrackType=proctrack/{tracking}
-TaskPlugin=task/none
+TaskPlugin=task/{binding}
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SlurmdParameters=config_overrides
@@ -96,11 +96,16 @@ class Cluster:
 
 @contextlib.contextmanager
 def running(
-    account: Account | None = None, *, node: str = SMALL, tracking: str = "pgid"
+    account: Account | None = None,
+    *,
+    node: str = SMALL,
+    tracking: str = "pgid",
+    binding: str = "none",
 ) -> Iterator[Cluster]:
     """Run a cluster until the end of the block: then no process of it is left, nor of its jobs.
 
-    `tracking` is how it knows a step's processes: `pgid`, or `cgroup` as centres do.
+    `tracking` is how it knows a step's processes: `pgid`, or `cgroup` as centres do. `binding` is
+    how ranks are bound to CPUs: `none`, or `affinity` as centres do.
     """
     for program, package in (("munged", "munge"), ("slurmctld", "slurm-wlm")):
         if machine.find_program(program, {"PATH": _SBIN + os.environ["PATH"]}) is None:
@@ -108,7 +113,7 @@ def running(
     # Short: the path of a socket has 107 characters at most.
     folder = Path(tempfile.mkdtemp(prefix="dlc-slurm-"))
     try:
-        names = _lay_out(folder, account, node, tracking)
+        names = _lay_out(folder, account, node, tracking, binding)
         with _daemons(folder, account, names):
             variables = {"SLURM_CONF": str(folder / "slurm.conf")}
             cluster = Cluster(folder=folder, variables=variables, account=account)
@@ -120,11 +125,15 @@ def running(
             left.rmdir()
 
 
-def _lay_out(folder: Path, account: Account | None, node: str, tracking: str) -> list[str]:
+def _lay_out(
+    folder: Path, account: Account | None, node: str, tracking: str, binding: str
+) -> list[str]:
     host = os.uname().nodename.partition(".")[0]
     controller, *ports = _free_ports(1 + NODES)
     uid = account.uid if account else os.getuid()
-    text = _CONF.format(host=host, port=controller, user=uid, folder=folder, tracking=tracking)
+    text = _CONF.format(
+        host=host, port=controller, user=uid, folder=folder, tracking=tracking, binding=binding
+    )
     # A node's name is that of its control group, and those are the whole machine's.
     prefix = f"c{os.getpid()}n" if tracking == "cgroup" else "n"
     names = [f"{prefix}{number}" for number in range(1, 1 + NODES)]

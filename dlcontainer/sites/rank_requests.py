@@ -1,0 +1,131 @@
+"""What the lines of a job ask for a rank, against what the launcher of each form asks for. Pure.
+
+The lines make the allocation and the launcher starts ranks in it: where both say a number, and not
+the same, ranks have other CPUs or GPUs than the job was charged for, and no word is said.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from dlcontainer.schedulers import SCHEDULERS
+from dlcontainer.schedulers.base import BatchSystem
+from dlcontainer.sites.facts import LaunchForm
+from dlcontainer.sites.site import Site
+
+_TASKS = "--ntasks-per-node"
+# What a task gets: where a form starts fewer tasks a node, each must get more.
+_EACH = {"--cpus-per-task": "CPUs", "--gpus-per-task": "GPUs"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Form:
+    """One form, and what its launcher and the lines say."""
+
+    name: str
+    form: LaunchForm
+    batch: BatchSystem
+    lines: str
+
+    @property
+    def started(self) -> int:
+        """The processes that the launcher starts on a node."""
+        return 1 if self.form.inside else self.form.ranks_per_node
+
+    @property
+    def words(self) -> str:
+        """The launcher's words, those that the job fills in as it would."""
+        ranks = str(self.started)
+        return " ".join(word.replace("{ranks_per_node}", ranks) for word in self.form.launcher)
+
+    def asked(self, word: str) -> int | None:
+        """Give the number that the lines say."""
+        return _number(self.batch, word, self.lines)
+
+    def said(self, word: str) -> int | None:
+        """Give the number that the launcher says."""
+        return _number(self.batch, word, self.words)
+
+    @property
+    def counts_ranks(self) -> bool:
+        """Whether the launcher says how many it starts."""
+        ranks = self.batch.resources.get("ranks")
+        total = re.search(r"(?<!\S)(?:-n ?|--ntasks[= ])\S", self.words) if ranks else None
+        return total is not None or self.said(_TASKS) is not None
+
+
+def disagreements(site: Site) -> tuple[str, ...]:
+    """Say of each form where the lines and its launcher ask for different things."""
+    return tuple(note for form in _forms(site) for note in _of(form))
+
+
+def cpus(site: Site, name: str) -> int | None:
+    """Give the CPUs that each task of a form gets by its words; None where they do not say."""
+    form = next(one for one in _forms(site) if one.name == name)
+    said = form.said("--cpus-per-task")
+    return form.asked("--cpus-per-task") if said is None else said
+
+
+def _forms(site: Site) -> Iterator[_Form]:
+    scheduler = site.scheduler
+    batch = SCHEDULERS[scheduler.kind]
+    lines = " ".join(_options(batch, scheduler.directives))
+    for name, form in scheduler.forms.items():
+        # The words of another launcher (ibrun's -n) are none of this scheduler's.
+        if PurePath(form.launcher[0]).name in batch.launchers and batch.on_launcher:
+            yield _Form(name=name, form=form, batch=batch, lines=lines)
+
+
+def _options(batch: BatchSystem, lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        if line.startswith(f"{batch.directive} "):
+            yield line.removeprefix(batch.directive).partition(" #")[0].strip()
+
+
+def _of(form: _Form) -> Iterator[str]:
+    yield from _tasks(form)
+    for word, things in _EACH.items():
+        yield from _each(form, word, things)
+    threads = "--threads-per-core"
+    asked, said = form.asked(threads), form.said(threads)
+    if None not in (asked, said) and asked != said:
+        yield f"form {form.name}: the lines say {threads}={asked}, its launcher {said}"
+
+
+def _tasks(form: _Form) -> Iterator[str]:
+    asked, said = form.asked(_TASKS), form.said(_TASKS)
+    if asked is None:
+        return
+    if said is not None and said > asked:
+        yield f"form {form.name}: the lines have {asked} tasks a node, its launcher starts {said}"
+    elif said is None and not form.counts_ranks and asked != form.started:
+        yield (
+            f"form {form.name}: its launcher says no number and starts the {asked} tasks a node of "
+            f"the lines, where the form has {form.started}: add {_TASKS}={form.started}"
+        )
+
+
+def _each(form: _Form, word: str, things: str) -> Iterator[str]:
+    asked, said = form.asked(word), form.said(word)
+    if asked is None:
+        return
+    tasks = form.asked(_TASKS) or form.started
+    on_node = asked * tasks
+    if said is None:
+        if form.started < tasks:
+            yield (
+                f"form {form.name}: its {form.started} process a node gets {asked} of the "
+                f"{on_node} {things} that the lines ask for: add {word}={on_node // form.started} "
+                "to its launcher"
+            )
+    elif said * form.started != on_node:
+        yield (
+            f"form {form.name}: the lines ask for {on_node} {things} on a node ({tasks} x "
+            f"{asked}), its launcher for {said * form.started} ({form.started} x {said})"
+        )
+
+
+def _number(batch: BatchSystem, word: str, text: str) -> int | None:
+    found = re.search(rf"(?<!\S){batch.on_launcher[word]}(?!\S)", text)
+    return int(found["value"]) if found else None
