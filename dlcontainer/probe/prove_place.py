@@ -17,8 +17,6 @@ import ranks
 
 _PAUSE_S = 0.1
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-# Where a launcher tells a rank how many CPUs the job asked for it.
-CPUS_ASKED = ("SLURM_CPUS_PER_TASK",)
 # What tells one launch from another, for the name of the file.
 _JOBS = (
     "SLURM_JOB_ID",
@@ -60,7 +58,7 @@ def cpus(environ=os.environ):
 
     To be asked early: a framework may bind its own threads.
     """
-    told = [environ.get(name, "") for name in CPUS_ASKED]
+    told = [environ.get(name, "") for name in ranks.CPUS_ASKED]
     asked = [int(text) for text in told if text.isdigit()]
     return {"cpus": len(os.sched_getaffinity(0)), "cpus_asked": asked[0] if asked else None}
 

@@ -46,6 +46,8 @@ LAUNCHERS = (
     ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_TASKS_PER_NODE"),
     ("PMIX_RANK", "PMIX_SIZE", "PMIX_LOCAL_RANK", "PMIX_LOCAL_SIZE"),
 )
+# Where a launcher tells a rank how many CPUs the job asked for it.
+CPUS_ASKED = ("SLURM_CPUS_PER_TASK",)
 OWN = ("DLC_RANK", "DLC_RANKS", "DLC_LOCAL_RANK", "DLC_LOCAL_SIZE")
 
 

@@ -119,7 +119,7 @@ def _cpus(case: Case) -> Verdicts:
         yield failed(
             f"{_numbers([rank.rank for rank in few])}: {first.cpus} on {first.node} of the "
             f"{first.cpus_asked} that the job asked for each: the launcher did not hand them on "
-            "(srun -c, or SRUN_CPUS_PER_TASK)"
+            "(srun: -c, or SRUN_CPUS_PER_TASK; mpirun: --map-by ...:pe=N)"
         )
     elif all(rank.cpus_asked is None for rank in known):
         yield seen(f"{least} for each rank or more; nothing told how many the job asked for")

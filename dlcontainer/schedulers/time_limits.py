@@ -7,7 +7,7 @@ hours, minutes and seconds everywhere: for LSF too, whose own grammar has two.
 import re
 from dataclasses import dataclass
 
-_WRITTEN = re.compile(r"(?:(?P<days>\d+)-)?(?P<numbers>\d+(?::\d+){0,2})")
+_WRITTEN = re.compile(r"(?:(?P<days>[0-9]+)-)?(?P<numbers>[0-9]+(?::[0-9]+){0,2})")
 _DAY, _HOUR, _MINUTE = 86_400, 3600, 60
 # How many numbers stand between colons.
 _ONE, _TWO, _THREE = 1, 2, 3
@@ -60,7 +60,7 @@ def grid_engine(text: str) -> int:
     if text.count(":") == _TWO:
         filled = ":".join(part or "0" for part in text.split(":"))
     written = _read(filled, "seconds, or H:M:S", has_days=False)
-    if written.count == _ONE and text.startswith("0"):
+    if written.count == _ONE and re.match("0.", text):
         raise ValueError(f"{text}: Grid Engine reads a number that begins with 0 as octal")
     written.refuse_two("seconds, or H:M:S")
     return written.total(1 if written.count == _ONE else _HOUR)

@@ -37,6 +37,7 @@ SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/%n.pid
 ProctrackType=proctrack/{tracking}
 TaskPlugin=task/{binding}
+{parameters}
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SlurmdParameters=config_overrides
@@ -132,7 +133,14 @@ def _lay_out(
     controller, *ports = _free_ports(1 + NODES)
     uid = account.uid if account else os.getuid()
     text = _CONF.format(
-        host=host, port=controller, user=uid, folder=folder, tracking=tracking, binding=binding
+        host=host,
+        port=controller,
+        user=uid,
+        folder=folder,
+        tracking=tracking,
+        binding=binding,
+        # Each task on CPUs of its own, also where a node has as many as its tasks asked for.
+        parameters="TaskPluginParam=cores" if binding == "affinity" else "",
     )
     # A node's name is that of its control group, and those are the whole machine's.
     prefix = f"c{os.getpid()}n" if tracking == "cgroup" else "n"

@@ -220,7 +220,7 @@ def test_names_and_values_that_are_not_known(run: Run, argv: list[str], message:
 
 
 def test_what_a_job_asks_for_is_an_option(run: Run) -> None:
-    options = ("--account", "7", "--nodes", "3", "--time", "1:30")
+    options = ("--account", "7", "--nodes", "3", "--time", "90:00")
     _, out, _ = run("render", *SLURM, "--format", "job", *options)
     assert out.splitlines()[1:5] == [
         f"#SBATCH --{word}" for word in ("account=7", "partition=batch", "time=01:30:00", "nodes=3")

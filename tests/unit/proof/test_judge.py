@@ -224,3 +224,31 @@ def test_a_site_of_cpus_is_asked_for_no_device(tmp_path: Path) -> None:
     assert not {"devices", "device a rank"} & set(found)
     silent = judged(tmp_path, site_of().value, ranks=[{**one, "nccl": None} for one in ranks])
     assert silent["network"].state == "not tried"
+
+
+@pytest.mark.parametrize(
+    ("cpus", "asked", "state", "says"),
+    [
+        (16, 16, "ok", "16 for each rank or more, as the job asked"),
+        (32, 16, "ok", "32 for each rank or more"),
+        (16, None, "seen", "nothing told how many the job asked for"),
+        (1, 16, "failed", "ranks 0, 1, 2 and 5 more: 1 on n1 of the 16 that the job asked for"),
+    ],
+)
+def test_the_cpus_of_ranks(
+    tmp_path: Path, cpus: int, asked: int | None, state: str, says: str
+) -> None:
+    found = judged(tmp_path, ranks=changed(cpus=cpus, cpus_asked=asked))["CPUs"]
+    assert found.state == state
+    assert says in found.detail
+
+
+def test_one_rank_with_fewer_cpus_is_enough(tmp_path: Path) -> None:
+    ranks = changed(cpus=16, cpus_asked=16)
+    ranks[5]["cpus"] = 2
+    found = judged(tmp_path, ranks=ranks)["CPUs"]
+    assert (found.state, found.detail[:16]) == ("failed", "rank 5: 2 on n2 ")
+
+
+def test_a_proof_of_an_earlier_release_says_nothing_of_cpus(tmp_path: Path) -> None:
+    assert "CPUs" not in judged(tmp_path)

@@ -13,7 +13,7 @@ from dlcontainer.errors import ConfigError
 from dlcontainer.formats import job_head, reframe, texts
 from dlcontainer.planning.launch import refused_variables
 from dlcontainer.planning.plan import Plan
-from dlcontainer.schedulers import RANK_VARIABLES, SCHEDULERS, directives, slurm
+from dlcontainer.schedulers import RANK_VARIABLES, SCHEDULERS, directives, slurm, time_limits
 from dlcontainer.schedulers.base import BatchSystem, Launcher, ReframeBackend, hosts_listed
 from dlcontainer.sites import facts
 from tests.jobs import plan_at
@@ -24,6 +24,7 @@ MADE_UP = BatchSystem(
     submit="queue",
     takes_words=False,
     variable_option="--with",
+    read_time=time_limits.local,
     node_count=hosts_listed("QUEUE_HOSTS"),
     job_number="$QUEUE_JOB",
     enter_folder='cd "$QUEUE_FOLDER"',
@@ -136,7 +137,7 @@ def test_ranks_find_their_numbers_as_the_benchmarks_probe_does() -> None:
     ],
 )
 def test_what_a_job_asks_for_takes_its_place(kind: str, lines: list[str], asked: list[str]) -> None:
-    wanted: dict[str, str | int] = {"account": "me", "time": "1:30", "nodes": 8}
+    wanted: dict[str, str | int] = {"account": "me", "time": "1:30:00", "nodes": 8}
     assert directives.settled(SCHEDULERS[kind], lines, wanted, 4) == tuple(asked)
 
 
@@ -145,7 +146,7 @@ def test_grid_engine_asks_for_slots(tmp_path: Path) -> None:
     scheduler: dict[str, Any] = {
         "kind": "gridengine",
         "directives": ["#$ -N x", "#$ -l gpu=1,h_rt=0:10:00"],
-        "resources": {"nodes": 3, "time": "1:30", "account": "me"},
+        "resources": {"nodes": 3, "time": "1:30:00", "account": "me"},
         "parallel_environment": {"name": "mpi-8", "slots_per_node": 8},
         "forms": {"two": form},
     }
@@ -158,10 +159,41 @@ def test_grid_engine_asks_for_slots(tmp_path: Path) -> None:
     assert job_head.lines(bare.site) == (*scheduler["directives"], "#$ -pe mpi-8 8")
 
 
-@pytest.mark.parametrize(("text", "minutes"), [("45", 45), ("1:30", 90), ("100:00:00", 6000)])
-def test_time_limits(text: str, minutes: int) -> None:
-    assert directives.minutes(text) == minutes
-    assert SCHEDULERS["slurm"].time_limit(6000) == "100:00:00"
+@pytest.mark.parametrize("module", ["probe.ranks", "bench.job.rank_clock"])
+def test_what_a_rank_was_asked_for_is_read_where_launchers_tell_it(module: str) -> None:
+    launchers = [one for batch in SCHEDULERS.values() for one in batch.launchers.values()]
+    asked = tuple(dict.fromkeys(one.cpus_asked for one in launchers if one.cpus_asked))
+    assert asked == importlib.import_module(f"dlcontainer.{module}").CPUS_ASKED
+
+
+@pytest.mark.parametrize(
+    ("words", "environ", "cpus"),
+    [
+        (["srun", "-n2"], {"SLURM_CPUS_PER_TASK": "4"}, 4),
+        (["/opt/bin/srun", "-c2"], {"SLURM_CPUS_PER_TASK": "4"}, 2),
+        (["srun", "--cpus-per-task=2"], {}, 2),
+        (["srun", "-n2"], {}, None),
+        (["srun"], {"SLURM_CPUS_PER_TASK": "many"}, None),
+        (["mpirun", "-c2"], {"SLURM_CPUS_PER_TASK": "4"}, None),
+        (["env", "srun"], {"SLURM_CPUS_PER_TASK": "4"}, None),
+    ],
+)
+def test_the_cpus_of_a_rank(words: list[str], environ: dict[str, str], cpus: int | None) -> None:
+    assert schedulers.cpus_each(words, environ) == cpus
+
+
+def test_the_cpus_of_a_job_are_handed_to_the_launcher_that_does_not_take_them() -> None:
+    environ = {"SLURM_CPUS_PER_TASK": "4"}
+    assert schedulers.cpus_handed(["srun"], environ) == {"SRUN_CPUS_PER_TASK": "4"}
+    assert schedulers.cpus_handed(["srun"], {"SLURM_CPUS_PER_TASK": ""}) == {}
+    # Its own ranks are started by one srun with one process a node: not with a rank's CPUs.
+    assert schedulers.cpus_handed(["mpirun"], environ) == {}
+
+
+def test_the_cpus_of_a_task_are_those_of_a_process_in_one() -> None:
+    assert schedulers.cpus_of_task({"SLURM_PROCID": "0", "SLURM_CPUS_PER_TASK": "4"}) == 4
+    # The shell of salloc is on a login node, and no task.
+    assert schedulers.cpus_of_task({"SLURM_CPUS_PER_TASK": "4"}) is None
 
 
 def test_no_scheduler_is_forgotten_by_the_wrappers() -> None:

@@ -121,3 +121,23 @@ def test_only_images_own_mpis_have_a_choice(tmp_path: Path) -> None:
     site = {**SITE, "mpi": {**mpi, "remembered": [*mpi]}}
     with pytest.raises(ConfigError, match="'also' is of images' own MPIs: not with 'mode: swap'"):
         load(write_yaml(tmp_path / "s.yaml", site))
+
+
+@pytest.mark.parametrize(
+    ("kind", "time", "says"),
+    [
+        ("slurm", "1:30:00:00", "not a time limit: 0:30:00"),
+        ("lsf", "1-12", "1-12 is no time limit here, which is [H:]M"),
+        ("gridengine", "30:00", "30:00 is 0:30:00 as Slurm and PBS read it, and 30:00:00 as LSF"),
+        ("pbs", "1:60", "more than 59 minutes or seconds"),
+    ],
+)
+def test_a_time_is_one_of_the_sites_scheduler(
+    tmp_path: Path, kind: str, time: str, says: str
+) -> None:
+    scheduler = {"kind": kind, "resources": {"time": time}, **ANY}
+    path = write_yaml(tmp_path / "s.yaml", {**SITE, "scheduler": scheduler})
+    with pytest.raises(ConfigError) as caught:
+        load(path)
+    assert says in str(caught.value)
+    assert "s.yaml:" in str(caught.value)

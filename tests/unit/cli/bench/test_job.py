@@ -29,9 +29,14 @@ def test_what_is_no_pattern(text: str, says: str) -> None:
 
 @pytest.mark.parametrize("text", ["abc", "-1", "1:2:3:4", ""])
 def test_what_is_no_limit(text: str) -> None:
-    with pytest.raises(UsageError, match="not a time limit"):
+    with pytest.raises(UsageError, match="no time limit here"):
         job_words.limit(text)
-    assert job_words.limit("0:20:00") == "0:20:00"
+    assert job_words.limit("0:20:00") == 1200
+
+
+def test_a_limit_that_no_scheduler_reads_may_be_two() -> None:
+    with pytest.raises(UsageError, match=r"--time 30:00 is 0:30:00 .*, and 30:00:00 as LSF does"):
+        job_words.limit("30:00")
 
 
 def test_a_file_is_neither_replaced_nor_gone_on_with_when_complete(tmp_path: Path) -> None:
