@@ -144,6 +144,15 @@ def test_three_ranks_meet_and_leave_one_proof(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("real_processes")
+def test_a_rank_tells_its_cpus_and_what_was_asked_for(folder: Path) -> None:
+    launch(folder, 1, SLURM_CPUS_PER_TASK="3", SLURM_RESTART_COUNT="2")
+    content = written(folder).content
+    [found] = content.ranks
+    assert (found.cpus, found.cpus_asked) == (len(os.sched_getaffinity(0)), 3)
+    assert content.job == {"SLURM_RESTART_COUNT": "2"}
+
+
+@pytest.mark.usefixtures("real_processes")
 def test_a_proof_is_not_written_over(folder: Path) -> None:
     launch(folder, 1)
     first = written(folder).digest

@@ -205,3 +205,35 @@ def test_pairs_that_are_none(
     with pytest.raises(BenchDataError, match=says) as caught:
         analysed(tmp_path, Plan(seed=4, change=changing(wanted, **changes)))
     assert ".jsonl:" in str(caught.value.where)
+
+
+@pytest.mark.parametrize(
+    ("bound", "word", "reasons"),
+    [
+        ([0, 1], "SLOWER", ()),
+        (
+            [1],
+            "NOT COMPARABLE",
+            tuple(
+                f"a rank of {arm} on this node could use 1 CPU of the 2 that the job asked for each"
+                for arm in ("native", "container")
+            ),
+        ),
+    ],
+)
+def test_ranks_with_fewer_cpus_than_asked_for_are_not_compared(
+    tmp_path: Path, bound: list[int], word: str, reasons: tuple[str, ...]
+) -> None:
+    binding = {"binding": {"local rank 0": [0, 1], "local rank 1": bound}}
+    plan = Plan(
+        ratio=1.2,
+        declared={"cpus_asked": 2},
+        reference={**benchseries.FACTS, **binding},
+        candidate={**benchseries.INSIDE, **binding},
+    )
+    verdict = analysed(tmp_path, plan).verdict
+    assert verdict.word == word
+    node = Stack(arm="native", facts={}).node
+    assert [one for one in verdict.reasons if "CPU" in one] == [
+        reason.replace("this node", str(node)) for reason in reasons
+    ]

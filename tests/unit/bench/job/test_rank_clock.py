@@ -1,6 +1,7 @@
 """The clock of a rank: what it stamps, passes on and leaves, with real but tiny commands."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -88,3 +89,11 @@ def test_it_runs_with_the_pythons_of_old_nodes(real_processes: None) -> None:
     argv = [vermin, "-t=3.6-", "--violations", "--no-tips", str(CLOCK)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(("told", "asked"), [("3", 3), ("", None), ("many", None)])
+def test_the_cpus_of_a_rank(
+    real_processes: None, tmp_path: Path, told: str, asked: int | None
+) -> None:
+    _, body = clocked(tmp_path, f"echo '{MARK}'", SLURM_CPUS_PER_TASK=told)
+    assert (body["cpus"], body["cpus_asked"]) == (len(os.sched_getaffinity(0)), asked)

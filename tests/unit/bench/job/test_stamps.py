@@ -90,3 +90,12 @@ def test_a_stamp_that_is_cut_is_none(tmp_path: Path) -> None:
     (tmp_path / "began.json").unlink()
     with pytest.raises(BenchDataError, match="the job never began"):
         stamps.timed(stamps.read(tmp_path), NOW, None)
+
+
+def test_a_rank_on_fewer_cpus_than_asked_for_is_no_measurement(tmp_path: Path) -> None:
+    enough = rank(0, 0.2, cpus=4, cpus_asked=2)
+    assert [one.cpus for one in timed(tmp_path, [enough, rank(1, 0.4)]).ranks] == [4, None]
+    few = rank(1, 0.4, node="n2", cpus=1, cpus_asked=2)
+    (tmp_path / "few").mkdir()
+    with pytest.raises(BenchDataError, match="rank 1 on n2 could use 1 of the 2 CPUs"):
+        timed(tmp_path / "few", [enough, few])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.analysis import nodes
-from dlcontainer.bench.measure import launcher, ranked_launch, ranks
+from dlcontainer.bench.measure import launcher, rank_cpus, ranked_launch, ranks
 from dlcontainer.bench.measure.launch import Launch, Outcome
 from dlcontainer.bench.measure.launcher import RankOptions
 from dlcontainer.bench.measure.ranks import Gathering, RankGroup
@@ -18,7 +18,7 @@ from dlcontainer.bench.probes import PROBES
 from dlcontainer.bench.samples import comparable
 from dlcontainer.bench.samples.records import Stack
 from dlcontainer.bench.samples.vocabulary import ArmPair
-from dlcontainer.errors import UsageError
+from dlcontainer.errors import BenchDataError, UsageError
 from dlcontainer.sites.facts import LaunchForm, Scheduler
 from dlcontainer.system.process import CommandFailedError, CommandTimeoutError
 from tests.fakes import RecordingRunner, completed
@@ -278,3 +278,23 @@ def test_sides_on_other_nodes_are_refused() -> None:
     assert [(item.name, item.values, item.refuses) for item in found] == [
         ("nodes", ("n1", "n2"), True)
     ]
+
+
+@pytest.mark.parametrize(("cpus", "status"), [(None, "ok"), (1, "ok"), (2, "failed")])
+def test_a_launch_on_fewer_cpus_than_asked_for_is_refused(
+    gathering: Gathering, cpus: int | None, status: str
+) -> None:
+    gathering = replace(gathering, rank_group=replace(GROUP, cpus=cpus))
+    leave(gathering, body(0, 1.0, affinity=[0, 1]), body(1, 3.0), body(2, 2.0))
+    outcome = performed(gathering)
+    assert outcome.status == status
+    if status == "failed":
+        assert outcome.reason.startswith("rank 1 on n1 may use 1 of the 2 CPUs that the job asked")
+
+
+def test_a_task_on_fewer_cpus_than_asked_for_measures_nothing() -> None:
+    task = {"SLURM_PROCID": "0", "SLURM_CPUS_PER_TASK": "2"}
+    rank_cpus.require_own(task, allowed=[4, 5])
+    rank_cpus.require_own({"SLURM_CPUS_PER_TASK": "2"}, allowed=[4])
+    with pytest.raises(BenchDataError, match="1 of the 2 CPUs that this job asked for each task"):
+        rank_cpus.require_own(task, allowed=[4])
