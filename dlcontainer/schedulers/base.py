@@ -11,6 +11,8 @@ from typing import Literal
 
 from dlcontainer.schedulers import time_limits
 
+# What lines and launchers say of a node's tasks, as `on_launcher` names it.
+TASKS = "--ntasks-per-node"
 # Whose doing an end is: nobody's (it ended well), the job's own, its time limit's, or the system's
 # alone. What ended for the last is measured again.
 Cause = Literal["none", "job", "limit", "outside"]

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from dlcontainer.schedulers.base import BatchSystem, Resource
+from dlcontainer.schedulers.base import TASKS, BatchSystem, Resource
 
 
 def settled(
@@ -35,6 +35,15 @@ def written_value(batch: BatchSystem, lines: Sequence[str], resource: str) -> st
         if found is not None:
             return found["value"]
     return None
+
+
+def with_tasks(batch: BatchSystem, lines: Sequence[str], count: int) -> tuple[str, ...]:
+    """Give the lines with another number of tasks on each node, where they say one."""
+    words = batch.on_launcher.get(TASKS)
+    written = list(lines)
+    if words is not None:
+        _replaced(batch, written, Resource(written=words, line=""), str(count))
+    return tuple(written)
 
 
 def _replaced(batch: BatchSystem, lines: list[str], words: Resource, text: str) -> bool:

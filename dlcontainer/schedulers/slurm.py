@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from dlcontainer.schedulers import time_limits
 from dlcontainer.schedulers.base import (
+    TASKS,
     BatchSystem,
     Launcher,
     MemoryWords,
@@ -67,7 +68,7 @@ SLURM = BatchSystem(
     # Source: sbatch(1), srun(1).
     on_launcher={
         "--cpus-per-task": _number("c", "cpus-per-task"),
-        "--ntasks-per-node": r"--(?:n?tasks-per-node)[= ](?P<value>\d+)",
+        TASKS: r"--(?:n?tasks-per-node)[= ](?P<value>\d+)",
         "--gpus-per-task": r"--gpus-per-task[= ](?:[^\s=]+:)?(?P<value>\d+)",
         "--threads-per-core": r"--threads-per-core[= ](?P<value>\d+)",
     },

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from dlcontainer.schedulers import SCHEDULERS
-from dlcontainer.schedulers.base import BatchSystem
+from dlcontainer.schedulers.base import TASKS, BatchSystem
 from dlcontainer.sites.facts import LaunchForm
 from dlcontainer.sites.site import Site
 
-_TASKS = "--ntasks-per-node"
 # What a task gets: where a form starts fewer tasks a node, each must get more.
 _EACH = {"--cpus-per-task": "CPUs", "--gpus-per-task": "GPUs"}
 
@@ -52,7 +51,7 @@ class _Form:
         """Whether the launcher says how many it starts."""
         ranks = self.batch.resources.get("ranks")
         total = re.search(r"(?<!\S)(?:-n ?|--ntasks[= ])\S", self.words) if ranks else None
-        return total is not None or self.said(_TASKS) is not None
+        return total is not None or self.said(TASKS) is not None
 
 
 def disagreements(site: Site) -> tuple[str, ...]:
@@ -94,7 +93,7 @@ def _of(form: _Form) -> Iterator[str]:
 
 
 def _tasks(form: _Form) -> Iterator[str]:
-    asked, said = form.asked(_TASKS), form.said(_TASKS)
+    asked, said = form.asked(TASKS), form.said(TASKS)
     if asked is None:
         return
     if said is not None and said > asked:
@@ -102,7 +101,7 @@ def _tasks(form: _Form) -> Iterator[str]:
     elif said is None and not form.counts_ranks and asked != form.started:
         yield (
             f"form {form.name}: its launcher says no number and starts the {asked} tasks a node of "
-            f"the lines, where the form has {form.started}: add {_TASKS}={form.started}"
+            f"the lines, where the form has {form.started}: add {TASKS}={form.started}"
         )
 
 
@@ -110,7 +109,7 @@ def _each(form: _Form, word: str, things: str) -> Iterator[str]:
     asked, said = form.asked(word), form.said(word)
     if asked is None:
         return
-    tasks = form.asked(_TASKS) or form.started
+    tasks = form.asked(TASKS) or form.started
     on_node = asked * tasks
     if said is None:
         if form.started < tasks:

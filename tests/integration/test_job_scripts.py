@@ -223,3 +223,81 @@ def test_a_job_without_a_command_proves_into_a_folder_of_its_own(
     [argv] = ran.calls
     assert argv[-2:] == ["--out", str(machine.here / name)]
     assert (machine.here / name).is_dir()
+
+
+SCHEDULED = {
+    "pbs": ({}, "7.server"),
+    "slurm": ({"SLURM_JOB_ID": "17"}, "17"),
+    "gridengine": ({"SGE_TASK_ID": "undefined", "JOB_ID": "19", "PBS_JOBID": ""}, "19"),
+    "lsf": ({"LSB_JOBID": "21", "PBS_JOBID": ""}, "21"),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "again", "names"),
+    [
+        ("slurm", ["", "1", "2"], ["", "-restart-1", "-restart-2"]),
+        # The folder of the first time is gone, or was never made.
+        ("slurm", ["2"], ["-restart-2"]),
+        # A second proof in one job, and a count that is none.
+        ("slurm", ["", "", "many"], ["", "-restart-1", "-restart-2"]),
+        # They say that it began again, and not how often; PBS says nothing.
+        ("gridengine", ["0", "1", "1"], ["", "-restart-1", "-restart-2"]),
+        ("lsf", ["", "Y", "Y"], ["", "-restart-1", "-restart-2"]),
+        ("pbs", ["", "", ""], ["", "-restart-1", "-restart-2"]),
+    ],
+)
+def test_a_proof_of_each_time_that_a_job_begins(
+    machine: Machine, tmp_path: Path, kind: str, again: list[str], names: list[str]
+) -> None:
+    plan = plan_at(tmp_path, scheduler={"kind": kind, "launcher": ["mpiexec"]})
+    machine.image(plan)
+    environ, number = SCHEDULED[kind]
+    if kind == "slurm":
+        environ = {**environ, "PBS_JOBID": ""}
+    told = {"slurm": "SLURM_RESTART_COUNT", "gridengine": "RESTARTED", "lsf": "LSB_RESTART"}
+    for count in again:
+        more = {told[kind]: count} if kind in told else {}
+        ran = machine.job(plan, **environ, **more, DLCONTAINER_MASTER_ADDR="n1")
+        assert (ran.code, ran.launched[-5:]) == (0, list(PROOF))
+    made = sorted(path.name for path in machine.here.glob("proof-*"))
+    assert made == [f"proof-{number}{name}" for name in names]
+
+
+def test_what_already_has_the_name_of_a_proof_stays(machine: Machine, tmp_path: Path) -> None:
+    plan = plan_at(tmp_path, scheduler={"kind": "pbs", "launcher": ["mpiexec"]})
+    machine.image(plan)
+    given = {"DLCONTAINER_MASTER_ADDR": "n1"}
+    (machine.here / "proof-7.server").write_text("a file\n")
+    (machine.here / "proof-7.server-restart-1").symlink_to(tmp_path / "nothing")
+    assert machine.job(plan, **given).code == 0
+    assert (machine.here / "proof-7.server-restart-2").is_dir()
+    assert not (tmp_path / "nothing").exists()
+    # A folder that can't be made ends the job, whatever the reason.
+    ran = machine.job(plan, **given, PBS_JOBID="no/such")
+    assert (ran.code, ran.calls) == (3, [])
+    assert "No such file or directory\n  next: submit this from a folder" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("launcher", "environ", "gets"),
+    [
+        ("srun", {"SLURM_CPUS_PER_TASK": "8"}, "8"),
+        # What another job left around this one does not hold.
+        ("srun", {"SLURM_CPUS_PER_TASK": "8", "SRUN_CPUS_PER_TASK": "2"}, "8"),
+        ("srun", {}, None),
+        ("srun", {"SLURM_CPUS_PER_TASK": ""}, None),
+        ("srun", {"SRUN_CPUS_PER_TASK": "2"}, "2"),
+        # It starts its own daemons by an srun, one a node.
+        ("mpiexec", {"SLURM_CPUS_PER_TASK": "8"}, None),
+        ("ibrun", {"SLURM_CPUS_PER_TASK": "8"}, None),
+    ],
+)
+def test_a_launcher_is_told_the_cpus_of_a_task(
+    machine: Machine, tmp_path: Path, launcher: str, environ: dict[str, str], gets: str | None
+) -> None:
+    plan = plan_at(tmp_path, scheduler={"kind": "slurm", "launcher": [launcher]})
+    machine.image(plan)
+    ran = machine.job(plan, "true", **environ, DLCONTAINER_MASTER_ADDR="n1")
+    assert ran.code == 0
+    assert ran.environment.get("SRUN_CPUS_PER_TASK") == gets

@@ -18,7 +18,7 @@ from dlcontainer.formats import host_variables, job, job_head
 from dlcontainer.formats.runtimes import Start
 from dlcontainer.planning.launch import surroundings
 from dlcontainer.planning.plan import Plan
-from dlcontainer.schedulers import SCHEDULERS, launcher
+from dlcontainer.schedulers import SCHEDULERS, directives, launcher
 from dlcontainer.sites.launching import Resources, Staging
 from dlcontainer.sites.site import Site
 from dlcontainer.system import atomic_files
@@ -65,7 +65,13 @@ def placed(site: Site, placing: Placing) -> Site:
             name: form.model_copy(update={"ranks_per_node": count})
             for name, form in scheduler.forms.items()
         }
-        return site.model_copy(update={"scheduler": scheduler.model_copy(update={"forms": forms})})
+        form = forms.get(placing.form or next(iter(forms)))
+        lines = scheduler.directives
+        if form is not None and not form.inside:
+            # A launcher without words of counts takes those of the lines.
+            lines = directives.with_tasks(batch, lines, count)
+        update = {"forms": forms, "directives": lines}
+        return site.model_copy(update={"scheduler": scheduler.model_copy(update=update)})
     nodes = placing.nodes or 1
     words = scheduler.launcher or (("mpirun",) if count > 1 else ())
     known = launcher(Path(words[0]).name) if words else None

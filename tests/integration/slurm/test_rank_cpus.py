@@ -16,6 +16,7 @@ from tests.integration.slurm.cluster import Cluster
 from tests.integration.slurm.conftest import SITE
 from tests.integration.test_bench import environment_with, options
 from tests.integration.world import Built, World
+from tests.judging import analyse
 
 SITE_OF_FORMS = f"""\
 {SITE.partition("scheduler:")[0]}scheduler:
@@ -158,7 +159,11 @@ def test_a_session_on_fewer_is_refused(
     inside = replace(inside, program=(*inside.program[:salloc], *start, *member.program))
     done = inside.run("bench", "import", *argv, *ranked, code=7)
     assert says in done.stderr
-    assert not (tmp_path / "x.jsonl").exists()
+    assert (tmp_path / "x.jsonl").exists() == bool(ranked)
+    if ranked:
+        verdict = analyse(reader.read(tmp_path / "x.jsonl")).verdict
+        assert verdict.word == "NOT COMPARABLE"
+        assert says in verdict.reasons[0]
 
 
 def test_jobs_of_a_session_hand_them_on(

@@ -63,6 +63,17 @@ def test_as_many_ranks_as_asked_for(tmp_path: Path) -> None:
     assert "dlc_launcher=(srun --nodes=2 --ntasks=4 --ntasks-per-node=2)" in text
     assert "#SBATCH --ntasks-per-node=2" in scripts.head(plain, two)
     assert "#SBATCH --nodes=2" in scripts.head(plain, two)
+    # A launcher without a number takes that of the lines, which therefore is the one asked for.
+    lines = {"directives": ["#SBATCH --ntasks-per-node=4", "#SBATCH -c 8"]}
+    counting = plan_at(tmp_path / "d", scheduler={"kind": "slurm", "forms": {"a": FORM}, **lines})
+    assert scripts.head(counting, two) == ("#SBATCH --ntasks-per-node=2", "#SBATCH -c 8")
+    inside = {"a": {**FORM, "inside": "torchrun"}}
+    starter = plan_at(
+        tmp_path / "e",
+        recipe={"exposes": ["python", "torchrun"]},
+        scheduler={"kind": "slurm", "forms": inside, **lines},
+    )
+    assert scripts.head(starter, two)[0] == "#SBATCH --ntasks-per-node=4"
     # Without a number all is the site's.
     assert "dlc_launcher=(srun)" in arms(plain)["native"]
     none = plan_at(tmp_path / "c", scheduler={"kind": "none"})
