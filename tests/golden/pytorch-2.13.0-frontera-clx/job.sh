@@ -27,8 +27,17 @@ dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.13.0-frontera-clx.sif}
 dlc_proof=
 if [ $# -eq 0 ]; then
     dlc_job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-${SGE_TASK_ID:+${JOB_ID-}}}}}}
-    dlc_proof=$PWD/proof-${dlc_job:-$$}
-    mkdir -p "$dlc_proof"
+    # A job that begins again keeps its number: each time has a folder of its own.
+    dlc_again=${SLURM_RESTART_COUNT:-0}
+    case $dlc_again in '' | *[!0-9]*) dlc_again=0 ;; esac
+    while :; do
+        dlc_proof=$PWD/proof-${dlc_job:-$$}
+        [ "$dlc_again" -eq 0 ] || dlc_proof=$dlc_proof-restart-$dlc_again
+        ! dlc_said=$(mkdir "$dlc_proof" 2>&1) || break
+        [ -e "$dlc_proof" ] || [ -L "$dlc_proof" ] ||
+            dlc_fail "$dlc_said" "submit this from a folder that you can write to"
+        dlc_again=$((dlc_again + 1))
+    done
     set -- /opt/pytorch/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
 fi
 

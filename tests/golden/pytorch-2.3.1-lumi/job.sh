@@ -39,8 +39,17 @@ dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.3.1-lumi.sif}
 dlc_proof=
 if [ $# -eq 0 ]; then
     dlc_job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-${SGE_TASK_ID:+${JOB_ID-}}}}}}
-    dlc_proof=$PWD/proof-${dlc_job:-$$}
-    mkdir -p "$dlc_proof"
+    # A job that begins again keeps its number: each time has a folder of its own.
+    dlc_again=${SLURM_RESTART_COUNT:-0}
+    case $dlc_again in '' | *[!0-9]*) dlc_again=0 ;; esac
+    while :; do
+        dlc_proof=$PWD/proof-${dlc_job:-$$}
+        [ "$dlc_again" -eq 0 ] || dlc_proof=$dlc_proof-restart-$dlc_again
+        ! dlc_said=$(mkdir "$dlc_proof" 2>&1) || break
+        [ -e "$dlc_proof" ] || [ -L "$dlc_proof" ] ||
+            dlc_fail "$dlc_said" "submit this from a folder that you can write to"
+        dlc_again=$((dlc_again + 1))
+    done
     set -- /opt/pytorch/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
 fi
 
@@ -134,6 +143,8 @@ case ${DLCONTAINER_GPUS:-1} in
     1) [ -z "$dlc_proof" ] || dlc_gpus=$dlc_gpus:note ;;
     *) dlc_fail "DLCONTAINER_GPUS is '$DLCONTAINER_GPUS'" "give 1, or 0: ranks don't look at GPUs" ;;
 esac
+# A rank gets one CPU (Slurm 22.05 and later) unless its launcher is told how many the job asked for.
+[ -z "${SLURM_CPUS_PER_TASK-}" ] || export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"
 # A rank that fails ends the others, which would wait for it. A proof tells of it instead.
 [ -n "$dlc_proof" ] || export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}
 
