@@ -17,8 +17,8 @@ _NEXT = (
 )
 
 
-def few(asked: int | None, said: Sequence[Mapping[str, Any]]) -> str | None:
-    """Say which rank has fewer CPUs than were asked for; None where all have enough."""
+def few(asked: int | None, said: Sequence[Mapping[str, Any]]) -> str:
+    """Say which rank has fewer CPUs than were asked for; empty where all have enough."""
     for body in said:
         bound = body.get("affinity")
         if asked is not None and isinstance(bound, list) and len(bound) < asked:
@@ -27,7 +27,7 @@ def few(asked: int | None, said: Sequence[Mapping[str, Any]]) -> str | None:
                 f"rank {place['rank']} on {place['node']} may use {len(bound)} of the {asked} CPUs "
                 "that the job asked for each: its launcher did not hand them on"
             )
-    return None
+    return ""
 
 
 def require_own(environ: Mapping[str, str], allowed: Collection[int] | None = None) -> None:

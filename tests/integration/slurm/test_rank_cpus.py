@@ -130,7 +130,8 @@ def test_a_session_of_ranks_hands_them_on(
     inside.run("bench", "import", *argv, *RANKED)
     series = reader.read(tmp_path / "x.jsonl")
     assert series.session.declared.workload["cpus_asked"] == 2
-    assert {len(rank["affinity"]) for sample in series.samples for rank in sample.ranks} == {2}
+    seen = [rank["affinity"] for sample in series.samples for rank in sample.ranks]
+    assert [one for one in seen if not isinstance(one, list) or len(one) != 2] == []
 
 
 @pytest.mark.parametrize(
@@ -171,7 +172,16 @@ def test_jobs_of_a_session_hand_them_on(
 ) -> None:
     assert script.exists()
     native = environment_with(tmp_path / "native")
-    words = ["--image", tiny_image.image, "--recipe", tiny, "--native", native, "--pairs", 1]
+    words: list[str | Path] = [
+        "--image",
+        tiny_image.image,
+        "--recipe",
+        tiny,
+        "--native",
+        native,
+        "--pairs",
+        "1",
+    ]
     user = replace(member, environ=submit.environ).having(DLCONTAINER_IMAGE="")
     command = ("-o", tmp_path / "j.jsonl", "--", "python", "-c", "print(1)")
     user.run("bench", "job", "--site", tmp_path / "lab.yaml", *words, *command)

@@ -3,6 +3,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.samples import reader
@@ -222,9 +223,9 @@ def test_pairs_that_are_none(
     ],
 )
 def test_ranks_with_fewer_cpus_than_asked_for_are_not_compared(
-    tmp_path: Path, bound: list[int], word: str, reasons: tuple[str, ...]
+    tmp_path: Path, bound: list[JsonValue], word: str, reasons: tuple[str, ...]
 ) -> None:
-    binding = {"binding": {"local rank 0": [0, 1], "local rank 1": bound}}
+    binding: dict[str, JsonValue] = {"binding": {"local rank 0": [0, 1], "local rank 1": bound}}
     plan = Plan(
         ratio=1.2,
         declared={"cpus_asked": 2},
