@@ -5,8 +5,11 @@ import re
 from dlcontainer import config
 from dlcontainer.config import Sourced
 from dlcontainer.errors import ConfigError
-from dlcontainer.schedulers import SCHEDULERS, mpi
+from dlcontainer.schedulers import SCHEDULERS, mpi, time_limits
 from dlcontainer.sites.site import Site
+
+# No job of a site is as short as this many seconds.
+_FEW_S = 600
 
 
 def require_one_scheduler(site: Sourced[Site]) -> None:
@@ -63,7 +66,7 @@ def _require_time(site: Sourced[Site]) -> None:
     if asked is None:
         return
     try:
-        SCHEDULERS[kind].read_time(asked)
+        _require_minutes(asked, SCHEDULERS[kind].read_time(asked))
     except ValueError as error:
         raise ConfigError(
             f"scheduler.resources.time: {error}",
@@ -71,6 +74,16 @@ def _require_time(site: Sourced[Site]) -> None:
             why=f"scheduler.kind is {kind} ({site.document.origin(('scheduler', 'kind')).where})",
             next_step="three numbers are hours, minutes and seconds everywhere: 0:30:00",
         ) from None
+
+
+def _require_minutes(asked: str, seconds: int) -> None:
+    """Refuse few plain seconds: they were minutes here before 0.9, as they are for others."""
+    if asked == str(seconds) and seconds < _FEW_S:
+        meant, minutes = (time_limits.shown(found) for found in (seconds, 60 * seconds))
+        raise ValueError(
+            f"{asked} is {meant} to this scheduler, which reads seconds: write {meant}, or "
+            f"{minutes} for minutes"
+        )
 
 
 def _require_gpus(site: Sourced[Site]) -> None:

@@ -60,7 +60,7 @@ def test_a_lost_job_is_measured_again(
     submitting: World, queue: FakeQueue, words: list[str], kind: str, tmp_path: Path
 ) -> None:
     queue.ends[1] = "lost"
-    where = ["--time", "5", "--account", "me"]
+    where = ["--time", "0:05:00", "--account", "me"]
     said = submitting.run(*words, *where, *command("print('step 1')"), cwd=tmp_path).stderr
     assert "lost, its pair is measured again" in said
     job = read(tmp_path)

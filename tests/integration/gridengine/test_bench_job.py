@@ -40,7 +40,7 @@ def test_a_pair_of_jobs(
     submitting: World, cell: Cell, site: Path, argv: list[str], tmp_path: Path
 ) -> None:
     """As with Slurm; the accounting is written every 15 s, so that four jobs take a minute."""
-    where = ["--site", str(site), "--time", "5", "--pairs", "1"]
+    where = ["--site", str(site), "--time", "0:05:00", "--pairs", "1"]
     submitting.run(*argv, *where, *command(), cwd=tmp_path)
     job = read(tmp_path)
     assert job.end is not None
@@ -102,7 +102,7 @@ def test_a_job_that_fails_is_named(
 def test_a_job_past_its_limit_is_named(
     submitting: World, cell: Cell, site: Path, argv: list[str], tmp_path: Path
 ) -> None:
-    words = [*argv, "--site", str(site), "--time", "1", "--", "sleep", "600"]
+    words = [*argv, "--site", str(site), "--time", "0:01:00", "--", "sleep", "600"]
     said = submitting.run(*words, cwd=tmp_path, code=7).stderr
     assert "failed 37: qmaster enforced h_rt" in said
     assert "ask for more with --time" in said

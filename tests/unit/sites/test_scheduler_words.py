@@ -130,6 +130,12 @@ def test_only_images_own_mpis_have_a_choice(tmp_path: Path) -> None:
         ("lsf", "1-12", "1-12 is no time limit here, which is [H:]M"),
         ("gridengine", "30:00", "30:00 is 0:30:00 as Slurm and PBS read it, and 30:00:00 as LSF"),
         ("pbs", "1:60", "more than 59 minutes or seconds"),
+        (
+            "pbs",
+            "30",
+            "30 is 0:00:30 to this scheduler, which reads seconds: write 0:00:30, or 0:30",
+        ),
+        ("gridengine", "599", "write 0:09:59, or 9:59:00 for minutes"),
     ],
 )
 def test_a_time_is_one_of_the_sites_scheduler(
@@ -141,3 +147,12 @@ def test_a_time_is_one_of_the_sites_scheduler(
         load(path)
     assert says in str(caught.value)
     assert "s.yaml:" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "time"), [("pbs", "600"), ("gridengine", "0:00:30"), ("slurm", "5"), ("lsf", "5")]
+)
+def test_a_time_that_only_one_thing_can_be_is_taken(tmp_path: Path, kind: str, time: str) -> None:
+    scheduler = {"kind": kind, "resources": {"time": time}, **ANY}
+    path = write_yaml(tmp_path / "s.yaml", {**SITE, "scheduler": scheduler})
+    assert load(path).value.scheduler.resources.time == time
