@@ -97,13 +97,21 @@ def devices(plan: Plan, form: LaunchForm) -> str:
 def cpus(plan: Plan) -> Text:
     """Give the line that hands the CPUs of a job's tasks to its launcher; empty where none must.
 
-    Where several launchers stand in a script, all must read it: another may start its own ranks
-    with the one that does, whose number is not that of its ranks.
+    In a script of several launchers it is for those alone that take them: another may start its own
+    ranks with such a one, whose number is not that of its ranks.
     """
-    found = {schedulers.launcher(program.rpartition("/")[2]) for program in _launchers(plan)}
-    names = {(known.cpus_asked, known.cpus_taken) if known else ("", "") for known in found}
-    asked, taken = names.pop() if len(names) == 1 else ("", "")
-    return Text(f'[ -z "${{{asked}-}}" ] || export {taken}="${asked}"' if taken else "")
+    scheduler = plan.site.scheduler
+    first = [form.launcher[0] for form in scheduler.forms.values()] or scheduler.launcher[:1]
+    names = list(dict.fromkeys(program.rpartition("/")[2] for program in first))
+    known = {name: schedulers.launcher(name) for name in names}
+    taking = {name: one for name, one in known.items() if one and one.cpus_taken}
+    if not taking:
+        return Text("")
+    one = next(iter(taking.values()))
+    line = f'[ -z "${{{one.cpus_asked}-}}" ] || export {one.cpus_taken}="${one.cpus_asked}"'
+    if len(taking) < len(names):
+        line = f"case ${{dlc_launcher[0]##*/}} in {' | '.join(taking)}) {line} ;; esac"
+    return Text(line)
 
 
 def takes(program: str) -> list[Text]:

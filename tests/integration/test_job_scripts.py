@@ -301,3 +301,19 @@ def test_a_launcher_is_told_the_cpus_of_a_task(
     ran = machine.job(plan, "true", **environ, DLCONTAINER_MASTER_ADDR="n1")
     assert ran.code == 0
     assert ran.environment.get("SRUN_CPUS_PER_TASK") == gets
+
+
+@pytest.mark.parametrize(("form", "gets"), [("a", "8"), ("b", None)])
+def test_of_several_launchers_each_is_told_as_it_takes_it(
+    machine: Machine, tmp_path: Path, form: str, gets: str | None
+) -> None:
+    forms = {
+        name: {"summary": "f", "launcher": [program], "ranks_per_node": 1}
+        for name, program in (("a", "srun"), ("b", "mpiexec"))
+    }
+    plan = plan_at(tmp_path, scheduler={"kind": "slurm", "launcher": ["srun"], "forms": forms})
+    machine.image(plan)
+    environ = {"SLURM_CPUS_PER_TASK": "8", "SLURM_NNODES": "1", "DLCONTAINER_FORM": form}
+    ran = machine.job(plan, "true", **environ, DLCONTAINER_MASTER_ADDR="n1")
+    assert ran.code == 0
+    assert ran.environment.get("SRUN_CPUS_PER_TASK") == gets
