@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dlcontainer.schedulers import time_limits
-
 # What lines and launchers say of a node's tasks, as `on_launcher` names it.
 TASKS = "--ntasks-per-node"
 # Whose doing an end is: nobody's (it ended well), the job's own, its time limit's, or the system's
@@ -154,6 +152,11 @@ class Resource:
     line: str
 
 
+def clock(seconds: int) -> str:
+    """Write a time as HH:MM:SS."""
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
 def _unknown_host(_environ: Mapping[str, str]) -> str | None:
     return None
 
@@ -202,7 +205,7 @@ class BatchSystem:
     parallel: str = ""
     # Reads a time limit as this scheduler does, in seconds, and writes one in its words.
     read_time: Callable[[str], int]
-    time_limit: Callable[[int], str] = time_limits.clock
+    time_limit: Callable[[int], str] = clock
     # What the lines of a job's head and a launcher's words can both ask for, for each rank or for
     # its node: a pattern, its number the group `value`.
     on_launcher: Mapping[str, str] = field(default_factory=dict)

@@ -18,11 +18,6 @@ def shown(seconds: int) -> str:
     return f"{seconds // _HOUR}:{seconds // _MINUTE % 60:02}:{seconds % 60:02}"
 
 
-def clock(seconds: int) -> str:
-    """Write a time as HH:MM:SS."""
-    return shown(seconds).rjust(8, "0")
-
-
 def minutes(seconds: int) -> str:
     """Write a time in minutes, of which one that has begun counts."""
     return str(-(-seconds // _MINUTE))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isnan
 
-from dlcontainer.bench.analysis import calibration, nodes, pairing, rank_cpus
+from dlcontainer.bench.analysis import calibration, nodes, pairing
 from dlcontainer.bench.analysis.calibration import Reading
 from dlcontainer.bench.analysis.pairing import Pairs
 from dlcontainer.bench.analysis.verdict import Evidence, Rules, Verdict, judge
@@ -94,7 +94,7 @@ def gates(series: Series, sides: ArmPair | None = None) -> Gates:
         calibration=kernels,
         refusals=(
             *_mute_arms(series, sides),
-            *rank_cpus.refusals(series.session.declared, series.stacks),
+            *nodes.few_cpus(series.session.declared, series.stacks),
             *comparable.refusals(found, sides, missing),
             *calibration.refusals(kernels, sides),
             *((losses.problem,) if losses and losses.problem else ()),

@@ -1,12 +1,12 @@
 """What the sides attest on each node: compared node by node, and nodes with each other. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dlcontainer.bench.samples import comparable
 from dlcontainer.bench.samples.comparable import FactDifference
-from dlcontainer.bench.samples.records import Stack
-from dlcontainer.bench.samples.vocabulary import ArmName, Question
+from dlcontainer.bench.samples.records import Declared, Stack
+from dlcontainer.bench.samples.vocabulary import CPUS_ASKED, ArmName, Question, counted
 
 
 def by_arm(stacks: Sequence[Stack]) -> dict[ArmName, list[Stack]]:
@@ -56,3 +56,21 @@ def _between(question: Question, side: Sequence[Stack]) -> list[FactDifference]:
         # What is expected of two sides is a node's own: its name, its clocks just now.
         if not item.is_expected
     ]
+
+
+def few_cpus(declared: Declared, stacks: Sequence[Stack]) -> tuple[str, ...]:
+    """Say of each arm on which node a rank had fewer CPUs than the job asked for each."""
+    asked = declared.workload.get(CPUS_ASKED)
+    return tuple(_few(stacks, asked)) if isinstance(asked, int) else ()
+
+
+def _few(stacks: Sequence[Stack], asked: int) -> Iterator[str]:
+    for stack in stacks:
+        binding = stack.facts.get("binding")
+        bound = binding.values() if isinstance(binding, dict) else ()
+        least = min((len(cpus) for cpus in bound if isinstance(cpus, list)), default=asked)
+        if least < asked:
+            yield (
+                f"a rank of {stack.arm} on {stack.node} could use {counted(least, 'CPU')} of the "
+                f"{asked} that the job asked for each"
+            )

@@ -3,14 +3,16 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlcontainer import schedulers
 from dlcontainer.bench.analysis import machine_load
 from dlcontainer.bench.samples.launch_order import Group, Series
 from dlcontainer.bench.samples.schedule import Schedule
 from dlcontainer.bench.samples.vocabulary import counted
+from dlcontainer.errors import BenchDataError
 
 # What the pairs of a session are for.
 KINDS: dict[Series, str] = {
@@ -100,6 +102,20 @@ def crowd(per_node: int, cores: int) -> str:
         f"warning: {counted(per_node, 'rank')} on {counted(cores, 'core')}: ranks wait for a core, "
         "and what they wait for each other is the scheduler's time"
     )
+
+
+def require_cpus(environ: Mapping[str, str], allowed: Collection[int] | None = None) -> None:
+    """Refuse to measure in a task that has fewer CPUs than its job asked for."""
+    asked = schedulers.cpus_of_task(environ)
+    usable = len(os.sched_getaffinity(0) if allowed is None else allowed)
+    if asked is not None and usable < asked:
+        raise BenchDataError(
+            f"{usable} of the {asked} CPUs that this job asked for each task are usable here",
+            why="both sides would be measured on these alone: the task's launcher did not hand on "
+            "what the job asked for",
+            next_step="start it so that each task gets them: srun -c N, or export "
+            "SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK in the job",
+        )
 
 
 def left(began: float, measured: int, remaining: int) -> str:

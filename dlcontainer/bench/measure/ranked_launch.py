@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dlcontainer.bench.measure import launch, rank_cpus
+from dlcontainer.bench.measure import launch
 from dlcontainer.bench.measure.launch import SCHEMA, Launch, Outcome, Status
 from dlcontainer.bench.measure.ranks import Gathering
 from dlcontainer.bench.probes.base import Probe
@@ -81,7 +81,7 @@ def perform(started: Launch, gathering: Gathering, runner: Runner, timeout: floa
     if problem or status != "ok":
         return _lost("failed", problem or launch.how(done.returncode), told, done)
     bad = launch.CLOCK_SET if launch.was_set(offset) else started.probe.gate(_said(told))
-    bad = bad or rank_cpus.few(gathering.rank_group.cpus, _said(told))
+    bad = bad or few_cpus(gathering.rank_group.cpus, _said(told))
     if bad:
         return _lost("failed", bad, told, done)
     try:
@@ -139,6 +139,23 @@ def _problem(told: list[Told], ranks: int, done: Completed) -> str:
         texts.append(f"never begun: {', '.join(absent[:_MOST_NAMED])}")
     lost = len([one for one in bad if one.said is None]) + len(absent)
     return f"{lost} of {ranks} ranks gave no result; " * bool(lost) + "; ".join(texts)
+
+
+def few_cpus(asked: int | None, said: list[Mapping[str, Any]]) -> str:
+    """Say which rank has fewer CPUs than were asked for; empty where all have enough.
+
+    A launcher that does not hand them on leaves both sides on one core: they agree, and the verdict
+    is one of a core that nobody asked for.
+    """
+    for body in said:
+        bound = body.get("affinity")
+        if asked is not None and isinstance(bound, list) and len(bound) < asked:
+            place = body["place"]
+            return (
+                f"rank {place['rank']} on {place['node']} may use {len(bound)} of the {asked} CPUs "
+                "that the job asked for each: its launcher did not hand them on"
+            )
+    return ""
 
 
 def _said(told: list[Told]) -> list[Mapping[str, Any]]:

@@ -12,7 +12,6 @@ from dlcontainer.bench.measure import (
     bench_image,
     declaration,
     outlook,
-    rank_cpus,
     ranks,
     reference_arm,
     shared_mount,
@@ -72,7 +71,7 @@ def _run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Be
         (context.work / RANKS).mkdir(mode=0o700)
         (context.work / RANKS / BELOW).mkdir()
     else:
-        rank_cpus.require_own(context.execution.host.environ)
+        outlook.require_cpus(context.execution.host.environ)
     container = arms.container(context, subject, settings.probe)
     candidate: OfImage = container
     # The engine's answer above is quicker than a twin is made: what can fail, fails early.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.analysis import nodes
-from dlcontainer.bench.measure import launcher, rank_cpus, ranked_launch, ranks
+from dlcontainer.bench.measure import launcher, outlook, ranked_launch, ranks
 from dlcontainer.bench.measure.launch import Launch, Outcome
 from dlcontainer.bench.measure.launcher import RankOptions
 from dlcontainer.bench.measure.ranks import Gathering, RankGroup
@@ -294,7 +294,7 @@ def test_a_launch_on_fewer_cpus_than_asked_for_is_refused(
 
 def test_a_task_on_fewer_cpus_than_asked_for_measures_nothing() -> None:
     task = {"SLURM_PROCID": "0", "SLURM_CPUS_PER_TASK": "2"}
-    rank_cpus.require_own(task, allowed=[4, 5])
-    rank_cpus.require_own({"SLURM_CPUS_PER_TASK": "2"}, allowed=[4])
+    outlook.require_cpus(task, allowed=[4, 5])
+    outlook.require_cpus({"SLURM_CPUS_PER_TASK": "2"}, allowed=[4])
     with pytest.raises(BenchDataError, match="1 of the 2 CPUs that this job asked for each task"):
-        rank_cpus.require_own(task, allowed=[4])
+        outlook.require_cpus(task, allowed=[4])
