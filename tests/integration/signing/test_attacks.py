@@ -94,7 +94,11 @@ def test_a_part_that_was_added(
     more = tmp_path / "more"
     more.write_text("more")
     whole = signed.read_bytes()
-    cases = {(): "that nobody signed", ("1",): "that nobody signed", ("2",): "is not signed"}
+    cases: dict[tuple[str, ...], str] = {
+        (): "that nobody signed",
+        ("1",): "that nobody signed",
+        ("2",): "is not signed",
+    }
     for group, said in cases.items():
         signed.write_bytes(whole)
         own = ("--groupid", *group) if group else ()
