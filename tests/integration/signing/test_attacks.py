@@ -102,7 +102,7 @@ def test_a_part_that_was_added(
     for group, said in cases.items():
         signed.write_bytes(whole)
         own = ("--groupid", *group) if group else ()
-        words = ("sif", "add", "--datatype", "7", *own, signed, more)
+        words: list[str | Path] = ["sif", "add", "--datatype", "7", *own, signed, more]
         subprocess.run([engine.program, *words], check=True)
         assert len(signed.read_bytes()) > len(whole)
         done = typed(capsys, "verify", signed, "--key", signer.public)
