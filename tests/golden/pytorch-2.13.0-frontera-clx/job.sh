@@ -20,6 +20,40 @@
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 
+# The current folder: dlc_pwd is its name for the user, dlc_here the one without links. Where the
+# engine can't show it, the engine says nothing and starts in the home or in an empty folder.
+dlc_real() {  # the folder $1 without links, in dlc_folder
+    dlc_folder=$(cd -P -- "$1" 2>/dev/null && printf '%s.' "$PWD") || return 1
+    dlc_folder=${dlc_folder%.}
+}
+dlc_is_text() {  # the engine takes names of UTF-8 only
+    case $1 in *[!A-Za-z0-9/._@%+=:,\ -]*) ;; *) return 0 ;; esac
+    command -v iconv >/dev/null || return 0
+    printf %s "$1" | iconv -f UTF-8 -t UTF-8 >/dev/null 2>&1
+}
+dlc_find_here() {
+    dlc_pwd=${PWD-}
+    # shellcheck disable=SC3013
+    dlc_real . && [ "$dlc_folder" -ef . ] ||
+        dlc_lost "its path does not lead there: it was removed or renamed, or a folder on the way is closed to you" \
+            "cd to a folder that is there"
+    dlc_here=$dlc_folder
+    dlc_is_text "$dlc_here" || dlc_lost "its name is not UTF-8, and the engine takes no other" \
+        "rename it, or cd to another folder"
+    # A variable may say anything.
+    # shellcheck disable=SC3013
+    case $dlc_pwd/ in
+        [!/]* | *//* | */./* | */../*) dlc_pwd=$dlc_here ;;
+        *) [ "$dlc_pwd" -ef . ] && dlc_is_text "$dlc_pwd" || dlc_pwd=$dlc_here ;;
+    esac
+    # The engine looks at the variable.
+    cd -P -- "$dlc_here" || exit 3
+    export PWD
+}
+dlc_lost() { dlc_fail "the image can't show the job's folder: ${dlc_pwd:-its name is not known}
+  why: $1" "$2"; }
+dlc_find_here
+
 # The image, and the command that each rank runs in it: what follows the script's name, else the
 # proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
 dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.13.0-frontera-clx.sif}
@@ -57,6 +91,114 @@ case ":${PATH-}:" in
         ;;
 esac
 
+# Folders of the host in the image, under the names that they have outside. dlc_roots has a line for
+# each that shows there; a name with a line break is not noted.
+dlc_newline='
+'
+dlc_under() {  # is $1 in one of them? dlc_root is that one
+    for dlc_root in $dlc_roots; do
+        case $1/ in "$dlc_root"/*) return 0 ;; esac
+    done
+    return 1
+}
+dlc_above() {  # is one of them in $1?
+    for dlc_root in $dlc_roots; do
+        case $dlc_root in "$1"/*) return 0 ;; esac
+    done
+    return 1
+}
+dlc_last=
+dlc_show() {  # the engine's two words that bind $1, in dlc_option and dlc_value
+    dlc_option=--bind dlc_value=$1 dlc_last=$1
+    case $1 in
+        *[\"\\:,]* | *[[:space:]] | *"$dlc_newline"*)
+            # A line of CSV: quotes are doubled.
+            dlc_value='' dlc_rest=$1
+            while :; do
+                case $dlc_rest in *\"*) ;; *) break ;; esac
+                dlc_value=$dlc_value${dlc_rest%%\"*}\"\"
+                dlc_rest=${dlc_rest#*\"}
+            done
+            dlc_value=$dlc_value$dlc_rest
+            dlc_option=--mount dlc_value="type=bind,\"source=$dlc_value\",\"destination=$dlc_value\""
+            ;;
+    esac
+    case $1 in *"$dlc_newline"*) ;; *) dlc_roots="$dlc_roots$dlc_newline$1" ;; esac
+}
+# A link that shows is followed in the image as on the host, whether its target shows or not. So the
+# first name on the way that does not show is bound; dlc_option is empty where there is none.
+dlc_reach() {  # fails where the image would find another folder by the name $1
+    dlc_option='' dlc_at='' dlc_rest=$1/ dlc_left=40
+    while [ -n "$dlc_rest" ]; do
+        dlc_next=${dlc_rest%%/*}
+        dlc_rest=${dlc_rest#*/}
+        case $dlc_next in
+            '' | .) continue ;;
+            ..) dlc_at=${dlc_at%/*}; continue ;;
+        esac
+        dlc_next=$dlc_at/$dlc_next
+        if ! dlc_under "$dlc_next"; then
+            dlc_above "$dlc_next" || { dlc_at=$dlc_next/$dlc_rest; break; }
+        elif [ "$dlc_next" != "$dlc_root" ] && [ -L "$dlc_next" ]; then
+            dlc_left=$((dlc_left - 1))
+            [ "$dlc_left" -gt 0 ] && dlc_link=$(readlink -- "$dlc_next" && printf .) || return 1
+            dlc_link=${dlc_link%??}
+            dlc_link=${dlc_link%/}
+            case $dlc_link in '' | /*) dlc_at= ;; esac
+            dlc_rest=$dlc_link/$dlc_rest
+            continue
+        fi
+        dlc_at=$dlc_next
+    done
+    case $dlc_at in
+        */../* | */./* | *//*) return 1 ;;
+        '') dlc_at=/ ;;
+        ?*/) dlc_at=${dlc_at%/} ;;
+    esac
+    # shellcheck disable=SC3013
+    [ "$dlc_at" -ef "$1" ] || return 1
+    [ "$dlc_at" = "$1" ] || ! dlc_hides "$dlc_at" || return 1
+    dlc_under "$dlc_at" || [ "$dlc_at" = "$dlc_last" ] || dlc_show "$dlc_at"
+}
+dlc_hides() {  # would a bind at $1 hide what the image has there?
+    dlc_under "$1" && return 1
+    case $1 in
+        /bin | /sbin | /lib | /lib32 | /lib64 | /etc | /opt | /usr | /var) ;;
+        /usr/bin | /usr/sbin | /usr/lib | /usr/lib32 | /usr/lib64 | /usr/libexec | /usr/share) ;;
+        /lib/* | /lib64/* | /usr/lib/* | /usr/lib64/* | /usr/share/* | /usr/local) ;;
+        "$dlc_prefix" | "$dlc_prefix"/* | /opt/dlcontainer | /opt/dlcontainer/*) ;;
+        *) return 1 ;;
+    esac
+}
+dlc_require_here() {  # once dlc_roots is known
+    ! dlc_hides "$dlc_here" || dlc_lost "the image has its own, which a bind would hide" \
+        "cd to another folder, of your own; DLCONTAINER_BIND=/a/folder shows a further one"
+    ! dlc_hides "$dlc_pwd" || dlc_pwd=$dlc_here
+}
+# The folder that the job starts in, for the image: dlc_shown has the words for the runtime. What is
+# bound in any case is given, as the runtime takes it.
+dlc_prefix=/opt/pytorch dlc_shown=()
+dlc_show_here() {
+    local IFS=$'\n' dlc_bind dlc_name
+    set -f
+    dlc_roots=$'/dev\n/proc\n/sys'
+    for dlc_bind; do
+        dlc_name=${dlc_bind#*:}
+        [ "${dlc_bind%%:*}" != "${dlc_name%%:*}" ] || dlc_roots=$dlc_roots$'\n'${dlc_bind%%:*}
+    done
+    dlc_require_here
+    for dlc_name in "$dlc_pwd" "$dlc_here"; do
+        [ "$dlc_name" != / ] || continue
+        # A name that the image would follow elsewhere is none.
+        dlc_reach "$dlc_name" || { dlc_pwd=$dlc_here; continue; }
+        [ -z "$dlc_option" ] || dlc_shown+=("$dlc_option" "$dlc_value")
+    done
+    dlc_shown+=(--pwd "$dlc_pwd")
+    set +f
+}
+
+dlc_show_here
+
 dlc_nodes=${SLURM_NNODES-}
 case $dlc_nodes in
     '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
@@ -90,7 +232,7 @@ dlc_launcher=(ibrun)
 [ -n "$dlc_proof" ] || export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}
 
 # What each rank runs.
-set -- apptainer exec "$dlc_image" "$@"
+set -- apptainer exec ${dlc_shown[@]+"${dlc_shown[@]}"} "$dlc_image" "$@"
 { printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
 read -r -d '' dlc_rank <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.

@@ -32,6 +32,40 @@ dlc_need() {
     done
 }
 
+# The current folder: dlc_pwd is its name for the user, dlc_here the one without links. Where the
+# engine can't show it, the engine says nothing and starts in the home or in an empty folder.
+dlc_real() {  # the folder $1 without links, in dlc_folder
+    dlc_folder=$(cd -P -- "$1" 2>/dev/null && printf '%s.' "$PWD") || return 1
+    dlc_folder=${dlc_folder%.}
+}
+dlc_is_text() {  # the engine takes names of UTF-8 only
+    case $1 in *[!A-Za-z0-9/._@%+=:,\ -]*) ;; *) return 0 ;; esac
+    command -v iconv >/dev/null || return 0
+    printf %s "$1" | iconv -f UTF-8 -t UTF-8 >/dev/null 2>&1
+}
+dlc_find_here() {
+    dlc_pwd=${PWD-}
+    # shellcheck disable=SC3013
+    dlc_real . && [ "$dlc_folder" -ef . ] ||
+        dlc_lost "its path does not lead there: it was removed or renamed, or a folder on the way is closed to you" \
+            "cd to a folder that is there"
+    dlc_here=$dlc_folder
+    dlc_is_text "$dlc_here" || dlc_lost "its name is not UTF-8, and the engine takes no other" \
+        "rename it, or cd to another folder"
+    # A variable may say anything.
+    # shellcheck disable=SC3013
+    case $dlc_pwd/ in
+        [!/]* | *//* | */./* | */../*) dlc_pwd=$dlc_here ;;
+        *) [ "$dlc_pwd" -ef . ] && dlc_is_text "$dlc_pwd" || dlc_pwd=$dlc_here ;;
+    esac
+    # The engine looks at the variable.
+    cd -P -- "$dlc_here" || exit 3
+    export PWD
+}
+dlc_lost() { dlc_fail "the image can't show the job's folder: ${dlc_pwd:-its name is not known}
+  why: $1" "$2"; }
+dlc_find_here
+
 # The image, and the command that each rank runs in it: what follows the script's name, else the
 # proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
 dlc_image=${DLCONTAINER_IMAGE:-$PWD/tensorflow-2.17.0-alps.toml}

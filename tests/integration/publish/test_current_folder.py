@@ -16,6 +16,7 @@ import pytest
 from tests.integration import folders
 from tests.integration.accounts import NOBODY
 from tests.integration.folders import LOOK, WAYS, Place
+from tests.integration.publish.test_wrapper_modes import fake
 from tests.integration.publish.tools import Shelf, clean_home, program
 from tests.integration.world import Built, World
 from tests.skips import skip
@@ -83,7 +84,7 @@ def look(shelf: Shelf, place: Place, way: str, **variables: str) -> str:
     cwd, pwd, same = json.loads(done.stdout)
     assert (pwd, same) == (cwd, [True, True])
     # Outside, too.
-    assert [path.name for path in place.run.iterdir()] == ["ckpt"]
+    assert (place.run / "ckpt").exists()
     return str(cwd)
 
 
@@ -152,6 +153,36 @@ def test_a_folder_behind_one_that_is_closed(shelf: Shelf, place: Place) -> None:
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("shell", ["/bin/sh", "bash"])
+def test_the_words_for_the_engine(tmp_path: Path, place: Place, shell: str) -> None:
+    there = fake(tmp_path)
+    path = Path(there.shelf.python)
+    posix = f"{program(shell, shell)}{' --posix' * (shell == 'bash')}"
+    path.write_text(path.read_text().replace("#!/bin/sh", f"#!{posix}", 1))
+    second, given = place.far.parent / "links/second/run", {"HOME": str(place.home)}
+    bound = {
+        "plain": [place.run],
+        "link in home": [place.run],
+        "link at /": [place.run, place.outside / "run"],
+        "link in a link": [place.run, second],
+    }
+    for way, folders_bound in bound.items():
+        named = place.name(way)
+        stand(there.shelf, [there.shelf.python], named, **given)
+        words = "".join(f"<--bind><{folder}>" for folder in folders_bound)
+        assert f"<--cleanenv><--pwd><{named}>{words}<--home><{place.home}>" in there.calls()[-1]
+        # What the user has shown is not shown again.
+        seen = {"DLCONTAINER_BIND": f"{place.far}:{place.outside}:{second.parent}"}
+        stand(there.shelf, [there.shelf.python], named, **given, **seen)
+        call = there.calls()[-1]
+        assert f"<--pwd><{named}>" in call
+        assert "/run><" not in call.replace(f"<--pwd><{named}>", "")
+    # Nor does the engine start where it would show the image's own.
+    (tmp_path / "own").symlink_to("/usr/lib")
+    stand(there.shelf, [there.shelf.python], tmp_path / "own", code=3, **given)
+    assert there.calls() == []
+
+
 ODD = ("a b", 'q"q', "two\nlines", "$(touch x)", "b\\s", "c,o:n", "end ", "é", "-x", '",\n\\"')
 
 
@@ -171,7 +202,7 @@ def test_odd_names(shelf: Shelf, place: Place, odd: str) -> None:
 def test_what_cannot_be_shown_does_not_run(shelf: Shelf, place: Place) -> None:
     strange = Path(os.fsdecode(os.fsencode(place.far) + b"/\xff"))
     strange.mkdir(exist_ok=True)
-    own = place.home / "own"
+    own = place.home / "usr"
     own.symlink_to("/usr/lib")
     for folder, why in ((strange, "UTF-8"), (Path("/usr/lib"), "its own"), (own, "its own")):
         done = subprocess.run(
@@ -224,7 +255,7 @@ def test_a_variable_that_lies(shelf: Shelf, place: Place) -> None:
 
 def test_an_environment_and_temporary_files_behind_links(shelf: Shelf, place: Place) -> None:
     made = str(shelf.folder / "bin/dlcontainer-venv")
-    text = "import os, sys, tempfile; print(sys.prefix, tempfile.gettempdir())"
+    text = "import sys, tempfile; print(sys.prefix, tempfile.gettempdir(), sep=chr(10))"
     for number, way in enumerate(("link in home", "link at /", "link in a link")):
         folder = place.name(way)
         stand(shelf, [made, f"venv-{number}"], folder)
@@ -232,9 +263,9 @@ def test_an_environment_and_temporary_files_behind_links(shelf: Shelf, place: Pl
         tmp.mkdir()
         given: dict[str, Any] = {"DLCONTAINER_VENV": str(venv), "TMPDIR": str(tmp)}
         done = stand(shelf, [shelf.python, "-c", text], place.home, **given)
-        assert done.stdout == f"{venv} {tmp}\n"
+        assert done.stdout.splitlines() == [str(venv), str(tmp)]
         relative = stand(shelf, [made, f"venv-{number}", "python", "-c", text], folder)
-        assert relative.stdout.split()[0] == str(venv)
+        assert relative.stdout.splitlines()[0] == str(venv)
 
 
 @pytest.mark.parametrize("flag", ["--contain", "--no-mount=tmp,cwd"])
