@@ -144,12 +144,6 @@ dlc_under() {  # is $1 in one of them? dlc_root is that one
     done
     return 1
 }
-dlc_above() {  # is one of them in $1?
-    for dlc_root in $dlc_roots; do
-        case $dlc_root in "$1"/*) return 0 ;; esac
-    done
-    return 1
-}
 dlc_last=
 dlc_show() {  # the engine's two words that bind $1, in dlc_option and dlc_value
     dlc_option=--bind dlc_value=$1 dlc_last=$1
@@ -180,9 +174,8 @@ dlc_reach() {  # fails where the image would find another folder by the name $1
             ..) dlc_at=${dlc_at%/*}; continue ;;
         esac
         dlc_next=$dlc_at/$dlc_next
-        if ! dlc_under "$dlc_next"; then
-            dlc_above "$dlc_next" || { dlc_at=$dlc_next/$dlc_rest; break; }
-        elif [ "$dlc_next" != "$dlc_root" ] && [ -L "$dlc_next" ]; then
+        # What does not show is no link in the image, and neither is a place where a bind begins.
+        if dlc_under "$dlc_next" && [ "$dlc_next" != "$dlc_root" ] && [ -L "$dlc_next" ]; then
             dlc_left=$((dlc_left - 1))
             [ "$dlc_left" -gt 0 ] && dlc_link=$(readlink -- "$dlc_next" && printf .) || return 1
             dlc_link=${dlc_link%??}
@@ -193,11 +186,7 @@ dlc_reach() {  # fails where the image would find another folder by the name $1
         fi
         dlc_at=$dlc_next
     done
-    case $dlc_at in
-        */../* | */./* | *//*) return 1 ;;
-        '') dlc_at=/ ;;
-        ?*/) dlc_at=${dlc_at%/} ;;
-    esac
+    dlc_at=${dlc_at:-/}
     # shellcheck disable=SC3013
     [ "$dlc_at" -ef "$1" ] || return 1
     [ "$dlc_at" = "$1" ] || ! dlc_hides "$dlc_at" || return 1
@@ -209,7 +198,8 @@ dlc_hides() {  # would a bind at $1 hide what the image has there?
         /bin | /sbin | /lib | /lib32 | /lib64 | /etc | /opt | /usr | /var) ;;
         /usr/bin | /usr/sbin | /usr/lib | /usr/lib32 | /usr/lib64 | /usr/libexec | /usr/share) ;;
         /lib/* | /lib64/* | /usr/lib/* | /usr/lib64/* | /usr/share/* | /usr/local) ;;
-        "$dlc_prefix" | "$dlc_prefix"/* | /opt/dlcontainer | /opt/dlcontainer/*) ;;
+        "$dlc_prefix" | "$dlc_prefix"/bin | "$dlc_prefix"/lib | "$dlc_prefix"/lib/*) ;;
+        /opt/dlcontainer | /opt/dlcontainer/*) ;;
         *) return 1 ;;
     esac
 }
