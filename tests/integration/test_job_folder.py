@@ -75,7 +75,8 @@ def test_bench_job_runs_both_arms_in_the_users_folder(
     path = f"{engine.program.parent}:{world.environ['PATH']}"
     user = world.having(PATH=path, APPTAINER_USERNS="1", HOME=place.home, PWD=folder)
     text = "import os; open('arms', 'a').write(os.getcwd() + '\\n')"
-    words = ["bench", "job", "--image", tiny_image.image, "--recipe", tiny, "--site", site]
+    words: list[str | Path] = ["bench", "job", "--image", tiny_image.image]
+    words += ["--recipe", tiny, "--site", site]
     words += ["--native", environment_with(tmp_path / "native"), "--pairs", "1"]
     words += ["-o", tmp_path / "j.jsonl", "--", "python", "-c", text]
     user.run(*words, cwd=folder)

@@ -72,7 +72,7 @@ def stand(shelf: Shelf, argv: list[str], folder: Path, code: int = 0, **variable
     return shelf.run(*argv, cwd=cwd, code=code, **{"PWD": str(folder), **variables})
 
 
-def look(shelf: Shelf, place: Place, way: str, **variables: str) -> str:
+def look(shelf: Shelf, place: Place, way: str, **variables: Any) -> str:
     """Run a program in far/run; give its own name of that."""
     if "automount" in way and os.getuid() != 0:
         skip("an automount is made by root", elsewhere="a run as root")
@@ -159,7 +159,8 @@ def test_the_words_for_the_engine(tmp_path: Path, place: Place, shell: str) -> N
     path = Path(there.shelf.python)
     posix = f"{program(shell, shell)}{' --posix' * (shell == 'bash')}"
     path.write_text(path.read_text().replace("#!/bin/sh", f"#!{posix}", 1))
-    second, given = place.far.parent / "links/second/run", {"HOME": str(place.home)}
+    second = place.far.parent / "links/second/run"
+    given: dict[str, Any] = {"HOME": str(place.home)}
     bound = {
         "plain": [place.run],
         "link in home": [place.run],
@@ -172,7 +173,7 @@ def test_the_words_for_the_engine(tmp_path: Path, place: Place, shell: str) -> N
         words = "".join(f"<--bind><{folder}>" for folder in folders_bound)
         assert f"<--cleanenv><--pwd><{named}>{words}<--home><{place.home}>" in there.calls()[-1]
         # What the user has shown is not shown again.
-        seen = {"DLCONTAINER_BIND": f"{place.far}:{place.outside}:{second.parent}"}
+        seen: dict[str, Any] = {"DLCONTAINER_BIND": f"{place.far}:{place.outside}:{second.parent}"}
         stand(there.shelf, [there.shelf.python], named, **given, **seen)
         call = there.calls()[-1]
         assert f"<--pwd><{named}>" in call
