@@ -188,7 +188,8 @@ class BatchSystem:
     end_together: str = ""
     # A shell command that copies {source} to {target} on each node of the allocation.
     broadcast: str = ""
-    # A shell command, where a job does not start in the folder it was submitted from.
+    # A shell command that enters the folder a job was submitted from, where it may start in
+    # another; it fails where this node does not have that.
     enter_folder: str = ""
     # The variable that names the job in its environment, and all that this scheduler sets there.
     job_variable: str = ""

@@ -55,6 +55,8 @@ SLURM = BatchSystem(
         "ranks": Resource(written=_option("n", "ntasks"), line="--ntasks={value}"),
     },
     # As srun's --kill-on-bad-exit. Source: srun(1), "INPUT ENVIRONMENT VARIABLES".
+    # A node that does not have the folder says so in the job's log, and runs the job in /tmp.
+    enter_folder='[ "$PWD" != /tmp ] || [ -d "${SLURM_SUBMIT_DIR:-/tmp}" ]',
     end_together="export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}",
     # Forced: an older copy of this name gives way. It ends with the job. Source: sbcast(1).
     broadcast="sbcast --force {source} {target}",

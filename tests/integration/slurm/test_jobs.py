@@ -4,16 +4,19 @@ import json
 import re
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
 from tests import goldens
+from tests.integration import folders
 from tests.integration.slurm import cluster as clusters
 from tests.integration.slurm.cluster import WIDE, Cluster
 from tests.integration.slurm.conftest import SITE
 from tests.integration.world import Built, World
+from tests.processes import poll
 
 FORMS = """\
 scheduler:
@@ -62,6 +65,32 @@ def test_the_example_sites_job_runs_to_its_end(
     [output] = tmp_path.glob("slurm-*.out")
     said = sorted(line for line in output.read_text().splitlines() if line.endswith(" 42"))
     assert said == ["0 n1 42", "1 n2 42"]
+
+
+def test_ranks_start_where_the_job_was_submitted(
+    user: World, submit: World, tiny: Path, cluster: Cluster, tmp_path: Path
+) -> None:
+    script = rendered(user, tiny, "example-slurm", tmp_path)
+    program = ("/opt/tiny/bin/python", "-c", folders.LOOK)
+    log = tmp_path / "log"
+    with folders.placed(tmp_path) as place:
+        named = place.home / "two/run"
+        own = submit.having(PWD=named)
+        words = ("--nodes=2", "-o", log, script, *program, str(named), str(place.run))
+        own.run(*words, cwd=named)
+        lines = [line for line in log.read_text().splitlines() if line.startswith("[")]
+        assert len(lines) == 2
+        assert all(line.endswith("[true, true]]") for line in lines)
+        assert (place.run / "ckpt").exists()
+        # Slurm starts a job in /tmp where its own folder is gone.
+        gone = place.far / "gone"
+        gone.mkdir()
+        held = replace(submit, program=("sbatch", "--parsable", "--hold"))
+        job = held.run("-o", log, script, *program, cwd=gone).stdout.strip()
+        gone.rmdir()
+        replace(submit, program=("scontrol",)).run("release", job)
+        assert poll(lambda: not cluster.jobs(), 60)
+        assert "next: submit it from a folder that all nodes have" in log.read_text()
 
 
 def test_a_form_lays_ranks_on_nodes_and_the_proof_is_run(
