@@ -25,6 +25,8 @@ dlc_need() {
             "load the module that sets it, or export $dlc_name before you submit"
     done
 }
+[ "$PWD" != /tmp ] || [ -d "${SLURM_SUBMIT_DIR:-/tmp}" ] || dlc_fail "this node can't enter the folder that the job was submitted from" \
+    "submit it from a folder that all nodes have"
 
 # The current folder: dlc_pwd is its name for the user, dlc_here the one without links. Where the
 # engine can't show it, the engine says nothing and starts in the home or in an empty folder.

@@ -10,6 +10,8 @@
 # source: an example; every fact here is invented
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+[ "$PWD" != /tmp ] || [ -d "${SLURM_SUBMIT_DIR:-/tmp}" ] || dlc_fail "this node can't enter the folder that the job was submitted from" \
+    "submit it from a folder that all nodes have"
 
 # The current folder: dlc_pwd is its name for the user, dlc_here the one without links. Where the
 # engine can't show it, the engine says nothing and starts in the home or in an empty folder.
