@@ -58,7 +58,7 @@ def test_a_new_scheduler_is_a_line_of_the_table(made_up: str, tmp_path: Path) ->
         "# Ways to place ranks: first, second. Another than first: "
         "queue --with DLCONTAINER_FORM=NAME job.sh"
     ) in lines
-    assert 'cd "$QUEUE_FOLDER"' in lines
+    assert any(line.startswith('cd "$QUEUE_FOLDER" || dlc_fail ') for line in lines)
     assert (
         "dlc_nodes=$(awk 'NF && !seen[$1]++ { n++ } END { print n + 0 }' "
         '"${QUEUE_HOSTS-/dev/null}" || :)'
