@@ -6,7 +6,7 @@ from math import expm1
 from pathlib import Path
 
 from dlcontainer import __version__
-from dlcontainer.bench.analysis import controls, qualification
+from dlcontainer.bench.analysis import qualification
 from dlcontainer.bench.analysis.across_sessions import Across, across
 from dlcontainer.bench.analysis.pairing import Figure
 from dlcontainer.bench.analysis.qualification import Standing
@@ -213,7 +213,7 @@ def _tiles(analysis: Analysis) -> tuple[tuple[str, str, str], ...]:
             found.append(("running third", f"{order:+.2f} %", "order effect, corrected for"))
     if analysis.joiner is not None:
         found.append(_ratio_tile("joining a mount", analysis.joiner))
-    for one in controls.telling(analysis):
+    for one in qualification.telling(analysis):
         name = "A/A" if one.role == "control" else "B/B"
         bounds = verdict_text.bounds(one.interval)
         found.append((f"{name} ratio", f"{one.interval.ratio:.3f}", bounds))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from math import expm1, inf
 
-from dlcontainer.bench.analysis import controls, qualification
+from dlcontainer.bench.analysis import qualification
 from dlcontainer.bench.analysis.across_sessions import across
 from dlcontainer.bench.analysis.contrasts import Contrast
 from dlcontainer.bench.analysis.metrics import Family
@@ -94,7 +94,7 @@ def session(analysis: Analysis) -> dict[str, object]:
             "control": _interval(verdict.control),
             "candidate_control": _interval(verdict.candidate_control),
         },
-        "controls_tell": {one.role: one.tells for one in controls.controls(analysis)},
+        "controls_tell": {one.role: one.tells for one in qualification.controls(analysis)},
         "figures": {name: _figure(figure) for name, figure in roles.items() if figure},
         "contrasts": [_contrast(item) for item in analysis.contrasts],
         "metrics": _family(analysis.family),

@@ -40,7 +40,7 @@ def make(
             if following is None:
                 raise
             way = following
-            on_note(f"{error.what}: {way.note}")
+            on_note(f"{error.told.what}: {way.note}")
     if way.routed.apt_sources != routed.apt_sources:
         # The steps' apt sees the same: what the tree's packages need is of these suites alone.
         has_ca = routed.ca is not None

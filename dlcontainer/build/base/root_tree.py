@@ -93,8 +93,8 @@ def _prepare(wanted: RootTree, routed: Routed, maker: BaseMaker, work: Path, log
         except MirrorFaultError as error:
             spare = _recall(wanted, maker.cache, SPARE_AGE_S)
             if spare is None:
-                raise
-            maker.on_wait(f"{error.what}: {error.why}")
+                raise error.told from None
+            maker.on_wait(f"{error.told.what}: {error.told.why}")
             maker.on_wait(f"the kept base of {spare.made} serves, without the fixes since then")
             return spare
 

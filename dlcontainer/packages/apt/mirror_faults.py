@@ -23,18 +23,21 @@ _SHOWN = 3
 FRESH = tuple(apt_syntax.setting(f"Acquire::{way}::No-Cache", "true") for way in ("http", "https"))
 
 
-class MirrorFaultError(BuildError):
-    """The mirror's index names packages that the mirror does not hold; `urls` are theirs."""
+class MirrorFaultError(Exception):
+    """The mirror's index names packages that the mirror does not hold: another way may be left.
+
+    `told` is the error for the user, where none is.
+    """
 
     def __init__(self, urls: Sequence[str]) -> None:
-        super().__init__(
+        super().__init__(*urls)
+        self.told = BuildError(
             "the mirror does not hold packages that its own index names",
             why=f"{hosts(urls)} is at fault: it does not give {named(urls)}",
             next_step="mirrors of rarer architectures are like that for hours: build again later; "
             "or name another mirror (routing.apt of the site), another release "
             "(--set base.release=RELEASE), or a base that was made elsewhere (--base FILE)",
         )
-        self.urls = tuple(urls)
 
 
 def missing(said: str) -> tuple[str, ...]:

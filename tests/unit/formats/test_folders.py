@@ -94,7 +94,7 @@ def test_the_readme_of_a_base_that_no_registry_has(tmp_path: Path, *, base: bool
 def test_the_readme_names_what_apptainer_changes_in_a_docker_image(tmp_path: Path) -> None:
     quiet = write(demo(tmp_path), tmp_path / "quiet", base=True)["README.txt"]
     assert "3328" not in quiet
-    loud = demo(tmp_path, environment={"PLAIN": "a b'c", "TICKS": "`x`", "DOLLAR": "a$b"})
+    loud = demo(tmp_path, environment={"PLAIN": "a b'c", "TICKS": "`x`", "DOLLAR": "a$$b"})
     readme = write(loud, tmp_path / "loud", base=True)["README.txt"]
     assert "\nDOLLAR, TICKS, whose values hold" in readme
 

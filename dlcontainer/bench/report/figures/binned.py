@@ -9,7 +9,7 @@ from statistics import median
 
 from markupsafe import Markup
 
-from dlcontainer.bench.analysis import controls, pairing
+from dlcontainer.bench.analysis import pairing, qualification
 from dlcontainer.bench.analysis.pairing import Figure
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report.figures import seconds
@@ -77,7 +77,7 @@ def _measured(arm: ArmName) -> Callable[[Kind], bool]:
 
 def pair_ratios(analysis: Analysis) -> Markup:
     """Draw the range and the median of each stretch of pairs, A/A above A/B, on one axis."""
-    own = [one.figure for one in controls.telling(analysis)]
+    own = [one.figure for one in qualification.telling(analysis)]
     shown = [*own, *(figure for figure in (analysis.main, analysis.joiner) if figure)]
     top, pitch, left, right = 24.0, 120.0, 64.0, WIDTH - 8
     height = top + pitch * len(shown) + 24

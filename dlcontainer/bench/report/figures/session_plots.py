@@ -6,7 +6,7 @@ from math import exp
 
 from markupsafe import Markup
 
-from dlcontainer.bench.analysis import controls
+from dlcontainer.bench.analysis import qualification
 from dlcontainer.bench.analysis.contrasts import Contrast
 from dlcontainer.bench.analysis.pairing import Figure
 from dlcontainer.bench.analysis.session_analysis import Analysis
@@ -113,7 +113,8 @@ def _forest_rows(analysis: Analysis) -> list[_Row]:
     if analysis.joiner is not None:
         rows.append(_Row("joiner", analysis.joiner.interval, "t interval", analysis.joiner))
     rows += [
-        _Row(one.role, one.interval, "t interval", one.figure) for one in controls.telling(analysis)
+        _Row(one.role, one.interval, "t interval", one.figure)
+        for one in qualification.telling(analysis)
     ]
     return rows
 
@@ -121,7 +122,7 @@ def _forest_rows(analysis: Analysis) -> list[_Row]:
 def pair_ratios(analysis: Analysis) -> Markup:
     """Draw each pair's ratio in its order, A/A beside A/B, on one axis."""
     compared = (analysis.main, analysis.joiner)
-    own = [one.figure for one in controls.telling(analysis)]
+    own = [one.figure for one in qualification.telling(analysis)]
     shown = [*own, *(figure for figure in compared if figure)]
     top, bottom, left, gap = 30.0, 230.0, 64.0, 18.0
     drawing = Drawing(title="Ratio of each pair, control beside comparison", height=bottom + 44)
@@ -258,7 +259,7 @@ def phase_means(analysis: Analysis) -> list[tuple[str, dict[str, float]]]:
 def _ratio_scale(analysis: Analysis, start: float, end: float) -> Scale:
     band = margins.band(1.5 * analysis.series.session.declared.margin)
     values = [band.low, band.high]
-    own = [one.figure for one in controls.telling(analysis)]
+    own = [one.figure for one in qualification.telling(analysis)]
     shown = [figure for figure in (analysis.main, analysis.joiner) if figure is not None]
     drawn = [(figure, analysis.pairs[figure.role]) for figure in (*shown, *own)]
     drawn += [(item.figure, item.pairs) for item in analysis.contrasts]

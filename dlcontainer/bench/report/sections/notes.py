@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 from math import ceil, isinf
 
-from dlcontainer.bench.analysis import contrasts, controls
-from dlcontainer.bench.analysis.controls import Control
-from dlcontainer.bench.analysis.qualification import Standing
+from dlcontainer.bench.analysis import contrasts, qualification
+from dlcontainer.bench.analysis.qualification import Control, Standing
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import table
 from dlcontainer.bench.report.tables import session_tables
@@ -63,7 +62,7 @@ def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
         found.append(
             f"{counted(len(analysis.failed), 'launch', 'launches')} failed (lines {lines})."
         )
-    if declared.groups is None and all(one.tells for one in controls.controls(analysis)):
+    if declared.groups is None and all(one.tells for one in qualification.controls(analysis)):
         found.append(_standing(standing))
     return (*found, *_course(analysis))
 
@@ -80,7 +79,7 @@ def _alike(analysis: Analysis) -> Iterator[str]:
 
 def _controls(analysis: Analysis) -> Iterator[str]:
     """Say what the launches of one side against itself are worth."""
-    known = {one.role: one for one in controls.controls(analysis)}
+    known = {one.role: one for one in qualification.controls(analysis)}
     control, own = known.get("control"), known.get("candidate_control")
     if control is None:
         yield "The A/A control has too few pairs to say whether this machine was steady."

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from dlcontainer.bench.analysis import controls
+from dlcontainer.bench.analysis import qualification
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import anchors, table
 from dlcontainer.bench.report.figures import (
@@ -76,7 +76,7 @@ def _paired(analysis: Analysis, *, listed: bool) -> Iterator[_Drawn]:
     yield "How much longer?", words, session_plots.forest(analysis, linked=listed)
     if listed:
         band = f"The line and its band are the ratio and its {100 * (1 - analysis.alpha):.3g} % "
-        if not controls.telling(analysis):
+        if not qualification.telling(analysis):
             words = f"Every one in its order. {band}interval."
             yield f"The {verdict_text.unit(analysis)}", words, session_plots.pair_ratios(analysis)
             return
@@ -87,7 +87,7 @@ def _paired(analysis: Analysis, *, listed: bool) -> Iterator[_Drawn]:
         yield "A/A beside A/B", words, session_plots.pair_ratios(analysis)
     else:
         words, name = "The comparison by stretches.", "The pairs"
-        if controls.telling(analysis):
+        if qualification.telling(analysis):
             words = "A side against itself above the comparison, on the same axis, by stretches."
             name = "A/A beside A/B"
         yield name, words, binned.pair_ratios(analysis)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.analysis import controls, qualification
+from dlcontainer.bench.analysis import qualification
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.analysis.verdict import Verdict, Word
 from dlcontainer.bench.report import html_report, json_report
@@ -54,7 +54,7 @@ def between(low: float, high: float) -> Interval:
 def test_what_a_control_would_have_noticed(
     word: Word, found: Interval, control: Interval, tells: bool
 ) -> None:
-    assert controls.tells(control, Verdict(word=word, difference=found), 0.02) is tells
+    assert qualification.tells(control, Verdict(word=word, difference=found), 0.02) is tells
 
 
 def analysed(folder: Path, *, steady: bool) -> Analysis:
@@ -78,7 +78,7 @@ def test_a_control_that_can_t_tell_is_not_shown(steady: bool, tmp_path: Path) ->
     assert analysis.verdict.control is not None
     page = html_report.page([analysis])
     (section,) = page.sections
-    assert [one.tells for one in controls.controls(analysis)] == [steady]
+    assert [one.tells for one in qualification.controls(analysis)] == [steady]
     assert any(name == "A/A ratio" for name, *_ in section.tiles) is steady
     drawn = "".join(str(plate.svg) for plate in section.plates[:2])
     assert ("A/A" in drawn) is steady
