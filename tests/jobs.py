@@ -159,6 +159,12 @@ class Ran:
         return [" ".join(call[1:]) for call in self.calls if call[0] == "module"]
 
 
+def images(ran: Ran) -> list[str]:
+    """Name the images that the engine was started with."""
+    calls = (call for call in ran.calls if call[:2] == ["apptainer", "exec"])
+    return [_elsewhere(call)[2] for call in calls]
+
+
 def _elsewhere(argv: list[str]) -> list[str]:
     """Leave out Apptainer's words for a folder to which no link leads."""
     if "--pwd" not in argv:

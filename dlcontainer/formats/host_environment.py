@@ -77,9 +77,11 @@ def cases(plan: Plan, way: Way, set_by_site: Iterable[str]) -> Cases:
     # First of all: APPTAINERENV_LD_PRELOAD ends as a refused name does. What is never named to an
     # engine is never unset either, since the engine is told by it.
     always = [name for row in rows if row.always for name in row.names]
-    refused = [name for row in rows if not row.always for name in row.names]
+    never = always if named else [*always, *_ENGINES]
+    others = (name for row in rows if not row.always for name in row.names)
+    refused = [name for name in others if name not in never]
     return Cases(
-        never=_patterns(always if named else [*always, *_ENGINES]),
+        never=_patterns(never),
         passed=_patterns([*set_by_site, *plan.site.modules.pass_environment]),
         refused=_patterns([*refused, *(_UNSHOWN if named else ())]),
     )

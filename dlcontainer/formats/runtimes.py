@@ -104,7 +104,7 @@ def _apptainer(plan: Plan, around: Surroundings) -> Start:
         shows=Shows(
             runtime=runtime,
             stay=Text('--pwd "$dlc_pwd"'),
-            roots=Text(r"$'/dev\n/proc\n/sys'"),
+            roots=_roots(around),
         ),
         # SingularityCE reads these names only; Apptainer reads both, its own without a warning.
         prefix=runtime.upper(),
@@ -208,13 +208,23 @@ def _here(around: Surroundings, *shown: Text) -> tuple[Text, ...]:
     return (Text(" ".join(["dlc_show_here", *map(host_variables.shell, around.binds), *shown])),)
 
 
+def _roots(around: Surroundings) -> Text:
+    """Name what Apptainer shows by itself; homes are left out, which some sites don't mount."""
+    hidden = any(
+        flag in {"-c", "-C"} or flag.startswith(("--contain", "--compat", "--no-mount"))
+        for flag in around.flags
+    )
+    return Text(r"$'/dev\n/proc\n/sys'" if hidden else r"$'/dev\n/proc\n/sys\n/tmp\n/var/tmp'")
+
+
 def _systems(around: Surroundings) -> tuple[Text, ...]:
     """Settle which of the site's file systems are shown: Podman stops where one is not there."""
     folders = [quote(folder) for folder in around.unbound if ":" not in folder]
     if not folders:
         return ()
     return (
-        Text(f"dlc_systems=()\nfor dlc_folder in {' '.join(folders)}; do"),
+        Text("dlc_systems=()\n# shellcheck disable=SC2043"),
+        Text(f"for dlc_folder in {' '.join(folders)}; do"),
         Text('    [ ! -e "$dlc_folder" ] || dlc_systems+=("$dlc_folder:$dlc_folder")'),
         Text("done"),
     )

@@ -110,7 +110,7 @@ _SITE_MORE = {
         "upstreams": {"https://example.org/whl": "https://mirror.example.org/whl"},
     },
     "trust": {
-        "keys": ["/etc/signers/release.pub"],
+        "keys": [{"file": "/etc/signers/bench.pub", "for": ["bench"]}],
         "certificate_roots": "/etc/signers/ca.pem",
         "keyrings": ["/etc/signers/staff.pgp"],
         "sources": ["a page"],

@@ -203,9 +203,9 @@ def test_image_of_another_architecture(as_built: Built, world: World) -> None:
         file.seek(45)
         file.write(b"06\0")
     done = world.run("validate", as_built.image, code=1)
-    first, *others = done.stdout.splitlines()
+    first, step = done.stdout.splitlines()
     assert first.startswith("FAILED  architecture: ppc64le, wanted ")
-    assert others == []
+    assert step.startswith("        -> ")
 
 
 def test_odd_recipe_path_is_quoted_for_a_shell(world: World, bare: Path, tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_no_field_of_a_site_is_forgotten() -> None:
     assert site.jobs.model_fields_set | unsaid | {"rendezvous"} == fields(type(site.jobs))
     typed = {"scripts", "also", "version_variable", "known_versions"}
     assert site.mpi.model_fields_set | unsaid | typed == fields(type(site.mpi))
-    typed = {"resources", "parallel_environment"}
+    typed = {"resources", "parallel_environment", "whole_nodes"}
     assert site.scheduler.model_fields_set | unsaid | typed == fields(type(site.scheduler))
 
 

@@ -2,7 +2,6 @@
 folder.
 """
 
-import itertools
 import json
 import subprocess
 from collections.abc import Iterator
@@ -112,5 +111,7 @@ def test_podman_is_told_of_those_that_are_there(tmp_path: Path, outside: Path) -
         filesystems=systems(scratch, outside / "away", machine.here),
     )
     launched = machine.job(plan, SLURM_NNODES="1").launched
-    shown = [word for before, word in itertools.pairwise(launched) if before == "-v"]
-    assert shown == [f"{scratch}:{scratch}", f"{machine.here}:{machine.here}"]
+    shown = [word for word in launched if word.startswith("--volume=")]
+    assert shown == [f"--volume={where}:{where}" for where in (scratch, machine.here)]
+    # The job's folder lies in one that is shown.
+    assert "-v" not in launched

@@ -61,7 +61,8 @@ def offset(machine: Machine, folder: Path, scheduler: Any = SLURM, **site: Any) 
         return None
     assert words[0] == image
     info = Path(image).stat()
-    assert words[2] == f"{info.st_ino}-{info.st_size}-{int(info.st_mtime)}"
+    times = f"{int(info.st_mtime)}-{int(info.st_ctime)}"
+    assert words[2] == f"{info.st_dev}-{info.st_ino}-{info.st_size}-{times}"
     return words[1]
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from tests.integration.accounts import NOBODY, Account
 from tests.integration.world import missing
-from tests.jobs import RECORD, SLURM, Machine, Ran, plan_at
+from tests.jobs import RECORD, SLURM, Machine, Ran, images, plan_at
 from tests.skips import skip
 
 VICTIM = Account(uid=5, gid=60)
@@ -99,11 +99,6 @@ def shared() -> Iterator[Job]:
         shutil.rmtree(folder)
 
 
-def started(ran: Ran) -> list[str]:
-    """Name the images that the engine was started with."""
-    return [word for call in ran.calls if call[:2] == ["apptainer", "exec"] for word in call[2:3]]
-
-
 def theirs(path: Path) -> Path:
     """Make what lies there another user's."""
     os.chown(path, NOBODY.uid, NOBODY.gid, follow_symlinks=False)
@@ -129,11 +124,12 @@ def test_a_node_s_script_is_linted_too(job: Job, how: str, tmp_path: Path) -> No
 def test_a_copy_lies_in_a_folder_of_its_own_and_goes(job: Job, how: str) -> None:
     job.program(
         "apptainer",
-        f'#!/bin/sh\n{NOTED}[ "$1" != exec ] || stat -c %a:%n "${{2%/*}}"; cmp "$2" "$OF"',
+        f'#!/bin/sh\n{NOTED}[ "$1" = exec ] || exit 0; for one; do case $one in *.sif) break ;; '
+        'esac; done; stat -c %a:%n "${one%/*}"; cmp "$one" "$OF"',
     )
     ran = job.run(how, OF=str(job.image))
     assert ran.code == 0, ran.err
-    [copy] = started(ran)
+    [copy] = images(ran)
     assert Path(copy).name == "demo.sif"
     assert Path(copy).parent.name.startswith("dlcontainer-7-")
     assert ran.out == f"700:{Path(copy).parent}\n"
@@ -142,7 +138,7 @@ def test_a_copy_lies_in_a_folder_of_its_own_and_goes(job: Job, how: str) -> None
 
 
 def test_the_image_stays_where_it_is_if_one_says_so(job: Job) -> None:
-    assert started(job.run("copy", DLCONTAINER_STAGE="0")) == [str(job.image)]
+    assert images(job.run("copy", DLCONTAINER_STAGE="0")) == [str(job.image)]
     assert "give 1 or 0" in job.run("copy", DLCONTAINER_STAGE="yes").err
     assert "$NODE_LOCAL is empty" in job.run("copy", NODE_LOCAL="").err
 
@@ -151,7 +147,7 @@ def test_the_image_stays_where_it_is_if_one_says_so(job: Job) -> None:
 def test_a_copy_that_fails_ends_the_job_and_is_gone(job: Job, how: str) -> None:
     job.program(how, "#!/bin/sh\nexit 1\n")
     ran = job.run(how)
-    assert (ran.code, started(ran), list(job.to.iterdir())) == (3, [], [])
+    assert (ran.code, images(ran), list(job.to.iterdir())) == (3, [], [])
     assert "next: DLCONTAINER_STAGE=0 leaves it where it is" in ran.err
 
 
@@ -170,7 +166,7 @@ def test_a_copy_that_fails_ends_the_job_and_is_gone(job: Job, how: str) -> None:
 def test_what_is_not_the_image_does_not_run(job: Job, how: str, text: str) -> None:
     job.program("lfs" if how == "stripes" else how, f"#!/bin/sh\n{text}\n")
     ran = job.run(how)
-    assert (ran.code, started(ran)) == (3, []), ran.err
+    assert (ran.code, images(ran)) == (3, []), ran.err
     assert "can't copy" in ran.err
 
 
@@ -179,7 +175,7 @@ def test_a_copy_must_be_what_the_record_says(job: Job) -> None:
     body = {"schema": "s", "image": {"file": "f", "sha256": "0" * 64, "size": 1}, "digest": "d"}
     record.write_text(json.dumps(body, indent=1))
     ran = job.run("copy")
-    assert (ran.code, started(ran)) == (3, [])
+    assert (ran.code, images(ran)) == (3, [])
     assert f"demo.json: {'0' * 64}" in ran.err
     body["image"] = {"file": "f", "sha256": hashlib.sha256(IMAGE).hexdigest(), "size": 1}
     record.write_text(json.dumps(body, indent=1))
@@ -199,7 +195,7 @@ def test_what_lies_in_place_of_a_record_or_an_image(job: Job, make: Callable[[Pa
     job.image.unlink()
     make(job.image)
     ran = job.run("copy")
-    assert (ran.code, started(ran)) == (3, [])
+    assert (ran.code, images(ran)) == (3, [])
 
 
 def test_a_copy_on_lustre_is_striped_kept_and_read_again(job: Job) -> None:
@@ -207,7 +203,7 @@ def test_a_copy_on_lustre_is_striped_kept_and_read_again(job: Job) -> None:
     own = job.to / f"dlcontainer-{os.getuid()}"
     kept = own / f"{hashlib.sha256(IMAGE).hexdigest()}.sif"
     assert ran.calls[0][:4] == ["lfs", "setstripe", "--stripe-count", "8"]
-    assert (started(ran), kept.read_bytes()) == ([str(kept)], IMAGE)
+    assert (images(ran), kept.read_bytes()) == ([str(kept)], IMAGE)
     assert [call[0] for call in job.run("stripes").calls] == ["srun", "apptainer"]
     assert list(own.iterdir()) == [kept]
 
@@ -228,22 +224,22 @@ PLANTED: list[Callable[[Path, Path], object]] = [
 
 @pytest.mark.parametrize("plant", PLANTED)
 def test_what_is_no_copy_is_made_again(job: Job, plant: Callable[[Path, Path], object]) -> None:
-    [kept] = started(job.run("stripes"))
+    [kept] = images(job.run("stripes"))
     Path(kept).unlink()
     plant(Path(kept), job.image)
     ran = job.run("stripes")
-    assert started(ran) == [kept], ran.err
+    assert images(ran) == [kept], ran.err
     assert Path(kept).read_bytes() == IMAGE
     assert not Path(kept).is_symlink()
     assert Path(kept).stat().st_uid == os.getuid()
 
 
 def test_a_folder_in_place_of_a_kept_copy_is_refused(job: Job) -> None:
-    [kept] = started(job.run("stripes"))
+    [kept] = images(job.run("stripes"))
     Path(kept).unlink()
     Path(kept).mkdir()
     ran = job.run("stripes")
-    assert (ran.code, started(ran)) == (3, [])
+    assert (ran.code, images(ran)) == (3, [])
     assert [path.name for path in Path(kept).parent.iterdir()] == [Path(kept).name]
 
 
@@ -273,7 +269,7 @@ def test_what_a_stranger_laid_at_the_folder_s_name_is_refused(
     plant(shared.to / known, shared.to)
     theirs(shared.to / known)
     ran = shared.run(how)
-    assert (ran.code, started(ran)) == (3, []), ran.err
+    assert (ran.code, images(ran)) == (3, []), ran.err
     assert "can't copy" in ran.err
     assert not list((shared.to / "elsewhere").iterdir())
     (shared.to / known).lstat()  # and it is not touched
@@ -286,7 +282,7 @@ def test_the_name_of_before_means_nothing(shared: Job, how: str) -> None:
         theirs(shared.to / name)
     ran = shared.run(how)
     assert ran.code == 0, ran.err
-    [copy] = started(ran)
+    [copy] = images(ran)
     assert Path(copy).parent.parent == shared.to
     assert "demo.sif" not in Path(copy).parent.name
 
@@ -307,7 +303,7 @@ def test_a_folder_that_others_could_swap_is_refused(
     os.chown(place, owner, -1)
     place.chmod(mode)
     ran = shared.run("copy", NODE_LOCAL=str(place))
-    assert (ran.code, started(ran)) == (3, [])
+    assert (ran.code, images(ran)) == (3, [])
     assert word in ran.err
     assert f"{place}" in ran.err
 
@@ -317,7 +313,7 @@ def test_a_link_that_a_stranger_laid_leads_nowhere(shared: Job) -> None:
     (shared.to / "me").symlink_to(place)
     theirs(shared.to / "me")
     ran = shared.run("copy", NODE_LOCAL=str(shared.to / "me"))
-    assert (ran.code, started(ran), list(place.iterdir())) == (3, [], [])
+    assert (ran.code, images(ran), list(place.iterdir())) == (3, [], [])
 
 
 @pytest.mark.parametrize("how", ["copy", "stripes"])
@@ -328,7 +324,7 @@ def test_root_takes_no_stranger_s_private_folder(shared: Job, how: str) -> None:
     (shared.to / known).mkdir(mode=0o700)
     theirs(shared.to / known)
     ran = shared.run(how)
-    assert (ran.code, started(ran)) == (3, [])
+    assert (ran.code, images(ran)) == (3, [])
     assert f"{known} is of another user, or a link" in ran.err
 
 
@@ -337,7 +333,7 @@ def test_ones_own_folder_that_others_may_enter_is_refused(shared: Job) -> None:
     own.mkdir()
     VICTIM.own(own).chmod(0o777)
     ran = shared.run("stripes")
-    assert (ran.code, started(ran)) == (3, [])
+    assert (ran.code, images(ran)) == (3, [])
     assert "others may come in; remove it" in ran.err
 
 
@@ -349,7 +345,7 @@ def test_ones_own_link_into_a_stranger_s_folder_is_refused(shared: Job) -> None:
     link = shared.folder / "mine"
     link.symlink_to(theirs_there)
     ran = shared.run("copy", NODE_LOCAL=str(link))
-    assert (ran.code, started(ran)) == (3, [])
+    assert (ran.code, images(ran)) == (3, [])
     assert f"{theirs_there} is of another user" in ran.err
 
 
@@ -366,5 +362,5 @@ def test_a_private_folder_below_is_anybodys_business(shared: Job) -> None:
 
 def test_a_relative_folder_is_refused(job: Job) -> None:
     ran = job.run("copy", NODE_LOCAL="here")
-    assert (ran.code, started(ran)) == (3, [])
+    assert (ran.code, images(ran)) == (3, [])
     assert "is no absolute path" in ran.err

@@ -176,6 +176,17 @@ dlc_require_here() {  # once dlc_roots is known
 # The folder that the job starts in, for the image: dlc_shown has the words for the runtime. What is
 # bound in any case is given, as the runtime takes it.
 dlc_prefix=/usr dlc_shown=()
+dlc_is_near() {  # does the first link on the way of $1 lead to dlc_here itself?
+    dlc_way='' dlc_rest=${1#/}/
+    while [ -n "$dlc_rest" ]; do
+        dlc_way=$dlc_way/${dlc_rest%%/*} dlc_rest=${dlc_rest#*/}
+        [ -L "$dlc_way" ] || continue
+        dlc_link=$(readlink -- "$dlc_way" && printf .) || return 1
+        dlc_link=${dlc_link%??} dlc_rest=${dlc_rest%/}
+        [ "${dlc_link%/}${dlc_rest:+/$dlc_rest}" = "$dlc_here" ]
+        return
+    done
+}
 dlc_show_here() {
     local IFS=$'\n' dlc_bind dlc_name
     set -f
@@ -189,6 +200,8 @@ dlc_show_here() {
         [ "$dlc_name" != / ] || continue
         # A name that the image would follow elsewhere is none.
         dlc_reach "$dlc_name" || { dlc_pwd=$dlc_here; continue; }
+        # Nor is one that leads through several links, where the engine shows only the first.
+        [ "$dlc_at" != "$dlc_name" ] || dlc_is_near "$dlc_name" || { dlc_pwd=$dlc_here; continue; }
         [ -n "$dlc_option" ] || continue
         case $dlc_at in *:*) dlc_lost "podman-hpc takes no name with a colon" "rename it" ;; esac
         dlc_shown+=(-v "$dlc_at:$dlc_at")
@@ -199,6 +212,7 @@ dlc_show_here() {
 
 dlc_need PSCRATCH
 dlc_systems=()
+# shellcheck disable=SC2043
 for dlc_folder in /global/cfs /pscratch; do
     [ ! -e "$dlc_folder" ] || dlc_systems+=("$dlc_folder:$dlc_folder")
 done
@@ -228,8 +242,8 @@ dlc_away() {
         !(v in found) { found[v] = a }
         END { print (first in found) ? found[first] : found[10 - first]; exit near + 0 }'
 }
-dlc_addresses() {  # the addresses of this host at an interface, or at all
-    PATH=$PATH:/usr/sbin:/sbin ip -o addr show "$@" 2>/dev/null | awk '{ sub("/.*", "", $4); print $4, "at", $2 }'
+dlc_addresses() {  # the addresses of this host
+    PATH=$PATH:/usr/sbin:/sbin ip -o addr show 2>/dev/null | awk '{ sub("/.*", "", $4); print $4, "at", $2 }'
 }
 dlc_meet() {  # $1, a name of the job's first node, as all nodes reach it: MASTER_ADDR
     # A resolver that does not answer says nothing of the loopback.

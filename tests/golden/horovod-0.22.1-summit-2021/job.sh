@@ -211,106 +211,21 @@ dlc_require_here() {  # once dlc_roots is known
 # The folder that the job starts in, for the image: dlc_shown has the words for the runtime. What is
 # bound in any case is given, as the runtime takes it.
 dlc_prefix=/opt/horovod dlc_shown=()
-dlc_show_here() {
-    local IFS=$'\n' dlc_bind dlc_name
-    set -f
-    dlc_roots=$'/dev\n/proc\n/sys'
-    for dlc_bind; do
-        dlc_name=${dlc_bind#*:}
-        [ "${dlc_bind%%:*}" != "${dlc_name%%:*}" ] || dlc_roots=$dlc_roots$'\n'${dlc_bind%%:*}
-    done
-    dlc_require_here
-    for dlc_name in "$dlc_pwd" "$dlc_here"; do
-        [ "$dlc_name" != / ] || continue
-        # A name that the image would follow elsewhere is none.
-        dlc_reach "$dlc_name" || { dlc_pwd=$dlc_here; continue; }
-        [ -z "$dlc_option" ] || dlc_shown+=("$dlc_option" "$dlc_value")
-    done
-    dlc_shown+=(--pwd "$dlc_pwd")
-    set +f
-}
-
-# Folders of the host in the image, under the names that they have outside. dlc_roots has a line for
-# each that shows there; a name with a line break is not noted.
-dlc_newline='
-'
-dlc_under() {  # is $1 in one of them? dlc_root is that one
-    for dlc_root in $dlc_roots; do
-        case $1/ in "$dlc_root"/*) return 0 ;; esac
-    done
-    return 1
-}
-dlc_last=
-dlc_show() {  # the engine's two words that bind $1, in dlc_option and dlc_value
-    dlc_option=--bind dlc_value=$1 dlc_last=$1
-    case $1 in
-        *[\"\\:,]* | *[[:space:]] | *"$dlc_newline"*)
-            # A line of CSV: quotes are doubled.
-            dlc_value='' dlc_rest=$1
-            while :; do
-                case $dlc_rest in *\"*) ;; *) break ;; esac
-                dlc_value=$dlc_value${dlc_rest%%\"*}\"\"
-                dlc_rest=${dlc_rest#*\"}
-            done
-            dlc_value=$dlc_value$dlc_rest
-            dlc_option=--mount dlc_value="type=bind,\"source=$dlc_value\",\"destination=$dlc_value\""
-            ;;
-    esac
-    case $1 in *"$dlc_newline"*) ;; *) dlc_roots="$dlc_roots$dlc_newline$1" ;; esac
-}
-# A link that shows is followed in the image as on the host, whether its target shows or not. So the
-# first name on the way that does not show is bound; dlc_option is empty where there is none.
-dlc_reach() {  # fails where the image would find another folder by the name $1
-    dlc_option='' dlc_at='' dlc_rest=$1/ dlc_left=40
+dlc_is_near() {  # does the first link on the way of $1 lead to dlc_here itself?
+    dlc_way='' dlc_rest=${1#/}/
     while [ -n "$dlc_rest" ]; do
-        dlc_next=${dlc_rest%%/*}
-        dlc_rest=${dlc_rest#*/}
-        case $dlc_next in
-            '' | .) continue ;;
-            ..) dlc_at=${dlc_at%/*}; continue ;;
-        esac
-        dlc_next=$dlc_at/$dlc_next
-        # What does not show is no link in the image, and neither is a place where a bind begins.
-        if dlc_under "$dlc_next" && [ "$dlc_next" != "$dlc_root" ] && [ -L "$dlc_next" ]; then
-            dlc_left=$((dlc_left - 1))
-            [ "$dlc_left" -gt 0 ] && dlc_link=$(readlink -- "$dlc_next" && printf .) || return 1
-            dlc_link=${dlc_link%??}
-            dlc_link=${dlc_link%/}
-            case $dlc_link in '' | /*) dlc_at= ;; esac
-            dlc_rest=$dlc_link/$dlc_rest
-            continue
-        fi
-        dlc_at=$dlc_next
+        dlc_way=$dlc_way/${dlc_rest%%/*} dlc_rest=${dlc_rest#*/}
+        [ -L "$dlc_way" ] || continue
+        dlc_link=$(readlink -- "$dlc_way" && printf .) || return 1
+        dlc_link=${dlc_link%??} dlc_rest=${dlc_rest%/}
+        [ "${dlc_link%/}${dlc_rest:+/$dlc_rest}" = "$dlc_here" ]
+        return
     done
-    dlc_at=${dlc_at:-/}
-    # shellcheck disable=SC3013
-    [ "$dlc_at" -ef "$1" ] || return 1
-    [ "$dlc_at" = "$1" ] || ! dlc_hides "$dlc_at" || return 1
-    dlc_under "$dlc_at" || [ "$dlc_at" = "$dlc_last" ] || dlc_show "$dlc_at"
 }
-dlc_hides() {  # would a bind at $1 hide what the image has there?
-    dlc_under "$1" && return 1
-    case $1 in
-        /bin | /sbin | /lib | /lib32 | /lib64 | /etc | /opt | /usr | /var) ;;
-        /usr/bin | /usr/sbin | /usr/lib | /usr/lib32 | /usr/lib64 | /usr/libexec | /usr/share) ;;
-        /lib/* | /lib64/* | /usr/lib/* | /usr/lib64/* | /usr/share/* | /usr/local) ;;
-        "$dlc_prefix" | "$dlc_prefix"/bin | "$dlc_prefix"/lib | "$dlc_prefix"/lib/*) ;;
-        /opt/dlcontainer | /opt/dlcontainer/*) ;;
-        *) return 1 ;;
-    esac
-}
-dlc_require_here() {  # once dlc_roots is known
-    ! dlc_hides "$dlc_here" || dlc_lost "the image has its own, which a bind would hide" \
-        "cd to another folder, of your own; DLCONTAINER_BIND=/a/folder shows a further one"
-    ! dlc_hides "$dlc_pwd" || dlc_pwd=$dlc_here
-}
-# The folder that the job starts in, for the image: dlc_shown has the words for the runtime. What is
-# bound in any case is given, as the runtime takes it.
-dlc_prefix=/opt/horovod dlc_shown=()
 dlc_show_here() {
     local IFS=$'\n' dlc_bind dlc_name
     set -f
-    dlc_roots=$'/dev\n/proc\n/sys'
+    dlc_roots=$'/dev\n/proc\n/sys\n/tmp\n/var/tmp'
     for dlc_bind; do
         dlc_name=${dlc_bind#*:}
         [ "${dlc_bind%%:*}" != "${dlc_name%%:*}" ] || dlc_roots=$dlc_roots$'\n'${dlc_bind%%:*}
@@ -320,6 +235,8 @@ dlc_show_here() {
         [ "$dlc_name" != / ] || continue
         # A name that the image would follow elsewhere is none.
         dlc_reach "$dlc_name" || { dlc_pwd=$dlc_here; continue; }
+        # Nor is one that leads through several links, where the engine shows only the first.
+        [ "$dlc_at" != "$dlc_name" ] || dlc_is_near "$dlc_name" || { dlc_pwd=$dlc_here; continue; }
         [ -z "$dlc_option" ] || dlc_shown+=("$dlc_option" "$dlc_value")
     done
     dlc_shown+=(--pwd "$dlc_pwd")
@@ -354,8 +271,8 @@ dlc_away() {
         !(v in found) { found[v] = a }
         END { print (first in found) ? found[first] : found[10 - first]; exit near + 0 }'
 }
-dlc_addresses() {  # the addresses of this host at an interface, or at all
-    PATH=$PATH:/usr/sbin:/sbin ip -o addr show "$@" 2>/dev/null | awk '{ sub("/.*", "", $4); print $4, "at", $2 }'
+dlc_addresses() {  # the addresses of this host
+    PATH=$PATH:/usr/sbin:/sbin ip -o addr show 2>/dev/null | awk '{ sub("/.*", "", $4); print $4, "at", $2 }'
 }
 dlc_meet() {  # $1, a name of the job's first node, as all nodes reach it: MASTER_ADDR
     # A resolver that does not answer says nothing of the loopback.
@@ -686,6 +603,7 @@ $1" dlc_bound=${dlc_bound:+$dlc_bound,}$1
 set -f
 IFS='
 '
+# shellcheck disable=SC2043
 for dlc_folder in /ccs/proj /gpfs/alpine /mnt/bb; do
     [ -e "$dlc_folder" ] || continue
     dlc_show "$dlc_folder"
@@ -849,10 +767,10 @@ for dlc_name in $dlc_exported; do
             *LIBRARY_PATH | COMPILER_PATH | GCC_EXEC_PREFIX | CRAYPE* | PKG_CONFIG* | CMAKE_* | \
             ACLOCAL_PATH | PERL5* | PERLLIB | PERL_* | RUBYLIB | RUBYOPT | GEM_* | LUA_* | TCLLIBPATH | \
             R_HOME | R_LIBS* | NODE_PATH | JAVA_HOME | CLASSPATH | MANPATH | INFOPATH | TERMINFO* | \
-            XDG_DATA_DIRS | XDG_CONFIG_DIRS | XDG_RUNTIME_DIR | CUDA_HOME | CUDA_PATH | CUDA_ROOT | \
-            CUDA_DIR | CUDATOOLKIT_HOME | CUDNN_ROOT | NVHPC* | ROCM_PATH | ROCM_HOME | HIP_PATH | \
-            MKLROOT | TBBROOT | ONEAPI_ROOT | CMPLR_ROOT | NCCL_HOME | NCCL_ROOT | LANG | LANGUAGE | \
-            LC_* | NLSPATH)
+            XDG_DATA_DIRS | XDG_CONFIG_DIRS | CUDA_HOME | CUDA_PATH | CUDA_ROOT | CUDA_DIR | \
+            CUDATOOLKIT_HOME | CUDNN_ROOT | NVHPC* | ROCM_PATH | ROCM_HOME | HIP_PATH | MKLROOT | \
+            TBBROOT | ONEAPI_ROOT | CMPLR_ROOT | NCCL_HOME | NCCL_ROOT | LANG | LANGUAGE | LC_* | \
+            NLSPATH)
             case " ${DLCONTAINER_PASS-} " in *[\ ,]"$dlc_name"[\ ,]*) ;; *) unset "$dlc_name" || : ;; esac
             ;;
     esac

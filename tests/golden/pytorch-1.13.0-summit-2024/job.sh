@@ -195,10 +195,21 @@ dlc_require_here() {  # once dlc_roots is known
 # The folder that the job starts in, for the image: dlc_shown has the words for the runtime. What is
 # bound in any case is given, as the runtime takes it.
 dlc_prefix=/opt/pytorch dlc_shown=()
+dlc_is_near() {  # does the first link on the way of $1 lead to dlc_here itself?
+    dlc_way='' dlc_rest=${1#/}/
+    while [ -n "$dlc_rest" ]; do
+        dlc_way=$dlc_way/${dlc_rest%%/*} dlc_rest=${dlc_rest#*/}
+        [ -L "$dlc_way" ] || continue
+        dlc_link=$(readlink -- "$dlc_way" && printf .) || return 1
+        dlc_link=${dlc_link%??} dlc_rest=${dlc_rest%/}
+        [ "${dlc_link%/}${dlc_rest:+/$dlc_rest}" = "$dlc_here" ]
+        return
+    done
+}
 dlc_show_here() {
     local IFS=$'\n' dlc_bind dlc_name
     set -f
-    dlc_roots=$'/dev\n/proc\n/sys'
+    dlc_roots=$'/dev\n/proc\n/sys\n/tmp\n/var/tmp'
     for dlc_bind; do
         dlc_name=${dlc_bind#*:}
         [ "${dlc_bind%%:*}" != "${dlc_name%%:*}" ] || dlc_roots=$dlc_roots$'\n'${dlc_bind%%:*}
@@ -208,6 +219,8 @@ dlc_show_here() {
         [ "$dlc_name" != / ] || continue
         # A name that the image would follow elsewhere is none.
         dlc_reach "$dlc_name" || { dlc_pwd=$dlc_here; continue; }
+        # Nor is one that leads through several links, where the engine shows only the first.
+        [ "$dlc_at" != "$dlc_name" ] || dlc_is_near "$dlc_name" || { dlc_pwd=$dlc_here; continue; }
         [ -z "$dlc_option" ] || dlc_shown+=("$dlc_option" "$dlc_value")
     done
     dlc_shown+=(--pwd "$dlc_pwd")
@@ -241,8 +254,8 @@ dlc_away() {
         !(v in found) { found[v] = a }
         END { print (first in found) ? found[first] : found[10 - first]; exit near + 0 }'
 }
-dlc_addresses() {  # the addresses of this host at an interface, or at all
-    PATH=$PATH:/usr/sbin:/sbin ip -o addr show "$@" 2>/dev/null | awk '{ sub("/.*", "", $4); print $4, "at", $2 }'
+dlc_addresses() {  # the addresses of this host
+    PATH=$PATH:/usr/sbin:/sbin ip -o addr show 2>/dev/null | awk '{ sub("/.*", "", $4); print $4, "at", $2 }'
 }
 dlc_meet() {  # $1, a name of the job's first node, as all nodes reach it: MASTER_ADDR
     # A resolver that does not answer says nothing of the loopback.
@@ -570,6 +583,7 @@ $1" dlc_bound=${dlc_bound:+$dlc_bound,}$1
 set -f
 IFS='
 '
+# shellcheck disable=SC2043
 for dlc_folder in /ccs/proj /gpfs/alpine2 /mnt/bb; do
     [ -e "$dlc_folder" ] || continue
     dlc_show "$dlc_folder"
@@ -733,10 +747,10 @@ for dlc_name in $dlc_exported; do
             *LIBRARY_PATH | COMPILER_PATH | GCC_EXEC_PREFIX | CRAYPE* | PKG_CONFIG* | CMAKE_* | \
             ACLOCAL_PATH | PERL5* | PERLLIB | PERL_* | RUBYLIB | RUBYOPT | GEM_* | LUA_* | TCLLIBPATH | \
             R_HOME | R_LIBS* | NODE_PATH | JAVA_HOME | CLASSPATH | MANPATH | INFOPATH | TERMINFO* | \
-            XDG_DATA_DIRS | XDG_CONFIG_DIRS | XDG_RUNTIME_DIR | CUDA_HOME | CUDA_PATH | CUDA_ROOT | \
-            CUDA_DIR | CUDATOOLKIT_HOME | CUDNN_ROOT | NVHPC* | ROCM_PATH | ROCM_HOME | HIP_PATH | \
-            MKLROOT | TBBROOT | ONEAPI_ROOT | CMPLR_ROOT | NCCL_HOME | NCCL_ROOT | LANG | LANGUAGE | \
-            LC_* | NLSPATH)
+            XDG_DATA_DIRS | XDG_CONFIG_DIRS | CUDA_HOME | CUDA_PATH | CUDA_ROOT | CUDA_DIR | \
+            CUDATOOLKIT_HOME | CUDNN_ROOT | NVHPC* | ROCM_PATH | ROCM_HOME | HIP_PATH | MKLROOT | \
+            TBBROOT | ONEAPI_ROOT | CMPLR_ROOT | NCCL_HOME | NCCL_ROOT | LANG | LANGUAGE | LC_* | \
+            NLSPATH)
             case " ${DLCONTAINER_PASS-} " in *[\ ,]"$dlc_name"[\ ,]*) ;; *) unset "$dlc_name" || : ;; esac
             ;;
     esac

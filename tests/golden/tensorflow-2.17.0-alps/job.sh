@@ -135,8 +135,8 @@ dlc_away() {
         !(v in found) { found[v] = a }
         END { print (first in found) ? found[first] : found[10 - first]; exit near + 0 }'
 }
-dlc_addresses() {  # the addresses of this host at an interface, or at all
-    PATH=$PATH:/usr/sbin:/sbin ip -o addr show "$@" 2>/dev/null | awk '{ sub("/.*", "", $4); print $4, "at", $2 }'
+dlc_addresses() {  # the addresses of this host
+    PATH=$PATH:/usr/sbin:/sbin ip -o addr show 2>/dev/null | awk '{ sub("/.*", "", $4); print $4, "at", $2 }'
 }
 dlc_meet() {  # $1, a name of the job's first node, as all nodes reach it: MASTER_ADDR
     # A resolver that does not answer says nothing of the loopback.
@@ -353,10 +353,10 @@ for dlc_name in $dlc_exported; do
             *LIBRARY_PATH | COMPILER_PATH | GCC_EXEC_PREFIX | CRAYPE* | PKG_CONFIG* | CMAKE_* | \
             ACLOCAL_PATH | PERL5* | PERLLIB | PERL_* | RUBYLIB | RUBYOPT | GEM_* | LUA_* | TCLLIBPATH | \
             R_HOME | R_LIBS* | NODE_PATH | JAVA_HOME | CLASSPATH | MANPATH | INFOPATH | TERMINFO* | \
-            XDG_DATA_DIRS | XDG_CONFIG_DIRS | XDG_RUNTIME_DIR | CUDA_HOME | CUDA_PATH | CUDA_ROOT | \
-            CUDA_DIR | CUDATOOLKIT_HOME | CUDNN_ROOT | NVHPC* | ROCM_PATH | ROCM_HOME | HIP_PATH | \
-            MKLROOT | TBBROOT | ONEAPI_ROOT | CMPLR_ROOT | NCCL_HOME | NCCL_ROOT | LANG | LANGUAGE | \
-            LC_* | NLSPATH)
+            XDG_DATA_DIRS | XDG_CONFIG_DIRS | CUDA_HOME | CUDA_PATH | CUDA_ROOT | CUDA_DIR | \
+            CUDATOOLKIT_HOME | CUDNN_ROOT | NVHPC* | ROCM_PATH | ROCM_HOME | HIP_PATH | MKLROOT | \
+            TBBROOT | ONEAPI_ROOT | CMPLR_ROOT | NCCL_HOME | NCCL_ROOT | LANG | LANGUAGE | LC_* | \
+            NLSPATH)
             case " ${DLCONTAINER_PASS-} " in *[\ ,]"$dlc_name"[\ ,]*) ;; *) unset "$dlc_name" || : ;; esac
             ;;
     esac

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.integration.signing.tools import typed
-from tests.jobs import RECORD, Machine, Ran, plan_at
+from tests.jobs import RECORD, Machine, Ran, images, plan_at
 from tests.signers import Pair
 
 Capture = pytest.CaptureFixture[str]
@@ -50,18 +50,13 @@ def site(tmp_path: Path, signer: Pair, stranger: Pair, engine: Any) -> Site:
     return Site(tmp_path, engine.program, [stranger.public, signer.public])
 
 
-def started(ran: Ran) -> list[str]:
-    """Name the images that the engine was started with."""
-    return [word for call in ran.calls if call[:2] == ["apptainer", "exec"] for word in call[2:3]]
-
-
 def test_a_copy_of_a_signed_image_runs(
     site: Site, image: Path, signer: Pair, capsys: Capture
 ) -> None:
     assert typed(capsys, "sign", image, "--key", signer.private).code == 0
     ran = site.job(site.published(image))
     assert ran.code == 0, ran.err
-    [copy] = started(ran)
+    [copy] = images(ran)
     assert "/node local/dlcontainer-" in copy
 
 
@@ -70,7 +65,7 @@ def test_what_was_put_into_the_tree_by_hand_does_not(site: Site, image: Path) ->
     assert ran.code == 3
     assert f"job: {REFUSED}" in ran.err
     assert "next: tell the staff who publish: dlcontainer modules audit" in ran.err
-    assert started(ran) == []
+    assert images(ran) == []
     assert list((site.root.parent / "node local").iterdir()) == []
 
 
@@ -83,14 +78,14 @@ def test_what_was_changed_after_it_was_signed_does_not(
     data[data.index(b"hsqs") + 100] ^= 1
     changed.write_bytes(data)
     ran = site.job(changed)
-    assert (ran.code, started(ran)) == (3, [])
+    assert (ran.code, images(ran)) == (3, [])
     assert "integrity compromised" in ran.err
 
 
 def test_ones_own_image_is_nobody_else_s_to_sign(site: Site, image: Path) -> None:
     ran = site.job(image)
     assert ran.code == 0, ran.err
-    [copy] = started(ran)
+    [copy] = images(ran)
     assert "/node local/dlcontainer-" in copy
 
 

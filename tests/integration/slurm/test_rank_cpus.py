@@ -69,6 +69,8 @@ def submit(member: World, tiny_image: Built, engine: Apptainer, tmp_path: Path) 
     """Give a user whose `run` submits a script, and waits for the job's end."""
     path = f"{engine.program.parent}:{member.environ['PATH']}"
     own = member.having(PATH=path, DLCONTAINER_IMAGE=tiny_image.image, APPTAINER_USERNS="1")
+    # The nodes are one host, whose own name may lead to the loopback: here that serves.
+    own = own.having(DLCONTAINER_MASTER_ADDR="127.0.0.1")
     return World(environ=own.environ, folder=tmp_path, program=("sbatch", "--wait"))
 
 
