@@ -1,6 +1,7 @@
 """Ranks of rendered job scripts find each other under the real srun: in the image and outside."""
 
 import json
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -92,9 +93,10 @@ def test_ranks_meet_by_what_they_are_told(
     job = script(user, tiny, tmp_path)
     program = "/opt/tiny/bin/python"
     if native:
-        start = '"$dlc_image" "$@"'
-        [line] = [line for line in job.read_text().splitlines() if line.endswith(start)]
-        job.write_text(job.read_text().replace(line, ""))
+        start = r'^set -- (?:.*\\\n)*.*"\$dlc_image" "\$@"\n'
+        text, count = re.subn(start, "", job.read_text(), flags=re.MULTILINE)
+        assert count == 1
+        job.write_text(text)
         program = "/usr/bin/python3"
     submit.run(job, program, tmp_path / "meet.py")
     assert met(tmp_path) == WANTED
