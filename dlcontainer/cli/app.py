@@ -1,12 +1,13 @@
 """The commands' own kind of Typer app: help in groups, `-h`, and errors that say the next step."""
 
+import sys
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from dlcontainer.cli import help_page
+from dlcontainer.cli import help_page, output
 from dlcontainer.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -20,7 +21,7 @@ class HelpCommand(TyperCommand):
 
     def get_help(self, ctx: Any) -> str:
         """Give the help page."""
-        return help_page.command(self, ctx)
+        return help_page.command(self, ctx, sys.stdout)
 
 
 class HelpGroup(TyperGroup):
@@ -28,7 +29,15 @@ class HelpGroup(TyperGroup):
 
     def get_help(self, ctx: Any) -> str:
         """Give the help page."""
-        return help_page.group(self, ctx)
+        return help_page.group(self, ctx, sys.stdout)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words; without any, show the help page and end as a usage error does."""
+        if not args and self.no_args_is_help and not ctx.resilient_parsing:
+            output.page(help_page.group(self, ctx, sys.stderr), sys.stderr)
+            raise typer.Exit(UsageError.exit_code)
+        found: list[str] = super().parse_args(ctx, args)
+        return found
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that was typed; raises UsageError with what to type instead."""

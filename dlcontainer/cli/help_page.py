@@ -1,11 +1,10 @@
 """Help as a page of 80 columns: options in groups, with defaults, no sentence cut."""
 
 import shutil
-import sys
 import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 from dlcontainer.cli.colour import paint
 
@@ -24,7 +23,7 @@ class _Row:
     text: str
 
 
-def command(of: Any, ctx: Any) -> str:
+def command(of: Any, ctx: Any, stream: TextIO) -> str:
     """Lay out the help of one command."""
     shown = [one for one in of.get_params(ctx) if not getattr(one, "hidden", False)]
     arguments = [one for one in shown if one.param_type_name == "argument"]
@@ -32,10 +31,10 @@ def command(of: Any, ctx: Any) -> str:
     rows = [_Row(panel="Arguments", name=_metavar(one, ctx), text=one.help) for one in arguments]
     # Options of a group stand together, in the order of the groups' first ones; ours end the page.
     rows += sorted((_option(one, ctx) for one in options), key=lambda row: row.panel == _EVERYWHERE)
-    return _page(of, _usage(ctx, arguments, options), rows)
+    return _page(of, _usage(ctx, arguments, options), rows, stream)
 
 
-def group(of: Any, ctx: Any) -> str:
+def group(of: Any, ctx: Any, stream: TextIO) -> str:
     """Lay out the help of a group: its commands, each with its first sentence."""
     rows = []
     for name in of.list_commands(ctx):
@@ -46,7 +45,7 @@ def group(of: Any, ctx: Any) -> str:
             rows.append(_Row(panel=panel, name=name, text=_summary(one.help or "")))
     options = [one for one in of.get_params(ctx) if not getattr(one, "hidden", False)]
     rows += [_option(one, ctx) for one in options]
-    return _page(of, f"{ctx.command_path} [OPTIONS] COMMAND [ARGUMENTS]", rows)
+    return _page(of, f"{ctx.command_path} [OPTIONS] COMMAND [ARGUMENTS]", rows, stream)
 
 
 def _usage(ctx: Any, arguments: Iterable[Any], options: Iterable[Any]) -> str:
@@ -59,15 +58,20 @@ def _usage(ctx: Any, arguments: Iterable[Any], options: Iterable[Any]) -> str:
     return " ".join(words)
 
 
-def _page(of: Any, usage: str, rows: list[_Row]) -> str:
+def _page(of: Any, usage: str, rows: list[_Row], stream: TextIO) -> str:
     width = min(shutil.get_terminal_size().columns, _WIDEST)
     head = textwrap.fill(f"Usage: {usage}", width, subsequent_indent=" " * 7, **_WHOLE)
     about = " ".join((of.help or "").split())
     parts = [head, textwrap.fill(about, width, **_WHOLE)]
     column = min(max((len(row.name) for row in rows), default=0), _NAMES) + 2
     for panel in dict.fromkeys(row.panel for row in rows):
-        lines = [line for row in rows if row.panel == panel for line in _lines(row, column, width)]
-        parts.append("\n".join([paint(f"{panel}:", "title", sys.stdout), *lines]))
+        lines = [
+            line
+            for row in rows
+            if row.panel == panel
+            for line in _lines(row, column, width, stream)
+        ]
+        parts.append("\n".join([paint(f"{panel}:", "title", stream), *lines]))
     if of.epilog:
         parts.append(textwrap.fill(of.epilog, width, **_WHOLE))
     return "\n\n".join(part for part in parts if part)
@@ -76,10 +80,10 @@ def _page(of: Any, usage: str, rows: list[_Row]) -> str:
 _WHOLE: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 
-def _lines(row: _Row, column: int, width: int) -> list[str]:
+def _lines(row: _Row, column: int, width: int, stream: TextIO) -> list[str]:
     indent = " " * (len(_INDENT) + column)
     text = textwrap.wrap(" ".join(row.text.split()), max(width - len(indent), 20), **_WHOLE)
-    name = paint(row.name, "name", sys.stdout)
+    name = paint(row.name, "name", stream)
     if len(row.name) + 2 > column or not text:
         return [_INDENT + name, *(indent + line for line in text)]
     first = _INDENT + name + " " * (column - len(row.name)) + text[0]

@@ -2,6 +2,7 @@
 
 import errno
 import gc
+import os
 import signal
 import sys
 import traceback
@@ -33,6 +34,7 @@ from dlcontainer.cli import (
     render,
     report,
     site,
+    streams,
     usage_errors,
     validate,
 )
@@ -159,10 +161,24 @@ def _of_a_disk(raised: OSError, argv: list[str]) -> DlcontainerError:
     )
 
 
-def _run(argv: list[str], *, as_json: bool) -> int:
+def _called(argv: list[str]) -> int | None:
+    """Run the command; raises BrokenPipeError where the reader of stdout has gone."""
+    out = sys.stdout
     try:
         with _signals():
-            code = app(args=argv, prog_name="dlcontainer", standalone_mode=False)
+            code: int | None = app(args=argv, prog_name="dlcontainer", standalone_mode=False)
+            return code
+    except SystemExit:
+        # So Typer ends then, with 1, which would be a failed check: it puts another stream in the
+        # place of stdout first.
+        if sys.stdout is out:
+            raise
+        raise BrokenPipeError from None
+
+
+def _run(argv: list[str], *, as_json: bool) -> int:
+    try:
+        code = _called(argv)
     except typer.Exit as stop:
         return int(stop.exit_code)
     except (KeyboardInterrupt, typer.Abort):
@@ -188,20 +204,33 @@ def _run(argv: list[str], *, as_json: bool) -> int:
     return error.exit_code
 
 
+def _flushed(argv: list[str]) -> int:
+    """Write what is left of the result; give the exit code, where the device is full."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as raised:
+        error = _of_a_disk(raised, argv)
+        _report(error, as_json=False)
+        return error.exit_code
+    return 0
+
+
 def run() -> None:
     """Run the command line and exit with its documented code."""
     # Importing makes some 50,000 objects that stay: looking through them for garbage, now and as
     # the interpreter ends, is in vain and a fifth of a render's time (docs/measurements.md).
     gc.set_threshold(50_000)
-    argv = sys.argv[1:]
+    streams.prepare()
+    argv, code = sys.argv[1:], 0
     try:
         code = _run(argv, as_json="--json" in argv)
-        sys.stdout.flush()
+        code = code or _flushed(argv)
     except BrokenPipeError:
         # `dlcontainer plan … | head`: the reader has what it wanted. Python would complain again
-        # while it closes stdout.
-        sys.stderr.close()
-        code = 0
+        # while it closes stdout: it has no other way to be told.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     except Exception:  # noqa: BLE001  whatever it is, it is ours: say so, with all there is
         output.complain(traceback.format_exc())
         output.complain(f"dlcontainer {__version__}: a bug; please report the lines above")

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from dlcontainer.cli import output
-from dlcontainer.errors import ConfigError
+from dlcontainer.cli import output, wrong_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,30 +14,42 @@ if TYPE_CHECKING:
 
 
 def plan_all(
-    world: "World", recipe: str | None, site: str | None, *, cpu: bool, as_json: bool
+    world: "World",
+    recipe: str | None,
+    site: str | None,
+    *,
+    cpu: bool,
+    as_json: bool,
+    every: bool,
 ) -> None:
-    """Print a line a combination that makes sense, and the reasons of those that do not."""
+    """Print a line a supported combination; of one site, or with `every`, the others too."""
     found = list(world.matrix(recipe, site, cpu=cpu))
     if as_json:
         output.emit("matrix", {"combinations": [_body(one) for one in found]})
     else:
-        output.say(table(found))
+        output.say(table(found, every=every, explained=every or site is not None))
     _raise_errors(found)
 
 
-def table(found: "Iterable[Combination]") -> str:
-    """Set the combinations in a table, with the unsupported ones below it."""
+def table(found: "Iterable[Combination]", *, every: bool, explained: bool) -> str:
+    """Set the combinations in a table, with the unsupported ones below it, or their number."""
     rows, reasons = [], []
     for one in found:
         if one.plan is not None:
-            rows.append((one.target, one.recipe, *_row(one.plan)))
+            cells = _row(one.plan)
+            rows.append((one.target, one.recipe, *(cells if every else cells[:2])))
         elif one.reason is not None:
             reasons.append((one.target, one.recipe, one.kind or "", _one_line(one.reason)))
     head = ("target", "recipe", "version", "variant", "kind", "base", "digest")
-    text = output.table(rows, head=head)
-    if reasons:
+    text = output.table(rows, head=head if every else head[:4])
+    if reasons and explained:
         why = ("target", "recipe", "kind", "why it is unsupported")
         text += "\n\n" + output.table(reasons, head=why)
+    elif reasons:
+        text += (
+            f"\n\n{len(reasons)} combinations are unsupported. For the reasons:"
+            "\n  dlcontainer plan --all --site SITE"
+        )
     return text
 
 
@@ -103,6 +114,4 @@ def _body(one: "Combination") -> dict[str, object]:
 
 
 def _raise_errors(found: "Iterable[Combination]") -> None:
-    errors = list(dict.fromkeys(str(one.error) for one in found if one.error is not None))
-    if errors:
-        raise ConfigError("\n".join(errors))
+    wrong_files.raise_all(one.error for one in found if one.error is not None)

@@ -1,17 +1,15 @@
 """What people and programs read: text, tables, JSON, progress; no other module prints."""
 
 import contextlib
-import itertools
 import re
-import shutil
 import sys
-import textwrap
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
+from dlcontainer.cli import layout
 from dlcontainer.cli.colour import STATES, paint
 from dlcontainer.system.progress import code, visible
 
@@ -23,7 +21,6 @@ _HEARTBEAT_S = 30.0
 _BEAT_S = 1.0
 # Alarming and harmless: files for a newer Python in a wheel, no keyserver where none is asked.
 _HARMLESS = re.compile(r"\s*(\*\*\* Error compiling|WARNING: No default remote in use)")
-_NARROWEST = 16
 
 
 def printable(text: str, *, one_line: bool = False) -> str:
@@ -45,28 +42,39 @@ def without_secrets(text: str) -> str:
 
 
 def say(text: str) -> None:
-    """Print a result."""
-    print(printable(text))
+    """Print a result; on a terminal its long lines wrap at words."""
+    print(layout.fitted(printable(text), layout.columns(sys.stdout)))
 
 
 def write(text: str) -> None:
     """Print a text that is made for files and pipes: there it arrives as it is."""
-    print(visible(text) if sys.stdout.isatty() else text, end="")
+    binary = getattr(sys.stdout, "buffer", None)
+    if sys.stdout.isatty() or binary is None:
+        print(visible(text) if sys.stdout.isatty() else text, end="")
+        return
+    # The same bytes whatever a terminal's encoding lacks.
+    sys.stdout.flush()
+    binary.write(text.encode())
+
+
+def page(text: str, stream: TextIO) -> None:
+    """Print a page of our own words, which may have colours in it already."""
+    print(text, file=stream)
 
 
 def complain(text: str) -> None:
     """Print what went wrong, on stderr; its first line stands out where there is colour."""
-    first, mark, rest = printable(text).partition("\n")
+    first, mark, rest = layout.fitted(printable(text), layout.columns(sys.stderr)).partition("\n")
     print(f"{paint(first, 'bad', sys.stderr)}{mark}{rest}", file=sys.stderr)
 
 
 def finding(state: str, text: str, *, width: int = 6, then: str | None = None) -> None:
     """Print one line of a list of checks, its state first; on a terminal wrapped at words."""
     mark = paint(f"{printable(state, one_line=True):<{width}}", STATES.get(state.lower()), _out())
-    body = _wrapped(printable(text), indent=width + 2)
+    body = _wrapped(text, indent=width + 2)
     print(f"{mark}  {body}", flush=True)
     if then:
-        print(f"{'':<{width}}  -> {_wrapped(printable(then), indent=width + 5)}")
+        print(f"{'':<{width}}  -> {_wrapped(then, indent=width + 5)}")
 
 
 def title(text: str) -> None:
@@ -74,26 +82,12 @@ def title(text: str) -> None:
     print(paint(printable(text), "title", _out()))
 
 
+def _wrapped(text: str, *, indent: int) -> str:
+    return layout.wrapped(printable(text), layout.columns(sys.stdout), indent)
+
+
 def _out() -> TextIO:
     return sys.stdout
-
-
-def _columns() -> int | None:
-    """Give the width of the terminal; None in a pipe, where programs want whole lines."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-
-
-def _wrapped(text: str, *, indent: int) -> str:
-    columns = _columns()
-    if columns is None:
-        return text
-    lines = _wrap(text, max(columns - indent, 20))
-    return f"\n{' ' * indent}".join(lines)
-
-
-def _wrap(text: str, width: int) -> list[str]:
-    # A path or a digest is copied from the screen: it is cut nowhere, however long.
-    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def emit(schema: str, body: Mapping[str, object]) -> None:
@@ -117,36 +111,14 @@ def document(schema: str, body: Mapping[str, object]) -> str:
 
 
 def table(rows: Iterable[Sequence[object]], *, head: Sequence[str] = ()) -> str:
-    """Set rows in columns, two spaces apart; on a terminal long cells wrap inside their column."""
-    lines = [
-        [printable(str(cell), one_line=True) for cell in row]
-        for row in ([head, *rows] if head else rows)
-    ]
-    if not lines:
-        return ""
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    columns = _columns()
-    if columns is not None:
-        widths = _shrunk(widths, columns - 2 * (len(widths) - 1))
-    return "\n".join(row for line in lines for row in _row(line, widths, wraps=columns is not None))
+    """Set rows in columns, two spaces apart.
 
-
-def _shrunk(widths: list[int], room: int) -> list[int]:
-    """Narrow the widest columns until a row fits; a narrow one is left as it is."""
-    widths = list(widths)
-    while sum(widths) > room and max(widths) > _NARROWEST:
-        widths[widths.index(max(widths))] -= 1
-    return widths
-
-
-def _row(line: Sequence[str], widths: list[int], *, wraps: bool) -> list[str]:
-    cells = [
-        _wrap(cell, width) if wraps else [cell] for cell, width in zip(line, widths, strict=True)
-    ]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(parts, widths, strict=True)).rstrip()
-        for parts in itertools.zip_longest(*cells, fillvalue="")
-    ]
+    On a terminal long cells wrap inside their column. Where a column would be narrower than its
+    words, the cells of a row stand below each other.
+    """
+    lines = [[printable(str(cell), one_line=True) for cell in row] for row in rows]
+    names = [printable(name, one_line=True) for name in head]
+    return layout.table(lines, names, layout.columns(sys.stdout))
 
 
 def shown(value: object) -> str:
@@ -154,6 +126,14 @@ def shown(value: object) -> str:
     import json
 
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def values(found: Iterable[tuple[str, object, object]], *, every: bool) -> str:
+    """Set keys and values in a table; with `every` where each comes from."""
+    rows = [(key, shown(value), str(origin)) for key, value, origin in found]
+    if every:
+        return table(rows, head=("key", "value", "origin"))
+    return table([row[:2] for row in rows], head=("key", "value"))
 
 
 def _is_live() -> bool:
@@ -238,7 +218,7 @@ class Console:
             self._print(f"  | {text}")
 
     def _redraw(self, text: str) -> None:
-        width = shutil.get_terminal_size().columns - 14
+        width = (layout.columns(sys.stderr) or 80) - 14
         clean = printable(text, one_line=True)
         print(f"{_CLEAR}[{self._elapsed()}]   {clean[:width]}", end="", file=sys.stderr, flush=True)
 

@@ -32,7 +32,7 @@ def plan(
 
     if every:
         options.refuse_with_all(set=settings, node_type=node_type, epoch=epoch, variant=variant)
-        matrix.plan_all(here(), recipe, site, cpu=cpu, as_json=as_json)
+        matrix.plan_all(here(), recipe, site, cpu=cpu, as_json=as_json, every=verbose)
         return
     site = options.required_site(site, "plan", recipe)
     meant = Target(node_type=node_type, epoch=epoch)

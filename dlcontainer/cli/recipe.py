@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from dlcontainer.cli import completion, options, output
+from dlcontainer.cli import completion, options, output, wrong_files
 from dlcontainer.cli.app import App
 
 app = App(help="Recipes: what is in an image.")
@@ -14,17 +14,23 @@ app = App(help="Recipes: what is in an image.")
 def list_(as_json: options.Json = False, verbose: options.Verbose = False) -> None:
     """List the known recipes."""
     from dlcontainer.cli.context import here
-    from dlcontainer.recipes import recipe
+    from dlcontainer.errors import ConfigError
 
     world = here()
     versions: dict[str, list[str]] = {}
+    wrong: list[ConfigError] = []
     for one in world.matrix(None, "local"):
         if one.plan is not None:
             versions.setdefault(one.recipe, []).append(one.plan.recipe.version)
+        elif one.error is not None:
+            wrong.append(one.error)
     rows = []
     for name in world.resources.names("recipes"):
-        path = world.locate("recipes", name)
-        data = recipe.read(path, display=world.resources.display(path)).data
+        try:
+            data = world.recipe(name).data
+        except ConfigError as error:
+            wrong.append(error)
+            continue
         # A version may be a template that each variant fills: here it is this machine's.
         version = ", ".join(dict.fromkeys(versions.get(name, ()))) or None
         written = data.get("variants")
@@ -33,11 +39,13 @@ def list_(as_json: options.Json = False, verbose: options.Verbose = False) -> No
             {"name": name, "version": version, "variants": count, "summary": data.get("summary")}
         )
     if as_json:
-        output.emit("recipes", {"recipes": rows})
-        return
-    head = ("name", "version here", "variants", "summary")
-    cells = [[row["name"], row["version"] or "-", row["variants"], row["summary"]] for row in rows]
-    output.say(output.table(cells, head=head))
+        found = {"recipes": rows, "errors": list(dict.fromkeys(map(str, wrong)))}
+        output.emit("recipes", found)
+    else:
+        head = ("name", "version here", "variants", "summary")
+        cells = [["-" if cell is None else cell for cell in row.values()] for row in rows]
+        output.say(output.table(cells, head=head))
+    wrong_files.raise_all(wrong)
 
 
 @app.command("show")
@@ -58,7 +66,7 @@ def show(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Show one recipe as resolved for a site, each value with its origin."""
+    """Show one recipe as resolved for a site; with -v each value's origin."""
     from dlcontainer.cli.context import here
     from dlcontainer.sites.site import Target
 
@@ -74,8 +82,7 @@ def show(
             },
         )
         return
-    rows = [(key, output.shown(value), origin) for key, value, origin in settled.origins]
-    output.say(output.table(rows, head=("key", "value", "origin")))
+    output.say(output.values(settled.origins, every=verbose))
 
 
 @app.command("schema")
@@ -89,4 +96,4 @@ def schema_(as_json: options.Json = False, verbose: options.Verbose = False) -> 
     if as_json:
         output.emit("recipe-schema", {"json_schema": schema})
         return
-    output.say(json.dumps(schema, indent=1))
+    output.write(f"{json.dumps(schema, indent=1)}\n")

@@ -1,16 +1,18 @@
 """`dlcontainer site`: known sites; one, resolved; two, compared; the schema for editors."""
 
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from dlcontainer.cli import completion, options, output
+from dlcontainer.cli import completion, options, output, wrong_files
 from dlcontainer.cli.app import App
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from dlcontainer.cli.context import World
     from dlcontainer.sites.site import Site
 
 app = App(help="Site configs: where images run.")
@@ -23,29 +25,57 @@ Name = Annotated[
 
 @app.command("list")
 def list_(as_json: options.Json = False, verbose: options.Verbose = False) -> None:
-    """List the known sites, with a line for each epoch and node type."""
+    """List the known sites, with a line for each epoch and node type; more of each with -v.
+
+    Those in use come first, archived ones last.
+    """
     from dlcontainer.cli.context import here
+    from dlcontainer.errors import ConfigError
+    from dlcontainer.sites.site import Status
+
+    world, rows = here(), []
+    wrong: list[ConfigError] = []
+    for name in world.resources.names("site-configs"):
+        try:
+            rows += list(_rows(world, name))
+        except ConfigError as error:
+            wrong.append(error)
+    rows.sort(key=lambda row: get_args(Status).index(row["status"]))
+    if as_json:
+        output.emit("sites", {"sites": rows, "errors": [str(error) for error in wrong]})
+    else:
+        _say(rows, every=verbose)
+    wrong_files.raise_all(wrong)
+
+
+def _say(rows: "Sequence[Mapping[str, str]]", *, every: bool) -> None:
+    """Print the targets, those of one status together."""
+    head = ["target", "accelerator or CPU", "scheduler"]
+    if every:
+        head = ["target", "arch", "cpu", "accelerator", "scheduler", "engine", "summary"]
+    widest = max((len(row["target"]) for row in rows), default=0)
+    for number, (status, group) in enumerate(groupby(rows, key=lambda row: row["status"])):
+        output.title(f"\n{status}" if number else status)
+        cells = [{**row, "target": row["target"].ljust(widest)} for row in group]
+        output.say(output.table([[row[key] for key in head] for row in cells], head=head))
+
+
+def _rows(world: "World", name: str) -> "Iterator[dict[str, str]]":
     from dlcontainer.planning.matrix import targets
 
-    world = here()
-    rows = []
-    for name in world.resources.names("site-configs"):
-        for target in targets(world.site(name).value):
-            site = world.site(name, target).value
-            rows.append({"name": site.name, "target": target.named(site.name), **_row(site)})
-    if as_json:
-        output.emit("sites", {"sites": rows})
-        return
-    head = ("target", "arch", "cpu", "accelerator", "scheduler", "engine", "status", "summary")
-    output.say(output.table([[row[key] for key in head] for row in rows], head=head))
+    for target in targets(world.site(name).value):
+        site = world.site(name, target).value
+        yield {"name": site.name, "target": target.named(site.name), **_row(site)}
 
 
 def _row(site: "Site") -> dict[str, str]:
     gpu = site.accelerator
+    cpu = (site.cpu.target or site.cpu.model) if site.cpu else "unknown"
     return {
         "arch": site.arch,
-        "cpu": (site.cpu.target or site.cpu.model) if site.cpu else "unknown",
+        "cpu": cpu,
         "accelerator": f"{gpu.per_node} x {gpu.model}" if gpu else "none",
+        "accelerator or CPU": f"{gpu.per_node} x {gpu.model}" if gpu else cpu,
         "scheduler": site.scheduler.kind,
         "engine": site.engine.runtime,
         "status": site.status,
@@ -62,7 +92,7 @@ def show(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Show one site as resolved: each value with its origin, its sources, what is not known."""
+    """Show one site as resolved: its values, its sources, what is not known; origins with -v."""
     from dlcontainer import config
     from dlcontainer.cli.context import here
     from dlcontainer.sites.site import Target
@@ -86,8 +116,7 @@ def show(
             },
         )
         return
-    rows = [(key, output.shown(value), origin) for key, value, origin in values]
-    output.say(output.table(rows, head=("key", "value", "origin")))
+    output.say(output.values(values, every=verbose))
     for title, lines in (
         ("epochs", [f"{key}: {one.summary}" for key, one in site.epochs.items()]),
         ("node types", [f"{key}: {one.summary}" for key, one in site.node_types.items()]),
@@ -98,7 +127,8 @@ def show(
         ("how far it got, by the files given", reached),
     ):
         if lines:
-            output.say("\n" + "\n".join([title, *(f"  {line}" for line in lines)]))
+            output.title(f"\n{title}")
+            output.say(output.table([("  -", line) for line in lines]))
 
 
 def _reached(site: "Site", proofs: list[Path]) -> list[str]:
@@ -162,4 +192,4 @@ def schema_(as_json: options.Json = False, verbose: options.Verbose = False) -> 
     if as_json:
         output.emit("site-schema", {"json_schema": schema})
         return
-    output.say(json.dumps(schema, indent=1))
+    output.write(f"{json.dumps(schema, indent=1)}\n")

@@ -61,6 +61,10 @@ class NodeType(Strict):
     changes: dict[str, object] = Field(min_length=1)
 
 
+# In the order of lists: those in use first.
+Status = Literal["active", "example", "decommissioned", "archive"]
+
+
 class Epoch(Strict):
     """A stretch of the site's life with one software stack: what differs from the site file."""
 
@@ -77,7 +81,7 @@ class Site(Strict):
     name: Name
     summary: Line
     extends: Name | None = Field(default=None, description="a site that this one differs from")
-    status: Literal["active", "decommissioned", "archive", "example"] = Field(
+    status: Status = Field(
         default="active", description="archive: left out where all sites are meant"
     )
     facts: Literal["written", "host"] = Field(
