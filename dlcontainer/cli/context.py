@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -225,20 +225,20 @@ class World:
 
         `cpu` asks for variants without device code.
         """
-        written = {name: self.recipe(name) for name in self.resources.names("recipes")}
-        if recipe is not None:
-            written = {recipe: self.recipe(recipe)}
+        # Read when it is asked for: one that is wrong does not stop the others.
+        read = cache(self.recipe)
         nothing = config.from_data({}, layer="--set")
         sources = matrix.Sources(
             site=self.site,
-            recipe=written.__getitem__,
+            recipe=read,
             settle=lambda of, name, kind: self._settle(
-                of, name, written[name], nothing, kind, cpu=cpu
+                of, name, read(name), nothing, kind, cpu=cpu
             ),
             cpu=cpu,
         )
         names = [site] if site else self.resources.names("site-configs")
-        return matrix.combinations(names, list(written), sources, archived=site is not None)
+        asked = [recipe] if recipe is not None else self.resources.names("recipes")
+        return matrix.combinations(names, asked, sources, archived=site is not None)
 
     def template_digests(self) -> dict[str, str]:
         """Give the SHA-256 of each image template in use: a changed one is another plan."""

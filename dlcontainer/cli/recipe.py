@@ -96,4 +96,4 @@ def schema_(as_json: options.Json = False, verbose: options.Verbose = False) -> 
     if as_json:
         output.emit("recipe-schema", {"json_schema": schema})
         return
-    output.write(f"{json.dumps(schema, indent=1)}\n")
+    output.write(f"{output.without_secrets(json.dumps(schema, indent=1))}\n")

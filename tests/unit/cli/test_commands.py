@@ -120,7 +120,9 @@ def test_explain_env_shows_names_with_their_row_and_no_value(
 
 def test_people_read_text(run: Run) -> None:
     code, out, _ = run("site", "list")
-    assert (code, out.splitlines()[0].split()[:2]) == (0, ["target", "arch"])
+    assert (code, out.splitlines()[0]) == (0, "active")
+    assert out.splitlines()[1].split()[:2] == ["target", "accelerator"]
+    assert "status" not in out
     code, short, _ = run("plan", *SLURM)
     assert code == 0
     assert "apptainer, not tried here: run `dlcontainer doctor`" in short
@@ -132,7 +134,7 @@ def test_people_read_text(run: Run) -> None:
     assert "not cuda-12.4: " in out
     assert "environment.OMP_PROC_BIND" in out
     assert "site (site-configs/example-slurm.yaml:" in out
-    assert run("recipe", "show", "pytorch")[1].count("recipe (recipes/pytorch/recipe.yaml:") > 10
+    assert run("recipe", "show", "pytorch", "-v")[1].count("recipe (recipes/pytorch/recipe.yaml:") > 10
     listed = run("recipe", "list")[1]
     assert "{{" not in listed
     assert re.search(r"^pytorch +\S", listed, re.MULTILINE)

@@ -94,7 +94,7 @@ def test_targets(text: str, site: str, target: Target) -> None:
 
 
 def test_plan_all_of_one_site(run: Run) -> None:
-    code, out, err = run("plan", "demo", "--all", "--site", "mine")
+    code, out, err = run("plan", "demo", "--all", "--site", "mine", "-v")
     assert (code, err) == (0, "")
     sense, nonsense = out.strip().split("\n\n")
     assert [line.split()[0] for line in sense.splitlines()[1:]] == [
@@ -108,6 +108,16 @@ def test_plan_all_of_one_site(run: Run) -> None:
     assert lines[0].split()[:3] == ["target", "recipe", "kind"]
     assert len(lines) == 5
     assert all("vendor  cuda needs accelerator nvidia, the site's is none" in x for x in lines[1:])
+
+
+def test_without_a_site_the_unsupported_are_counted(run: Run) -> None:
+    code, out, _ = run("plan", "demo", "--all")
+    assert code == 0
+    assert out.splitlines()[0].split() == ["target", "recipe", "version", "variant"]
+    assert "combinations are unsupported. For the reasons:" in out
+    assert "needs accelerator" not in out
+    assert "needs accelerator" in run("plan", "demo", "--all", "--site", "mine")[1]
+    assert "needs accelerator" in run("plan", "demo", "--all", "-v")[1]
 
 
 def test_a_target_restricts_it(run: Run) -> None:
@@ -179,20 +189,56 @@ def test_usage(run: Run, argv: list[str], message: str) -> None:
 
 
 def test_site_list_has_a_line_a_target(run: Run) -> None:
-    _, out, _ = run("site", "list")
-    names = [line.split()[0] for line in out.splitlines()]
-    assert {"attic", "mine@old:small", "mine@new:big", "local"} <= set(names)
+    for more in ((), ("-v",)):
+        _, out, _ = run("site", "list", *more)
+        groups = [part.splitlines() for part in out.strip().split("\n\n")]
+        assert [lines[0] for lines in groups] == [
+            *("active", "example", "decommissioned", "archive")
+        ]
+        names = [{line.split()[0] for line in lines[2:]} for lines in groups]
+        assert names[0] >= {"mine@old:small", "mine@new:big", "local"}
+        assert "attic" in names[-1]
+        assert all(lines[1].startswith("target ") for lines in groups)
+
+
+WRONG = {
+    "site-configs/broken.yaml": "schema: 1\nname: broken\narch: vax\n",
+    "recipes/broken/recipe.yaml": "schema: 1\nname: another\n",
+    "recipes/empty/recipe.yaml": "",
+    "recipes/broken/verify.py": "",
+}
+
+
+@pytest.mark.parametrize("wrong", [name for name in WRONG if "verify" not in name])
+@pytest.mark.parametrize("words", ["site list", "recipe list", "plan --all"])
+def test_one_wrong_file_of_the_user_s_stops_no_list(
+    run: Run, folder: Path, words: str, wrong: str
+) -> None:
+    path = folder / wrong
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(WRONG[wrong])
+    concerns = words == "plan --all" or wrong.startswith(words.split(maxsplit=1)[0])
+    code, out, err = run(*words.split())
+    assert code == (3 if concerns else 0), err
+    assert (wrong.split("/")[1].removesuffix(".yaml") in err) is concerns
+    assert ("demo" if words == "recipe list" else "mine@old:small") in out
+    code, out, _ = run(*words.split(), "--json")
+    assert code == (3 if concerns else 0)
+    body, _ = json.JSONDecoder().raw_decode(out)
+    found = json.dumps(body)
+    assert ("demo" if words == "recipe list" else "mine@old:small") in found
+    assert ("broken" in found or "empty" in found) is concerns
 
 
 def test_site_show_says_what_is_not_known(run: Run) -> None:
     _, out, _ = run("site", "show", "mine@old:big")
     for line in (
-        "  guide: the guide",
-        "  network.kind",
-        "  driver: no promise",
-        "  fabric: OPA",
-        "  old: o",
-        "  big: b",
+        "  -  guide: the guide",
+        "  -  network.kind",
+        "  -  driver: no promise",
+        "  -  fabric: OPA",
+        "  -  old: o",
+        "  -  big: b",
     ):
         assert line in out.splitlines()
     body = json.loads(run("site", "show", "mine", "--json")[1])
