@@ -234,7 +234,7 @@ def _row(of: str, name: str, variant: Any) -> str:
 
 def table() -> str:
     """Give the table of `plan --all`."""
-    text = matrix_command.table(list(matrix())) + "\n"
+    text = matrix_command.table(list(matrix()), every=True, explained=True) + "\n"
     for plan in plans().values():
         text = text.replace(plan.digest[:12], "." * 12)
     return text

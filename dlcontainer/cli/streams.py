@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TextIO
 
-# Nearest in ASCII; whatever else a terminal lacks becomes a question mark.
+# Nearest in ASCII; whatever else is missing becomes a question mark.
 _NEAREST = {
     "…": "...", "–": "-", "—": "-", "µ": "u", "μ": "u", "×": "x", "±": "+-", "≤": "<=", "≥": ">=",  # noqa: RUF001
     "→": "->", "·": "-", "∞": "inf", "‘": "'", "’": "'", "“": '"', "”": '"',  # noqa: RUF001
@@ -16,7 +16,7 @@ _HANDLER = "dlcontainer.nearest"
 
 
 def nearest(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Replace what an encoding lacks by the nearest of ASCII, or by a question mark."""
+    """Replace what is missing in an encoding by the nearest of ASCII, or by a question mark."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end]

@@ -134,7 +134,9 @@ def test_people_read_text(run: Run) -> None:
     assert "not cuda-12.4: " in out
     assert "environment.OMP_PROC_BIND" in out
     assert "site (site-configs/example-slurm.yaml:" in out
-    assert run("recipe", "show", "pytorch", "-v")[1].count("recipe (recipes/pytorch/recipe.yaml:") > 10
+    assert (
+        run("recipe", "show", "pytorch", "-v")[1].count("recipe (recipes/pytorch/recipe.yaml:") > 10
+    )
     listed = run("recipe", "list")[1]
     assert "{{" not in listed
     assert re.search(r"^pytorch +\S", listed, re.MULTILINE)
