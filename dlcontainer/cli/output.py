@@ -52,7 +52,7 @@ def write(text: str) -> None:
     if sys.stdout.isatty() or binary is None:
         print(visible(text) if sys.stdout.isatty() else text, end="")
         return
-    # The same bytes whatever a terminal's encoding lacks.
+    # The same bytes, whatever encoding a terminal has.
     sys.stdout.flush()
     binary.write(text.encode())
 

@@ -147,7 +147,7 @@ def test_a_terminal_of_few_characters(words: str, encoding: str) -> None:
 
 def test_a_text_for_files_is_the_same_bytes_whatever_the_terminal_has(tmp_path: Path) -> None:
     site = tmp_path / "lab.yaml"
-    text = "schema: 1\nname: lab\nextends: example-slurm\nsummary: Größe µ…\n"
+    text = "schema: 1\nname: lab\nextends: example-slurm\nsummary: s\nunknown: ['Größe: µ…']\n"
     site.write_text(text, encoding="utf-8")
     words = f"render pytorch --cpu --format job --site {_quoted(str(site))}"
     usual, done = run(words), run(words, PYTHONIOENCODING="ascii")
