@@ -116,6 +116,26 @@ def test_a_link_that_shows_needs_its_target(machine: Machine, tmp_path: Path) ->
     ]
 
 
+@pytest.mark.parametrize(("links", "named"), [(1, True), (2, False)])
+def test_a_folder_behind_several_links_is_named_without_them(
+    machine: Machine, tmp_path: Path, links: int, named: bool
+) -> None:
+    """The engine may show a home by itself, and with it the first link alone."""
+    name = machine.here
+    for number in range(links):
+        link = machine.folder / f"link {number}"
+        link.symlink_to(name)
+        name = link
+    plan = plan_at(tmp_path, scheduler=SLURM, jobs={"flags": ["--no-mount", "tmp"]})
+    image, here = machine.image(plan), str(machine.here)
+    ran = machine.job(plan, "mine", SLURM_NNODES="1", PWD=str(name))
+    assert ran.code == 0, ran.err
+    binds = ["--bind", str(name)] if named else []
+    shown = [*binds, "--bind", here, "--pwd", str(name) if named else here]
+    start = ran.started.index("apptainer")
+    assert ran.started[start + 4 :] == [*shown, image, "mine"]
+
+
 def test_podman_hpc_is_told_both_names(machine: Machine, tmp_path: Path) -> None:
     here = str(machine.here)
     ran, _, home = from_link(machine, tmp_path, **PODMAN)
