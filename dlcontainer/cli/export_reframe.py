@@ -1,4 +1,4 @@
-"""`dlcontainer export`: files for other programs, and site files of what was measured."""
+"""`dlcontainer export reframe`: a test that runs the benchmark of an image."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.cli import (
-    export_ecl,
-    export_jupyter,
-    export_threads,
-    options,
-    output,
-    reframe_session,
-)
-from dlcontainer.cli.app import App
+from dlcontainer.cli import options, output, reframe_session
 from dlcontainer.cli.bench import session_options, sessions
 from dlcontainer.errors import UsageError
 
@@ -167,17 +159,3 @@ def _reference(text: str, numbers: str) -> "Reference":
             next_step="the lowest is a share below: 1,-0.05,0.05",
         )
     return Reference(value=values[0], lowest=lowest, highest=highest)
-
-
-app = App(help="Write files: a ReFrame test, a Jupyter kernel, engine limits, a site's threads.")
-
-
-@app.callback()
-def root() -> None:
-    """Write files: a ReFrame test, a Jupyter kernel, engine limits, a site's threads."""
-
-
-app.command("reframe")(reframe)
-app.command("jupyter")(export_jupyter.jupyter)
-app.command("ecl")(export_ecl.ecl)
-app.command("threads")(export_threads.threads)

@@ -1,0 +1,14 @@
+"""`dlcontainer export`: files for other programs, and site files of what was measured."""
+
+from dlcontainer.cli import command_list
+from dlcontainer.cli.app import App
+
+app = App(help="Write files: a ReFrame test, a Jupyter kernel, engine limits, a site's threads.")
+
+
+@app.callback()
+def root() -> None:
+    """Write files: a ReFrame test, a Jupyter kernel, engine limits, a site's threads."""
+
+
+app.add(*command_list.EXPORT)
