@@ -13,12 +13,12 @@ from dlcontainer.config import Document, Sourced, resources
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.capabilities import Trial
 from dlcontainer.engines.execution import Execution
-from dlcontainer.planning import matrix, plan
+from dlcontainer.planning import plan
 from dlcontainer.planning.matrix import Combination
 from dlcontainer.planning.plan import Plan, Setting
 from dlcontainer.recipes import recipe
 from dlcontainer.sites import loading
-from dlcontainer.sites.site import USUAL, Site, Target
+from dlcontainer.sites.site import USUAL, Site, Target, targets
 from dlcontainer.system.machine import Host
 from tests.fakes import Quiet
 
@@ -204,7 +204,7 @@ def shipped_matrix(*, on: Host = HOST) -> list[Combination]:
 def shipped_sites(*, on: Host = HOST) -> Iterator[tuple[str, Site]]:
     """Load every shipped site, the archive's too, for each of its epochs and node types."""
     for path in sorted((ROOT / "site-configs").rglob("*.yaml")):
-        for target in matrix.targets(shipped_site(path.stem, on=on).value):
+        for target in targets(shipped_site(path.stem, on=on).value):
             yield target.named(path.stem), shipped_site(path.stem, target, on=on).value
 
 

@@ -1,8 +1,16 @@
-"""The commands' own kind of Typer app: help in groups, `-h`, and errors that say the next step."""
+"""The commands' own kind of Typer app: help in groups, `-h`, and errors that say the next step.
 
+A group knows the name and the first sentence of each of its commands. The module of a command is
+read, and its options are made, when it runs, completes or shows its own help.
+"""
+
+import importlib
+import inspect
 import sys
-from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar, NoReturn, TypeVar, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -16,26 +24,141 @@ F = TypeVar("F", bound=Callable[..., Any])
 _OPTIONS = {"help": "--help", "version": "--version"}
 
 
+def without_plugins() -> None:
+    """Have pydantic look for no plugins: for them it opens a file of each installed package."""
+    from pydantic.plugin import _loader
+
+    _loader._plugins = {}
+
+
+def _lighten(param: Any) -> None:
+    """Have what nobody typed, and flags, need no pydantic.
+
+    Typer reads them alike, but makes a validator of pydantic's first for each that it reads.
+    """
+    whole, nothing = param.process_value, () if param.multiple or param.nargs == -1 else None
+
+    def process(ctx: Any, value: Any) -> Any:
+        if value is None and not param.required:
+            return nothing if param.callback is None else param.callback(ctx, param, nothing)
+        if not isinstance(value, bool):
+            without_plugins()
+        return whole(ctx, value)
+
+    param.process_value = process
+
+
 class HelpCommand(TyperCommand):
     """A command whose help is laid out by us: Typer's own takes rich, or cuts sentences."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words."""
+        for param in self.get_params(ctx):
+            _lighten(param)
+        found: list[str] = super().parse_args(ctx, args)
+        return found
 
     def get_help(self, ctx: Any) -> str:
         """Give the help page."""
         return help_page.command(self, ctx, sys.stdout)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """A command as its group lists it; `read` gives its function, or the app of a group.
+
+    `place` says where that is: a module below dlcontainer.cli, a colon, its name there.
+    """
+
+    name: str
+    summary: str
+    read: Callable[[], Any]
+    place: str | None = None
+    panel: str | None = None
+    hidden: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def made(self) -> Any:
+        """Make the command, or the group, with all of its options."""
+        maker = typer.Typer(rich_markup_mode=None, add_completion=False)
+        # With a callback Typer makes a group also of one command.
+        maker.callback()(_nothing)
+        found = self.read()
+        if isinstance(found, App):
+            maker.add_typer(found, name=self.name, rich_help_panel=self.panel)
+        else:
+            maker.command(
+                self.name,
+                **{"cls": HelpCommand, "rich_help_panel": self.panel, **self.options},
+            )(found)
+        return cast("TyperGroup", typer.main.get_command(maker)).commands[self.name]
+
+
+def _nothing() -> None: ...
+
+
+def at(place: str, name: str, summary: str, *, panel: str | None = None) -> Entry:
+    """List a command, or a group, by its place; its module is read when the command is meant."""
+    read = partial(_read, *place.split(":"))
+    return Entry(name=name, summary=summary, read=read, place=place, panel=panel)
+
+
+def _read(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(f"dlcontainer.cli.{module}"), name)
+
+
+class _Commands(Mapping[str, Any]):
+    """The commands of a group; each is made when it is asked for."""
+
+    def __init__(self, entries: Mapping[str, Entry]) -> None:
+        self._entries, self._made = entries, dict[str, Any]()
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = self._entries[name].made()
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
 class HelpGroup(TyperGroup):
     """A group of commands; a name that is unknown gets the nearest one as its next step."""
+
+    # Of the app that the group is made from.
+    entries: ClassVar[Mapping[str, Entry]] = {}
+
+    def __init__(self, **attrs: Any) -> None:
+        super().__init__(**attrs)
+        self.commands = cast("dict[str, Any]", _Commands(self.entries))
 
     def get_help(self, ctx: Any) -> str:
         """Give the help page."""
         return help_page.group(self, ctx, sys.stdout)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Complete the name of a command; no command's module is read for it."""
+        made = self.commands
+        shown = [entry for entry in self.entries.values() if not entry.hidden]
+        self.commands = {one.name: HelpCommand(one.name, help=one.summary) for one in shown}
+        try:
+            return super().shell_complete(ctx, incomplete)
+        finally:
+            self.commands = made
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; without any, show the help page and end as a usage error does."""
         if not args and self.no_args_is_help and not ctx.resilient_parsing:
             output.page(help_page.group(self, ctx, sys.stderr), sys.stderr)
             raise typer.Exit(UsageError.exit_code)
+        for param in self.get_params(ctx):
+            _lighten(param)
         found: list[str] = super().parse_args(ctx, args)
         return found
 
@@ -64,11 +187,33 @@ class App(typer.Typer):
     """A Typer app with our help; every group and command of dlcontainer is made by one."""
 
     def __init__(self, **options: Any) -> None:
+        self.entries: dict[str, Entry] = {}
+        group = type("Commands", (HelpGroup,), {"entries": self.entries})
         settings = {"help_option_names": ["-h", "--help"]}
-        usual = {"cls": HelpGroup, "context_settings": settings, "no_args_is_help": True}
+        usual = {"cls": group, "context_settings": settings, "no_args_is_help": True}
         # Importing rich would double the time of --help (docs/measurements.md).
         super().__init__(**{"rich_markup_mode": None, **usual, **options})
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[F], F]:
         """Register a command."""
-        return super().command(name, **{"cls": HelpCommand, **options})
+
+        def register(function: F) -> F:
+            called = name or function.__name__.lower().replace("_", "-")
+            about = options.get("help") or inspect.getdoc(function) or ""
+            panel, hidden = options.get("rich_help_panel"), options.get("hidden", False)
+            entry = Entry(
+                name=called,
+                summary=about,
+                read=lambda: function,
+                panel=panel,
+                hidden=hidden,
+                options=options,
+            )
+            self.add(entry)
+            return function
+
+        return register
+
+    def add(self, *entries: Entry) -> None:
+        """Register commands and groups that are read when they are meant."""
+        self.entries.update((entry.name, entry) for entry in entries)

@@ -1,7 +1,6 @@
 """What the commands work with: this host, the folders, the loaded site, recipe and plan."""
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -11,22 +10,20 @@ from dlcontainer import config
 from dlcontainer.cli import user_folders
 from dlcontainer.config import Document, Sourced, resources
 from dlcontainer.config.resources import Kind, Resources
-from dlcontainer.engines import apptainer, capabilities, execution
-from dlcontainer.engines.capabilities import Trial
-from dlcontainer.engines.execution import Execution
 from dlcontainer.errors import ConfigError, EngineError, MisfitError, UsageError
-from dlcontainer.planning import matrix, refusals
-from dlcontainer.planning import plan as planning
-from dlcontainer.planning.matrix import Combination
-from dlcontainer.planning.plan import Plan, Setting
-from dlcontainer.recipes import recipe as recipes
 from dlcontainer.sites import loading
 from dlcontainer.sites.site import USUAL, Site, Target, read_target
 from dlcontainer.system import digests
 from dlcontainer.system.machine import Host, read_host
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dlcontainer.cli.output import Console
+    from dlcontainer.engines.capabilities import Trial
+    from dlcontainer.engines.execution import Execution
+    from dlcontainer.planning.matrix import Combination
+    from dlcontainer.planning.plan import Plan, Setting
 
 # What overrides.yaml may hold: site or recipe -> its overrides.
 OVERRIDES = ("sites", "recipes")
@@ -129,20 +126,26 @@ class World:
 
     def recipe(self, name: str) -> Document:
         """Read a recipe as written, by name or path."""
+        from dlcontainer.recipes import recipe as recipes
+
         path = self.locate("recipes", name)
         written = recipes.read(path, display=self.resources.display(path))
         if not _is_path(name):
             recipes.require_named(written, name)
         return written
 
-    def execution(self, console: "Console") -> Execution:
+    def execution(self, console: "Console") -> "Execution":
         """Find the engine and a mode of it that works; raises EngineError."""
+        from dlcontainer.engines import apptainer, execution
+
         engine = apptainer.find(self.environ)
         runner = console.runner(self.environ)
         return execution.prepare(engine, self.host, runner, self.cache, console)
 
-    def recalled_trial(self) -> Trial | None:
+    def recalled_trial(self) -> "Trial | None":
         """Recall what was found out about the engine; starts no process."""
+        from dlcontainer.engines import apptainer, capabilities
+
         try:
             engine = apptainer.find(self.environ)
         except EngineError:
@@ -158,7 +161,7 @@ class World:
         variant: str | None = None,
         *,
         cpu: bool = False,
-    ) -> Plan:
+    ) -> "Plan":
         """Settle a recipe for a site; starts no process.
 
         `cpu` asks for a variant without device code.
@@ -175,6 +178,8 @@ class World:
         try:
             return self._settle(site, name, written, rest, variant, cpu=cpu)
         except MisfitError as error:
+            from dlcontainer.planning import matrix, refusals
+
             over = config.subtree(given, ("site",))
             sources = matrix.Sources(
                 site=lambda _, other: self.site(site_name, other, over),
@@ -196,7 +201,9 @@ class World:
         variant: str | None,
         *,
         cpu: bool,
-    ) -> Plan:
+    ) -> "Plan":
+        from dlcontainer.planning import plan as planning
+
         changes = [self.override("recipes", str(written.data.get("name"))), given]
         return planning.resolve(
             site=site,
@@ -209,8 +216,10 @@ class World:
         )
 
     @cached_property
-    def setting(self) -> Setting:
+    def setting(self) -> "Setting":
         """What surrounds every plan of this run."""
+        from dlcontainer.planning.plan import Setting
+
         return Setting(
             host=self.host,
             trial=self.recalled_trial(),
@@ -220,11 +229,13 @@ class World:
 
     def matrix(
         self, recipe: str | None, site: str | None, *, cpu: bool = False
-    ) -> Iterator[Combination]:
+    ) -> "Iterator[Combination]":
         """Settle every recipe for every site that is no archive; or for the one that is named.
 
         `cpu` asks for variants without device code.
         """
+        from dlcontainer.planning import matrix
+
         # Read when it is asked for: one that is wrong does not stop the others.
         read = cache(self.recipe)
         nothing = config.from_data({}, layer="--set")

@@ -36,13 +36,12 @@ def command(of: Any, ctx: Any, stream: TextIO) -> str:
 
 def group(of: Any, ctx: Any, stream: TextIO) -> str:
     """Lay out the help of a group: its commands, each with its first sentence."""
-    rows = []
-    for name in of.list_commands(ctx):
-        one = of.get_command(ctx, name)
-        if one is not None and not one.hidden:
-            panel = getattr(one, "rich_help_panel", None)
-            panel = panel if isinstance(panel, str) else "Commands"
-            rows.append(_Row(panel=panel, name=name, text=_summary(one.help or "")))
+    # By the group's table: no command's module is read for this page.
+    rows = [
+        _Row(panel=one.panel or "Commands", name=one.name, text=_summary(one.summary))
+        for one in of.entries.values()
+        if not one.hidden
+    ]
     options = [one for one in of.get_params(ctx) if not getattr(one, "hidden", False)]
     rows += [_option(one, ctx) for one in options]
     return _page(of, f"{ctx.command_path} [OPTIONS] COMMAND [ARGUMENTS]", rows, stream)

@@ -5,7 +5,6 @@ import gc
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -14,34 +13,8 @@ from typing import Annotated
 import typer
 
 from dlcontainer import __version__
-from dlcontainer.cli import (
-    adopt,
-    base,
-    build,
-    cache,
-    diff,
-    doctor,
-    explain_env,
-    export,
-    fetch,
-    inspect,
-    lock,
-    output,
-    plan,
-    prove,
-    publish,
-    recipe,
-    render,
-    report,
-    site,
-    streams,
-    usage_errors,
-    validate,
-)
+from dlcontainer.cli import command_list, output, streams
 from dlcontainer.cli.app import App
-from dlcontainer.cli.bench import nodes, sessions, suite
-from dlcontainer.cli.modules import group as modules
-from dlcontainer.cli.signing import attest, pull, push, sign, verify
 from dlcontainer.errors import (
     BenchDataError,
     BuildError,
@@ -52,8 +25,6 @@ from dlcontainer.errors import (
 )
 from dlcontainer.system.runner import CommandTimeoutError
 
-_LOOK, _MAKE, _SHIP, _MEASURE = "Look", "Make", "Check and publish", "Measure"
-
 app = App(
     name="dlcontainer",
     help="Build, validate and publish deep-learning containers for supercomputing centres.",
@@ -62,35 +33,7 @@ app = App(
     "6 publish, 7 bench data, 8 recipe and site are incompatible, 70 a bug in dlcontainer, "
     "130 interrupted.",
 )
-app.command("doctor", rich_help_panel=_LOOK)(doctor.doctor)
-app.add_typer(site.app, name="site", rich_help_panel=_LOOK)
-app.add_typer(recipe.app, name="recipe", rich_help_panel=_LOOK)
-app.command("plan", rich_help_panel=_LOOK)(plan.plan)
-app.command("render", rich_help_panel=_MAKE)(render.render)
-app.command("lock", rich_help_panel=_MAKE)(lock.lock)
-app.command("fetch", rich_help_panel=_MAKE)(fetch.fetch)
-app.command("build", rich_help_panel=_MAKE)(build.build)
-app.command("adopt", rich_help_panel=_MAKE)(adopt.adopt)
-app.add_typer(base.app, name="base", rich_help_panel=_MAKE)
-app.add_typer(cache.app, name="cache", rich_help_panel=_MAKE)
-app.command("validate", rich_help_panel=_SHIP)(validate.validate)
-app.command("inspect", rich_help_panel=_SHIP)(inspect.inspect)
-app.command("diff", rich_help_panel=_SHIP)(diff.diff)
-app.command("sign", rich_help_panel=_SHIP)(sign.sign)
-app.command("attest", rich_help_panel=_SHIP)(attest.attest)
-app.command("verify", rich_help_panel=_SHIP)(verify.verify)
-app.command("push", rich_help_panel=_SHIP)(push.push)
-app.command("pull", rich_help_panel=_SHIP)(pull.pull)
-app.command("publish", rich_help_panel=_SHIP)(publish.publish)
-app.add_typer(modules.app, name="modules", rich_help_panel=_SHIP)
-app.command("explain-env", rich_help_panel=_SHIP)(explain_env.explain_env)
-app.command("prove", rich_help_panel=_SHIP)(prove.prove)
-# Here, for they also report: `export`, which needs the probes' commands, does not.
-sessions.app.command("suite")(suite.suite)
-sessions.app.command("nodes")(nodes.nodes)
-app.add_typer(sessions.app, name="bench", rich_help_panel=_MEASURE)
-app.command("report", rich_help_panel=_MEASURE)(report.report)
-app.add_typer(export.app, name="export", rich_help_panel=_MEASURE)
+app.add(*command_list.TOP)
 
 
 def _version(value: bool) -> None:
@@ -184,6 +127,8 @@ def _run(argv: list[str], *, as_json: bool) -> int:
     except (KeyboardInterrupt, typer.Abort):
         error: DlcontainerError = InterruptedByUserError("interrupted by Ctrl-C")
     except typer.TyperException as problem:
+        from dlcontainer.cli import usage_errors
+
         error = usage_errors.translated(problem, argv)
     except DlcontainerError as raised:
         error = raised
@@ -232,6 +177,8 @@ def run() -> None:
         # while it closes stdout: it has no other way to be told.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     except Exception:  # noqa: BLE001  whatever it is, it is ours: say so, with all there is
+        import traceback
+
         output.complain(traceback.format_exc())
         output.complain(f"dlcontainer {__version__}: a bug; please report the lines above")
         code = 70

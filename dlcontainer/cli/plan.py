@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from dlcontainer.cli import matrix, options, output
+from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,6 +32,8 @@ def plan(
 
     if every:
         options.refuse_with_all(set=settings, node_type=node_type, epoch=epoch, variant=variant)
+        from dlcontainer.cli import matrix
+
         matrix.plan_all(here(), recipe, site, cpu=cpu, as_json=as_json, every=verbose)
         return
     site = options.required_site(site, "plan", recipe)

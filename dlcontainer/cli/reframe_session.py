@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -53,8 +53,7 @@ def _ranks(name: str, words: Sequence[str], bench: typer.Typer) -> "RankOptions 
 
 
 def _read(name: str, words: Sequence[str], bench: typer.Typer) -> dict[str, Any]:
-    command = typer.main.get_command(bench)
-    group = cast("typer.core.TyperGroup", command)
+    group = typer.main.get_group(bench)
     own = ["--site", "local", "--image", "image.sif"]
     context = group.commands[name].make_context(name, [*words, *own])
     spelled = {param.name: param.opts for param in context.command.params}

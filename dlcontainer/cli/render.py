@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dlcontainer.cli import matrix, options, output
+from dlcontainer.cli import options, output
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,7 +68,6 @@ def render(
 ) -> None:
     """Render the definition file, the Dockerfile, the native script or the site's job script."""
     from dlcontainer.cli.context import here
-    from dlcontainer.formats import build_context
     from dlcontainer.sites.site import Target
 
     asked = options.resources(account=account, partition=partition, time=time, nodes=nodes)
@@ -88,13 +87,15 @@ def render(
         )
         if target is None:
             raise UsageError("--all writes a folder: which?", next_step="-o DIR")
+        from dlcontainer.cli import matrix
+
         matrix.render_all(world, recipe, site, Path(target), cpu=cpu, as_json=as_json)
         return
     site = options.required_site(site, "render", recipe)
     given = [*(settings or []), *asked]
     meant = Target(node_type=node_type, epoch=epoch)
     settled = world.plan(recipe, site, given, meant, variant, cpu=cpu)
-    into = target is not None and build_context.is_folder(target)
+    into = target is not None and _is_folder(target)
     wanted = _Wanted(form=form, launch=launch, target=target, with_base=with_base, into=into)
     console = output.Console(verbose=verbose, quiet=as_json)
     _render(world, settled, wanted, console, as_json=as_json)
@@ -111,15 +112,21 @@ class _Wanted:
     into: bool
 
 
+def _is_folder(target: str) -> bool:
+    from dlcontainer.formats import build_context
+
+    return build_context.is_folder(target)
+
+
 def _render(
     world: "World", settled: "Plan", wanted: _Wanted, console: output.Console, *, as_json: bool
 ) -> None:
-    from dlcontainer.formats import build_context, folder_readme, standing_alone, texts
+    from dlcontainer.formats import texts
     from dlcontainer.sites import gpu_jobs
 
     form: Format = wanted.form or "apptainer"
     folders = world.resources.template_folders()
-    builds = wanted.into and form in folder_readme.COMMANDS
+    builds = wanted.into and _stands_alone(form)
     if wanted.with_base and not builds:
         raise UsageError(
             "--with-base: only a folder that an image is built in can hold a base",
@@ -135,11 +142,15 @@ def _render(
     every = {texts.FILE_NAMES[form]: text, **beside}
     written, said = None, ""
     if builds:
+        from dlcontainer.formats import standing_alone
+
         target = Path(str(wanted.target))
         laid = _base_layer(world, settled, wanted, every, console)
         names = standing_alone.write(settled, every, target, folders, laid)
         written, said = target / texts.FILE_NAMES[form], f"wrote {target}: {', '.join(names)}"
     elif wanted.target is not None:
+        from dlcontainer.formats import build_context
+
         written = build_context.write(settled, form, text, wanted.target, beside)
         said = f"wrote {written}"
     if as_json:
@@ -150,6 +161,12 @@ def _render(
     else:
         output.say(said)
         _say_missing(settled, every, wanted)
+
+
+def _stands_alone(form: Format) -> bool:
+    from dlcontainer.formats import folder_readme
+
+    return form in folder_readme.COMMANDS
 
 
 def _say_missing(settled: "Plan", every: "Mapping[str, str]", wanted: _Wanted) -> None:

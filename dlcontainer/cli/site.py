@@ -61,7 +61,7 @@ def _say(rows: "Sequence[Mapping[str, str]]", *, every: bool) -> None:
 
 
 def _rows(world: "World", name: str) -> "Iterator[dict[str, str]]":
-    from dlcontainer.planning.matrix import targets
+    from dlcontainer.sites.site import targets
 
     for target in targets(world.site(name).value):
         site = world.site(name, target).value

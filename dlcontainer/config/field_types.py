@@ -5,8 +5,12 @@ from collections.abc import Callable
 from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic.plugin import _loader
 
 from dlcontainer.config.image_names import is_digest, is_registry
+
+# For plugins pydantic opens a file of each installed package; we have none. As in cli/app.py.
+_loader._plugins = {}
 
 Arch = Literal["x86_64", "ppc64le", "aarch64"]
 ARCHES: tuple[Arch, ...] = get_args(Arch)
@@ -42,7 +46,8 @@ SIF_ARCH: dict[str, str] = {"x86_64": "2", "aarch64": "4", "ppc64le": "6"}
 class Strict(BaseModel):
     """A model that takes nothing it does not know and never changes."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+    # A validator is made for what is validated, with its parts, and not for each part by itself.
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
 
 
 def _checked(holds: Callable[[str], object], what: str) -> AfterValidator:
@@ -55,7 +60,8 @@ def _checked(holds: Callable[[str], object], what: str) -> AfterValidator:
 
 
 def _matching(pattern: str, what: str) -> AfterValidator:
-    return _checked(re.compile(pattern).fullmatch, what)
+    # Compiled, and kept, by the first value of the kind: most commands meet a few of these.
+    return _checked(lambda value: re.fullmatch(pattern, value), what)
 
 
 # Far beyond what a variable or a summary holds; messages and labels repeat such texts.
@@ -101,7 +107,7 @@ def _host_text(value: str) -> str:
 
 
 # What no address of a proxy holds: all that a shell, a configuration file or apt reads otherwise.
-_PROXY = re.compile(
+_PROXY = (
     r"https?://(?:[^\s'\"\\<>;{}$`/@]+@)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?"
     r"(?:/[^\s'\"\\<>;{}$`]*)?"
 )
@@ -109,7 +115,7 @@ _PROXY = re.compile(
 
 def is_proxy(value: str) -> bool:
     """Tell whether this is the address of a proxy: http://[USER:PASSWORD@]HOST[:PORT]."""
-    return bool(_PROXY.fullmatch(value)) and value.isprintable()
+    return bool(re.fullmatch(_PROXY, value)) and value.isprintable()
 
 
 def _proxy(value: str) -> str:

@@ -1,6 +1,6 @@
 """Documents from data, and parts of documents, with the origins kept."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -31,14 +31,35 @@ def subtree(document: Document, path: KeyPath) -> Document | None:
         value = value.get(part) if isinstance(value, dict) else None
     if not isinstance(value, dict):
         return None
-    return Document(
-        data=value,
-        origins={
-            key[len(path) :]: origin
-            for key, origin in document.origins.items()
-            if key[: len(path)] == path
-        },
-    )
+    return Document(data=value, origins=_Below(document.origins, path))
+
+
+class _Below(Mapping[KeyPath, Origin]):
+    """The origins below a path, looked up where they are.
+
+    A recipe has thousands, and a part of it is read for each variant and site: copies would be most
+    of the time of a plan.
+    """
+
+    __slots__ = ("_origins", "_path")
+
+    def __init__(self, origins: Mapping[KeyPath, Origin], path: KeyPath) -> None:
+        # Of a part's part, one look-up too.
+        if isinstance(origins, _Below):
+            path = (*origins._path, *path)
+            origins = origins._origins
+        self._origins: Mapping[KeyPath, Origin] = origins
+        self._path: KeyPath = path
+
+    def __getitem__(self, key: KeyPath) -> Origin:
+        return self._origins[(*self._path, *key)]
+
+    def __iter__(self) -> Iterator[KeyPath]:
+        length = len(self._path)
+        return (key[length:] for key in self._origins if key[:length] == self._path)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def nest(document: Document, key: str) -> Document:

@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -96,18 +96,26 @@ def expand(text: str, values: Mapping[str, object], *, where: Mark | str, shell:
     if isinstance(where, Mark) and "\n" in text:
         # A block scalar's text starts on the line after its key; a flow scalar's on its own.
         where = replace(where, line=where.line + 1)
-    sandbox, longest = _bounded(shell=shell), LARGEST + len(text)
-    return str(_guarded(lambda: rendered(sandbox.from_string(text), values, longest), where))
+    longest = LARGEST + len(text)
+    return str(_guarded(lambda: rendered(_compiled(text, shell=shell), values, longest), where))
+
+
+# A text of a recipe is read again for each variant, site and format.
+@lru_cache(maxsize=4096)
+def _compiled(text: str, *, shell: bool) -> jinja2.Template:
+    return _bounded(shell=shell).from_string(text)
 
 
 def holds(expression: str, values: Mapping[str, object], *, where: Mark | str) -> bool:
     """Tell whether a recipe's `when` expression is true on these values."""
-    compiled = _guarded(
-        lambda: _bounded(shell=False).compile_expression(expression, undefined_to_none=False),
-        where,
-    )
+    compiled = _guarded(lambda: _condition(expression), where)
     # One line, and Jinja's frames of an expression know nothing of it.
     return bool(_guarded(lambda: bool(compiled(**values)), where, lines=False))
+
+
+@lru_cache(maxsize=1024)
+def _condition(expression: str) -> Any:
+    return _bounded(shell=False).compile_expression(expression, undefined_to_none=False)
 
 
 def render_template(

@@ -1,22 +1,23 @@
 """The formats: Plan -> text. A dict literal is the registry."""
 
-from collections.abc import Callable, Mapping
+import importlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from dlcontainer.config import templating
-from dlcontainer.formats import apptainer, build_script, dockerfile, edf, job, native, runtimes
 from dlcontainer.planning.plan import Plan
 
 Format = Literal["apptainer", "dockerfile", "native", "job", "route"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
-_VALUES: Mapping[Format, tuple[str, Callable[[Plan], Mapping[str, object]]]] = {
-    "apptainer": (apptainer.TEMPLATE, apptainer.values),
-    "dockerfile": (dockerfile.TEMPLATE, dockerfile.values),
-    "native": (native.TEMPLATE, native.values),
-    "job": (job.TEMPLATE, job.values),
-    "route": (build_script.TEMPLATE, build_script.values),
+# The module of each, with its TEMPLATE and its `values`: read when such a text is asked for.
+_MODULES: Mapping[Format, str] = {
+    "apptainer": "apptainer",
+    "dockerfile": "dockerfile",
+    "native": "native",
+    "job": "job",
+    "route": "build_script",
 }
 FILE_NAMES: Mapping[Format, str] = {
     "apptainer": "apptainer.def",
@@ -33,14 +34,20 @@ def text(plan: Plan, form: Format, template_folders: list[Path], launch: str | N
     `launch` names the usual way to place ranks in a job script; ConfigError where there is none
     of that name.
     """
-    template, values = _VALUES[form]
-    given = values(plan) if launch is None else job.values(plan, launch)
-    return templating.render_template(template_folders, template, given)
+    module = _module(form)
+    given = module.values(plan) if launch is None else _module("job").values(plan, launch)
+    return templating.render_template(template_folders, module.TEMPLATE, given)
+
+
+def _module(form: Format) -> Any:
+    return importlib.import_module(f"dlcontainer.formats.{_MODULES[form]}")
 
 
 def beside(plan: Plan, form: Format, template_folders: list[Path]) -> dict[str, str]:
     """Give the texts that a text names: file's name -> text."""
     if form == "job" and plan.site.engine.runtime == "container-engine":
+        from dlcontainer.formats import edf, runtimes
+
         return {runtimes.edf_name(plan): edf.text(plan)}
     if form == "route":
         return {FILE_NAMES["dockerfile"]: text(plan, "dockerfile", template_folders)}
@@ -49,6 +56,8 @@ def beside(plan: Plan, form: Format, template_folders: list[Path]) -> dict[str, 
 
 def formats_of(plan: Plan) -> list[Format]:
     """List the formats that a plan can be rendered in."""
+    from dlcontainer.formats import build_script
+
     without = {
         "native": plan.recipe.base.image is not None,  # no host has an image's libraries
         "route": not build_script.is_script(plan),

@@ -1,7 +1,5 @@
 """Paths inside every image, and where a build shows its steps the way to mirrors and indexes."""
 
-from dlcontainer.image import sbom
-
 FOLDER = "/opt/dlcontainer"
 MANIFEST = f"{FOLDER}/manifest.json"
 VERIFY = f"{FOLDER}/verify.py"
@@ -13,7 +11,9 @@ PACK_FILE = "/_dlcontainer_pack.bin"
 PACK = f"{FOLDER}/pack.json"
 # What an import opens beside the pack, in the order in which the image has it.
 TRACE = f"{FOLDER}/import.trace"
-SBOM = f"{FOLDER}/sbom{sbom.SUFFIX}"
+# Of a bill of materials, in the image and beside it.
+SBOM_SUFFIX = ".cdx.json"
+SBOM = f"{FOLDER}/sbom{SBOM_SUFFIX}"
 
 # A build may bind a folder here that says how the outside is reached (mirrors, proxies, CA). The
 # folder exists in every FHS root tree and is empty in the finished image; without the file the

@@ -18,10 +18,11 @@ from urllib.parse import quote
 
 from dlcontainer import __version__
 from dlcontainer.errors import ChecksFailedError
+from dlcontainer.image import layout
 from dlcontainer.image.contents import Contents, Package
 from dlcontainer.system import foreign_files
 
-SUFFIX = ".cdx.json"
+SUFFIX = layout.SBOM_SUFFIX
 _PROPERTY = "org.dlcontainer"
 # Namespaces that the purl types document; another distribution's ID stands for itself.
 _RPM_NAMESPACES = {"rhel": "redhat", "opensuse-leap": "opensuse", "sles": "suse"}

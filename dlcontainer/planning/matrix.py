@@ -7,7 +7,7 @@ from dlcontainer.config import Document, Sourced
 from dlcontainer.errors import ConfigError, MisfitError
 from dlcontainer.planning import candidates, variants
 from dlcontainer.planning.plan import Plan
-from dlcontainer.sites.site import USUAL, Site, Target, read_target
+from dlcontainer.sites.site import Site, Target, read_target, targets
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,15 +31,6 @@ class Combination:
     plan: Plan | None = None
     reason: str | None = None
     error: ConfigError | None = None
-
-
-def targets(site: Site, meant: Target = USUAL) -> list[Target]:
-    """List the epochs and node types of a site, each with each; `meant` fixes either."""
-    epochs: Sequence[str | None] = [meant.epoch] if meant.epoch else list(site.epochs) or [None]
-    nodes: Sequence[str | None] = (
-        [meant.node_type] if meant.node_type else list(site.node_types) or [None]
-    )
-    return [Target(epoch=epoch, node_type=node) for epoch in epochs for node in nodes]
 
 
 def combinations(

@@ -1,6 +1,7 @@
 """Which of two variants is the newer, and the version that a recipe is known by. Pure."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from dlcontainer import config
 from dlcontainer.config import Document, templating
@@ -21,9 +22,22 @@ def version(recipe: Document, variant: str | None = None) -> str | None:
     changed = changes.data if changes else {}
     versions = {**_mapping(recipe.data.get("versions")), **_mapping(changed.get("versions"))}
     text = str(changed.get("version", recipe.data.get("version", "")))
+    # With how each is written: 1 and 1.0 are equal, and no version.
+    told = tuple((name, value, repr(value)) for name, value in versions.items())
+    try:
+        return _expanded(text, told, variant)
+    except TypeError:  # a list or a mapping among the versions: validation says so
+        return _expanded.__wrapped__(text, told, variant)
+
+
+# Each site judges all variants of each recipe, and this says nothing of a site.
+@lru_cache(maxsize=4096)
+def _expanded(
+    text: str, versions: tuple[tuple[str, object, str], ...], variant: str | None
+) -> str | None:
     values = {
-        "versions": versions,
-        "releases": {name: release(str(value)) for name, value in versions.items()},
+        "versions": {name: value for name, value, _ in versions},
+        "releases": {name: release(str(value)) for name, value, _ in versions},
         "variant": variant,
     }
     try:

@@ -5,6 +5,7 @@ import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from dlcontainer import config
@@ -214,12 +215,19 @@ def _files(recipe: Recipe, folder: Path, settled: Document) -> tuple[FileEntry, 
 
 
 def _probe_entry(path: Path) -> FileEntry:
+    found = path.stat()
     return FileEntry(
         source=path,
         name=path.name,
         target=f"{layout.PROBE}/{path.name}",
-        sha256=digests.of_file(path),
+        sha256=_sha256(path, found.st_size, found.st_mtime_ns),
     )
+
+
+# Every image carries the same files, and `plan --all` makes hundreds of plans.
+@lru_cache(maxsize=1024)
+def _sha256(path: Path, _size: int, _mtime_ns: int) -> str:
+    return digests.of_file(path)
 
 
 def native_twin_reason(recipe: Recipe, site: Site, host: Host) -> str | None:

@@ -1,6 +1,7 @@
 """Variants of a recipe: which of them a site can have, which is meant, and why."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from dlcontainer import config
 from dlcontainer.config import Document, Origin, Sourced
@@ -126,7 +127,29 @@ def kinds(recipe: Document, site: Site, judge: Judge, *, cpu: bool) -> list[str]
     return [kind for kind in KINDS if kind in asked]
 
 
+class _Same:
+    """A document as a key: itself, not what is in it."""
+
+    __slots__ = ("document",)
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+
+    def __hash__(self) -> int:
+        return id(self.document)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.document is other.document
+
+
 def _read(recipe: Document) -> dict[str, Variant]:
+    # `plan --all` asks the same recipe for each site.
+    return _validated(_Same(recipe))
+
+
+@lru_cache(maxsize=64)
+def _validated(same: _Same) -> dict[str, Variant]:
+    recipe = same.document
     written = config.subtree(recipe, ("variants",))
     if written is None:
         return {}

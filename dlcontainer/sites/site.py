@@ -189,6 +189,15 @@ class Target:
 USUAL = Target()
 
 
+def targets(site: "Site", meant: Target = USUAL) -> list[Target]:
+    """List the epochs and node types of a site, each with each; `meant` fixes either."""
+    epochs: list[str | None] = [meant.epoch] if meant.epoch else list(site.epochs) or [None]
+    nodes: list[str | None] = (
+        [meant.node_type] if meant.node_type else list(site.node_types) or [None]
+    )
+    return [Target(epoch=epoch, node_type=node) for epoch in epochs for node in nodes]
+
+
 def read_target(text: str) -> tuple[str, Target]:
     """Read SITE[@EPOCH][:NODE_TYPE]; a path is a site's file and nothing else."""
     if "/" in text or text.endswith((".yaml", ".yml")):

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from dlcontainer.errors import ConfigError
@@ -90,13 +91,22 @@ def missing_packages(names: Iterable[str], host: Host) -> list[str]:
     """Name the packages that a host of Debian's family has not installed, as dpkg-query tells."""
     if host.dpkg_status is None:
         return []
+    found = host.dpkg_status.stat()
+    return sorted(set(names) - _installed(host.dpkg_status, found.st_size, found.st_mtime_ns))
+
+
+# Each plan asks, and the file is one of a thousand packages; a change of it is seen.
+@lru_cache(maxsize=4)
+def _installed(status: Path, _size: int, _mtime_ns: int) -> frozenset[str]:
+    # The one line of both that dpkg-query prints; the rest of a stanza is long.
+    fields = re.compile(r"^(Package|Status): *(.*?) *$", re.MULTILINE)
     installed = set()
-    for stanza in host.dpkg_status.read_text(errors="replace").split("\n\n"):
-        # The one line of both that dpkg-query prints; the rest of a stanza is long.
-        fields = dict(re.findall(r"^(Package|Status): *(.*?) *$", stanza, re.MULTILINE))
-        if fields.get("Status", "").endswith(" ok installed"):
-            installed.add(fields.get("Package"))
-    return sorted(set(names) - installed)
+    for stanza in status.read_text(errors="replace").split("\n\n"):
+        if " ok installed" in stanza:
+            said = dict(fields.findall(stanza))
+            if said.get("Status", "").endswith(" ok installed"):
+                installed.add(said.get("Package", ""))
+    return frozenset(installed)
 
 
 def without_subordinate_ids(host: Host) -> list[str]:

@@ -2,26 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
 
 from dlcontainer.bench.probes import PROBES
 from dlcontainer.bench.probes.base import Probe
+from dlcontainer.cli import command_list, output
 from dlcontainer.cli import options as common
-from dlcontainer.cli import output
-from dlcontainer.cli.app import App
-from dlcontainer.cli.bench import (
-    bench_context,
-    count,
-    defaults,
-    job,
-    probe_command,
-    scale,
-    slowfs,
-    slownet,
-    storm,
-)
+from dlcontainer.cli.app import App, Entry
+from dlcontainer.cli.bench import bench_context, defaults, probe_command
 from dlcontainer.cli.bench.session_options import SessionOptions
 
 if TYPE_CHECKING:
@@ -144,14 +135,11 @@ def commands(probes: Mapping[str, Probe]) -> typer.Typer:
     """Make `dlcontainer bench`: a command for each probe, and those that need none."""
     app = App(help="Measure what an image costs, and foresee what it does to a file system.")
     for probe in probes.values():
-        app.command(probe.name, help=probe.summary)(probe_command.make(probe, probes, _run))
-    app.command("slowfs")(slowfs.slowfs)
-    app.command("slownet")(slownet.slownet)
-    app.command("count")(count.count)
-    app.command("probe-fs")(count.probe_fs)
-    app.command("scale")(scale.scale)
-    app.command("job")(job.job)
-    app.command("storm")(storm.storm)
+        # Its options are made when it is meant: they are those of all probes.
+        made = partial(probe_command.make, probe, probes, _run)
+        options = {"help": probe.summary}
+        app.add(Entry(name=probe.name, summary=probe.summary, read=made, options=options))
+    app.add(*command_list.BENCH)
     return app
 
 

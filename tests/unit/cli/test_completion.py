@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.cli import completion, main
+from dlcontainer.cli import command_list, completion, main
 from dlcontainer.config import resources
 
 
@@ -87,3 +87,25 @@ def test_a_tab_loads_no_parser(real_processes: None) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == []
+
+
+def test_a_tab_behind_a_group_loads_no_command(real_processes: None, tmp_path: Path) -> None:
+    program = (
+        "import sys\nfrom dlcontainer.cli.main import app\n"
+        "try:\n    app(prog_name='dlcontainer')\n"
+        "finally:\n    print(*sorted(name for name in sys.modules if 'dlcontainer' in name))"
+    )
+    line = {"COMP_WORDS": "dlcontainer export ", "COMP_CWORD": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"HOME": str(tmp_path), "_DLCONTAINER_COMPLETE": "complete_bash", **line},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    *offer, modules = done.stdout.splitlines()
+    assert offer == [entry.name for entry in command_list.EXPORT]
+    loaded = {name.removeprefix("dlcontainer.cli.") for name in modules.split()}
+    listed = (*command_list.TOP, *command_list.EXPORT)
+    places = {str(entry.place).partition(":")[0] for entry in listed}
+    assert loaded & places == {"export"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dlcontainer.config import Document, dotted, flatten, load, parse
+from dlcontainer.config import Document, dotted, flatten, load, parse, subtree
 from dlcontainer.errors import ConfigError, Mark
 from tests.skips import skip
 
@@ -304,3 +304,17 @@ def test_flatten() -> None:
         ("f", {}),
     ]
     assert str(flatten(document)[-1][2]) == "recipe (r.yaml:2)"
+
+
+def test_a_part_of_a_part_has_the_origins_of_the_whole() -> None:
+    whole = parse("a:\n  b:\n    c: 1\n    d: [x, y]\n  e: 2\n", layer="file", display="f")
+    outer = subtree(whole, ("a",))
+    assert outer is not None
+    inner = subtree(outer, ("b",))
+    assert inner is not None
+    assert inner == subtree(whole, ("a", "b"))
+    assert inner.origin(("c",)) == whole.origin(("a", "b", "c"))
+    assert set(inner.origins) == {(), ("c",), ("d",), ("d", 0), ("d", 1)}
+    assert len(inner.origins) == 5
+    assert ("e",) not in inner.origins
+    assert subtree(whole, ("a", "b", "c")) is None

@@ -1,11 +1,15 @@
 """What a value in YAML may look like."""
 
+import importlib
+import pkgutil
 from typing import Any, get_args
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+import dlcontainer
 from dlcontainer.config import field_types
+from dlcontainer.config.field_types import Strict
 from tests.values import HOSTILE
 
 
@@ -111,3 +115,15 @@ def test_a_text_has_an_end() -> None:
     assert lines.validate_python("x" * 32_768)
     with pytest.raises(ValidationError, match="a text of more than 32768 characters"):
         lines.validate_python("x" * 32_769)
+
+
+def test_every_model_can_be_made() -> None:
+    # A validator is made at the first use: a type that pydantic does not take would be seen there.
+    for found in pkgutil.walk_packages(dlcontainer.__path__, "dlcontainer."):
+        if not found.name.startswith(("dlcontainer.probe", "dlcontainer.cli")):
+            importlib.import_module(found.name)
+    models: list[type[Strict]] = [Strict]
+    for model in models:
+        models += model.__subclasses__()
+        assert model.model_rebuild(force=True) is not False, model
+    assert len(models) > 40

@@ -42,11 +42,10 @@ def checkout(tmp_path: Path) -> Path:
         assert not (copy / name).exists()
         (copy / name).parent.mkdir(exist_ok=True)
         (copy / name).write_text(text)
-    values, file_name, without = ENTRY.findall(page)
+    module, file_name, without = ENTRY.findall(page)
     table = copy / "dlcontainer/formats/texts.py"
-    text = put(table.read_text(), "native, ", "requirements, ")
-    text = put(text, "Format = Literal[", '"requirements", ')
-    text = put(text, "Callable[[Plan], Mapping[str, object]]]] = {", f"\n    {values},")
+    text = put(table.read_text(), "Format = Literal[", '"requirements", ')
+    text = put(text, "_MODULES: Mapping[Format, str] = {", f"\n    {module},")
     text = put(text, "FILE_NAMES: Mapping[Format, str] = {", f"\n    {file_name},")
     table.write_text(put(text, "without = {", f"\n        {without},"))
     command = copy / "dlcontainer/cli/render.py"

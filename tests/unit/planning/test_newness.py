@@ -4,9 +4,13 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pytest
 
+from dlcontainer import config
 from dlcontainer.errors import MisfitError
+from dlcontainer.formats import texts
+from dlcontainer.planning import newness
 from dlcontainer.planning.plan import Plan
 from tests.values import RECIPE, ROOT, SITE, folder_of, plan_of, shipped_site, site_of, write_yaml
 
@@ -133,3 +137,27 @@ def test_a_stack_that_says_nothing_of_devices_is_none(tmp_path: Path) -> None:
     (tmp_path / "r" / "verify.py").touch()
     with pytest.raises(MisfitError, match="declares no device code"):
         plan_of(tmp_path / "r", site=site_of(SITE, accelerator=GPU))
+
+
+def test_a_version_is_read_as_it_is_written() -> None:
+    # 1, 1.0 and true are equal in Python, and one is not remembered as the other.
+    for written, text in ((1, "1"), (1.0, "1.0"), (True, "True"), (1, "1")):
+        data = {"version": "{{ versions.it }}", "versions": {"it": written}}
+        assert newness.version(config.from_data(data, layer="test")) == text
+    data = {"version": "{{ versions.it }}", "versions": {"it": [1]}}
+    assert newness.version(config.from_data(data, layer="test")) == "[1]"
+
+
+def test_a_further_plan_and_text_compile_no_template(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [ROOT / "templates"]
+    first = texts.text(settle(tmp_path, {"new": NEW, "old": OLD}), "apptainer", folders)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(jinja2.Environment, "compile", refuse)
+    again = tmp_path / "again"
+    again.mkdir()
+    assert texts.text(settle(again, {"new": NEW, "old": OLD}), "apptainer", folders) == first

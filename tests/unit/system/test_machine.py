@@ -156,6 +156,9 @@ def test_packages_that_dpkg_has_not_installed(tmp_path: Path) -> None:
     names = ["zlib1g", "python3-venv", "libgomp1", "gcc", "libc6", "held"]
     assert machine.missing_packages(names, host) == ["gcc", "libgomp1", "python3-venv"]
     assert machine.missing_packages([], host) == []
+    # What is remembered of the file is of these bytes.
+    status.write_text(status.read_text() + "\nPackage: gcc\nStatus: install ok installed\n")
+    assert machine.missing_packages(names, host) == ["libgomp1", "python3-venv"]
 
 
 def test_a_host_without_dpkg_says_nothing_of_packages() -> None:
