@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from dlcontainer.errors import PublishError
-from dlcontainer.publish import checksums, module_tree
+from dlcontainer.publish import checksums, tree_lock
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import contents, generation, journal, layout
 from dlcontainer.publish.tree.contents import Fault
@@ -18,7 +18,7 @@ from dlcontainer.system import digests, foreign_files, guarded_files
 from dlcontainer.system.workspace import PREFIX
 
 _MOST_BYTES = 64_000_000
-_OF_GENERATION = (module_tree.MARK, generation.FILE, checksums.FILE, MODULES)
+_OF_GENERATION = (tree_lock.MARK, generation.FILE, checksums.FILE, MODULES)
 
 
 def audit(root: Path, engine: Path | None = None, by: Loader | None = None) -> list[Fault]:

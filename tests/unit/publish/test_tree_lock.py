@@ -1,4 +1,4 @@
-"""Where things lie below a root, and who may plant something there."""
+"""The lock of a published tree, and who may plant something in its place."""
 
 import os
 import stat
@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.errors import PublishError
-from dlcontainer.publish import module_tree, ownership
-from dlcontainer.publish.module_tree import Place
+from dlcontainer.publish import ownership, tree_lock
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.ownership import Ownership
 
@@ -31,65 +30,12 @@ def top(root: Path) -> Iterator[Folder]:
 
 
 @pytest.fixture
-def place(root: Path) -> Place:
-    return Place(root=root, name="demo", version="1.0")
-
-
-@pytest.fixture
 def own(root: Path) -> Ownership:
     return ownership.of_root(root, None)
 
 
 def take(top: Folder, own: Ownership) -> None:
-    os.close(module_tree.lock_file(top, own))
-
-
-PARTS = [
-    "",
-    ".",
-    "..",
-    "a/b",
-    "/etc",
-    "../x",
-    "x/",
-    "-x",
-    ".x",
-    "a\nb",
-    "a\0b",
-    "x" * 201,
-    "é",
-    "a b",
-]
-
-
-@pytest.mark.parametrize("part", PARTS)
-def test_a_place_is_two_parts_of_a_path(root: Path, part: str) -> None:
-    for given in ({"name": part, "version": "1.0"}, {"name": "demo", "version": part}):
-        with pytest.raises(PublishError, match=r"not a module's (name|version)"):
-            Place(root=root, **given)
-
-
-def test_the_longest_version(root: Path) -> None:
-    """A version, an epoch and a node type of 63 characters each fit into the name of a file."""
-    place = Place(root=root, name="n" * 63, version="-".join(["v" * 63] * 3))
-    assert place.folder.parent.parent == root / "images"
-    assert max(len(link.name) for link in place.links) <= 255
-
-
-@pytest.mark.parametrize("where", ["images", "images/demo"])
-def test_links_in_the_way_are_not_followed(
-    root: Path, top: Folder, place: Place, tmp_path: Path, where: str
-) -> None:
-    victim = tmp_path / "victim"
-    (victim / "demo/1.0").mkdir(parents=True)
-    (victim / "1.0").mkdir()
-    victim.chmod(0o700)
-    (root / where).parent.mkdir(exist_ok=True)
-    (root / where).symlink_to(victim)
-    with pytest.raises(PublishError, match=f"{where} is a symbolic link"):
-        module_tree.find(top, place)
-    assert sorted(path.name for path in victim.rglob("*")) == ["1.0", "1.0", "demo"]
-    assert stat.S_IMODE(victim.stat().st_mode) == 0o700
+    os.close(tree_lock.lock_file(top, own))
 
 
 def plant_link(lock: Path, victim: Path) -> None:
