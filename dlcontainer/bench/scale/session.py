@@ -15,11 +15,11 @@ from dlcontainer.bench.measure.launch import Outcome
 from dlcontainer.bench.samples import comparable, hash_chain
 from dlcontainer.bench.samples.encoding import plain
 from dlcontainer.bench.samples.lines.course import Resumed
+from dlcontainer.bench.samples.lines.declared_file import digest
 from dlcontainer.bench.samples.records import SURROUNDINGS, Json
 from dlcontainer.bench.scale import commands, file, page_cache, schedule
 from dlcontainer.bench.scale.cells import Cell, Expansion
 from dlcontainer.bench.scale.context import WARMING, ScaleContext, Source
-from dlcontainer.bench.scale.file import ScaleWriter
 from dlcontainer.bench.scale.records import (
     Coldness,
     Declared,
@@ -53,7 +53,7 @@ def run(context: ScaleContext, expansion: Expansion) -> Path:
     orders = schedule.rounds(range(len(cells)), settings.rounds, settings.seed)
     with (
         _places(context) as places,
-        ScaleWriter(settings.output, header, after=settings.cut) as writer,
+        file.FORMAT.writer(settings.output, header, after=settings.cut) as writer,
     ):
         if settings.cut is not None:
             writer.write(Resumed(started=declaration.now(), dropped_bytes=settings.cut.dropped))
@@ -202,7 +202,7 @@ def _header(context: ScaleContext, expansion: Expansion) -> Header:
     )
     return Header(
         declared=declared,
-        declared_sha256=file.digest(declared),
+        declared_sha256=digest(declared),
         left_out=tuple(Missing(cell=gone.cell.name, why=gone.why) for gone in expansion.left_out),
         machine=_machine(context),
         started=declaration.now(),
