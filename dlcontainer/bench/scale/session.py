@@ -14,10 +14,10 @@ from dlcontainer.bench.measure import declaration, ranked_launch, ranks
 from dlcontainer.bench.measure.launch import Outcome
 from dlcontainer.bench.samples import comparable, hash_chain
 from dlcontainer.bench.samples.encoding import plain
-from dlcontainer.bench.samples.lines.course import Resumed
 from dlcontainer.bench.samples.lines.declared_file import digest
+from dlcontainer.bench.samples.lines.kinds import Resumed
 from dlcontainer.bench.samples.records import SURROUNDINGS, Json
-from dlcontainer.bench.scale import commands, file, page_cache, schedule
+from dlcontainer.bench.scale import commands, file, matrix, page_cache
 from dlcontainer.bench.scale.cells import Cell, Expansion
 from dlcontainer.bench.scale.context import WARMING, ScaleContext, Source
 from dlcontainer.bench.scale.records import (
@@ -50,7 +50,7 @@ def run(context: ScaleContext, expansion: Expansion) -> Path:
     header = _header(context, expansion)
     done, failed = _begun(settings.cut, header)
     context.ranks_folder.mkdir(mode=0o700)
-    orders = schedule.rounds(range(len(cells)), settings.rounds, settings.seed)
+    orders = matrix.rounds(range(len(cells)), settings.rounds, settings.seed)
     with (
         _places(context) as places,
         file.FORMAT.writer(settings.output, header, after=settings.cut) as writer,

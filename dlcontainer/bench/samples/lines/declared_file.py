@@ -11,8 +11,7 @@ from pydantic import TypeAdapter
 
 from dlcontainer.bench.samples import hash_chain
 from dlcontainer.bench.samples.encoding import plain
-from dlcontainer.bench.samples.lines.course import Ended, Resumed
-from dlcontainer.bench.samples.lines.kinds import Kinds
+from dlcontainer.bench.samples.lines.kinds import Ended, Kinds, Resumed
 from dlcontainer.bench.samples.writer import ChainedFile, Cut
 from dlcontainer.errors import BenchDataError
 

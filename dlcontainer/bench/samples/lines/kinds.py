@@ -5,9 +5,9 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from dlcontainer.bench.samples import hash_chain
 from dlcontainer.bench.samples.encoding import plain
@@ -101,3 +101,29 @@ class Kinds(Generic[R]):
             ) from None
         except RecursionError:
             raise self.unfit(where, "nested too deeply") from None
+
+
+_OURS = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resumed:
+    """It went on after an interruption."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    started: str
+    dropped_bytes: int
+    line: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ended:
+    """The last line."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    complete: bool
+    reason: str
+    launches: int
+    line: int = 0

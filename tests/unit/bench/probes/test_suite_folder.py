@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.probes import PROBES
+from dlcontainer.bench.probes import suite_folder as suite
 from dlcontainer.bench.probes.base import InSuite
-from dlcontainer.bench.suite import folder as suite
-from dlcontainer.bench.suite.folder import Subject
+from dlcontainer.bench.probes.suite_folder import Subject
 from dlcontainer.errors import BenchDataError, UsageError
 from dlcontainer.system.process import CommandFailedError
 from tests.benchrunner import Answer, Bench, ProbeRunner
