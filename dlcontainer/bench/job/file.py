@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dlcontainer.bench.job.records import SCHEMA, SIDES, Header, Job, Launched
-from dlcontainer.bench.samples.lines.declared_file import DeclaredFormat
+from dlcontainer.bench.samples.declared_file import DeclaredFormat
 
 # Rounding of sums, s.
 _ROUNDING = 1e-6

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from dlcontainer.bench.samples import launch_order
+from dlcontainer.bench.samples.declared_file import DeclaredFile
 from dlcontainer.bench.samples.launch_order import Counts, Pair
-from dlcontainer.bench.samples.lines.declared_file import DeclaredFile
 from dlcontainer.bench.samples.records import Json
 
 SCHEMA = "dlcontainer/job/1"

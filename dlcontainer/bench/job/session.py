@@ -21,10 +21,10 @@ from dlcontainer.bench.job.scripts import Framing
 from dlcontainer.bench.job.submit import Done, Submitter
 from dlcontainer.bench.measure import declaration
 from dlcontainer.bench.samples import comparable, hash_chain
+from dlcontainer.bench.samples.declared_file import DeclaredFileWriter, digest
 from dlcontainer.bench.samples.encoding import plain
 from dlcontainer.bench.samples.launch_order import Pair
-from dlcontainer.bench.samples.lines.declared_file import DeclaredFileWriter, digest
-from dlcontainer.bench.samples.lines.kinds import Resumed
+from dlcontainer.bench.samples.line_kinds import Resumed
 from dlcontainer.errors import BenchDataError
 from dlcontainer.system import atomic_files
 from dlcontainer.system.machine import Host

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dlcontainer.bench.samples.lines.declared_file import DeclaredFormat
+from dlcontainer.bench.samples.declared_file import DeclaredFormat
 from dlcontainer.bench.scale.records import SCHEMA, Header, Launched, Scale
 
 FORMAT: DeclaredFormat[Header, Launched, Scale] = DeclaredFormat(

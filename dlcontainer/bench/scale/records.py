@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field
 
-from dlcontainer.bench.samples.lines.declared_file import DeclaredFile
+from dlcontainer.bench.samples.declared_file import DeclaredFile
 from dlcontainer.bench.samples.records import Json
 from dlcontainer.bench.scale.cells import Cell
 

@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer import __version__, schedulers
-from dlcontainer.bench.filesystem.mount_watch import Watch
 from dlcontainer.bench.measure import declaration, ranked_launch, ranks
 from dlcontainer.bench.measure.launch import Outcome
 from dlcontainer.bench.samples import comparable, hash_chain
+from dlcontainer.bench.samples.declared_file import digest
 from dlcontainer.bench.samples.encoding import plain
-from dlcontainer.bench.samples.lines.declared_file import digest
-from dlcontainer.bench.samples.lines.kinds import Resumed
+from dlcontainer.bench.samples.line_kinds import Resumed
 from dlcontainer.bench.samples.records import SURROUNDINGS, Json
 from dlcontainer.bench.scale import commands, file, matrix, page_cache
 from dlcontainer.bench.scale.cells import Cell, Expansion
@@ -29,8 +28,9 @@ from dlcontainer.bench.scale.records import (
     Scale,
 )
 from dlcontainer.bench.scale.staging import Places, Shown
-from dlcontainer.bench.slowfs.counters import Seen
 from dlcontainer.errors import BenchDataError
+from dlcontainer.lab.filesystem.mount_watch import Watch
+from dlcontainer.lab.slowfs.counters import Seen
 from dlcontainer.system.machine import mount_of
 
 _GAP_S = 0.2

@@ -18,7 +18,7 @@ from dlcontainer.bench.report.sections import predictions
 from dlcontainer.bench.report.svg import Drawing, Scale
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.tables import scale_glossary
-from dlcontainer.bench.samples.lines.declared_file import digest
+from dlcontainer.bench.samples.declared_file import digest
 from dlcontainer.bench.samples.vocabulary import Start
 from dlcontainer.bench.scale import analysis, file, matrix
 from tests.unit.bench.analysis.test_session_analysis import recorded

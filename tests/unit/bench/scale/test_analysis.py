@@ -10,7 +10,7 @@ import pytest
 
 from dlcontainer.bench.report import html_report, inputs, json_report
 from dlcontainer.bench.report.sections import predictions
-from dlcontainer.bench.samples.lines.declared_file import digest
+from dlcontainer.bench.samples.declared_file import digest
 from dlcontainer.bench.scale import analysis, file
 from dlcontainer.bench.scale.cells import Cell
 from dlcontainer.bench.scale.records import Coldness, Declared, Header, Launched, Missing
