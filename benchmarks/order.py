@@ -31,17 +31,17 @@ from benchmarks.sampling import (
     ratio,
     table,
 )
-from dlcontainer.bench.filesystem import counting
-from dlcontainer.bench.filesystem.microbenchmark import resident
-from dlcontainer.bench.slowfs.counters import Seen
-from dlcontainer.bench.slowfs.passthrough import Delay
-from dlcontainer.bench.slowfs.server import StandIn
 from dlcontainer.build.file_order import sort
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import SQUASH, Apptainer
 from dlcontainer.engines.base import RunSpec
 from dlcontainer.image import sif
 from dlcontainer.image.contents import Unpacked
+from dlcontainer.lab.filesystem import counting
+from dlcontainer.lab.filesystem.microbenchmark import resident
+from dlcontainer.lab.slowfs.counters import Seen
+from dlcontainer.lab.slowfs.passthrough import Delay
+from dlcontainer.lab.slowfs.server import StandIn
 from dlcontainer.system.machine import find_program, mount_of
 from dlcontainer.system.process import ProcessRunner
 

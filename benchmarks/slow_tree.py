@@ -22,9 +22,9 @@ from statistics import median
 
 from benchmarks.sampling import Row, as_json, describe, interleave, machine_facts, ratio, table
 from benchmarks.squash_runs import timed
-from dlcontainer.bench.slowfs.passthrough import Delay
-from dlcontainer.bench.slowfs.server import StandIn
 from dlcontainer.config import resources
+from dlcontainer.lab.slowfs.passthrough import Delay
+from dlcontainer.lab.slowfs.server import StandIn
 from dlcontainer.system.process import ProcessRunner
 
 PLAIN, PACKED = "plain", "packed"

@@ -24,10 +24,10 @@ from statistics import median
 
 from benchmarks.sampling import describe, interleave, machine_facts, ratio
 from benchmarks.squash_runs import Launch, Launcher, timed
-from dlcontainer.bench.filesystem.counting import Count
-from dlcontainer.bench.storm.measure import metadata
 from dlcontainer.engines import apptainer
 from dlcontainer.image import sif
+from dlcontainer.lab.filesystem.counting import Count
+from dlcontainer.lab.storm.measure import metadata
 from dlcontainer.system.machine import find_program, mount_of
 from dlcontainer.system.process import ProcessRunner
 

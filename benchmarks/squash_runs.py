@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.order import forget
-from dlcontainer.bench.filesystem import counting
-from dlcontainer.bench.filesystem.counting import Count
-from dlcontainer.bench.slowfs.server import StandIn
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
+from dlcontainer.lab.filesystem import counting
+from dlcontainer.lab.filesystem.counting import Count
+from dlcontainer.lab.slowfs.server import StandIn
 from dlcontainer.system.process import ProcessRunner
 
 MODE = "userns"

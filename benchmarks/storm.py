@@ -33,14 +33,14 @@ from benchmarks.stormpoints import (
     make_prefix,
     table,
 )
-from dlcontainer.bench.filesystem import microbenchmark
-from dlcontainer.bench.slowfs.cache_profiles import PROFILES
-from dlcontainer.bench.slowfs.passthrough import Delay
-from dlcontainer.bench.slowfs.server import StandIn
-from dlcontainer.bench.slowfs.server_queue import Service, Speed
-from dlcontainer.bench.storm.alternatives import Way
-from dlcontainer.bench.storm.measure import Bench, Measured, Runnable, measure, of_prefix, packed
-from dlcontainer.bench.storm.model import FileSystem, Job, Load, predict
+from dlcontainer.lab.filesystem import microbenchmark
+from dlcontainer.lab.slowfs.cache_profiles import PROFILES
+from dlcontainer.lab.slowfs.passthrough import Delay
+from dlcontainer.lab.slowfs.server import StandIn
+from dlcontainer.lab.slowfs.server_queue import Service, Speed
+from dlcontainer.lab.storm.alternatives import Way
+from dlcontainer.lab.storm.measure import Bench, Measured, Runnable, measure, of_prefix, packed
+from dlcontainer.lab.storm.model import FileSystem, Job, Load, predict
 from dlcontainer.system.process import ProcessRunner
 
 

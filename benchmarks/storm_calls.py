@@ -21,11 +21,11 @@ sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).re
 
 from benchmarks.sampling import describe, machine_facts
 from benchmarks.stormpoints import folders, make_prefix
-from dlcontainer.bench.filesystem.counting import run_ranks
-from dlcontainer.bench.slowfs.cache_profiles import PROFILES, Profile
-from dlcontainer.bench.slowfs.counters import Seen
-from dlcontainer.bench.slowfs.server import StandIn
-from dlcontainer.bench.storm.measure import Packed, Runnable, of_prefix, packed
+from dlcontainer.lab.filesystem.counting import run_ranks
+from dlcontainer.lab.slowfs.cache_profiles import PROFILES, Profile
+from dlcontainer.lab.slowfs.counters import Seen
+from dlcontainer.lab.slowfs.server import StandIn
+from dlcontainer.lab.storm.measure import Packed, Runnable, of_prefix, packed
 from dlcontainer.system.process import ProcessRunner
 
 

@@ -37,10 +37,10 @@ from benchmarks.stormpoints import (
     make_prefix,
     table,
 )
-from dlcontainer.bench.filesystem import microbenchmark
-from dlcontainer.bench.slowfs.cache_profiles import PROFILES
-from dlcontainer.bench.storm.measure import Bench, Runnable, measure, of_prefix
-from dlcontainer.bench.storm.model import FileSystem, Job, Load, predict
+from dlcontainer.lab.filesystem import microbenchmark
+from dlcontainer.lab.slowfs.cache_profiles import PROFILES
+from dlcontainer.lab.storm.measure import Bench, Runnable, measure, of_prefix
+from dlcontainer.lab.storm.model import FileSystem, Job, Load, predict
 from dlcontainer.system.process import ProcessRunner
 
 SFTP_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server")

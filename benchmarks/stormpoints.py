@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from statistics import mean, median
 
-from dlcontainer.bench.filesystem.counting import run_ranks
-from dlcontainer.bench.storm.measure import Runnable
+from dlcontainer.lab.filesystem.counting import run_ranks
+from dlcontainer.lab.storm.measure import Runnable
 from dlcontainer.system.process import ProcessRunner
 
 CORES = len(os.sched_getaffinity(0))

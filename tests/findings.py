@@ -5,9 +5,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from dlcontainer.bench.slowfs.counters import METADATA
-from dlcontainer.bench.storm.alternatives import Case, Staging, Way, curve, nodes_to_pay, rows
-from dlcontainer.bench.storm.model import FileSystem, Job, Load
+from dlcontainer.lab.slowfs.counters import METADATA
+from dlcontainer.lab.storm.alternatives import Case, Staging, Way, curve, nodes_to_pay, rows
+from dlcontainer.lab.storm.model import FileSystem, Job, Load
 
 LOADS: dict[Way, Load] = {
     "tree": Load(shared_operations=3000, own_operations=1200, read_waits=300, mb=120, cpu_s=1.5),

@@ -14,11 +14,9 @@ from typing import Any
 import pytest
 
 from dlcontainer.errors import PublishError
-from dlcontainer.publish.tree import audit, changes, collection, takeover
+from dlcontainer.publish.tree import audit, changes, collection
 from dlcontainer.publish.tree.collection import Policy
 from dlcontainer.publish.tree.generation import Deprecation
-from tests import publishing
-from tests.old_trees import put_old
 from tests.trees import DAY, Clock, act, hand, hidden, image_file, put, seen
 
 CHANGING = (
@@ -93,10 +91,6 @@ def _collect(root: Path, images: Path) -> None:
     act(root, lambda tree: collection.collect(tree, policy), hand(later, strict=False))
 
 
-def _of_before(root: Path, images: Path) -> None:
-    put_old(publishing.image_of(images / "old"), root)
-
-
 WARNING = Deprecation(message="use 2.0", removal="2027-01-31")
 SCENARIOS: Mapping[str, Scenario] = {
     "first": Scenario(
@@ -125,10 +119,6 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "promote": Scenario(prepare=_prepared_promotion, change=_promote),
     "collect": Scenario(prepare=_outdated, change=_collect),
-    "takeover": Scenario(
-        prepare=_of_before,
-        change=lambda root, images: takeover.take_over(root, hand(strict=False)),
-    ),
 }
 
 

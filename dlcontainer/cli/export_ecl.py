@@ -31,7 +31,7 @@ def ecl(
     as_json: options.Json = False,
 ) -> None:
     """Write Apptainer's execution control list and container limits for a published tree."""
-    from dlcontainer.publish.limits import ecl as limiting
+    from dlcontainer.publish import ecl as limiting
     from dlcontainer.system import report_files
 
     where = tree_options.chosen(root, site)

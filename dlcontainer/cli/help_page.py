@@ -3,7 +3,7 @@
 import shutil
 import textwrap
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TextIO
 
 from dlcontainer.cli.colour import paint
@@ -14,6 +14,14 @@ _INDENT = "  "
 _EVERYWHERE = "Everywhere"
 _COMMON = {"as_json", "verbose", "help"}
 _OPTIONS = "Options"
+# Of a command with more options than fit on a screen these come first, in this order.
+_USUAL_PANEL = "Usual"
+_USUAL = (
+    *("--site", "--image", "--output", "--resume", "--recipe", "--variant", "--engine"),
+    *("--locked", "--tmpdir", "--dry-run"),
+    *("--pairs", "--margin", "--native", "--device", "--ranks"),
+)
+_MANY = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,8 +37,12 @@ def command(of: Any, ctx: Any, stream: TextIO) -> str:
     arguments = [one for one in shown if one.param_type_name == "argument"]
     options = [one for one in shown if one.param_type_name == "option"]
     rows = [_Row(panel="Arguments", name=_metavar(one, ctx), text=one.help) for one in arguments]
+    usual = {one.opts[0]: one for one in options} if len(options) > _MANY else {}
+    first = [usual[name] for name in _USUAL if name in usual]
+    rows += [replace(_option(one, ctx), panel=_USUAL_PANEL) for one in first]
     # Options of a group stand together, in the order of the groups' first ones; ours end the page.
-    rows += sorted((_option(one, ctx) for one in options), key=lambda row: row.panel == _EVERYWHERE)
+    others = (_option(one, ctx) for one in options if one not in first)
+    rows += sorted(others, key=lambda row: row.panel == _EVERYWHERE)
     return _page(of, _usage(ctx, arguments, options), rows, stream)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dlcontainer.errors import DlcontainerError, EngineError, UsageError
-from dlcontainer.publish import module_tree
+from dlcontainer.publish import tree_lock
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import contents
 from dlcontainer.system import atomic_files, foreign_files
@@ -102,12 +102,12 @@ class Kernel:
 def at(folder: Path) -> Module:
     """Take a folder as a published version; raises UsageError for any other."""
     module = Module(folder=folder.absolute(), name=_name(folder.absolute()))
-    if (module.folder / module_tree.MARK).is_file() and os.access(module.python, os.X_OK):
+    if (module.folder / tree_lock.MARK).is_file() and os.access(module.python, os.X_OK):
         return module
-    has_mark = (module.folder / module_tree.MARK).is_file()
+    has_mark = (module.folder / tree_lock.MARK).is_file()
     raise UsageError(
         f"{folder} is not a published module with a python",
-        why="it has no command `python`" if has_mark else f"there is no {module_tree.MARK} in it",
+        why="it has no command `python`" if has_mark else f"there is no {tree_lock.MARK} in it",
         next_step="give a release's folder, or NAME/VERSION with --root ROOT",
     )
 

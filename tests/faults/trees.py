@@ -6,7 +6,6 @@ from pathlib import Path
 
 from tests import publishing
 from tests.faults.stage import Subject
-from tests.old_trees import put_old
 from tests.treefaults import view
 from tests.trees import hand, image_file, put
 from tests.values import SITE, write_yaml
@@ -61,11 +60,6 @@ def _tested(state: Path) -> None:
     put(test, image_file(state / "images", b"a third"), "3.0", by=hand(time.time, strict=False))
 
 
-def _of_before(state: Path) -> None:
-    (state / _ROOT).mkdir()
-    put_old(publishing.image_of(state / "old"), state / _ROOT)
-
-
 def _modules(*argv: str) -> Sequence[str]:
     return ("modules", *argv, "--root", _ROOT)
 
@@ -97,5 +91,4 @@ TREES: Mapping[str, Subject] = {
     "default": _tree(_two, _modules("default", "demo/1.0")),
     "deprecate": _tree(_two, _modules("deprecate", "demo/1.0", "--message", "use 2.0")),
     "promote": _tree(_tested, _modules("promote", "demo/3.0", "--from", "test")),
-    "takeover": _tree(_of_before, _modules("takeover")),
 }

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from dlcontainer import config
 from dlcontainer.adopt import archive, vetting
-from dlcontainer.bench.filesystem import strace
 from dlcontainer.bench.report import inputs
 from dlcontainer.bench.samples import reader as session
 from dlcontainer.build.cache import step_notes
@@ -19,6 +18,7 @@ from dlcontainer.image import libraries, open_trace, record, sbom, sif
 from dlcontainer.image.contents import elf, packages_of
 from dlcontainer.image.contents.rpm import RpmReader
 from dlcontainer.image.contents.scan import _release
+from dlcontainer.lab.filesystem import strace
 from dlcontainer.packages import lockfile
 from dlcontainer.packages.apt import debs, image_status
 from dlcontainer.proof import proof, reach

@@ -12,9 +12,9 @@ import pytest
 from dlcontainer.bench.probes.inputs.options import FORMATS
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.rows import agreement
-from dlcontainer.bench.slowfs.passthrough import Delay
-from dlcontainer.bench.slowfs.server import StandIn
 from dlcontainer.config.resources import PROBE
+from dlcontainer.lab.slowfs.passthrough import Delay
+from dlcontainer.lab.slowfs.server import StandIn
 from dlcontainer.system.process import ProcessRunner
 from tests.integration.world import Built, World
 from tests.judging import analyse

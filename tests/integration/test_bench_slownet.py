@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.samples import reader
-from dlcontainer.bench.slownet import devices
 from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.lab.slownet import devices
 from dlcontainer.system.process import quote
 from tests.integration import accounts
 from tests.integration.accounts import NOBODY

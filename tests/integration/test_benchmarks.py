@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from benchmarks.storm_sshfs import SFTP_SERVERS
-from dlcontainer.bench.slowfs.mounting import DEVICE
 from dlcontainer.config.field_types import ARCHES
 from dlcontainer.engines import emulation
+from dlcontainer.lab.slowfs.mounting import DEVICE
 from dlcontainer.system.machine import find_program
 from tests import residents
 from tests.integration import standin

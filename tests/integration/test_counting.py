@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.slowfs import mounting
+from dlcontainer.lab.slowfs import mounting
 from dlcontainer.system.machine import find_program
 from tests.integration.world import World, isolated, missing
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.slowfs import mounting
+from dlcontainer.lab.slowfs import mounting
 from dlcontainer.system.machine import find_program, mounts_below
 from dlcontainer.system.process import ProcessRunner
 from dlcontainer.system.workspace import unmount_below

@@ -9,7 +9,7 @@ import pytest
 
 from dlcontainer.bench.scale import analysis, file
 from dlcontainer.bench.scale.records import Launched, Scale
-from dlcontainer.bench.slowfs import mounting
+from dlcontainer.lab.slowfs import mounting
 from tests.integration.test_bench import environment_with
 from tests.integration.world import Built, World, missing
 

@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.slowfs import fuse_protocol, mounting
-from dlcontainer.bench.slowfs.cache_profiles import PROFILES
-from dlcontainer.bench.slowfs.counters import Counters
-from dlcontainer.bench.slowfs.passthrough import Delay, PassThrough, open_root
-from dlcontainer.bench.slowfs.server import StandIn
-from dlcontainer.bench.slowfs.server_queue import Queue, Speed
 from dlcontainer.errors import ChecksFailedError
+from dlcontainer.lab.slowfs import fuse_protocol, mounting
+from dlcontainer.lab.slowfs.cache_profiles import PROFILES
+from dlcontainer.lab.slowfs.counters import Counters
+from dlcontainer.lab.slowfs.passthrough import Delay, PassThrough, open_root
+from dlcontainer.lab.slowfs.server import StandIn
+from dlcontainer.lab.slowfs.server_queue import Queue, Speed
 from dlcontainer.system import supervisor
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import ProcessRunner

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.slowfs import mounting
-from dlcontainer.bench.slowfs.passthrough import Delay
-from dlcontainer.bench.slowfs.server import StandIn
 from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.lab.slowfs import mounting
+from dlcontainer.lab.slowfs.passthrough import Delay
+from dlcontainer.lab.slowfs.server import StandIn
 from dlcontainer.system.machine import find_program, mounts_below
 from dlcontainer.system.process import ProcessRunner
 from tests.integration import accounts

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.filesystem import counting
-from dlcontainer.bench.slowfs import mounting
-from dlcontainer.bench.slowfs.passthrough import Delay
-from dlcontainer.bench.slowfs.server import StandIn
-from dlcontainer.bench.slowfs.server_queue import Speed
-from dlcontainer.bench.storm import repeats
 from dlcontainer.errors import BenchDataError
+from dlcontainer.lab.filesystem import counting
+from dlcontainer.lab.slowfs import mounting
+from dlcontainer.lab.slowfs.passthrough import Delay
+from dlcontainer.lab.slowfs.server import StandIn
+from dlcontainer.lab.slowfs.server_queue import Speed
+from dlcontainer.lab.storm import repeats
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import ProcessRunner
 from tests.integration.test_site_surroundings import site
@@ -150,7 +150,7 @@ def test_processor_time_leaves_waiting_out_on_a_busy_machine_too(prefix: Path) -
 
 
 def test_the_probe_finds_a_known_speed(tmp_path: Path) -> None:
-    from dlcontainer.bench.filesystem import microbenchmark
+    from dlcontainer.lab.filesystem import microbenchmark
 
     source, point = tmp_path / "source", tmp_path / "point"
     for folder in (source, point, *(source / str(number) for number in range(8))):

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from dlcontainer.bench.samples import launch_order
+from dlcontainer.bench.samples.declared_file import DeclaredFile
 from dlcontainer.bench.samples.launch_order import Counts, Pair
-from dlcontainer.bench.samples.lines.course import Ended, Resumed
 from dlcontainer.bench.samples.records import Json
 
 SCHEMA = "dlcontainer/job/1"
@@ -127,17 +127,8 @@ class Launched:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
+class Job(DeclaredFile[Header, Launched]):
     """A whole file, read."""
-
-    header: Header
-    launches: tuple[Launched, ...]
-    resumes: tuple[Resumed, ...] = ()
-    end: Ended | None = None
-    seal: str = ""
-    # Bytes of whole lines, and of a last line that was cut while it was written.
-    size: int = 0
-    dropped: int = 0
 
     @property
     def declared(self) -> Declared:

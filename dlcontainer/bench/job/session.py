@@ -9,7 +9,6 @@ from pathlib import Path
 
 from dlcontainer import __version__
 from dlcontainer.bench.job import file, scripts, stamps
-from dlcontainer.bench.job.file import JobWriter
 from dlcontainer.bench.job.records import (
     SIDES,
     Declared,
@@ -22,9 +21,10 @@ from dlcontainer.bench.job.scripts import Framing
 from dlcontainer.bench.job.submit import Done, Submitter
 from dlcontainer.bench.measure import declaration
 from dlcontainer.bench.samples import comparable, hash_chain
+from dlcontainer.bench.samples.declared_file import DeclaredFileWriter, digest
 from dlcontainer.bench.samples.encoding import plain
 from dlcontainer.bench.samples.launch_order import Pair
-from dlcontainer.bench.samples.lines.course import Resumed
+from dlcontainer.bench.samples.line_kinds import Resumed
 from dlcontainer.errors import BenchDataError
 from dlcontainer.system import atomic_files
 from dlcontainer.system.machine import Host
@@ -33,6 +33,9 @@ from dlcontainer.system.progress import Progress
 # How long a node's last write may take to be seen on a shared file system, s.
 _SEEN_S = 15.0
 WARM_UP = 0
+
+# Of the session's file.
+Writer = DeclaredFileWriter[Launched]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,7 +65,7 @@ def run(context: JobContext) -> Path:
     done = cut.pairs() if cut else {}
     lost = sum(one.lost for one in cut.launches) if cut else 0
     atomic_files.write(context.work / scripts.CLOCK.name, scripts.CLOCK.read_text())
-    with JobWriter(context.output, header, after=cut) as writer:
+    with file.FORMAT.writer(context.output, header, after=cut) as writer:
         if cut is not None:
             writer.write(Resumed(started=declaration.now(), dropped_bytes=cut.dropped))
         turns = [
@@ -81,7 +84,7 @@ def run(context: JobContext) -> Path:
     return context.output
 
 
-def _pair(pair: Pair | None, context: JobContext, writer: JobWriter) -> Launched | None:
+def _pair(pair: Pair | None, context: JobContext, writer: Writer) -> Launched | None:
     """Launch both sides of a pair, or of the warm-up; give the job that failed."""
     for place, side in enumerate(_sides(pair), start=1):
         number = pair.number if pair else WARM_UP
@@ -159,7 +162,7 @@ def _header(context: JobContext) -> Header:
     host, declared = context.host, context.declared
     return Header(
         declared=declared,
-        declared_sha256=file.digest(declared),
+        declared_sha256=digest(declared),
         machine={
             "node": platform.node(),
             "arch": host.arch,
@@ -194,7 +197,7 @@ def _flat(declared: Declared) -> Mapping[str, object]:
     return comparable.flat(hash_chain.plain_json(plain(declared)))
 
 
-def _ended(writer: JobWriter, context: JobContext, failed: Launched, lost: int) -> BenchDataError:
+def _ended(writer: Writer, context: JobContext, failed: Launched, lost: int) -> BenchDataError:
     """End the file with the reason, and give the error."""
     of = f"pair {failed.pair}" if failed.pair else "the warm-up"
     what = f"the {failed.side} job of {of} failed"

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.samples.vocabulary import NativeAs
-from dlcontainer.bench.slowfs.mounting import helper
 from dlcontainer.config import resources
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.engines.execution import Execution
 from dlcontainer.errors import BenchDataError, ChecksFailedError
+from dlcontainer.lab.slowfs.mounting import helper
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import CommandFailedError, CommandNotFoundError, Runner
 

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from dlcontainer.bench.filesystem.counting import Task
 from dlcontainer.bench.report.inputs import Imported
 from dlcontainer.errors import BenchDataError
+from dlcontainer.lab.filesystem.counting import Task
 from dlcontainer.system.process import (
     CommandFailedError,
     CommandNotFoundError,

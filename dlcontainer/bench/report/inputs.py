@@ -221,10 +221,10 @@ def is_one(path: Path) -> bool:
 
 def read(path: Path) -> Found:
     """Read one; raises BenchDataError for one that is edited, too new or no such file."""
-    if scalefile.is_one(path):
+    if scalefile.FORMAT.is_one(path):
         scale = scalefile.read(path)
         return Found(path=path, sha256=scale.seal, finding=scale)
-    if jobfile.is_one(path):
+    if jobfile.FORMAT.is_one(path):
         job = jobfile.read(path)
         return Found(path=path, sha256=job.seal, finding=job)
     try:

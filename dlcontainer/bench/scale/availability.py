@@ -10,8 +10,8 @@ from dlcontainer.bench.scale.cells import PACKED, Cell
 from dlcontainer.bench.scale.commands import mounting
 from dlcontainer.bench.scale.context import ScaleContext
 from dlcontainer.bench.scale.staging import MEMORY
-from dlcontainer.bench.slowfs.mounting import helper
 from dlcontainer.errors import ChecksFailedError
+from dlcontainer.lab.slowfs.mounting import helper
 from dlcontainer.system.machine import find_program, free_mb, mount_of
 from dlcontainer.system.process import CommandFailedError, CommandNotFoundError, CommandTimeoutError
 

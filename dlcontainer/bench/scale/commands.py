@@ -16,8 +16,8 @@ from dlcontainer.bench.measure.shared_mount import Instance
 from dlcontainer.bench.probes import import_
 from dlcontainer.bench.scale.cells import PACKED, Cell
 from dlcontainer.bench.scale.context import ScaleContext
-from dlcontainer.bench.slowfs.mounting import helper
 from dlcontainer.image import sif
+from dlcontainer.lab.slowfs.mounting import helper
 from dlcontainer.system.machine import find_program, mount_of
 from dlcontainer.system.process import CommandFailedError, CommandNotFoundError, quote
 

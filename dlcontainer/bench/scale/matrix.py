@@ -1,7 +1,9 @@
 """The matrix file: which factors are varied, what each cell is held against. Strict."""
 
+import random
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -138,3 +140,26 @@ class Matrix(Strict):
 def read(path: Path) -> Matrix:
     """Read a matrix; raises ConfigError that names every mistake with its place."""
     return config.validate(config.load(path, layer="matrix", display=str(path)), Matrix)
+
+
+T = TypeVar("T")
+
+
+def rounds(cells: Sequence[T], count: int, seed: int) -> list[list[T]]:
+    """Give `count` orders of all cells."""
+    draw = random.Random(seed)  # noqa: S311 - it draws an order
+    labels = list(cells)
+    draw.shuffle(labels)
+    orders: list[list[int]] = []
+    while labels and len(orders) < count:
+        block = williams(len(labels))
+        draw.shuffle(block)
+        orders += block
+    return [[labels[place] for place in row] for row in orders[:count]]
+
+
+def williams(count: int) -> list[list[int]]:
+    """Give a design of `count` rows, twice as many where `count` is odd."""
+    zigzag = [(place + 1) // 2 if place % 2 else -(place // 2) for place in range(count)]
+    rows = [[(value + row) % count for value in zigzag] for row in range(count)]
+    return rows if count % 2 == 0 else [*rows, *(row[::-1] for row in rows)]

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from dlcontainer.bench.filesystem.microbenchmark import resident
 from dlcontainer.bench.scale.records import Coldness
+from dlcontainer.lab.filesystem.microbenchmark import resident
 
 _DROP = Path("/proc/sys/vm/drop_caches")
 # What getrusage(2) counts input in.

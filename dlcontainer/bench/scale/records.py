@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field
 
-from dlcontainer.bench.samples.lines.course import Ended, Resumed
+from dlcontainer.bench.samples.declared_file import DeclaredFile
 from dlcontainer.bench.samples.records import Json
 from dlcontainer.bench.scale.cells import Cell
 
@@ -104,17 +104,8 @@ class Launched:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scale:
+class Scale(DeclaredFile[Header, Launched]):
     """A whole file, read."""
-
-    header: Header
-    launches: tuple[Launched, ...]
-    resumes: tuple[Resumed, ...] = ()
-    end: Ended | None = None
-    seal: str = ""
-    # Bytes of whole lines, and of a last line that was cut while it was written.
-    size: int = 0
-    dropped: int = 0
 
     @property
     def cells(self) -> tuple[Cell, ...]:

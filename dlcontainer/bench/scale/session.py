@@ -9,17 +9,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer import __version__, schedulers
-from dlcontainer.bench.filesystem.mount_watch import Watch
 from dlcontainer.bench.measure import declaration, ranked_launch, ranks
 from dlcontainer.bench.measure.launch import Outcome
 from dlcontainer.bench.samples import comparable, hash_chain
+from dlcontainer.bench.samples.declared_file import digest
 from dlcontainer.bench.samples.encoding import plain
-from dlcontainer.bench.samples.lines.course import Resumed
+from dlcontainer.bench.samples.line_kinds import Resumed
 from dlcontainer.bench.samples.records import SURROUNDINGS, Json
-from dlcontainer.bench.scale import commands, file, page_cache, schedule
+from dlcontainer.bench.scale import commands, file, matrix, page_cache
 from dlcontainer.bench.scale.cells import Cell, Expansion
 from dlcontainer.bench.scale.context import WARMING, ScaleContext, Source
-from dlcontainer.bench.scale.file import ScaleWriter
 from dlcontainer.bench.scale.records import (
     Coldness,
     Declared,
@@ -29,8 +28,9 @@ from dlcontainer.bench.scale.records import (
     Scale,
 )
 from dlcontainer.bench.scale.staging import Places, Shown
-from dlcontainer.bench.slowfs.counters import Seen
 from dlcontainer.errors import BenchDataError
+from dlcontainer.lab.filesystem.mount_watch import Watch
+from dlcontainer.lab.slowfs.counters import Seen
 from dlcontainer.system.machine import mount_of
 
 _GAP_S = 0.2
@@ -50,10 +50,10 @@ def run(context: ScaleContext, expansion: Expansion) -> Path:
     header = _header(context, expansion)
     done, failed = _begun(settings.cut, header)
     context.ranks_folder.mkdir(mode=0o700)
-    orders = schedule.rounds(range(len(cells)), settings.rounds, settings.seed)
+    orders = matrix.rounds(range(len(cells)), settings.rounds, settings.seed)
     with (
         _places(context) as places,
-        ScaleWriter(settings.output, header, after=settings.cut) as writer,
+        file.FORMAT.writer(settings.output, header, after=settings.cut) as writer,
     ):
         if settings.cut is not None:
             writer.write(Resumed(started=declaration.now(), dropped_bytes=settings.cut.dropped))
@@ -202,7 +202,7 @@ def _header(context: ScaleContext, expansion: Expansion) -> Header:
     )
     return Header(
         declared=declared,
-        declared_sha256=file.digest(declared),
+        declared_sha256=digest(declared),
         left_out=tuple(Missing(cell=gone.cell.name, why=gone.why) for gone in expansion.left_out),
         machine=_machine(context),
         started=declaration.now(),

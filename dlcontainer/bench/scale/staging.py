@@ -13,13 +13,13 @@ from dlcontainer.bench.scale import page_cache
 from dlcontainer.bench.scale.cells import PACKED, Cell
 from dlcontainer.bench.scale.context import ScaleContext
 from dlcontainer.bench.scale.records import Coldness
-from dlcontainer.bench.slowfs.cache_profiles import PROFILES
-from dlcontainer.bench.slowfs.counters import Counters
-from dlcontainer.bench.slowfs.passthrough import Delay
-from dlcontainer.bench.slowfs.server import StandIn
-from dlcontainer.bench.slowfs.server_queue import Speed
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.errors import ChecksFailedError
+from dlcontainer.lab.slowfs.cache_profiles import PROFILES
+from dlcontainer.lab.slowfs.counters import Counters
+from dlcontainer.lab.slowfs.passthrough import Delay
+from dlcontainer.lab.slowfs.server import StandIn
+from dlcontainer.lab.slowfs.server_queue import Speed
 from dlcontainer.system import digests
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.workspace import remove

@@ -8,7 +8,7 @@ import typer
 from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.filesystem.counting import Count, Counted
+    from dlcontainer.lab.filesystem.counting import Count, Counted
 
 Command = Annotated[
     list[str], typer.Argument(metavar="-- COMMAND", help="What is counted, one rank's command.")
@@ -78,13 +78,13 @@ def count(
     import tempfile
     from dataclasses import asdict
 
-    from dlcontainer.bench.filesystem import counting
     from dlcontainer.bench.report import import_trees
-    from dlcontainer.bench.slowfs.cache_profiles import PROFILES
-    from dlcontainer.bench.slowfs.server import StandIn
     from dlcontainer.cli.context import here
     from dlcontainer.errors import UsageError
     from dlcontainer.image import open_trace
+    from dlcontainer.lab.filesystem import counting
+    from dlcontainer.lab.slowfs.cache_profiles import PROFILES
+    from dlcontainer.lab.slowfs.server import StandIn
     from dlcontainer.system import report_files
     from dlcontainer.system.workspace import workspace
 
@@ -117,7 +117,7 @@ def count(
 
 
 def _table(counted: "Counted") -> str:
-    from dlcontainer.bench.filesystem.counting import SEES
+    from dlcontainer.lab.filesystem.counting import SEES
 
     columns = [*((f"rank {n}", one) for n, one in enumerate(counted.ranks)), ("node", counted.node)]
     names = sorted({name for _, one in columns for name in one.operations})
@@ -149,8 +149,8 @@ def probe_fs(
     verbose: options.Verbose = False,
 ) -> None:
     """Probe a file system from this node: latency, metadata rate, reads; a few seconds."""
-    from dlcontainer.bench.filesystem import microbenchmark
-    from dlcontainer.bench.storm import parameters
+    from dlcontainer.lab.filesystem import microbenchmark
+    from dlcontainer.lab.storm import parameters
     from dlcontainer.system import report_files
     from dlcontainer.system.machine import mount_of
 

@@ -8,7 +8,7 @@ import typer
 from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.slowfs.server import StandIn
+    from dlcontainer.lab.slowfs.server import StandIn
 
 Source = Annotated[Path, typer.Argument(metavar="SOURCE", help="The folder that is shown.")]
 Point = Annotated[Path, typer.Argument(metavar="MOUNTPOINT", help="Where; an empty folder.")]
@@ -68,12 +68,12 @@ def slowfs(
     import contextlib
     import signal
 
-    from dlcontainer.bench.slowfs.cache_profiles import PROFILES
-    from dlcontainer.bench.slowfs.passthrough import Delay
-    from dlcontainer.bench.slowfs.server import StandIn
-    from dlcontainer.bench.slowfs.server_queue import Speed
     from dlcontainer.cli.context import here
     from dlcontainer.errors import InterruptedByUserError
+    from dlcontainer.lab.slowfs.cache_profiles import PROFILES
+    from dlcontainer.lab.slowfs.passthrough import Delay
+    from dlcontainer.lab.slowfs.server import StandIn
+    from dlcontainer.lab.slowfs.server_queue import Speed
 
     console = output.Console(verbose=verbose, quiet=as_json)
     shown = StandIn(

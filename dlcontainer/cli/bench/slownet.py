@@ -12,8 +12,8 @@ from dlcontainer.cli import options, output
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dlcontainer.bench.slownet.network import Network
-    from dlcontainer.bench.slownet.session import Ran, Streams
+    from dlcontainer.lab.slownet.network import Network
+    from dlcontainer.lab.slownet.session import Ran, Streams
 
 Command = Annotated[
     list[str],
@@ -82,8 +82,8 @@ def slownet(
     verbose: options.Verbose = False,
 ) -> None:
     """Run a command on hosts of this machine that a slow network joins; no root is needed."""
-    from dlcontainer.bench.slownet import network, session
     from dlcontainer.cli.context import here
+    from dlcontainer.lab.slownet import network, session
     from dlcontainer.system import report_files
     from dlcontainer.system.workspace import workspace
 
@@ -137,7 +137,7 @@ def _refuse_late(ran: "Ran", patience: float) -> None:
 @contextmanager
 def _streams(out: int) -> "Iterator[Streams]":
     """Give our own streams under numbers that the programs between do not use."""
-    from dlcontainer.bench.slownet.session import Streams
+    from dlcontainer.lab.slownet.session import Streams
 
     streams = Streams(out=os.dup(out), err=os.dup(2))
     try:

@@ -9,11 +9,11 @@ import typer
 from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.storm.alternatives import Case, Row
-    from dlcontainer.bench.storm.measure import Measured
-    from dlcontainer.bench.storm.model import Job
-    from dlcontainer.bench.storm.parameters import Facts
     from dlcontainer.cli.context import World
+    from dlcontainer.lab.storm.alternatives import Case, Row
+    from dlcontainer.lab.storm.measure import Measured
+    from dlcontainer.lab.storm.model import Job
+    from dlcontainer.lab.storm.parameters import Facts
     from dlcontainer.sites.site import Site
 
 Subject = Annotated[
@@ -91,11 +91,11 @@ def storm(
     """Predict the time until the last rank has imported: from a tree, an image, or staged."""
     import os
 
-    from dlcontainer.bench.storm import measure, parameters
-    from dlcontainer.bench.storm.alternatives import Case, rows
-    from dlcontainer.bench.storm.model import Job
     from dlcontainer.cli.context import here
     from dlcontainer.errors import UsageError
+    from dlcontainer.lab.storm import measure, parameters
+    from dlcontainer.lab.storm.alternatives import Case, rows
+    from dlcontainer.lab.storm.model import Job
     from dlcontainer.system import report_files
 
     if (subject is None) == (loads is None):
@@ -152,8 +152,8 @@ class _Settling:
 def _measured(asked: _Settling, console: output.Console) -> "Measured":
     import tempfile
 
-    from dlcontainer.bench.slowfs.cache_profiles import PROFILES
-    from dlcontainer.bench.storm import measure
+    from dlcontainer.lab.slowfs.cache_profiles import PROFILES
+    from dlcontainer.lab.storm import measure
     from dlcontainer.system.workspace import workspace
 
     if asked.subject.is_file():
@@ -177,9 +177,9 @@ def _of_image(asked: _Settling, console: output.Console) -> "Measured":
     from dlcontainer.bench.measure import bench_image as subjects
     from dlcontainer.bench.measure.declaration import common
     from dlcontainer.bench.probes import import_
-    from dlcontainer.bench.slowfs.cache_profiles import PROFILES
-    from dlcontainer.bench.storm import measure
     from dlcontainer.cli.bench import bench_context
+    from dlcontainer.lab.slowfs.cache_profiles import PROFILES
+    from dlcontainer.lab.storm import measure
 
     world = asked.world
     subject = subjects.read(asked.subject.resolve(), world.host.arch)
@@ -214,8 +214,8 @@ def _body(prediction: _Prediction) -> dict[str, object]:
     import math
     from dataclasses import asdict
 
-    from dlcontainer.bench.storm.alternatives import WAYS, curve, launches_to_pay, nodes_to_pay
-    from dlcontainer.bench.storm.model import SHORT_BY
+    from dlcontainer.lab.storm.alternatives import WAYS, curve, launches_to_pay, nodes_to_pay
+    from dlcontainer.lab.storm.model import SHORT_BY
 
     case, job, predicted = prediction.case, prediction.job, prediction.rows
     # JSON has no infinity: null is a server that never fills.
@@ -236,8 +236,8 @@ def _body(prediction: _Prediction) -> dict[str, object]:
 
 
 def _print(prediction: _Prediction) -> None:
-    from dlcontainer.bench.storm.alternatives import launches_to_pay, nodes_to_pay
-    from dlcontainer.bench.storm.model import SHORT_BY
+    from dlcontainer.lab.storm.alternatives import launches_to_pay, nodes_to_pay
+    from dlcontainer.lab.storm.model import SHORT_BY
 
     job, found, measured = prediction.job, prediction.facts, prediction.measured
     output.say(

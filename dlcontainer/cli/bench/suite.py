@@ -13,7 +13,7 @@ from dlcontainer.cli import options, output
 from dlcontainer.cli.bench import rank_options, session_options
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.suite.folder import Subject
+    from dlcontainer.bench.probes.suite_folder import Subject
     from dlcontainer.cli.context import World
     from dlcontainer.errors import DlcontainerError
 
@@ -89,7 +89,7 @@ def suite(
     """
     from dlcontainer.bench.measure import bench_image
     from dlcontainer.bench.probes import PROBES
-    from dlcontainer.bench.suite import folder as suites
+    from dlcontainer.bench.probes import suite_folder as suites
     from dlcontainer.cli.context import here
 
     console = output.Console(verbose=verbose, quiet=as_json)
@@ -155,7 +155,7 @@ class _Suite:
 
     def result(self, probe: Probe, place: str) -> _Result:
         """Measure what is left of a probe's session; a failure is a result."""
-        from dlcontainer.bench.suite import folder as suites
+        from dlcontainer.bench.probes import suite_folder as suites
         from dlcontainer.cli.bench import sessions
         from dlcontainer.errors import ChecksFailedError, DlcontainerError, InterruptedByUserError
 

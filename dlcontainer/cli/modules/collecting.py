@@ -1,4 +1,4 @@
-"""The commands that keep a tree in order: the takeover of an earlier one, and the collection."""
+"""`dlcontainer modules gc`: what nothing can use any more goes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -9,7 +9,6 @@ import typer
 from dlcontainer.cli import options, output
 from dlcontainer.cli.modules import tree_options
 from dlcontainer.cli.modules.tree_options import Chosen, Root
-from dlcontainer.cli.signing import trust_options
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,34 +16,6 @@ if TYPE_CHECKING:
     from dlcontainer.publish.tree.in_use import Queue
 
 _DAY_S = 86_400.0
-
-
-def takeover(
-    root: Root = None,
-    site: options.OptionalSite = None,
-    key: trust_options.Keys = None,
-    certificate_roots: trust_options.Roots = None,
-    pgp: trust_options.Keyrings = None,
-    require_signed: trust_options.RequireSigned = False,
-    require_evidence: trust_options.RequireEvidence = None,
-    as_json: options.Json = False,
-    verbose: options.Verbose = False,
-) -> None:
-    """Turn a tree of an earlier dlcontainer into generations, once; what jobs loaded goes on."""
-    from dlcontainer.publish.tree import changes
-    from dlcontainer.publish.tree import takeover as taking
-
-    signers = tree_options.Signers(
-        keys=key,
-        roots=certificate_roots,
-        keyrings=pgp,
-        signed=require_signed,
-        evidence=require_evidence,
-    )
-    where = tree_options.chosen(root, site, signers=signers, as_json=as_json, verbose=verbose)
-    left = changes.require_published(where.root, plain=True)
-    made = taking.take_over(where.root, where.hand())
-    tree_options.tell(where, left, made, as_json=as_json)
 
 
 def gc(
@@ -142,4 +113,4 @@ def _show(collected: "Collected", *, dry_run: bool) -> None:
     output.say(f"{len(collected.removed)} {'would go' if dry_run else 'removed'}")
 
 
-COMMANDS: Mapping[str, Callable[..., None]] = {"takeover": takeover, "gc": gc}
+COMMANDS: Mapping[str, Callable[..., None]] = {"gc": gc}

@@ -13,8 +13,8 @@ from dlcontainer.cli.modules.tree_options import Root
 from dlcontainer.cli.signing import signed_releases, trust_options
 
 if TYPE_CHECKING:
+    from dlcontainer.publish.tree.audit_users import Loader
     from dlcontainer.publish.tree.changes import Listed
-    from dlcontainer.publish.tree.look.users import Loader
 
 _LOOK, _CHANGE, _KEEP = "Look", "Change", "Keep in order"
 app = App(help="The published tree: what is live, what was, going back, making room.")
@@ -131,17 +131,17 @@ app.command("catalogue", rich_help_panel=_LOOK)(catalogue.catalogue)
 def _loader(where: tree_options.Chosen) -> "Loader":
     from dlcontainer.cli.context import here
     from dlcontainer.errors import UsageError
-    from dlcontainer.publish.tree.look import users
+    from dlcontainer.publish.tree import audit_users
 
     environ = here().environ
-    by = users.loader(environ, where.console.runner(environ))
+    by = audit_users.loader(environ, where.console.runner(environ))
     if by is None:
         raise UsageError(
             "--load: this shell has no module system",
             why="neither LMOD_CMD nor MODULES_CMD is set",
             next_step="run it in a login shell of a user, or leave --load out",
         )
-    if not users.is_seen(where.root, by.kind, environ):
+    if not audit_users.is_seen(where.root, by.kind, environ):
         where.console.note(f"MODULEPATH names no modules of {where.root}: tried without others")
     return by
 

@@ -1,4 +1,4 @@
-"""Names in shared libraries: what one is called, and what it needs. Standard library only.
+"""What ELF files say: a library's name and needs, a program's loader. Standard library only.
 
 Versions of symbols: Linux Standard Base 5.0, Core, "Symbol Versioning".
 
@@ -15,7 +15,7 @@ from dlcontainer.image.contents.model import Entry, Library
 
 _NEEDED, _SONAME, _STRTAB = 1, 14, 5
 _VERNEED, _VERNEEDNUM = 0x6FFFFFFE, 0x6FFFFFFF
-_LOAD, _DYNAMIC = 1, 2
+_LOAD, _DYNAMIC, _INTERPRETER = 1, 2, 3
 # Of headers, of entries of the dynamic section, of versions, and of characters in a name: far
 # beyond any linker's, so that a small file that names itself over and over costs nothing.
 _MOST_HEADERS = 4096
@@ -64,6 +64,31 @@ def version_needs(path: Path) -> frozenset[str]:
             return frozenset(_needs(data, dynamic))
         except (struct.error, IndexError, OverflowError) as error:
             raise ValueError(f"a damaged library: {error}") from None
+
+
+def interpreter(program: Path) -> str | None:
+    """Return the loader that a program asks for; None where it needs none.
+
+    Raises OSError; ValueError for a file that is no ELF program, or damaged.
+    """
+    if program.stat().st_size < LEAST_BYTES:
+        raise ValueError(f"{program} is no ELF program")
+    try:
+        with (
+            program.open("rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+        ):
+            form = _form(data)
+            if form is None:
+                raise ValueError(f"{program} is no ELF program")
+            for header in _headers(data, form):
+                if header.kind == _INTERPRETER:
+                    length = min(header.size, _LONGEST_NAME)
+                    name = data[header.offset : header.offset + length]
+                    return name.rstrip(b"\0").decode(errors="replace")
+    except (struct.error, IndexError, OverflowError):
+        raise ValueError(f"{program} ends within its program headers") from None
+    return None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,42 +143,68 @@ def _names(data: mmap.mmap) -> tuple[str, tuple[str, ...]] | None:
 
 
 def _dynamic(data: mmap.mmap) -> _Dynamic | None:
-    if data[:4] != b"\x7fELF" or data[4] not in (1, 2) or data[5] not in (1, 2):
+    form = _form(data)
+    if form is None:
         return None
-    wide, order = data[4] == 2, "<>"[data[5] - 1]
-    word = order + ("Q" if wide else "I")
-    loads, dynamic = _segments(data, wide=wide, order=order)
+    loads, dynamic = [], None
+    for header in _headers(data, form):
+        if header.kind == _LOAD:
+            loads.append((header.address, header.offset, header.size))
+        elif header.kind == _DYNAMIC:
+            dynamic = header
     if dynamic is None:
         return None
-    values: dict[int, list[int]] = {}
+    word = form.order + ("Q" if form.wide else "I")
     step = struct.calcsize(word)
-    for at in range(dynamic[0], dynamic[0] + dynamic[1], 2 * step)[:_MOST_TAGS]:
+    end = dynamic.offset + min(dynamic.size, len(data) - dynamic.offset)
+    values: dict[int, list[int]] = {}
+    for at in range(dynamic.offset, end, 2 * step)[:_MOST_TAGS]:
         (tag,) = struct.unpack_from(word, data, at)
         (value,) = struct.unpack_from(word, data, at + step)
         if tag == 0:
             break
         values.setdefault(tag, []).append(value)
-    return _Dynamic(values=values, loads=loads, order=order)
+    return _Dynamic(values=values, loads=loads, order=form.order)
 
 
-def _segments(
-    data: mmap.mmap, *, wide: bool, order: str
-) -> tuple[list[tuple[int, int, int]], tuple[int, int] | None]:
-    """Give (address, place, size) of what is loaded, and (place, size) of the dynamic section."""
-    (start,) = struct.unpack_from(order + ("Q" if wide else "I"), data, 32 if wide else 28)
-    size, count = struct.unpack_from(order + "HH", data, 54 if wide else 42)
-    loads, dynamic = [], None
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Form:
+    """The class of a file, 64 or 32 bits, and its byte order as struct writes it."""
+
+    wide: bool
+    order: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Header:
+    """A program header: where a segment of a file lies, and where it is loaded."""
+
+    kind: int
+    offset: int
+    address: int
+    size: int
+
+
+def _form(data: mmap.mmap) -> _Form | None:
+    if data[:4] != b"\x7fELF" or data[4] not in (1, 2) or data[5] not in (1, 2):
+        return None
+    return _Form(wide=data[4] == 2, order="<>"[data[5] - 1])
+
+
+def _headers(data: mmap.mmap, form: _Form) -> Iterator[_Header]:
+    (start,) = struct.unpack_from(
+        form.order + ("Q" if form.wide else "I"), data, 32 if form.wide else 28
+    )
+    size, count = struct.unpack_from(form.order + "HH", data, 54 if form.wide else 42)
     for number in range(min(count, _MOST_HEADERS)):
         at = start + number * size
-        if wide:
-            kind, _, offset, address, _, length = struct.unpack_from(order + "IIQQQQ", data, at)
+        if form.wide:
+            kind, _, offset, address, _, length = struct.unpack_from(
+                form.order + "IIQQQQ", data, at
+            )
         else:
-            kind, offset, address, _, length = struct.unpack_from(order + "5I", data, at)
-        if kind == _LOAD:
-            loads.append((address, offset, length))
-        elif kind == _DYNAMIC:
-            dynamic = (offset, min(length, len(data) - offset))
-    return loads, dynamic
+            kind, offset, address, _, length = struct.unpack_from(form.order + "5I", data, at)
+        yield _Header(kind=kind, offset=offset, address=address, size=length)
 
 
 def _string(data: mmap.mmap, at: int) -> str:

@@ -6,19 +6,26 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from dlcontainer.errors import PublishError
-from dlcontainer.publish import checksums, module_tree
+from dlcontainer.publish import checksums, tree_lock
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree import contents, generation, journal, layout
+from dlcontainer.publish.tree import (
+    audit_links,
+    audit_owners,
+    audit_users,
+    contents,
+    generation,
+    journal,
+    layout,
+)
+from dlcontainer.publish.tree.audit_users import Loader
 from dlcontainer.publish.tree.contents import Fault
 from dlcontainer.publish.tree.generation import Entry, Generation
 from dlcontainer.publish.tree.layout import KINDS, MODULES
-from dlcontainer.publish.tree.look import links, owners, users
-from dlcontainer.publish.tree.look.users import Loader
 from dlcontainer.system import digests, foreign_files, guarded_files
 from dlcontainer.system.workspace import PREFIX
 
 _MOST_BYTES = 64_000_000
-_OF_GENERATION = (module_tree.MARK, generation.FILE, checksums.FILE, MODULES)
+_OF_GENERATION = (tree_lock.MARK, generation.FILE, checksums.FILE, MODULES)
 
 
 def audit(root: Path, engine: Path | None = None, by: Loader | None = None) -> list[Fault]:
@@ -60,10 +67,10 @@ def _faults(root: Path, top: Folder, engine: Path | None, by: Loader | None) -> 
             yield from _release(entry, releases)
         yield from _rollbacks(number, generations, releases)
         yield from _engines(now, releases)
-    yield from links.faults(root)
-    yield from owners.faults(root, number, frozenset(entry.digest for entry in now.entries))
+    yield from audit_links.faults(root)
+    yield from audit_owners.faults(root, number, frozenset(entry.digest for entry in now.entries))
     if by is not None:
-        yield from users.meets(root, now.entries, by)
+        yield from audit_users.meets(root, now.entries, by)
 
 
 def _unreachable(path: Path) -> Iterator[Fault]:
@@ -84,7 +91,7 @@ def _unreachable(path: Path) -> Iterator[Fault]:
 
 def _engines(now: Generation, releases: Folder) -> Iterator[Fault]:
     """Find engines that wrappers fall back on, and that users can't run."""
-    for engine, modules in users.engines(now.entries, releases).items():
+    for engine, modules in audit_users.engines(now.entries, releases).items():
         for fault in _unreachable(engine):
             why = f"{', '.join(modules)} can't fall back on this engine: {fault.where}: {fault.why}"
             yield Fault(where=str(engine), why=why)

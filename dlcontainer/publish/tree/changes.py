@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer.errors import PublishError
-from dlcontainer.publish import checksums, module_tree
+from dlcontainer.publish import checksums, tree_lock
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import (
     audit,
@@ -195,14 +195,14 @@ def _before(tree: Tree, now: int) -> int:
 
 
 @reading.retried
-def require_published(root: Path, *, plain: bool = False) -> int | None:
+def require_published(root: Path) -> int | None:
     """Give the live generation's number; raises PublishError for a root that is no tree.
 
-    `plain` takes one of an earlier version, without generations. A mistyped root stays as it is.
+    A mistyped root stays as it is.
     """
-    with reading.opened(root, plain=plain) as top:
+    with reading.opened(root) as top:
         number = layout.current(top)
-        if number is None and not (plain and top.info(layout.MODULES)):
+        if number is None:
             raise PublishError(
                 f"nothing is published in {root}", next_step="give the root of a published tree"
             )
@@ -276,7 +276,7 @@ def _require_digest(entry: Entry, draft: Draft) -> None:
 
 def _files(release: Folder, folder: Path) -> dict[str, bytes]:
     """Read all but the image; modulefiles name PLACEHOLDER again."""
-    own = (contents.IMAGE, contents.FILE, checksums.FILE, module_tree.MARK)
+    own = (contents.IMAGE, contents.FILE, checksums.FILE, tree_lock.MARK)
     found = {}
     for name, _ in contents.files(release):
         if name not in own:

@@ -9,12 +9,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from dlcontainer.errors import PublishError
-from dlcontainer.publish import module_tree
+from dlcontainer.publish import tree_lock
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree import generation, journal, layout, takeover
+from dlcontainer.publish.tree import generation, journal, layout
 from dlcontainer.publish.tree.in_use import Inode, Queue, Seen
 from dlcontainer.publish.tree.layout import Tree
 from dlcontainer.system import guarded_files
+
+# How the journal begins the change by which earlier versions turned a tree of before into this one.
+_TAKEOVER = "take over"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,8 +100,8 @@ def _gone(tree: Tree, candidate: _Candidate, policy: Policy) -> str | None:
         with _opened(tree, candidate.within) as folder:
             with folder.sub(candidate.name) as inside:
                 before = os.fstat(inside.number)
-                if not inside.has_file(module_tree.MARK):
-                    return f"it has no file {module_tree.MARK}: it may be somebody else's"
+                if not inside.has_file(tree_lock.MARK):
+                    return f"it has no file {tree_lock.MARK}: it may be somebody else's"
             if not policy.dry:
                 layout.remove(tree, folder, candidate.name, before)
     except PublishError as error:
@@ -177,9 +180,7 @@ def _open_file(folder: Folder, name: str, policy: Policy) -> str | None:
 def _old_versions(tree: Tree, policy: Policy) -> Iterator[_Candidate]:
     """List the folders that a takeover left: nobody can load them any more."""
     lines = journal.read(tree.top).lines
-    done = [
-        line.at for line in lines if line.state == "done" and line.what.startswith(takeover.WHAT)
-    ]
+    done = [line.at for line in lines if line.state == "done" and line.what.startswith(_TAKEOVER)]
     if not done or tree.top.info(layout.IMAGES) is None:
         return
     with tree.top.sub(layout.IMAGES) as images:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dlcontainer.errors import PublishError
-from dlcontainer.publish import checksums, module_tree, modulefiles
+from dlcontainer.publish import checksums, modulefiles, tree_lock
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import layout
 from dlcontainer.publish.unpacked import listing
@@ -38,7 +38,7 @@ _QUOTED: Mapping[str, Callable[[object], str]] = {
 }
 # Of a benchmark, put there after publishing.
 _LATER = {"report.html", "report.json"}
-_ALONE = (module_tree.MARK, checksums.FILE, FILE, listing.CATALOG)
+_ALONE = (tree_lock.MARK, checksums.FILE, FILE, listing.CATALOG)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,6 @@ ROOT/journal.jsonl           who switched what, when
 """
 
 import contextlib
-import ctypes
 import errno
 import os
 import re
@@ -34,7 +33,6 @@ MODULES_TARGET = f"{CURRENT}/{MODULES}"
 KINDS = {"lmod": (".lua", "module.lua"), "tcl": ("", "module.tcl")}
 _CURRENT = re.compile(rf"{GENERATIONS}/([1-9][0-9]{{0,8}})")
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
-_EXCHANGE = 2  # RENAME_EXCHANGE of linux/fs.h
 
 
 # A release, open, and its module.
@@ -215,30 +213,3 @@ def remove(tree: Tree, folder: Folder, name: str, before: os.stat_result) -> Non
     atomic_files.sync_folder(folder.number)
     # What this leaves, folders that can't be written, goes with the private folder.
     shutil.rmtree("left", ignore_errors=True, dir_fd=tree.aside.number)
-
-
-def replace_modules(tree: Tree) -> None:
-    """Put the link to the live modules in the place of a real folder of links.
-
-    In one step where the file system can exchange two names. Elsewhere ROOT/modules is missing
-    between two renames; a run that is killed there is put right by the next one.
-    """
-    os.symlink(MODULES_TARGET, MODULES, dir_fd=tree.aside.number)
-    tree.own.give_link(MODULES, tree.aside)
-    if not _exchanged(tree.aside, tree.top, MODULES):
-        tree.top.rename(MODULES, tree.aside, "old-modules")
-        try:
-            tree.aside.rename(MODULES, tree.top, MODULES)
-        except OSError:
-            tree.aside.rename("old-modules", tree.top, MODULES)
-            raise
-    atomic_files.sync_folder(tree.top.number)
-
-
-def _exchanged(one: Folder, other: Folder, name: str) -> bool:
-    try:
-        call = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError):
-        return False  # another C library
-    text = os.fsencode(name)
-    return bool(call(one.number, text, other.number, text, _EXCHANGE) == 0)

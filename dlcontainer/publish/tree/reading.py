@@ -33,11 +33,11 @@ def retried(look: Callable[Concatenate[Path, P], T]) -> Callable[Concatenate[Pat
 
 
 @contextlib.contextmanager
-def opened(root: Path, *, plain: bool = False) -> Iterator[Folder]:
+def opened(root: Path) -> Iterator[Folder]:
     """Open the root of a tree; raises PublishError, and OSError for a handle that went stale."""
     try:
         with Folder.at(root) as top:
-            transaction.require_layout(top, plain=plain)
+            transaction.require_layout(top)
             yield top
     except OSError as error:
         if error.errno == errno.ESTALE:

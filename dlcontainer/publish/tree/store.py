@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dlcontainer.errors import PublishError
-from dlcontainer.publish import checksums, module_tree
+from dlcontainer.publish import checksums, tree_lock
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import contents, layout
 from dlcontainer.publish.tree.layout import UNPACKED, Tree
@@ -78,7 +78,7 @@ def _require_names(draft: Draft) -> None:
 
 def _stage(tree: Tree, draft: Draft, digest: str, staged: Folder) -> None:
     folder = tree.root / layout.RELEASES / digest
-    staged.write(module_tree.MARK, b"dlcontainer/release/1\n")
+    staged.write(tree_lock.MARK, b"dlcontainer/release/1\n")
     sums = {}
     if draft.tree is None:
         _image(tree, draft, staged)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dlcontainer.config import resources
 from dlcontainer.errors import BuildError, PublishError
-from dlcontainer.publish import module_tree, ownership
+from dlcontainer.publish import ownership, tree_lock
 from dlcontainer.publish.catalogue import files as catalogue
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import generation, journal, layout, site_commands
@@ -26,6 +26,8 @@ from dlcontainer.system.process import Runner
 from dlcontainer.system.workspace import workspace
 
 _WAIT_S = 600.0
+# The last version that turns a tree of before 0.6 into one of generations.
+_LAST_READER = "0.9.1"
 
 
 def _silent(text: str) -> None:
@@ -57,8 +59,8 @@ class Hand:
 
 
 @contextlib.contextmanager
-def opened(root: Path, hand: Hand, *, plain: bool = False) -> Iterator[Tree]:
-    """Hold a tree to change it; `plain` takes one whose modules are still a real folder.
+def opened(root: Path, hand: Hand) -> Iterator[Tree]:
+    """Hold a tree to change it.
 
     Raises PublishError for a tree of an earlier version, for one that another publisher holds for
     ten minutes, and where something else stands in the tree's places.
@@ -69,7 +71,7 @@ def opened(root: Path, hand: Hand, *, plain: bool = False) -> Iterator[Tree]:
         own = ownership.of_root(root, hand.group)
         top = held.enter_context(Folder.at(root))
         alone = held.enter_context(_locked(top, own, hand))
-        require_layout(top, plain=plain)
+        require_layout(top)
         aside = held.enter_context(_aside(top, root, hand))
         named = (
             held.enter_context(layout.shared_folder(top, name, own, aside))
@@ -136,7 +138,7 @@ def commit(tree: Tree, changed: Generation, what: str, *, again: bool = False) -
     _require_turn(tree, what, base.number, number)
     name = f"generation-{number}"
     with tree.aside.make(name) as staged:
-        staged.write(module_tree.MARK, b"dlcontainer/generation/1\n")
+        staged.write(tree_lock.MARK, b"dlcontainer/generation/1\n")
         generation.stage(made, tree, staged)
         catalogue.stage(made, tree, staged)
         layout.settle_modes(staged, tree.own)
@@ -218,7 +220,7 @@ def _heal(tree: Tree) -> bool:
     """
     known, number = journal.read(tree.top), layout.current(tree.top)
     begun = [] if tree.alone else journal.unfinished(known)
-    if any(tree.clock() - line.at < module_tree.GRACE_S for line in begun):
+    if any(tree.clock() - line.at < tree_lock.GRACE_S for line in begun):
         raise _at_work(tree.root)
     settled = journal.settled(known, number, journal.stamp(tree.clock()), tree.who)
     for line in settled:
@@ -234,17 +236,17 @@ def _at_work(root: Path) -> PublishError:
     )
 
 
-def require_layout(top: Folder, *, plain: bool = False) -> None:
+def require_layout(top: Folder) -> None:
     """Refuse a tree whose modules are no link to what is live; raises PublishError."""
     info = top.info(MODULES)
-    if info is None or (plain and stat.S_ISDIR(info.st_mode)):
+    if info is None:
         return
     if stat.S_ISDIR(info.st_mode):
         raise PublishError(
-            f"{top.path} is a tree of an earlier dlcontainer",
+            f"{top.path} is a tree of dlcontainer 0.5 or earlier",
             why=f"{MODULES} is a real folder there, not a link to what is live",
-            next_step="take it over once; what jobs have loaded goes on: "
-            + layout.typed(top.path, "takeover"),
+            next_step=f"convert it once with dlcontainer {_LAST_READER}, the last version that "
+            "reads it; what jobs have loaded goes on: " + layout.typed(top.path, "takeover"),
         )
     text = layout.link_text(top, MODULES)
     if text != layout.MODULES_TARGET:
@@ -257,7 +259,7 @@ def require_layout(top: Folder, *, plain: bool = False) -> None:
 @contextlib.contextmanager
 def _locked(top: Folder, own: ownership.Ownership, hand: Hand) -> Iterator[bool]:
     """Hold the lock of a tree; false where the file system has no locks."""
-    number = module_tree.lock_file(top, own)
+    number = tree_lock.lock_file(top, own)
     try:
         yield _take(number, top, hand)
     finally:

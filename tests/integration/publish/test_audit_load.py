@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree import generation
-from dlcontainer.publish.tree.look import users
+from dlcontainer.publish.tree import audit_users, generation
 from dlcontainer.system.process import ProcessRunner
 from tests.integration.publish.tools import clean_home
 from tests.integration.world import missing
@@ -27,9 +26,9 @@ def test_what_users_get(tmp_path: Path) -> None:
     def met(*folders: Path) -> list[str]:
         path = ":".join(str(folder / "modules/lmod") for folder in folders)
         with_path = {**environ, "MODULEPATH": path} if folders else environ
-        by = users.loader(with_path, ProcessRunner(environ=with_path))
+        by = audit_users.loader(with_path, ProcessRunner(environ=with_path))
         assert by is not None
-        return [fault.why for fault in users.meets(root, entries, by)]
+        return [fault.why for fault in audit_users.meets(root, entries, by)]
 
     assert met() == met(root) == met(root, other) == []
     (shadowed,) = met(other, root)

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.publish.limits import ecl
+from dlcontainer.publish import ecl
 from tests.integration.publish.tools import clean_home
 from tests.integration.world import Built
 from tests.skips import skip

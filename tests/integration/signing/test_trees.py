@@ -17,7 +17,6 @@ from dlcontainer.publish.offered import Offered
 from dlcontainer.publish.signed import Asking
 from dlcontainer.system.process import ProcessRunner
 from tests.integration.signing.tools import Ran, typed
-from tests.old_trees import put_old
 from tests.publishing import BOTH, image_of, put, seen
 from tests.signers import Pair
 from tests.values import SITE, write_yaml
@@ -113,14 +112,6 @@ def test_rollback(site: Site, image: Path, other: Path, signer: Pair, capsys: Ca
     assert site.modules("default", "demo/1.0").code == 0
     done = site.modules("rollback", "3")
     assert done.code == 0, done.err
-
-
-def test_takeover(site: Site, other: Path) -> None:
-    put_old(other, site.root)
-    done = site.modules("takeover")
-    assert done.code == 6
-    assert "is not signed" in done.err
-    assert not (site.root / "current").exists()
 
 
 def test_an_owner_who_rewrites_it_between_verify_and_copy(

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.filesystem.counting import Count, Counted
 from dlcontainer.build import file_order
 from dlcontainer.build.file_order import Arranged
 from dlcontainer.engines.apptainer import SQUASH
@@ -14,6 +13,7 @@ from dlcontainer.errors import BenchDataError, ConfigError
 from dlcontainer.image import layout, open_trace, record
 from dlcontainer.image.contents import Entry, Unpacked
 from dlcontainer.image.open_trace import HEADER, Trace
+from dlcontainer.lab.filesystem.counting import Count, Counted
 
 HOSTILE = ("a b", "#c", "back\\slash", "it's", "ünï 空", '"q"', "-d", "x/ -32768", "$(y)")
 

@@ -49,6 +49,22 @@ def _check(path: tuple[str, ...], command: Any, capsys: pytest.CaptureFixture[st
         assert not shown or all(word in text for word in option.opts)
 
 
+def test_long_pages_begin_with_the_usual_options(
+    narrow: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (("build",), ("bench", "import"), ("bench", "train"), ("bench", "collectives")):
+        text = page(capsys, *words, "-h")
+        first = text.partition("\n\nUsual:\n")[2].partition("\n\n")[0]
+        names = re.findall(r"^  (?:-\w, )?(--[\w-]+)", first, re.MULTILINE)
+        assert {"--site", "--output"} <= set(names)
+        assert len(names) <= 10
+        # Nothing is listed twice.
+        assert all(
+            len(re.findall(rf"^  (?:-\w, )?{name}\b(?!-)", text, re.M)) == 1 for name in names
+        )
+    assert "Usual:" not in page(capsys, "render", "-h")
+
+
 def test_groups_defaults_and_what_is_required(
     narrow: None, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,8 +13,6 @@ from dlcontainer.cli import main
 from dlcontainer.publish.tree import in_use, site_commands
 from dlcontainer.publish.tree.in_use import Queue
 from dlcontainer.publish.tree.site_commands import SiteCommands
-from tests.old_trees import put_old
-from tests.publishing import image_of
 from tests.trees import both, hand, image_file, put, seen
 from tests.values import SITE, write_yaml
 
@@ -140,17 +138,14 @@ def test_a_signer_of_whom_nothing_is_demanded_is_said(run: Run, root: Path, tmp_
     assert (code, "nothing is verified" in err) == (0, False)
 
 
-def test_takeover(run: Run, tmp_path: Path) -> None:
+def test_a_tree_of_before_generations(run: Run, tmp_path: Path) -> None:
     old = tmp_path / "an old root"
-    old.mkdir()
-    folder = put_old(image_of(tmp_path / "given"), old)
-    code, _, err = run("list", root=old)
-    assert (code, "is a tree of an earlier dlcontainer" in err) == (6, True)
-    assert f"dlcontainer modules takeover --root '{old}'" in err
-    assert body(run("takeover", "--json", root=old))["new"]
-    assert seen(old) == both("1.0")
-    assert (folder / "bin/python").exists()
-    assert "nothing to change" in run("takeover", root=old)[1]
+    (old / "modules/lmod/demo").mkdir(parents=True)
+    for argv in (("list",), ("history",), ("gc", "--keep", "1")):
+        code, _, err = run(*argv, root=old)
+        assert (code, "is a tree of dlcontainer 0.5 or earlier" in err) == (6, True)
+        assert "dlcontainer 0.9.1, the last version that reads it" in err
+        assert f"dlcontainer modules takeover --root '{old}'" in err
 
 
 def test_catalogue(run: Run, root: Path, tmp_path: Path) -> None:
@@ -201,7 +196,6 @@ def test_audit(run: Run, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("rollback",),
         ("unpublish", "demo/1.0"),
         ("default", "demo/1.0"),
-        ("takeover",),
         ("gc", "--keep", "1"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 
 from dlcontainer.cli import main
 from dlcontainer.errors import PublishError
-from dlcontainer.publish.limits import ecl
+from dlcontainer.publish import ecl
 from tests.trees import image_file, put
 
 KEYS = ("5994BE54C31CF1B5E1994F987C52CF6D055F072B", "7064b1d6eff01b1262fed3f03581d99fe87eafd1")

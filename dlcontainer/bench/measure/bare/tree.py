@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.bench.measure.bare import loader
+from dlcontainer.image.contents import elf
 from dlcontainer.system import atomic_files
 
 LIBRARY_PATH = "LD_LIBRARY_PATH"
@@ -70,7 +71,7 @@ def prepare(root: Path, prefix: str, python: str) -> BareTree:
         real = program.resolve(strict=True)
         if not real.is_relative_to(root):
             raise CannotStartError(f"{python} leads out of the image")
-        name = loader.of_program(real)
+        name = elf.interpreter(real)
         if name is not None and not (root / name.lstrip("/")).is_file():
             raise CannotStartError(f"the loader {name} is missing in the image")
         _settle(root, root / prefix.lstrip("/") / "pyvenv.cfg")

@@ -11,7 +11,7 @@ from dlcontainer.bench.analysis.contrasts import Contrast
 from dlcontainer.bench.analysis.pairing import Figure
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import anchors
-from dlcontainer.bench.report.figures import launch_marks, pair_dots, seconds
+from dlcontainer.bench.report.figures import launch_marks, seconds
 from dlcontainer.bench.report.svg import (
     WIDTH,
     Box,
@@ -85,7 +85,7 @@ def forest(analysis: Analysis, *, linked: bool = True) -> Markup:
         if row.figure is not None:
             own = row.contrast.pairs if row.contrast else analysis.pairs[role]
             faint = Look(shape="circle", style=f"faint {role}")
-            for dot in pair_dots.of(analysis, row.figure, own, scale, linked=linked):
+            for dot in launch_marks.of(analysis, row.figure, own, scale, linked=linked):
                 drawing.mark(dot.x, y + 13, faint, dot.tip)
         drawing.whisker(scale, interval.low, interval.high, y, role)
         drawing.mark(scale.at(interval.ratio), y, Look(shape=_SHAPES[role], style=role))
@@ -163,10 +163,10 @@ def _panel(drawing: Drawing, analysis: Analysis, figure: Figure, place: _Place) 
     drawing.line(left, centre, right, centre, f"whisker {figure.role}")
     pairs, look = analysis.pairs[figure.role], Look(shape=_SHAPES[figure.role], style=figure.role)
     for i, (pair, value) in enumerate(
-        zip(pairs, pair_dots.ratios(pairs, figure.metric), strict=True)
+        zip(pairs, launch_marks.ratios(pairs, figure.metric), strict=True)
     ):
         x = left + (right - left) * (i + 0.5) / len(pairs)
-        tip = pair_dots.tip(analysis, figure.role, pair, value)
+        tip = launch_marks.tip(analysis, figure.role, pair, value)
         drawing.mark(x, scale.at(value), look, tip)
         if len(pairs) <= 16:
             drawing.text(x, bottom + 16, str(pair.number), "tick", "middle")
@@ -264,7 +264,7 @@ def _ratio_scale(analysis: Analysis, start: float, end: float) -> Scale:
     drawn = [(figure, analysis.pairs[figure.role]) for figure in (*shown, *own)]
     drawn += [(item.figure, item.pairs) for item in analysis.contrasts]
     for figure, pairs in drawn:
-        values += pair_dots.ratios(pairs, figure.metric)
+        values += launch_marks.ratios(pairs, figure.metric)
         # A huge interval of few pairs would squeeze all else: it ends in arrows.
         values += [
             bound

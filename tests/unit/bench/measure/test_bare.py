@@ -8,12 +8,13 @@ from typing import Any, Unpack
 
 import pytest
 
-from dlcontainer.bench.measure.bare import loader, tree
+from dlcontainer.bench.measure.bare import tree
 from dlcontainer.bench.measure.bare.tree import CannotStartError
 from dlcontainer.bench.report.text import scope_text, verdict_text
 from dlcontainer.bench.samples import continuation
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.errors import BenchDataError
+from dlcontainer.image.contents import elf
 from dlcontainer.system.process import Completed, RunOptions
 from tests.benchrunner import Bench, ProbeRunner
 from tests.judging import analyse
@@ -79,16 +80,16 @@ class Unpacker(ProbeRunner):
 def test_a_program_names_its_loader(tmp_path: Path) -> None:
     for order in "<>":
         (tmp_path / "python").write_bytes(program(order=order))
-        assert loader.of_program(tmp_path / "python") == LOADER
+        assert elf.interpreter(tmp_path / "python") == LOADER
     (tmp_path / "python").write_bytes(program(None))
-    assert loader.of_program(tmp_path / "python") is None
+    assert elf.interpreter(tmp_path / "python") is None
 
 
 @pytest.mark.parametrize("data", [b"#!/bin/sh\n", program()[:100], b"", b"\x7fELF\x01" + bytes(80)])
 def test_what_is_no_program(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "python").write_bytes(data)
     with pytest.raises(ValueError, match=r"ELF program|ends within"):
-        loader.of_program(tmp_path / "python")
+        elf.interpreter(tmp_path / "python")
 
 
 def test_a_tree_leads_into_itself(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from dlcontainer.bench.report.sections import predictions
 from dlcontainer.bench.report.svg import Drawing, Scale
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.tables import scale_glossary
+from dlcontainer.bench.samples.declared_file import digest
 from dlcontainer.bench.samples.vocabulary import Start
 from dlcontainer.bench.scale import analysis, file, matrix
 from tests.unit.bench.analysis.test_session_analysis import recorded
@@ -138,8 +139,8 @@ def test_one_round_has_no_interval_and_is_drawn(tmp_path: Path) -> None:
 def test_cells_in_other_states_have_figures_of_their_own(tmp_path: Path) -> None:
     cells = tuple(replace(cell, state=state) for state in ("cold", "warm") for cell in CELLS)
     declared = replace(header().declared, cells=cells)
-    own = replace(header(), declared=declared, declared_sha256=file.digest(declared))
-    with file.ScaleWriter(tmp_path / "m.jsonl", own) as writer:
+    own = replace(header(), declared=declared, declared_sha256=digest(declared))
+    with file.FORMAT.writer(tmp_path / "m.jsonl", own) as writer:
         for number in range(4):
             for cell in range(len(cells)):
                 writer.write(launched(cell, number, seconds(cell % 6, number)))

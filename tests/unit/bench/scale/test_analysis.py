@@ -10,6 +10,7 @@ import pytest
 
 from dlcontainer.bench.report import html_report, inputs, json_report
 from dlcontainer.bench.report.sections import predictions
+from dlcontainer.bench.samples.declared_file import digest
 from dlcontainer.bench.scale import analysis, file
 from dlcontainer.bench.scale.cells import Cell
 from dlcontainer.bench.scale.records import Coldness, Declared, Header, Launched, Missing
@@ -46,7 +47,7 @@ def header() -> Header:
     )
     return Header(
         declared=declared,
-        declared_sha256=file.digest(declared),
+        declared_sha256=digest(declared),
         left_out=(Missing(cell="image, tmpfs", why="no <tmpfs>"),),
         machine={"node": "n1", "cores": 2},
         started="2026-01-01T00:00:00Z",
@@ -77,7 +78,7 @@ def seconds(cell: int, number: int) -> float:
 
 
 def write(path: Path, rounds: int = 6, **odd: Launched) -> Path:
-    with file.ScaleWriter(path, header()) as writer:
+    with file.FORMAT.writer(path, header()) as writer:
         for number in range(rounds):
             for cell in range(len(CELLS)):
                 writer.write(launched(cell, number, seconds(cell, number)))
@@ -169,7 +170,7 @@ def test_programs_get_the_same_figures(tmp_path: Path) -> None:
 
 def test_cold_is_called_unproved_where_it_is(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
-    with file.ScaleWriter(path, header()) as writer:
+    with file.FORMAT.writer(path, header()) as writer:
         writer.write(launched(0, 0, 1.0, before=replace(COLD, names=False)))
     found = inputs.read(path)
     (section,) = predictions.exhibits([found])
@@ -195,7 +196,7 @@ def test_a_launch_that_is_there_twice_is_refused(tmp_path: Path) -> None:
 def test_no_time_is_written_that_could_not_be_read(tmp_path: Path, odd: float) -> None:
     with (
         pytest.raises((BenchDataError, ValueError)),
-        file.ScaleWriter(tmp_path / "m.jsonl", header()) as writer,
+        file.FORMAT.writer(tmp_path / "m.jsonl", header()) as writer,
     ):
         writer.write(launched(0, 0, odd))
 
@@ -206,7 +207,7 @@ def test_a_cut_file_goes_on(tmp_path: Path) -> None:
     path.write_bytes(b"".join(lines[:-2]) + lines[-2][:20])
     cut = file.read(path)
     assert (len(cut.launches), cut.dropped, cut.end) == (35, 20, None)
-    with file.ScaleWriter(path, cut.header, after=cut) as writer:
+    with file.FORMAT.writer(path, cut.header, after=cut) as writer:
         writer.write(launched(5, 5, 2.0))
         writer.end(complete=True, reason="all rounds measured")
     whole = file.read(path)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.filesystem import mount_watch
 from dlcontainer.bench.scale import page_cache
 from dlcontainer.bench.scale.records import Coldness
+from dlcontainer.lab.filesystem import mount_watch
 from dlcontainer.system import machine
 from tests.skips import skip
 

@@ -5,12 +5,12 @@ from itertools import pairwise
 
 import pytest
 
-from dlcontainer.bench.scale import schedule
+from dlcontainer.bench.scale import matrix
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 6, 7, 12])
 def test_over_a_block_each_stands_everywhere_and_follows_everyone(count: int) -> None:
-    rows = schedule.williams(count)
+    rows = matrix.williams(count)
     times = len(rows) // count
     assert all(sorted(row) == list(range(count)) for row in rows)
     for place in range(count):
@@ -22,11 +22,11 @@ def test_over_a_block_each_stands_everywhere_and_follows_everyone(count: int) ->
 
 def test_rounds_are_whole_and_drawn() -> None:
     cells = [f"cell {number}" for number in range(5)]
-    found = schedule.rounds(cells, 23, 7)
+    found = matrix.rounds(cells, 23, 7)
     assert len(found) == 23
     assert all(sorted(order) == cells for order in found)
-    assert found == schedule.rounds(cells, 23, 7)
-    assert found != schedule.rounds(cells, 23, 8)
+    assert found == matrix.rounds(cells, 23, 7)
+    assert found != matrix.rounds(cells, 23, 8)
     # A longer session begins as a shorter one does.
-    assert schedule.rounds(cells, 4, 7) == found[:4]
-    assert schedule.rounds([], 3, 1) == []
+    assert matrix.rounds(cells, 4, 7) == found[:4]
+    assert matrix.rounds([], 3, 1) == []

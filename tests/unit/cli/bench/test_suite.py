@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.measure import bench_image
-from dlcontainer.bench.suite import folder as suites
+from dlcontainer.bench.probes import suite_folder as suites
 from dlcontainer.cli import main, options
 from dlcontainer.cli.bench import sessions
 from dlcontainer.cli.bench import suite as command

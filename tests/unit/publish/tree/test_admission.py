@@ -9,13 +9,11 @@ import pytest
 
 from dlcontainer.errors import PublishError
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree import changes, takeover
+from dlcontainer.publish.tree import changes
 from dlcontainer.publish.tree.generation import Deprecation
 from dlcontainer.publish.tree.transaction import Hand, opened
 from dlcontainer.system.guarded_files import name_of
 from tests.hostile import open_place
-from tests.old_trees import put_old
-from tests.publishing import image_of
 from tests.skips import skip
 from tests.trees import act, both, draft, hand, hidden, image_file, put, seen
 
@@ -109,16 +107,6 @@ def test_promote(root: Path, images: Path, tmp_path: Path) -> None:
     assert list((root / "releases").iterdir()) == []
     act(root, lambda tree: changes.promote(tree, source, "demo/2.0"), gate.hand)
     assert seen(root) == both("2.0")
-
-
-def test_takeover(root: Path, tmp_path: Path) -> None:
-    put_old(image_of(tmp_path / "given"), root)
-    gate = Gate()
-    with pytest.raises(PublishError, match="is not signed"):
-        takeover.take_over(root, gate.hand)
-    assert not (root / "current").exists()
-    assert (root / "modules").is_dir()
-    assert not (root / "modules").is_symlink()
 
 
 def test_what_brings_nothing_in_asks_nothing(root: Path, images: Path) -> None:

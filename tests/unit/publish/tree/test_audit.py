@@ -11,10 +11,9 @@ import pytest
 
 from dlcontainer.errors import PublishError
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree import audit, changes, generation
+from dlcontainer.publish.tree import audit, audit_users, changes, generation
 from dlcontainer.publish.tree.contents import Fault
 from dlcontainer.publish.tree.generation import Deprecation
-from dlcontainer.publish.tree.look import users
 from dlcontainer.publish.tree.transaction import opened
 from dlcontainer.system.process import Completed
 from tests.fakes import completed
@@ -362,11 +361,11 @@ def test_what_users_meet(root: Path) -> None:
         (entry, _) = generation.read(generations, 4).entries
 
     def met(runner: Loading, **environ: str) -> list[str]:
-        by = users.loader({"LMOD_CMD": "/lmod", "LOADEDMODULES": "x", **environ}, runner)
+        by = audit_users.loader({"LMOD_CMD": "/lmod", "LOADEDMODULES": "x", **environ}, runner)
         assert by is not None
         assert by.kind == "lmod"
         assert "LOADEDMODULES" not in by.environ
-        return [fault.why for fault in users.meets(root, [entry], by)]
+        return [fault.why for fault in audit_users.meets(root, [entry], by)]
 
     fine = Loading(path / "bin")
     assert met(fine) == []
@@ -375,4 +374,4 @@ def test_what_users_meet(root: Path) -> None:
     assert fine.seen == f"/other:{here}"
     assert met(Loading(root / "other")) == [f"users who load demo/1.0 get {root}/other/python"]
     assert met(Loading(path, code=1)) == ["users can't load demo/1.0: no such module"]
-    assert users.loader({}, fine) is None
+    assert audit_users.loader({}, fine) is None

@@ -371,7 +371,7 @@ def planted_journal(root: Path) -> None:
 @pytest.mark.parametrize(
     ("plant", "says"),
     [
-        (no_tree, "a tree of an earlier dlcontainer"),
+        (no_tree, "a tree of dlcontainer 0.5 or earlier"),
         (strange_current, "which is no generation"),
         (strange_modules, "not to current/modules"),
         (planted_releases, "is a symbolic link"),

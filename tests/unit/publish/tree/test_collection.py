@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.errors import PublishError
+from dlcontainer.publish import tree_lock
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree import changes, collection, in_use, takeover
+from dlcontainer.publish.tree import changes, collection, in_use
 from dlcontainer.publish.tree.collection import Collected, Policy
 from dlcontainer.publish.tree.in_use import Inode, Queue, Seen
 from dlcontainer.system.process import CommandNotFoundError
-from tests import publishing
 from tests.fakes import RecordingRunner, completed
-from tests.old_trees import put_old
 from tests.trees import DAY, Clock, act, both, hand, image_file, put, seen
 
 KEEP = Policy(keep_s=30 * DAY)
@@ -182,8 +181,14 @@ def test_folders_of_before_the_takeover(tmp_path: Path) -> None:
     clock = Clock(time.time())
     root = tmp_path / "root"
     root.mkdir()
-    put_old(publishing.image_of(tmp_path / "old"), root)
-    takeover.take_over(root, hand(clock))
+    put(root, image_file(tmp_path / "given"), by=hand(clock))
+    left = root / "images/demo/1.0"
+    left.mkdir(parents=True)
+    for name in (tree_lock.MARK, "image.sif"):
+        (left / name).touch()
+    written = root / "journal.jsonl"
+    assert "publish demo/1.0" in written.read_text()
+    written.write_text(written.read_text().replace("publish demo/1.0", "take over 1 versions"))
     clock.now += 29 * DAY
     assert collect(root, clock).removed == ()
     info = (root / "images/demo/1.0/image.sif").stat()

@@ -13,7 +13,6 @@ from dlcontainer.publish.tree import changes, journal, layout
 from dlcontainer.publish.tree.generation import Deprecation
 from dlcontainer.publish.tree.layout import Tree
 from dlcontainer.publish.tree.site_commands import AFTER_S, SiteCommands
-from dlcontainer.publish.tree.takeover import take_over
 from dlcontainer.publish.tree.transaction import Hand
 from dlcontainer.system.process import (
     CommandFailedError,
@@ -23,8 +22,6 @@ from dlcontainer.system.process import (
     RunOptions,
 )
 from tests.fakes import RecordingRunner, completed
-from tests.old_trees import put_old
-from tests.publishing import image_of
 from tests.trees import act, both, hand, image_file, put, seen
 
 AFTER = ("update cache", "-d", "/a b")
@@ -71,12 +68,6 @@ def test_each_switch_is_followed_once(site: Site, tmp_path: Path) -> None:
     assert site.act(lambda tree: changes.rollback(tree, 2)) == 0
     assert site.act(lambda tree: changes.unpublish(tree, "demo/1.0")) == 1
     assert site.notes == []
-
-
-def test_a_takeover_is_followed(site: Site, tmp_path: Path) -> None:
-    put_old(image_of(tmp_path / "images"), site.root)
-    take_over(site.root, site.hand)
-    assert site.runner.argvs == [AFTER]
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,0 @@
-"""Files of chained lines that hold records of a few kinds: matrices, sessions of jobs."""

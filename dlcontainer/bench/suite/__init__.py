@@ -1,1 +1,0 @@
-"""A session of each probe that an image has something for, in one folder."""

@@ -1,0 +1,270 @@
+"""The program below a `bench slownet`: makes the hosts, tries the links, runs the command, carries.
+
+Started by `session.py` with one word of JSON and the command's words. It says what it found in
+`ready.json` and `end.json` of its folder, and ends with the command's exit code.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dlcontainer.errors import ChecksFailedError
+from dlcontainer.lab.slownet import devices, hosts, network, spaces, trial
+from dlcontainer.lab.slownet.hosts import Held, HostError
+from dlcontainer.lab.slownet.network import Loss, Network
+from dlcontainer.lab.slownet.queues import Queues
+from dlcontainer.lab.slownet.spaces import Prompt
+from dlcontainer.lab.slownet.switch import Switch
+from dlcontainer.lab.slownet.trial import Found
+from dlcontainer.lab.slownet.veth import Pairs
+from dlcontainer.system import atomic_files
+from dlcontainer.system.supervisor import follow
+
+READY, END, NAMES = "ready.json", "end.json", "hosts"
+# How long a sender tries again, s about: 0.2 * (2**6 - 1). The kernel's own 15 would be 15 minutes.
+_TRIES = 5
+# A command that was told to end has so long to tell its own, s.
+_LAST_S = 10.0
+_LATE = -signal.SIGKILL
+_KERNEL = Path("/proc/sys/net/ipv4")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """What this program is to do: `out` and `err` are the command's streams, by their numbers."""
+
+    network: Network
+    work: Path
+    out: int
+    err: int
+    argv: tuple[str, ...]
+
+
+def main() -> None:
+    """Read the order, carry it out, exit with the command's code."""
+    body = json.loads(sys.argv[1])
+    order = Order(
+        network=network.read(body["network"]),
+        work=Path(body["work"]),
+        out=body["out"],
+        err=body["err"],
+        argv=tuple(sys.argv[2:]),
+    )
+    try:
+        code = Ground(order).run()
+    except HostError as error:
+        said = error.said
+        _say(order, END, {"error": said["error"], "why": said.get("why"), "next": said.get("next")})
+        code = 1
+    except ChecksFailedError as error:
+        _say(order, END, {"error": error.what, "why": error.why, "next": error.next_step})
+        code = 1
+    # Nobody's threads or files are waited for.
+    os._exit(code)
+
+
+def _say(order: Order, name: str, body: Mapping[str, object]) -> None:
+    atomic_files.write(order.work / name, json.dumps(body) + "\n")
+
+
+class Ground:
+    """The hosts and the switch between them."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._network = order.network
+        spaces.begin()
+        spaces.show(order.work / NAMES, Path("/etc/hosts"))
+        self._held = [self._made(host) for host in self._network.hosts]
+        found = {one.host.number: one.device for one in self._held if one.device is not None}
+        queues = Queues(self._network)
+        self._switch = Switch(found, queues)
+        self._links = queues if order.network.by == "tun" else Pairs(order.network, self._held)
+        self._usual = Prompt(nice=0, slack_ns=50_000)
+        self._lost: list[dict[str, object]] = []
+        self._lost_at = 0.0
+        # Whether we ended the command.
+        self.is_ended = False
+
+    def _made(self, host: network.Host) -> Held:
+        def make() -> int | None:
+            _tune(self._network)
+            if self._network.by == "tun":
+                return devices.tun(host, self._network.mtu)
+            devices.loopback()
+            return None
+
+        return hosts.hold(host, make)
+
+    def run(self) -> int:
+        """Try the links, then run the command; give its exit code."""
+        # Late packets are a slower link: the switch comes before what it carries for.
+        self._usual = spaces.be(Prompt(nice=-15, slack_ns=1))
+        found = self._tried()
+        self._check(found)
+        ready = {
+            "hosts": {one.host.name: one.pid for one in self._held},
+            "links": [asdict(one) for one in found],
+        }
+        _say(self._order, READY, ready)
+        before = self._counts()
+        code = self._command()
+        end = {"ways": self._since(before), "lost": self._lost, "code": code}
+        _say(self._order, END, {**end, "ended": self.is_ended})
+        return code
+
+    def _ask(self, held: Held, what: str, **more: object) -> dict[str, Any]:
+        """Tell a host to do something, and carry packets until it has."""
+        held.tell(what, **more)
+        answers: list[dict[str, Any]] = []
+
+        def is_done() -> bool:
+            answer = held.told()
+            if answer is not None:
+                answers.append(answer)
+            return answer is not None
+
+        self._switch.run(is_done)
+        return answers[0]
+
+    def _tried(self) -> list[Found]:
+        """Measure each way of each link."""
+        for held in self._held:
+            self._ask(held, "answer")
+        found = []
+        for link in self._network.links:
+            for begin, end in ((link.one, link.other), (link.other, link.one)):
+                asked = {"latency_s": link.latency_s, "rate": link.rate}
+                address = self._network.hosts[end].address
+                said = self._ask(self._held[begin], "ask", address=address, **asked)
+                if "error" in said:
+                    raise ChecksFailedError(f"link {link.name} carries nothing: {said['error']}")
+                found.append(Found(begin=begin, end=end, **said))
+        for held in self._held:
+            self._ask(held, "close")
+        return found
+
+    def _check(self, found: Sequence[Found]) -> None:
+        for one in found:
+            text = trial.problem(self._network.link(one.begin, one.end), one)
+            if text:
+                raise ChecksFailedError(
+                    f"the network is not what was asked for: {text}",
+                    why="a switch in user space takes a processor's time for each packet, and this "
+                    "machine may be busy",
+                    next_step="ask for a lower --rate, a longer --latency or a larger --mtu, or "
+                    "try again when the machine is idle",
+                )
+
+    def _command(self) -> int:
+        """Run the command to its end, or to ours; give its exit code."""
+        child, begin = self._started(), time.monotonic()
+        left, code = list(self._network.losses), list[int]()
+
+        def is_over() -> bool:
+            while left and time.monotonic() - begin >= left[0].after_s:
+                self._lose(left.pop(0), begin)
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == child:
+                code.append(os.waitstatus_to_exitcode(status))
+            return bool(code) or self._is_late(child)
+
+        self._switch.run(is_over)
+        found = code[0] if code else _LATE
+        return found if found >= 0 else 128 - found
+
+    def _is_late(self, child: int) -> bool:
+        """End a command that goes on long after the last loss; tell whether it takes too long."""
+        since = time.monotonic() - self._lost_at if self._lost_at else 0.0
+        if since > self._network.patience_s and not self.is_ended:
+            self.is_ended = True
+            os.kill(child, signal.SIGTERM)
+        return since > self._network.patience_s + _LAST_S
+
+    def _started(self) -> int:
+        """Start the command in the first host; give its process."""
+        parent, order = os.getpid(), self._order
+        pid = os.fork()
+        if pid:
+            return pid
+        try:
+            follow(parent, signal.SIGKILL)
+            spaces.be(self._usual)
+            spaces.enter(self._held[0].pid)
+            os.dup2(order.out, 1)
+            os.dup2(order.err, 2)
+            os.execvp(order.argv[0], order.argv)  # noqa: S606 - no shell is what we want
+        except OSError as error:
+            os.write(2, f"dlcontainer: {order.argv[0]}: {error.strerror}\n".encode())
+        os._exit(127)
+
+    def _lose(self, loss: Loss, begin: float) -> None:
+        if len(loss.hosts) == 1:
+            self._kill(self._held[loss.hosts[0]])
+        else:
+            self._links.cut(*loss.hosts)
+        self._lost_at = time.monotonic()
+        after = self._lost_at - begin
+        self._lost.append({"what": loss.what, "after_s": round(after, 3)})
+        text = "killed" if len(loss.hosts) == 1 else "cut"
+        os.write(self._order.err, f"slownet: {loss.what} was {text} after {after:.1f} s\n".encode())
+
+    def _kill(self, held: Held) -> None:
+        """End all processes of a host, as a failure of its power would."""
+        space = _net_of(held.pid)
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdigit() and space and _net_of(int(folder.name)) == space:
+                with suppress(OSError):
+                    os.kill(int(folder.name), signal.SIGKILL)
+        self._switch.drop(held.host.number)
+
+    def _counts(self) -> dict[str, dict[str, int]]:
+        found = {}
+        for link in self._network.links:
+            for begin, end in ((link.one, link.other), (link.other, link.one)):
+                way = self._links.way(begin, end)
+                counts = {"packets": way.packets, "bytes": way.bytes, "lost": way.lost}
+                found[f"n{begin + 1}-n{end + 1}"] = counts
+        return found
+
+    def _since(self, before: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
+        return {
+            name: {key: value - before[name][key] for key, value in counts.items()}
+            for name, counts in self._counts().items()
+        }
+
+
+def _tune(asked: Network) -> None:
+    """Set TCP's limits in the host that this process is in; raises ChecksFailedError."""
+    settings = {}
+    if asked.losses:
+        settings["tcp_retries2"] = str(_TRIES)
+    if asked.window is not None:
+        # Of a buffer the kernel counts about half as payload.
+        settings["tcp_wmem"] = f"4096 16384 {2 * asked.window}"
+    for name, value in settings.items():
+        try:
+            (_KERNEL / name).write_text(f"{value}\n")
+        except OSError as error:
+            raise ChecksFailedError(
+                f"{_KERNEL / name} can't be set in a host: {error.strerror}",
+                why="senders would wait longer for a link than TCP is patient",
+                next_step="run it where /proc/sys may be written: not in such a container",
+            ) from None
+
+
+def _net_of(pid: int) -> str:
+    with suppress(OSError):
+        return str(Path(f"/proc/{pid}/ns/net").readlink())
+    return ""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,252 @@
+"""What an import asks for, measured on this machine: operations, reads, processor time.
+
+The tree is seen through our counting file system, without delay, by one rank and by two: what the
+second adds is each rank's own, the rest the node's. An image is counted the same way, as a file.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dlcontainer.engines.apptainer import SQUASH
+from dlcontainer.errors import BenchDataError
+from dlcontainer.lab.filesystem import counting
+from dlcontainer.lab.filesystem.counting import Count, Task
+from dlcontainer.lab.slowfs.cache_profiles import Profile
+from dlcontainer.lab.slowfs.counters import METADATA
+from dlcontainer.lab.slowfs.mounting import helper
+from dlcontainer.lab.slowfs.passthrough import Delay
+from dlcontainer.lab.slowfs.server import StandIn
+from dlcontainer.lab.storm import repeats
+from dlcontainer.lab.storm.alternatives import Way
+from dlcontainer.lab.storm.model import MB, Load
+from dlcontainer.lab.storm.repeats import Cold, Node, Run, Waits
+from dlcontainer.system import foreign_files, report_files
+from dlcontainer.system.machine import find_program
+from dlcontainer.system.process import ProcessRunner
+
+_MOST_BYTES = 64_000_000
+SCHEMA = "dlcontainer/loads/1"
+# Long enough that a busy machine's own delays are small beside some hundred of them.
+_LATE_S = 0.01
+# $1 the image, $2 where, $3 the unmounter; the rest is run once it is mounted.
+_THROUGH_IMAGE = """
+image=$1 point=$2 unmount=$3; shift 3
+mkdir -p "$point" && squashfuse -o auto_unmount "$image" "$point" || exit 1
+"$@"; code=$?
+"$unmount" -u -z "$point"
+exit $code
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Runnable:
+    """A command that imports, its environment, and the folder or file's folder it reads."""
+
+    argv: tuple[str, ...]
+    environ: Mapping[str, str]
+    under: Path
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Packed:
+    """The same import from an image's file."""
+
+    run: Runnable
+    file: Path
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timing:
+    """The times behind a load: warm imports, and cold ones with prompt and with late reads."""
+
+    runs: tuple[Run, ...]
+    waits: Waits
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """The loads of each way, the image's size, and what they were counted with.
+
+    `node` and `timings` are empty in what older versions kept: theirs was the wall's time.
+    """
+
+    loads: Mapping[Way, Load]
+    image_mb: float | None
+    profile: str
+    subject: str
+    node: Node | None = None
+    timings: Mapping[str, Timing] = field(default_factory=dict)
+
+
+def of_prefix(prefix: Path, module: str, environ: Mapping[str, str]) -> Runnable:
+    """Give the import of a module by the Python of a folder; raises BenchDataError without one."""
+    python = prefix / "bin/python"
+    # Not `exists`, which raises where a folder may not be entered.
+    if not os.access(python, os.X_OK):
+        raise BenchDataError(
+            f"{prefix}: there is no bin/python in it that you may run",
+            next_step="give an image, or the folder of a virtual environment or installation",
+        )
+    quiet = {**environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"}
+    argv = (str(python.absolute()), "-c", f"import {module}")
+    return Runnable(argv=argv, environ=quiet, under=prefix.absolute())
+
+
+def packed(tree: Runnable, work: Path, runner: ProcessRunner) -> Packed | None:
+    """Give the same import from the tree in one SquashFS; None without the programs."""
+    programs = [find_program(name, runner.environ) for name in ("mksquashfs", "squashfuse")]
+    if None in programs:
+        return None
+    folder = work / "packed"
+    folder.mkdir()
+    image, point = folder / "tree.squashfs", work / "inside"
+    # As images are packed: it stands for one.
+    argv = [str(programs[0]), str(tree.under), str(image), "-quiet", "-no-progress", *SQUASH]
+    runner(argv, timeout=3600)
+    inside = [word.replace(str(tree.under), str(point)) for word in tree.argv]
+    unmount = str(helper(runner.environ))
+    script = ("/bin/sh", "-c", _THROUGH_IMAGE, "sh", str(image), str(point), unmount)
+    run = Runnable(argv=(*script, *inside), environ=tree.environ, under=folder)
+    return Packed(run=run, file=image)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bench:
+    """With what it is measured: a folder of ours, the door to processes, the clients' caching."""
+
+    work: Path
+    runner: ProcessRunner
+    profile: Profile
+    say: Callable[[str], None]
+
+    def counted(self, what: Runnable, ranks: int, name: str) -> Count:
+        """Count one cold import of some ranks on a node."""
+        folder = self.work / name
+        folder.mkdir()
+        task = Task(argv=what.argv, ranks=ranks, under=what.under, work=folder)
+        runner = replace(self.runner, environ=what.environ)
+        shown = StandIn(source=what.under, profile=self.profile)
+        return counting.count(task, "slowfs", runner, shown).node
+
+    def timed(self, what: Runnable, node: Node, name: str) -> Timing:
+        """Time warm imports until they agree, then cold ones with prompt and with late reads."""
+        runner = replace(self.runner, environ=what.environ)
+
+        def warm() -> Run:
+            done = counting.run_one(what.argv, runner)
+            return Run(processor_s=done.processor_s, wall_s=done.elapsed)
+
+        def cold(late_s: float) -> Cold:
+            folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.work))
+            task = Task(argv=what.argv, ranks=1, under=what.under, work=folder)
+            delay = Delay(read_s=late_s)
+            shown = StandIn(source=what.under, profile=self.profile, delay=delay)
+            took = counting.count(task, "slowfs", runner, shown).slowest_s
+            return Cold(wall_s=took, read_turns=shown.counters.counted().read_turns)
+
+        runs = repeats.settled(warm, node)
+        self.say("see how many reads are waited for")
+        return Timing(runs=runs, waits=repeats.waits(cold, _LATE_S))
+
+
+def measure(bench: Bench, tree: Runnable, image: Packed | None, subject: str) -> Measured:
+    """Count and time; raises BenchDataError where an import fails, or others are too busy here."""
+    node = Node(cores=len(os.sched_getaffinity(0)), load_1min=round(os.getloadavg()[0], 2))
+    bench.say("count a cold import from the tree: one rank, then two")
+    one, two = bench.counted(tree, 1, "tree-1"), bench.counted(tree, 2, "tree-2")
+    bench.say("time warm imports from the tree")
+    timings = {"tree": bench.timed(tree, node, "late")}
+    loads: dict[Way, Load] = {"tree": of_tree(one, two, timings["tree"])}
+    size = None
+    if image is not None:
+        bench.say("count a cold import from the image, and time warm ones")
+        seen = bench.counted(image.run, 1, "image-1")
+        timings["image"] = bench.timed(image.run, node, "late-image")
+        loads |= of_image(seen, timings["image"], loads["tree"].cpu_s)
+        size = image.file.stat().st_size / MB
+    return Measured(
+        loads=loads,
+        image_mb=size,
+        profile=bench.profile.name,
+        subject=subject,
+        node=node,
+        timings=timings,
+    )
+
+
+def metadata(count: Count) -> int:
+    """Add up the metadata operations of a count of our file system's."""
+    return sum(count.operations[name] for name in METADATA)
+
+
+def of_tree(one: Count, two: Count, timing: Timing) -> Load:
+    """Split a node's counts into the node's and each rank's own."""
+    own = max(0, metadata(two) - metadata(one))
+    return Load(
+        shared_operations=max(0, metadata(one) - own),
+        own_operations=own,
+        read_waits=timing.waits.reads,
+        mb=(one.bytes or 0) / MB,
+        cpu_s=repeats.processor_s(timing.runs),
+    )
+
+
+def of_image(seen: Count, timing: Timing, tree_s: float) -> dict[Way, Load]:
+    """Give the loads of the ways that have an image; an import from the tree computes for `tree_s`.
+
+    The file's pages are in the node's memory for all its ranks, however it is mounted; what a mount
+    costs the processor is paid by each rank, or once a node.
+    """
+    operations = metadata(seen)
+    image_s = max(tree_s, repeats.processor_s(timing.runs))
+    once = Load(
+        shared_operations=operations,
+        own_operations=0,
+        read_waits=timing.waits.reads,
+        mb=(seen.bytes or 0) / MB,
+        cpu_s=tree_s,
+        start_s=image_s - tree_s,
+        at_start=True,
+    )
+    return {
+        "image per rank": replace(
+            once, shared_operations=0, own_operations=operations, cpu_s=image_s, start_s=0.0
+        ),
+        "image per node": once,
+        "staged": replace(once, shared_operations=0, read_waits=0.0, mb=0.0, at_start=False),
+    }
+
+
+def write(measured: Measured, path: Path) -> None:
+    """Keep what was measured, to predict from it again; raises BenchDataError where it can't."""
+    body = {"schema": SCHEMA, **asdict(measured)}
+    report_files.write(json.dumps(body, indent=1) + "\n", path, "--keep")
+
+
+def read(path: Path) -> Measured:
+    """Read what was kept; raises BenchDataError for another kind of file."""
+    try:
+        body = foreign_files.loads(foreign_files.read(path, _MOST_BYTES))
+        if body.pop("schema") != SCHEMA:
+            raise KeyError("schema")
+        loads = {way: Load(**load) for way, load in body.pop("loads").items()}
+        node = Node(**body.pop("node")) if body.get("node") else None
+        timings = {way: _timing(kept) for way, kept in body.pop("timings", {}).items()}
+        return Measured(**{**body, "loads": loads, "node": node, "timings": timings})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BenchDataError(
+            f"{path} holds no measured loads",
+            why=str(error),
+            next_step="make one: dlcontainer bench storm IMAGE|PREFIX --keep FILE.json",
+        ) from None
+
+
+def _timing(kept: Mapping[str, Any]) -> Timing:
+    runs, waits = kept["runs"], kept["waits"]
+    times = {name: tuple(waits[name]) for name in ("prompt_s", "late_s")}
+    return Timing(runs=tuple(Run(**run) for run in runs), waits=Waits(**{**waits, **times}))

@@ -1,1 +1,0 @@
-"""The parts of an audit: one file a kind of finding, each a generator of faults."""
