@@ -90,11 +90,13 @@ def _from_distribution() -> Path | None:
     simulation = aptget.simulate(["apptainer"])
     refusal = simulation.refusal() if simulation else "its apt sources have no installable one"
     if refusal:
-        say(f"into a private prefix: the distribution's is not taken, {refusal}")
+        say(f"into a private prefix, not from the distribution: {refusal}")
         return None
     root = root_argv()
     if root is None:
-        say("into a private prefix: to install the distribution's takes root or passwordless sudo")
+        say(
+            "into a private prefix, not from the distribution: that takes root or passwordless sudo"
+        )
         return None
     say("install the distribution's own")
     aptget.install(root, ["apptainer"])
