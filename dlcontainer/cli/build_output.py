@@ -39,7 +39,7 @@ def show(image: "Image", settled: "Plan", console: output.Console, *, as_json: b
         for line in image.age.newer:
             console.note(line)
     else:
-        console.end(f"done: {image.size / 1e6:.0f} MB in {image.seconds:.0f} s")
+        console.end(f"done: {image.size / 1e6:.0f} MB")
     output.say(str(there.image or image.name))
     if image.pushed:
         output.say(image.pushed)
