@@ -266,7 +266,8 @@ class Console:
             self._as_asked("line", text, mark="  | ")
         if begun is not None:
             self.now = begun
-        if not (self.events or self.verbose):
+        # On a terminal nothing is drawn again for a line that says nothing new.
+        if not (self.events or self.verbose) and (begun is not None or not self.live):
             self._alive()
 
     def _as_asked(self, kind: str, text: str, mark: str) -> None:

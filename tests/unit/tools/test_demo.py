@@ -17,9 +17,10 @@ from tools.demo import Demo
 @pytest.fixture
 def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Demo:
     monkeypatch.setattr(demos, "root_argv", list)
+    console = Console()
+    console.begin(demos.titles(), verbose=False, log=None)
     for module in (demos, tools.console):
-        monkeypatch.setattr(module, "CONSOLE", Console())
-    demos.CONSOLE.begin(demos.titles(), verbose=False, log=None)
+        monkeypatch.setattr(module, "CONSOLE", console)
     return Demo(bin=tmp_path / ".venv/bin", extras="", build_options=())
 
 
