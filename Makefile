@@ -14,6 +14,15 @@ WITH_BIN := PATH="$(CURDIR)/$(BIN):$$PATH"
 # own base and images: more of them need the disk and memory for it.
 WORKERS := -n $(shell n=$$(nproc 2>/dev/null || echo 1); echo $$((n < 3 ? n + 1 : 4))) --dist loadscope
 
+# One run with one clock: its steps are numbered.
+SET_UP = $(PYTHON) tools/set_up.py --bin $(BIN) --prefix .tools --extras "$(EXTRAS)"
+define LINT
+$(BIN)/ruff check
+$(BIN)/ruff format --check
+$(BIN)/mypy $(wildcard dlcontainer tests tools benchmarks)
+$(BIN)/lint-imports
+endef
+
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-venv setup-tests demo golden unit check test test-long test-bare lint dist clean
 
@@ -22,23 +31,20 @@ help: ## list the targets
 
 # What the unit tests and the lint need: no engine, no root, nothing built.
 setup-venv:
-	@$(PYTHON) tools/setup_venv.py --venv $(VENV) --extras "$(EXTRAS)"
+	@$(SET_UP) venv
 
-setup: setup-venv ## virtual environment, Apptainer and its helper programs (a few minutes, once)
-	@$(PYTHON) tools/setup_engine.py --bin $(BIN) --prefix .tools
+setup: ## virtual environment, Apptainer and its helper programs (a few minutes, once; V=1 shows all)
+	@$(SET_UP) venv engine
 
-setup-tests: setup ## what the integration tests use beside the engine
-	@$(PYTHON) tools/setup_tests.py
+setup-tests: ## what the integration tests use beside the engine
+	@$(SET_UP) venv engine tests
 
 # A user needs none of the extras: `make test` adds them to the same environment.
 demo: ## PyTorch for this machine: build, validate, publish, load, compare with native, report
 	@$(PYTHON) tools/demo.py --bin $(BIN) --extras "$(if $(filter file,$(origin EXTRAS)),,$(EXTRAS))" --build "$(BUILD)"
 
 lint: setup-venv ## ruff, mypy and the layers of the design
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
-	$(BIN)/mypy $(wildcard dlcontainer tests tools benchmarks)
-	$(BIN)/lint-imports
+	$(LINT)
 
 golden: setup-venv ## write the golden files anew; look at `git diff` before you commit
 	$(BIN)/python -m pytest -q tests/unit/formats/test_golden.py tests/unit/formats/test_reframe.py --update-golden
@@ -48,7 +54,8 @@ unit: setup-venv ## the unit tests: no engine needed; one of them: make unit ONL
 
 check: lint unit ## lint and the unit tests: before each commit
 
-test: setup-tests lint ## lint and all tests but those that take minutes
+test: setup-tests ## lint and all tests but those that take minutes
+	$(LINT)
 	$(WITH_BIN) $(BIN)/python -m pytest $(WORKERS) -m "not long"
 
 test-long: setup-tests ## all tests

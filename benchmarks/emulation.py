@@ -45,6 +45,12 @@ class Quiet:
         """Say it."""
         print(f"  {title}", file=sys.stderr)
 
+    def expect(self, count: int) -> None:
+        """Say nothing."""
+
+    def phase(self, title: str) -> None:
+        """Say nothing."""
+
     def line(self, text: str) -> None:
         """Say nothing."""
 

@@ -74,8 +74,14 @@ class Quiet:
     def __init__(self) -> None:
         self.said: list[str] = []
 
+    def expect(self, count: int) -> None:
+        """Nothing is said of how many there are."""
+
     def step(self, title: str) -> None:
         self.said.append(title)
+
+    def phase(self, title: str) -> None:
+        """Nothing is said of what comes and goes."""
 
     def line(self, text: str) -> None:
         self.said.append(text)

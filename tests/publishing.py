@@ -40,6 +40,12 @@ class Quiet:
 
     note = line = step
 
+    def phase(self, title: str) -> None:
+        """Nothing is said of what comes and goes."""
+
+    def expect(self, count: int) -> None:
+        """Nothing is said of how many there are."""
+
 
 def image_of(
     folder: Path,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tools.aptget import PrivateApt, private_apt
 from tools.aptsources import archive_of, read_sources, suite_of
-from tools.console import SetupError, note, say
+from tools.console import CONSOLE, SetupError, note, say
 from tools.packages import describe, is_elf, unpack, with_libraries
 from tools.processes import run
 from tools.programs import SYSTEM_FOLDERS
@@ -84,7 +84,7 @@ def install_private(prefix: Path, os_release: dict[str, str], *, programs: Path)
     source = archive_of(read_sources(), os_release.get("VERSION_CODENAME", ""))
     with tempfile.TemporaryDirectory(prefix="dlcontainer-apt-") as folder:
         apt = private_apt(Path(folder), sources=suite_of(source, suite))
-        say(f"reading the package lists of suite '{suite}' from the host's own mirror")
+        say(f"read the package lists of suite '{suite}' from the host's own mirror")
         apt.update()
 
         def build(tree: Path) -> None:
@@ -95,12 +95,13 @@ def install_private(prefix: Path, os_release: dict[str, str], *, programs: Path)
 
 
 def _build(tree: Path, apt: PrivateApt, suite: str, programs: Path) -> None:
-    say("downloading Apptainer and the libraries it needs (about 25 MB, signatures checked)")
+    say("download Apptainer and the libraries it needs (about 25 MB, signatures checked)")
     debs = with_libraries(apt, ["apptainer"])
     packages = [describe(deb) for deb in debs]
-    say("unpacking " + ", ".join(f"{package.name} {package.version}" for package in packages))
+    say(f"unpack it and {len(packages) - 1} packages with its libraries")
+    CONSOLE.tool("unpack " + ", ".join(f"{each.name} {each.version}" for each in packages))
     unpack(debs, tree)
-    say("patching its programs to use the libraries beside them")
+    say("patch its programs to use the libraries beside them")
     _patch(tree, apt)
     _configure(tree, programs)
     version = version_of(tree / "usr/bin/apptainer")

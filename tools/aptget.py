@@ -59,7 +59,7 @@ def install(root: Sequence[str], names: Sequence[str]) -> None:
     simulation = simulate(names)
     if simulation is None:
         # A container image ships without package lists; a mirror drops superseded versions.
-        stream([*root, "apt-get", "update"], keep=("E:", "W:"))
+        stream([*root, "apt-get", "update"], what="apt-get reads the package lists")
         simulation = simulate(names)
     if simulation is None:
         raise SetupError(f"the host's apt sources cannot install {' '.join(names)}")
@@ -79,7 +79,7 @@ def install(root: Sequence[str], names: Sequence[str]) -> None:
             "--no-install-recommends",
             *names,
         ],
-        keep=("Setting up", "E:"),
+        what=f"apt-get installs {', '.join(names)}",
     )
 
 

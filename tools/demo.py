@@ -10,19 +10,19 @@ import json
 import os
 import shutil
 import sys
-import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tools import aptget
-from tools.console import SetupError, note, report_error, say
-from tools.processes import pass_through, run
+from tools import aptget, setup_engine, setup_tests, setup_venv
+from tools.console import CONSOLE, SetupError, note, run_steps, say, verbose_by
+from tools.processes import pass_through, root_argv, run
 from tools.programs import WAYS_TO_A_BASE, search_path
+from tools.setup_venv import LOG, PROJECT
 
-PROJECT = Path(__file__).resolve().parent.parent
 # The demo's own folder, and what stays of set-up and cache: docs/bare-machines.md.
 _CHECKOUT_MB, _CACHE_MB = 1500, 600
 _TAKES = "7 to 10 minutes on two idle cores, three times that on busy ones"
@@ -30,9 +30,21 @@ _LMOD = Path("/usr/share/lmod/lmod/init/sh")
 # Resident groups: their ratio scatters by 1.5 to 3 % a group on two idle cores (pairs of launches:
 # 4 to 17 %), so that 8 of them decide 5 %. In a noisy hour it takes 16 (of 50 sessions 13 went
 # on, 11 of them to 16: docs/measurements-verdict.md). The image has no GPU's libraries.
-_TRAIN = ("--margin", "5%", "--looks", "8,16", "--threads", "1", "--device", "cpu")
-# From the distribution, where it may be installed: a module system, and what the native side needs.
+# On a machine that is too busy to decide, each takes one look and says so.
+_ONE_LOOK = "--one-look-if-busy"
+_TRAIN = ("--margin", "5%", "--looks", "8,16", "--threads", "1", "--device", "cpu", _ONE_LOOK)
+_IMPORTS = ("--pairs", "8", "--controls", "4", _ONE_LOOK)
+# What a session declares that was not cut short.
+_WHOLE: Mapping[str, Mapping[str, object]] = {
+    "import": {"control_pairs": 4},
+    "training": {"looks": [8, 16]},
+}
+# From the distribution, where it may be installed: a module system, what the native side needs.
 _PACKAGES = ("lmod", "libgomp1")
+# The steps, as they are numbered.
+_SET_UP = (setup_venv.TITLE, *setup_engine.TITLES, setup_tests.TITLE)
+_LOOK, _BUILD, _VALIDATE, _PUBLISH = "this machine", "build", "validate", "publish"
+_LOAD, _IMPORT, _TRAINING, _REPORT = "load", "measure import", "measure training", "report"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -44,10 +56,13 @@ class Demo:
     build_options: tuple[str, ...]
     left_out: list[str] = field(default_factory=list)
 
-    def call(self, *argv: str) -> None:
-        """Run a command of the set-up's or dlcontainer's, its output shown as it comes."""
+    def _environment(self) -> dict[str, str]:
         path = os.pathsep.join([str(self.bin), os.environ.get("PATH", os.defpath)])
-        code = pass_through(argv, cwd=PROJECT, env={"PATH": path})
+        return {"PATH": path, **CONSOLE.environment()}
+
+    def call(self, *argv: str) -> None:
+        """Run a command of dlcontainer's or a script, its output shown as it comes."""
+        code = pass_through(argv, cwd=PROJECT, env=self._environment())
         if code != 0:
             # It has said why, and what to do next.
             raise SystemExit(code)
@@ -57,14 +72,24 @@ class Demo:
         self.call(str(self.bin / "dlcontainer"), *argv)
 
     def answer(self, *argv: str) -> dict[str, Any]:
-        """Give dlcontainer's JSON, whatever it ends with."""
-        path = os.pathsep.join([str(self.bin), os.environ.get("PATH", os.defpath)])
+        """Give dlcontainer's JSON; an error of its ends the demo with its exit code."""
         command = [str(self.bin / "dlcontainer"), *argv, "--json"]
-        done = run(command, cwd=PROJECT, env={"PATH": path}, check=False)
+        done = run(command, cwd=PROJECT, env=self._environment(), check=False)
         try:
-            return dict(json.loads(done.stdout))
+            body = dict(json.loads(done.stdout))
         except ValueError:
             raise SetupError(f"failed: {' '.join(command)}", why=done.stderr) from None
+        if "exit_code" in body:
+            print(done.stderr, end="", file=sys.stderr, flush=True)
+            raise SystemExit(int(body["exit_code"]))
+        return body
+
+
+def titles() -> list[str]:
+    """List the steps that this run will take."""
+    may_load = _LMOD.is_file() or (aptget.available() and root_argv() is not None)
+    own = (_LOOK, _BUILD, _VALIDATE, _PUBLISH, *((_LOAD,) if may_load else ()))
+    return [*_SET_UP, *own, _IMPORT, _TRAINING, _REPORT]
 
 
 def free_mb(folder: Path) -> int:
@@ -106,10 +131,11 @@ def before(demo: Demo) -> None:
     """Say what is ahead, and stop here where it can't end well."""
     path = search_path(demo.bin)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    say(
+    CONSOLE.print(
         f"the demo takes {_TAKES}, and keeps {_CHECKOUT_MB + _CACHE_MB} MB "
         f"({_CHECKOUT_MB} here, {_CACHE_MB} in {cache})"
     )
+    CONSOLE.print(f"its {len(CONSOLE.titles)} steps: {', '.join(CONSOLE.titles)}")
     require_room(PROJECT, cache)
     if not (demo.build_options or aptget.available() or shutil.which("mmdebstrap", path=path)):
         raise SetupError(
@@ -122,16 +148,11 @@ def before(demo: Demo) -> None:
 
 def set_up(demo: Demo) -> None:
     """Make the environment, the engine, and what of the rest may be installed."""
-    tools = PROJECT / "tools"
-    venv = str(demo.bin.parent)
-    for script, *options in (
-        ("setup_venv.py", "--venv", venv, "--extras", demo.extras),
-        ("setup_engine.py", "--bin", str(demo.bin), "--prefix", str(PROJECT / ".tools")),
-        ("setup_tests.py", *_PACKAGES),
-    ):
-        code = pass_through([sys.executable, str(tools / script), *options], cwd=PROJECT)
-        if code != 0:
-            raise SystemExit(code)
+    prefix = PROJECT / ".tools"
+    setup_venv.step(demo.bin.parent, demo.extras)
+    # The look at this machine says what is missing for this user's ids and devices.
+    setup_engine.steps(prefix, demo.bin, judged=True)
+    setup_tests.step(_PACKAGES, prefix, demo.bin)
 
 
 def look_ahead(demo: Demo) -> str:
@@ -139,22 +160,25 @@ def look_ahead(demo: Demo) -> str:
 
     SetupError where nothing is possible.
     """
-    demo.dlcontainer("doctor")
-    findings = demo.answer("doctor")["findings"]
+    CONSOLE.step(_LOOK, "a tiny image is built and run")
+    answer = demo.answer("doctor")
+    findings = answer["findings"]
+    _tell(findings)
     states = {each["name"]: each["state"] for each in findings}
     if states.get("base") != "ok" and not demo.build_options:
         raise SetupError(
             "the demo's base can't be made here",
-            why="doctor's line 'base', above",
+            why="the line 'base', above",
             next_step=f"{WAYS_TO_A_BASE}\n        and then: make demo BUILD='--offline BUNDLE'",
         )
+    if not answer.get("ok", True):
+        raise SetupError("images can't be built and run here", why="the lines above")
     plan = demo.answer("plan", "pytorch", "--site", "local")
-    if "notes" not in plan:
-        demo.dlcontainer("plan", "pytorch", "--site", "local")  # it says why, and ends this
     for text in plan["notes"]:
-        note(text)
         if text.startswith("no native twin"):
             demo.left_out.append(f"an installation on this machine to compare with ({text})")
+        else:
+            note(text)
     if not _LMOD.is_file():
         demo.left_out.append("module load (no lmod: an administrator types: apt-get install lmod)")
     if states.get("/dev/fuse") != "ok":
@@ -164,17 +188,35 @@ def look_ahead(demo: Demo) -> str:
     return str(plan["name"])
 
 
+def _tell(findings: list[dict[str, Any]]) -> None:
+    """Print what doctor found amiss, and how much was well."""
+    for each in findings:
+        if each["state"] != "ok":
+            mend = f"\n        {each['mend']}" if each.get("mend") else ""
+            note(f"{each['name']}: {each.get('detail', '')}{mend}")
+        elif CONSOLE.verbose:
+            say(f"ok: {each['name']}: {each.get('detail', '')}")
+    well = sum(each["state"] == "ok" for each in findings)
+    say(f"{well} of {len(findings)} checks are well (dlcontainer doctor names them)")
+
+
 def go(demo: Demo, name: str) -> None:
     """Build, validate, publish, go back, load, compare and report."""
     folder = Path("demo")
     image = str(folder / f"{name}.sif")
     local = ("--site", "local")
-    demo.dlcontainer("build", "pytorch", *local, "-o", str(folder), *demo.build_options)
+    CONSOLE.step(_BUILD)
+    more = ("-v",) if CONSOLE.verbose else ()
+    demo.dlcontainer("build", "pytorch", *local, "-o", str(folder), *more, *demo.build_options)
+    CONSOLE.step(_VALIDATE)
     demo.dlcontainer("validate", image, *local)
     shutil.rmtree(PROJECT / folder / "software", ignore_errors=True)
+    CONSOLE.step(_PUBLISH, "publish, take back, go back, publish again")
     publish(demo, image, folder / "software")
-    modules = str(folder / "software/modules/lmod")
-    demo.call("sh", str(PROJECT / "tools/load_module.sh"), modules, "pytorch")
+    if _LMOD.is_file():
+        CONSOLE.step(_LOAD)
+        modules = str(folder / "software/modules/lmod")
+        demo.call("sh", str(PROJECT / "tools/load_module.sh"), modules, "pytorch")
     compare(demo, image, folder)
 
 
@@ -184,22 +226,51 @@ def compare(demo: Demo, image: str, folder: Path) -> None:
     for sample in samples:
         (PROJECT / sample).unlink(missing_ok=True)
     of = ("--site", "local", "--image", image)
-    demo.dlcontainer("bench", "import", *of, "--pairs", "8", "--controls", "4", "-o", samples[0])
-    begin = time.monotonic()
+    CONSOLE.step(_IMPORT)
+    demo.dlcontainer("bench", "import", *of, *_IMPORTS, "-o", samples[0])
+    CONSOLE.step(_TRAINING)
     demo.dlcontainer("bench", "train", *of, *_TRAIN, "-o", samples[1])
-    note(f"training was measured in {time.monotonic() - begin:.0f} s")
+    busy = too_busy(dict(zip(_WHOLE, (PROJECT / sample for sample in samples), strict=True)))
+    if busy:
+        demo.left_out.append(busy)
+    CONSOLE.step(_REPORT)
     demo.dlcontainer("report", *samples, "-o", str(folder / "report.html"))
+
+
+def too_busy(samples: Mapping[str, Path]) -> str | None:
+    """Say which sessions took one look in place of all, and why; None where none did.
+
+    A session itself decides that, by the load that it sees as it begins, and declares it.
+    """
+    cut = []
+    for name, path in samples.items():
+        with path.open(encoding="utf-8") as file:
+            session = json.loads(file.readline())
+        if any(session["declared"].get(key) != value for key, value in _WHOLE[name].items()):
+            cut.append((name, session["machine"]))
+    if not cut:
+        return None
+    machine = cut[-1][1]
+    busy = machine.get("busy_cores")
+    now = "" if busy is None else f", {busy:.1f} of them busy"
+    return (
+        f"a verdict on {' and '.join(name for name, _ in cut)}: this machine is too busy to decide "
+        f"(load {machine['load_1min']:.1f} on {machine['cores']} cores{now}). That says nothing "
+        "about the container; when the machine is idle: make demo"
+    )
 
 
 def publish(demo: Demo, image: str, root: Path) -> None:
     """Publish, take it back, go back to what was live, and publish again: nothing is new then."""
-    give = ("publish", image, "--site", "local", "--root", str(root))
+    site = ("--site", "local")
+    give = ("publish", image, *site, "--root", str(root))
     demo.dlcontainer(*give)
     tree = ("--root", str(root))
     module = demo.answer("modules", "list", *tree)["modules"][0]["module"]
-    demo.dlcontainer("modules", "unpublish", module, *tree)
-    demo.dlcontainer("modules", "rollback", *tree)
-    demo.dlcontainer(*give)
+    demo.dlcontainer("modules", "unpublish", module, *tree, *site)
+    demo.dlcontainer("modules", "rollback", *tree, *site)
+    again = demo.answer(*give)
+    say(f"published again: {'a new release' if again['new'] else 'the release is the same'}")
     demo.dlcontainer("modules", "history", *tree)
 
 
@@ -209,23 +280,26 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--bin", type=Path, default=Path(".venv/bin"), help="the programs' folder")
     parser.add_argument("--extras", default="", help="of pyproject.toml; none for a user")
     parser.add_argument("--build", default="", help="options of dlcontainer build")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show the tools' lines")
     options = parser.parse_args(arguments)
     demo = Demo(
         bin=Path(options.bin).absolute(),
         extras=options.extras,
         build_options=tuple(options.build.split()),
     )
-    start = time.monotonic()
-    try:
+
+    def work() -> int:
+        CONSOLE.begin(titles(), verbose=options.verbose or verbose_by(os.environ), log=None)
         before(demo)
+        CONSOLE.begin(CONSOLE.titles, verbose=CONSOLE.verbose, log=PROJECT / LOG)
         set_up(demo)
         go(demo, look_ahead(demo))
-    except SetupError as error:
-        return report_error(error)
-    for text in demo.left_out:
-        note(f"left out: {text}")
-    print(f"make demo: done in {time.monotonic() - start:.0f} s; open demo/report.html")
-    return 0
+        for text in demo.left_out:
+            print(f"  left out: {text}", flush=True)
+        CONSOLE.print("make demo: done; open demo/report.html")
+        return 0
+
+    return run_steps(work)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,18 @@
 """The set-up scripts' one door to other processes: argv lists and readable failures."""
 
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tools.console import SetupError
+from tools.console import CONSOLE, Interrupted, SetupError
 
-_TAIL = 15
+_TAIL, _ERRORS = 15, 5
 # Words in a failed command's last lines -> what to do; the first that are there count.
 _CURES = {
     "No space left|ENOSPC|Errno 28": (
@@ -68,6 +70,9 @@ def run(
         if check:
             raise SetupError(f"cannot run {argv[0]}", why=str(error)) from error
         return subprocess.CompletedProcess(list(argv), 127, "", str(error))
+    if check:
+        for line in (f"$ {' '.join(argv)}", *(done.stdout + done.stderr).splitlines()):
+            CONSOLE.tool(line)
     if check and done.returncode != 0:
         why = _tail(done)
         what = f"failed ({done.returncode}): {' '.join(argv)}"
@@ -75,26 +80,62 @@ def run(
     return done
 
 
-def stream(argv: Sequence[str], *, cwd: Path | None = None, keep: tuple[str, ...] = ()) -> None:
-    """Run a long command, showing the output lines that start with one of `keep`."""
+def stream(argv: Sequence[str], *, what: str, cwd: Path | None = None) -> None:
+    """Run a long command; its lines go into the log, and to the user who asks for them.
+
+    `what` says who works, for the signs of life. Raises SetupError with the last lines of a
+    command that fails. Whatever ends this, the command has ended.
+    """
     lines: list[str] = []
-    with subprocess.Popen(
-        list(argv),
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    ) as process:
+    CONSOLE.tool(f"$ {' '.join(argv)}")
+    with (
+        CONSOLE.waiting(what),
+        _started(
+            argv, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process,
+    ):
         for line in process.stdout or ():
             lines.append(line.rstrip())
-            if line.lstrip().startswith(keep):
-                print(f"    {line.strip()[:110]}", flush=True)
+            CONSOLE.tool(line.rstrip())
     if process.returncode != 0:
-        why = "\n       ".join(lines[-_TAIL:])
+        why = "\n       ".join(_relevant(lines)) or "it printed nothing"
         what = f"failed ({process.returncode}): {' '.join(argv)}"
         raise SetupError(what, why=why, next_step=cure(why))
+
+
+def _relevant(lines: Sequence[str]) -> list[str]:
+    """Give what tells why a tool failed: its own errors, and the last lines."""
+    last = lines[-_TAIL:]
+    errors = [line for line in lines[:-_TAIL] if re.match(r"\s*(E:|ERROR|error:)", line)]
+    return [*errors[:_ERRORS], *last]
+
+
+@contextlib.contextmanager
+def _started(argv: Sequence[str], **options: object) -> Iterator["subprocess.Popen[str]"]:
+    """Start a command, and wait for its end: where this is interrupted, it is too, once.
+
+    It has a process group of its own: a terminal's Ctrl-C reaches it by way of this process alone,
+    so that it is not interrupted again while it tidies up.
+    """
+    try:
+        process = subprocess.Popen(  # type: ignore[call-overload]
+            list(argv), stdin=subprocess.DEVNULL, process_group=0, errors="replace", **options
+        )
+    except OSError as error:
+        raise SetupError(f"cannot run {argv[0]}", why=str(error)) from error
+    try:
+        yield process
+        process.wait()
+    except BaseException as error:
+        number = error.number if isinstance(error, Interrupted) else signal.SIGINT
+        # It may be root's (sudo), and then ends by itself.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
+        process.wait()
+        raise
+    finally:
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def cure(text: str) -> str | None:
@@ -107,16 +148,9 @@ def pass_through(
 ) -> int:
     """Run a command whose output goes where this one's goes, and return its exit code."""
     sys.stdout.flush()
-    try:
-        return subprocess.run(
-            list(argv),
-            cwd=cwd,
-            env={**os.environ, **(env or {})},
-            stdin=subprocess.DEVNULL,
-            check=False,
-        ).returncode
-    except OSError as error:
-        raise SetupError(f"cannot run {argv[0]}", why=str(error)) from error
+    with _started(argv, cwd=cwd, env={**os.environ, **(env or {})}) as process:
+        pass
+    return process.returncode
 
 
 def root_argv() -> list[str] | None:

@@ -105,7 +105,7 @@ def install_on_host(root: Sequence[str], programs: Sequence[Program]) -> None:
     packages = sorted({program.package for program in programs})
     if not has_ca_bundle():
         packages.append("ca-certificates")
-    say(f"installing {', '.join(packages)} from the distribution")
+    say(f"install {', '.join(packages)} from the distribution")
     aptget.install(root, packages)
 
 
@@ -161,7 +161,7 @@ def install_private(prefix: Path, programs: Sequence[Program]) -> Path:
     explain_installed_only(programs)
     usable = [program for program in programs if not program.installed_only]
     packages = sorted({program.package for program in usable})
-    say(f"unpacking {', '.join(packages)} and what they need into {prefix} (nothing is installed)")
+    say(f"unpack {', '.join(packages)} and what they need into {prefix} (nothing is installed)")
     with tempfile.TemporaryDirectory(prefix="dlcontainer-apt-") as folder:
         apt = private_apt(Path(folder), sources=None)
         apt.update()

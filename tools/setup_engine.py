@@ -15,10 +15,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tools import apptainer, aptget, programs
-from tools.console import SetupError, note, report_error, say
+from tools.console import CONSOLE, SetupError, note, run_steps, say, verbose_by
 from tools.processes import cure, root_argv
+from tools.setup_venv import LOG, PROJECT
 from tools.subids import ensure_ranges
 from tools.trees import check_prefix, link_into, locked
+
+TITLES = ("helper programs", "Apptainer")
 
 
 def ensure_programs(prefix: Path, hidden: Path, *, only_prefix: bool) -> None:
@@ -77,7 +80,6 @@ def ensure_apptainer(prefix: Path, hidden: Path, *, only_prefix: bool) -> Path:
     packaged = None if only_prefix else _from_distribution()
     if packaged:
         return packaged
-    say("Apptainer goes into a private prefix: the host's libraries stay as they are")
     return apptainer.install_private(
         prefix, os_release, programs=prefix / programs.NAME / programs.WRAPPERS
     )
@@ -88,13 +90,15 @@ def _from_distribution() -> Path | None:
     simulation = aptget.simulate(["apptainer"])
     refusal = simulation.refusal() if simulation else "its apt sources have no installable one"
     if refusal:
-        say(f"not the distribution's Apptainer: {refusal}")
+        say(f"into a private prefix, not from the distribution: {refusal}")
         return None
     root = root_argv()
     if root is None:
-        say("not the distribution's Apptainer: neither root nor passwordless sudo")
+        say(
+            "into a private prefix, not from the distribution: that takes root or passwordless sudo"
+        )
         return None
-    say("installing the distribution's own Apptainer")
+    say("install the distribution's own")
     aptget.install(root, ["apptainer"])
     found = shutil.which("apptainer", path=programs.search_path())
     return Path(found) if found else None
@@ -148,9 +152,28 @@ def main() -> int:
         choices=["prefix"],
         help="use nothing installed and install nothing: everything goes into the prefix",
     )
+    parser.add_argument("-v", "--verbose", action="store_true", help="show the tools' lines")
     options = parser.parse_args()
-    prefix, bin_folder = Path(options.prefix).resolve(), Path(options.bin).absolute()
-    only_prefix = options.only == "prefix"
+    verbose = options.verbose or verbose_by(os.environ)
+    CONSOLE.begin(TITLES, verbose=verbose, log=PROJECT / LOG)
+    prefix, bin_folder = Path(options.prefix), Path(options.bin)
+
+    def work() -> int:
+        steps(prefix, bin_folder, only_prefix=options.only == "prefix")
+        return 0
+
+    return run_steps(work)
+
+
+def steps(
+    prefix: Path, bin_folder: Path, *, only_prefix: bool = False, judged: bool = False
+) -> None:
+    """Set the helper programs and the engine up, as two steps of a run; raises SetupError.
+
+    `judged`: `dlcontainer doctor` says later what this user's ids and devices keep from working.
+    """
+    prefix, bin_folder = prefix.resolve(), bin_folder.absolute()
+    CONSOLE.step(TITLES[0])
     try:
         check_prefix(prefix)
         if not bin_folder.is_dir():
@@ -160,16 +183,16 @@ def main() -> int:
             )
         with locked(prefix):
             ensure_programs(prefix, bin_folder, only_prefix=only_prefix)
+            CONSOLE.step(TITLES[1])
             engine = ensure_apptainer(prefix, bin_folder, only_prefix=only_prefix)
             link_programs(bin_folder, engine, prefix, only_prefix=only_prefix)
-        ensure_ranges()
-        check_fuse()
-    except SetupError as error:
-        return report_error(error)
+        ensure_ranges(tells=not judged)
+        if not judged:
+            check_fuse()
     except OSError as error:
-        failure = SetupError("cannot set the engine up", why=str(error), next_step=cure(str(error)))
-        return report_error(failure)
-    return 0
+        raise SetupError(
+            "cannot set the engine up", why=str(error), next_step=cure(str(error))
+        ) from error
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ A registry is only unpacked, for which nobody need be root. Names of packages: o
 """
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
@@ -15,12 +16,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tools import aptget, binfmt
-from tools.console import SetupError, note, report_error, say
+from tools.console import CONSOLE, SetupError, note, run_steps, say, verbose_by
 from tools.packages import unpack
 from tools.processes import root_argv
 from tools.programs import search_path
+from tools.setup_venv import LOG, PROJECT
 from tools.trees import check_prefix, link_into, locked, publish
 
+TITLE = "packages of the distribution"
 QEMU = "qemu-user-static"
 # what shows that it is there (a program, or a file) -> Debian's package
 WANTED = {
@@ -89,22 +92,18 @@ def _fetch_registry(tree: Path) -> None:
         unpack(apt.download([REGISTRY]), tree)
 
 
-def install(packages: Collection[str], *, wants_qemu: bool) -> int:
-    """Install packages, let qemu be registered, and return the exit code."""
+def install(packages: Collection[str], *, wants_qemu: bool) -> None:
+    """Install packages, and let qemu be registered; raises SetupError."""
     root = root_argv() if aptget.available() else None
     if root is None:
         _tell(packages, wants_qemu=wants_qemu)
-        return 0
+        return
     if packages:
-        say(f"installing {', '.join(packages)}")
-        try:
-            aptget.install(root, list(packages))
-        except SetupError as error:
-            return report_error(error)
+        say(f"install {', '.join(packages)}")
+        aptget.install(root, list(packages))
     refused = binfmt.register(root) if wants_qemu else None
     if refused is not None:
         note(f"images of other architectures can't be tested here: {refused}")
-    return 0
 
 
 def _tell(packages: Collection[str], *, wants_qemu: bool) -> None:
@@ -115,9 +114,8 @@ def _tell(packages: Collection[str], *, wants_qemu: bool) -> None:
     if not aptget.available():
         note(f"what needs {what} will be skipped (Debian's names; this host has no apt)")
         return
-    note(f"what needs {what} will be skipped; to have it:")
-    for line in lines:
-        say(f"  sudo {line}")
+    typed = "".join(f"\n        sudo {line}" for line in lines)
+    note(f"what needs {what} will be skipped; to have it:{typed}")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -126,20 +124,36 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("packages", nargs="*", help="only these")
     parser.add_argument("--bin", type=Path, default=Path(".venv/bin"), help="where links are put")
     parser.add_argument("--prefix", type=Path, default=Path(".tools"), help="the private prefix")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show the tools' lines")
     options = parser.parse_args(arguments)
-    only = options.packages
-    if not only or REGISTRY in only:
+    verbose = options.verbose or verbose_by(os.environ)
+    CONSOLE.begin([TITLE], verbose=verbose, log=PROJECT / LOG)
+
+    def work() -> int:
+        step(options.packages, options.prefix, options.bin)
+        return 0
+
+    return run_steps(work)
+
+
+def step(names: Collection[str], prefix: Path, bin_folder: Path) -> None:
+    """Install what is missing of these packages, or of all, as a step of a run.
+
+    Raises SetupError.
+    """
+    CONSOLE.step(TITLE)
+    if not names or REGISTRY in names:
         try:
-            ensure_registry(Path(options.prefix).resolve(), Path(options.bin).absolute())
+            ensure_registry(prefix.resolve(), bin_folder.absolute())
         except SetupError as error:
             note(f"what needs {REGISTRY} will be skipped: {error}")
-    only = [name for name in only if name != REGISTRY]
-    packages = missing(only) if only or not options.packages else []
-    wants_qemu = not options.packages or QEMU in only
+    only = [name for name in names if name != REGISTRY]
+    packages = missing(only) if only or not names else []
+    wants_qemu = not names or QEMU in only
     if packages or (wants_qemu and binfmt.missing()):
-        return install(packages, wants_qemu=wants_qemu)
-    say(f"found: {', '.join(options.packages) or 'all that the integration tests use'}")
-    return 0
+        install(packages, wants_qemu=wants_qemu)
+    else:
+        say(f"found: {', '.join(names) or 'all that the integration tests use'}")
 
 
 if __name__ == "__main__":

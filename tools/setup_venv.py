@@ -4,6 +4,7 @@
 import argparse
 import hashlib
 import json
+import os
 import platform
 import shutil
 import sys
@@ -14,18 +15,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tools import aptget
 from tools.aptget import private_apt
-from tools.console import SetupError, note, report_error, say
+from tools.console import CONSOLE, SetupError, note, run_steps, say, verbose_by
 from tools.packages import unpack
 from tools.processes import cure, root_argv, run, stream
 from tools.trees import locked
 
 PROJECT = Path(__file__).resolve().parent.parent
+TITLE = "Python environment"
+# What the tools of the set-up say, in the checkout.
+LOG = ".tools/set-up.log"
 STAMP = "setup-stamp.json"
 # Made first, so that a half-made environment can be told from a folder of somebody's.
 MARKER = "setup-started"
 # An environment with pip in it takes less.
 _PIP_BYTES = 30_000_000
-_PIP_LINES = ("Building wheel", "Downloading", "Installing", "Successfully", "ERROR")
 
 
 def base_python() -> str:
@@ -101,7 +104,7 @@ def make_venv(venv: Path, *, unpack_only: bool) -> None:
     if not has_ensurepip() and not unpack_only:
         _install_venv_package()
     if has_ensurepip():
-        say(f"making {venv} with Python {platform.python_version()}")
+        say(f"make {venv} with Python {platform.python_version()}")
         try:
             run([base_python(), "-m", "venv", str(venv)])
         except SetupError as error:
@@ -110,7 +113,7 @@ def make_venv(venv: Path, *, unpack_only: bool) -> None:
                 error.next_step = error.next_step or cure("No space left")
             raise
         return
-    say("this Python lacks ensurepip: pip comes from the distribution's wheel, unpacked")
+    say("this Python has no ensurepip: pip comes from the distribution's wheel, unpacked")
     run([base_python(), "-m", "venv", "--without-pip", str(venv)])
     with tempfile.TemporaryDirectory(prefix="dlcontainer-apt-") as folder:
         _install_pip(venv, Path(folder))
@@ -127,7 +130,7 @@ def _install_venv_package() -> None:
     root = root_argv() if aptget.available() else None
     if root is None:
         return
-    say("installing python3-venv: this Python lacks ensurepip")
+    say("install python3-venv: this Python has no ensurepip")
     try:
         aptget.install(root, ["python3-venv"])
     except SetupError as error:
@@ -159,17 +162,18 @@ def install_project(project: Path, venv: Path, extras: str) -> None:
     """Install the project, editable, with its extras."""
     target = f".[{extras}]" if extras else "."
     name = f"dlcontainer[{extras}]" if extras else "dlcontainer"
-    say(f"installing {name} into it, editable ({'a minute or two' if extras else 'half a minute'})")
+    takes = "a minute or two" if extras else "half a minute"
+    say(f"pip installs {name} and what it needs ({takes})")
     python = str(venv / "bin/python")
     try:
         stream(
             [python, "-m", "pip", "install", "--progress-bar", "off", "-e", target],
+            what=f"pip installs {name}",
             cwd=project,
-            keep=_PIP_LINES,
         )
     except SetupError as error:
         error.next_step = error.next_step or (
-            "see pip's message above; behind a proxy set HTTPS_PROXY, PIP_INDEX_URL or PIP_CERT"
+            "see pip's lines above; behind a proxy set HTTPS_PROXY, PIP_INDEX_URL or PIP_CERT"
         )
         raise
 
@@ -179,19 +183,27 @@ def setup(project: Path, venv: Path, extras: str, *, unpack_only: bool) -> None:
     stamp, wanted = read_stamp(venv), wanted_stamp(project, venv, extras)
     step = next_step(stamp, wanted)
     if step == "nothing":
-        say(f"found: {venv} (pyproject.toml unchanged)")
+        say(f"found: {venv}, made for this pyproject.toml")
         return
     if step == "make":
-        make_venv(venv, unpack_only=unpack_only)
+        try:
+            make_venv(venv, unpack_only=unpack_only)
+        except KeyboardInterrupt:
+            remove_old(venv)
+            raise
     else:
         wanted["extras"] = with_extras(stamp, extras)
     (venv / STAMP).unlink(missing_ok=True)
-    install_project(project, venv, wanted["extras"])
+    try:
+        install_project(project, venv, wanted["extras"])
+    except KeyboardInterrupt:
+        if step == "make":
+            remove_old(venv)
+        raise
     # By hand: this runs before the package, with its writer of files, is installed.
     aside = venv / f"{STAMP}.new"
     aside.write_text(json.dumps(wanted, indent=2) + "\n", encoding="utf-8")
     aside.replace(venv / STAMP)
-    say(f"ready: {venv}")
 
 
 def main() -> int:
@@ -202,17 +214,29 @@ def main() -> int:
     parser.add_argument(
         "--unpack-only", action="store_true", help="never install a distribution's package"
     )
+    parser.add_argument("-v", "--verbose", action="store_true", help="show the tools' lines")
     options = parser.parse_args()
+    log = PROJECT / LOG
+    CONSOLE.begin([TITLE], verbose=options.verbose or verbose_by(os.environ), log=log)
     venv = Path(options.venv).absolute()
+
+    def work() -> int:
+        step(venv, options.extras, unpack_only=options.unpack_only)
+        return 0
+
+    return run_steps(work)
+
+
+def step(venv: Path, extras: str, *, unpack_only: bool = False) -> None:
+    """Bring the environment up to date, as a step of a run; raises SetupError."""
+    CONSOLE.step(TITLE)
     try:
         with locked(PROJECT):
-            setup(PROJECT, venv, options.extras, unpack_only=options.unpack_only)
-    except SetupError as error:
-        return report_error(error)
+            setup(PROJECT, venv, extras, unpack_only=unpack_only)
     except OSError as error:
-        failure = SetupError(f"cannot make {venv}", why=str(error), next_step=cure(str(error)))
-        return report_error(failure)
-    return 0
+        raise SetupError(
+            f"cannot make {venv}", why=str(error), next_step=cure(str(error))
+        ) from error
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import pwd
 from collections.abc import Iterable
 from pathlib import Path
 
-from tools.console import note, say
+from tools.console import note
 
 _COUNT = 65536
 _FIRST = 100000
@@ -34,8 +34,11 @@ def free_start(ranges: Iterable[tuple[str, int, int]]) -> int:
     return start
 
 
-def ensure_ranges(files: tuple[Path, Path] = _FILES) -> None:
-    """Give root a range where it has none; tell an ordinary user what must be typed."""
+def ensure_ranges(files: tuple[Path, Path] = _FILES, *, tells: bool = True) -> None:
+    """Give root a range where it has none; else tell what must be typed.
+
+    Without `tells`, somebody else tells that: `dlcontainer doctor`.
+    """
     user = pwd.getpwuid(os.geteuid())
     texts = [_read(file) for file in files]
     owners = {user.pw_name, str(user.pw_uid)}
@@ -51,11 +54,11 @@ def ensure_ranges(files: tuple[Path, Path] = _FILES) -> None:
     if os.geteuid() == 0:
         for file in lacking:
             _append(file, f"{user.pw_name}:{start}:{_COUNT}")
-        say(
-            f"added '{user.pw_name}:{start}:{_COUNT}' to {names}: "
+        note(
+            f"this system was changed: added '{user.pw_name}:{start}:{_COUNT}' to {names}: "
             "Apptainer's --fakeroot maps these IDs into the container"
         )
-    else:
+    elif tells:
         ids = f"{start}-{start + _COUNT - 1}"
         note(
             f"{names} hold no range for {user.pw_name}: without one, builds map a single user.\n"

@@ -103,6 +103,8 @@ def adopt(source: Given, site: Site, wishes: Wishes, context: AdoptContext) -> A
 
 def _adopted(work: _Work) -> Adopted:
     execution, site = work.context.execution, work.site
+    # Its files, the layer, the validation; before them what makes a SIF of another kind.
+    execution.progress.expect(3 if work.source.kind == "sif" else 5)
     digest = _plain(work)
     image, origin = work.work / _PLAIN, _origin(work, digest)
     _require_arch(image, site, origin)

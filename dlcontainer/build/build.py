@@ -9,6 +9,7 @@ from pathlib import Path
 from dlcontainer.build import (
     build_steps,
     description,
+    dry_run,
     leaks,
     prefetch,
     preflight,
@@ -179,6 +180,8 @@ class Build:
         plan, context, run = self.plan, self.context, self.run
         build_context.stage(plan, run.folders.context)
         supplies = prefetch.begin(plan, context, routed, run, fresh=self.options.fresh)
+        run.steps.after = 0 if self.options.until else 2  # the image is packed, and recorded
+        run.steps.expect(preparation.before_steps(plan, context) + self._coming())
         base = preparation.base(plan, context, routed, run)
         preparation.add_shortcuts(plan, context, routed, run)
         todo = self._todo(base)
@@ -200,6 +203,15 @@ class Build:
         record = self._record(base, described, results, delivered)
         guard.beside([run.folders.record, run.folders.sbom])
         return self._finished(record, delivered)
+
+    def _coming(self) -> int:
+        """Count the steps after the base, as far as they are known before there is one."""
+        names = dry_run.coming(
+            self.plan, self.context, self.run.folders.context, fresh=self.options.fresh
+        )
+        if self.options.until in names:
+            names = names[: names.index(self.options.until) + 1]
+        return 1 + len(names) + self.run.steps.after
 
     def _todo(self, base: BaseTree | BaseImage) -> list[BuildStep]:
         plan, context, until = self.plan, self.context, self.options.until
@@ -253,6 +265,7 @@ class Build:
         with step_errors.packing(self._failure(), self.run.steps):
             ingredients = Ingredients(sources=sources, provenance=gathered.result(), wheels=wheels)
             work = self.run.folders.work
+            self.run.steps.progress.phase("list what is in it")
             described = description.describe(self.plan, backend, ingredients, work)
             for note in described.notes:
                 self.context.execution.progress.note(note)

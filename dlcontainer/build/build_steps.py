@@ -3,8 +3,9 @@
 import contextlib
 import hashlib
 import json
+import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from dlcontainer.config.templating import quote
 from dlcontainer.formats import labels, pack_commands, step_commands, step_environment
 from dlcontainer.image import layout
 from dlcontainer.planning.plan import Plan
+from dlcontainer.system.progress import phase_line
 
 # Raise it when the same work comes to another result: what caches hold is then not used.
 _MAKER = 1
@@ -20,12 +22,31 @@ _MAKER = 1
 _SCRIPT = "step.sh"
 _FILES = "step-files"
 
+# Commands that take a while -> what a reader sees meanwhile. They come from `formats`: the first
+# that fits counts; a snippet of a recipe has whatever words it likes.
+_PHASES = tuple(
+    (re.compile(pattern), phase)
+    for pattern, phase in (
+        (r"<<'SLIM'\n", "remove what is not needed"),
+        (r"\n", "the recipe's own commands"),
+        (r"^\S+ -m pip install ", "pip looks for the packages"),
+        (r"^\S+ -m pip check$", "pip checks what fits what"),
+        (r"^\S+ -m compileall ", "compile byte code"),
+        (r" -m venv ", "make the Python environment"),
+        (r"^(apt-get update|zypper .*refresh)$", "read the package lists"),
+        (r"^(apt-get|dnf|yum|zypper) (\S+ )?install ", "install OS packages"),
+        (r"apt-get purge ", "remove the packages that only the step needed"),
+        (r"micromamba", "install conda packages"),
+        (rf"/{pack_commands.WRITER} ", "pack the modules"),
+    )
+)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BuildStep:
     """One step: files that go in first, then a script for `/bin/sh`, run as the image's root.
 
-    `key` names the result: the same key, the same tree. It is made of the script, the variables
+    `key` names the result: the same key, the same tree. It is made of the commands, the variables
     that it sets, the content of the files, and the parent's key, down to the base, the
     architecture and the engine.
     """
@@ -82,7 +103,8 @@ def work(
     steps: list[BuildStep] = []
     key, head = _digest(root), step_environment.script_head(plan)
     for number, (name, block, taken) in enumerate(parts, start=1):
-        commands = "\n".join(block.commands if block else ()) + "\n"
+        lines = block.commands if block else ()
+        commands = "\n".join(lines) + "\n"
         inputs = {"script": _sha256(commands), "environment": _sha256(head)}
         inputs |= {target: digests[target] for target in taken}
         inputs |= {"locked packages": locked[name]} if locked and name in locked else {}
@@ -92,7 +114,7 @@ def work(
                 name=name,
                 number=number,
                 total=len(parts),
-                script=head + commands,
+                script=head + _announced(lines),
                 files=tuple((staged / "files" / source, to) for to, source in taken.items()),
                 inputs=inputs,
                 key=key,
@@ -127,6 +149,22 @@ def laid_out(step: BuildStep, folder: Path) -> Iterator[str]:
     finally:
         script.unlink(missing_ok=True)
         shutil.rmtree(files, ignore_errors=True)
+
+
+def _phase(command: str) -> str | None:
+    """Name what a command of `formats.step_commands` does, if it takes a while."""
+    return next((phase for pattern, phase in _PHASES if pattern.search(command)), None)
+
+
+def _announced(commands: Sequence[str]) -> str:
+    """Join a step's commands, each that takes a while behind a line that says its phase."""
+    lines = []
+    for command in commands:
+        phase = _phase(command)
+        if phase is not None:
+            lines.append(f"echo {quote(phase_line(phase))}")
+        lines.append(command)
+    return "\n".join(lines) + "\n"
 
 
 def _digests(plan: Plan) -> dict[str, str]:

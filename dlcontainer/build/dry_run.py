@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dlcontainer.build import build_steps, preparation
+from dlcontainer.build import build_steps, preparation, run_steps
 from dlcontainer.build.backends import select
 from dlcontainer.build.base import bootstrap, native_helpers, root_tree
 from dlcontainer.build.cache import explain, previous
@@ -40,6 +40,20 @@ def planned_commands(
         commands.append([*context.step_prefix, *engine.step_argv(spec)])
     commands.append(engine.sif_new_argv(output / f"{plan.name}.sif"))
     return commands
+
+
+def coming(plan: Plan, context: BuildContext, staged: Path, *, fresh: bool) -> list[str]:
+    """Name the steps that a build will run once it has its base: none that the cache holds.
+
+    Where there is no base yet, all of them.
+    """
+    base, image = preparation.kept_base(plan, context), plan.recipe.base.image
+    root = preparation.root(plan, context.kind, base)
+    todo = build_steps.work(plan, staged, root, context.pins)
+    if fresh or (base is None and not image):
+        return [step.name for step in todo]
+    number = run_steps.reached(select.recaller(plan, context, quiet=True), todo)[0]
+    return [step.name for step in todo[number:]]
 
 
 def reasons(plan: Plan, context: BuildContext, scratch: Path) -> list[Reason]:

@@ -106,6 +106,14 @@ class _Masked:
         """Begin a step."""
         self.progress.step(title)
 
+    def expect(self, count: int) -> None:
+        """Count the steps that are to come."""
+        self.progress.expect(count)
+
+    def phase(self, title: str) -> None:
+        """Say what of the step runs now."""
+        self.progress.phase(credentials.masked(title, self.credentials))
+
     def line(self, text: str) -> None:
         """Take one line of a tool's output."""
         self.progress.line(credentials.masked(text, self.credentials))

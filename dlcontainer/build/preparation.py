@@ -122,13 +122,22 @@ def _base_image(plan: Plan, image: Reference, how: Way, progress: Progress) -> B
     return checked
 
 
+def before_steps(plan: Plan, context: BuildContext) -> int:
+    """Count the steps of progress that a build takes for its base and what lies beside it."""
+    return 1 + _has_shortcuts(plan, context)
+
+
+def _has_shortcuts(plan: Plan, context: BuildContext) -> bool:
+    # A lock has no packages for this host's architecture: a locked build takes its time.
+    wanted = context.shortcuts and context.bundle is None and context.base is None
+    return wanted and native_helpers.possible(plan, context.execution.host)
+
+
 def add_shortcuts(plan: Plan, context: BuildContext, routed: Routed, run: BuildRun) -> None:
     """Lay native programs beside the routing, where they help an emulated build."""
     execution, folders = context.execution, run.folders
     host = execution.host
-    # A lock has no packages for this host's architecture: a locked build takes its time.
-    wanted = context.shortcuts and context.bundle is None and context.base is None
-    if not (wanted and native_helpers.possible(plan, host)):
+    if not _has_shortcuts(plan, context):
         return
     run.steps.begin("shortcuts", f"{host.arch} programs that help the emulated build")
     maker, companion = _maker(execution), folders.work / "companion"

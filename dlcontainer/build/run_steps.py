@@ -12,7 +12,7 @@ from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.cache.cached_step import CachedStep, Packages
 from dlcontainer.errors import BuildError
 from dlcontainer.system.process import CommandFailedError
-from dlcontainer.system.progress import Steps
+from dlcontainer.system.progress import Steps, step_title
 
 # What is done sooner than this (s) is done again rather than kept: packing a tree takes as long.
 WORTH_KEEPING_S = 2.0
@@ -71,11 +71,11 @@ def grow(
     Raises the policy's error of a step that failed.
     """
     try:
-        done = _begin(backend, [] if policy.fresh else todo, progress)
+        done = _begin(backend, [] if policy.fresh else todo, progress, len(todo))
     except CommandFailedError as error:
         raise policy.failure("unpack", error) from None
     for step in todo[len(done) :]:
-        progress.begin(step.name, f"step {step.number}/{step.total}: {step.name}")
+        progress.begin(step.name, step_title(step.name))
         began, began_ns = time.monotonic(), time.time_ns()
         try:
             with policy.handed(step):
@@ -104,6 +104,7 @@ def _keep(
     later: Callable[[SaveTask], object],
 ) -> None:
     with _noting(step, progress):
+        progress.progress.phase("keep the result")
         keeping = backend.keep(step, packages)
 
         def rest() -> None:
@@ -125,19 +126,27 @@ def _noting(step: BuildStep, progress: Steps) -> Iterator[None]:
         progress.progress.note(f"the result of '{step.name}' is not kept: {why}")
 
 
-def _begin(backend: BuildBackend, todo: Sequence[BuildStep], progress: Steps) -> list[StepResult]:
-    """Start from the last kept result that is there, or the base; give the steps in it."""
+def _begin(
+    backend: BuildBackend, todo: Sequence[BuildStep], progress: Steps, total: int
+) -> list[StepResult]:
+    """Start from the last kept result that is there, or the base; give the steps in it.
+
+    With `total` steps there are that many to run, but those in it.
+    """
     while True:
         number, parent = reached(backend.recall, todo)
+        progress.expect(1 + total - number + progress.after)
         if parent is None:
             progress.begin("unpack", "unpack the base")
         else:
-            title = f"steps 1 to {number} of {len(todo)} restored from cache "
-            progress.begin("unpack", f"{title}('{parent.name}', {parent.made})")
+            which = f"steps 1 to {number}" if number > 1 else "step 1"
+            title = f"unpack {which} of {len(todo)} from the cache"
+            progress.begin("unpack", f"{title} ('{parent.name}', {parent.made})")
         done = [_taken(step, parent, backend.recall(step.key)) for step in todo[:number]]
         try:
             backend.begin(parent)
         except DamagedError:
+            progress.end()
             continue  # it is not given again: an earlier one, or the base
         return done
 

@@ -9,14 +9,11 @@ import typer
 from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dlcontainer.adopt.adopt import AdoptContext, Adopted
     from dlcontainer.cli.context import World
     from dlcontainer.image.record import Record
     from dlcontainer.registry.connection import Way
     from dlcontainer.sites.site import Site
-    from dlcontainer.validate.inspected import Check
 
 Source = Annotated[
     str,
@@ -77,7 +74,9 @@ def adopt(
     way = _way(loaded, world)
     source_read = given.read(source, loaded.arch, way, site)
     context = _context(loaded, way, world, console)
-    _show(adopting.adopt(source_read, loaded, wishes, context), as_json=as_json)
+    with console.beating():
+        done = adopting.adopt(source_read, loaded, wishes, context)
+    _show(done, as_json=as_json)
 
 
 def _context(site: "Site", way: "Way", world: "World", console: output.Console) -> "AdoptContext":
@@ -88,18 +87,12 @@ def _context(site: "Site", way: "Way", world: "World", console: output.Console) 
     execution = world.execution(console)
 
     def check(image: Path, written: "Record") -> None:
-        context = ValidateContext(execution=execution, on_check=_teller(console))
+        context = ValidateContext(
+            execution=execution, on_check=console.checked, on_begin=console.phase
+        )
         validating.require_ok(validating.validate(image, site, context, written))
 
     return AdoptContext(execution=execution, way=way, check=check)
-
-
-def _teller(console: output.Console) -> "Callable[[Check], None]":
-    def tell(check: "Check") -> None:
-        mark = "FAILED" if check.state == "failed" else check.state
-        console.note(f"{mark} {check.name}: {check.detail}")
-
-    return tell
 
 
 def _way(site: "Site", world: "World") -> "Way":

@@ -101,7 +101,7 @@ def make(
     if as_json:
         output.emit("base-made", {"file": str(target), **made.model_dump(exclude={"schema_"})})
         return
-    console.step(f"done: {made.size / 1e6:.0f} MB, sha256:{made.sha256}")
+    console.end(f"done: {made.size / 1e6:.0f} MB, sha256:{made.sha256}")
     output.say(str(target))
 
 

@@ -207,15 +207,15 @@ def _build(
     elif as_json:
         output.emit("build-until", {"step": asked.until, "digest": settled.digest})
     else:
-        console.step(f"done up to step '{asked.until}': the next build goes on from there")
+        console.end(f"done up to step '{asked.until}': the next build goes on from there")
 
 
 def _shell(console: output.Console) -> "Callable[[BuildBackend, BuildError], None]":
     from dlcontainer.system.process import interact
 
     def look_round(backend: "BuildBackend", error: "BuildError") -> None:
-        console.step(f"{error.what}\n{error.why or ''}")
-        console.step("a shell in the tree as the step left it; `exit` ends it and the build")
+        console.end(f"{error.what}\n{error.why or ''}")
+        console.end("a shell in the tree as the step left it; `exit` ends it and the build")
         argv, env, cwd = backend.shell_command()
         interact(argv, env=env, cwd=cwd)
 

@@ -35,11 +35,11 @@ def show(image: "Image", settled: "Plan", console: output.Console, *, as_json: b
         )
         return
     if image.found:
-        console.step(f"nothing changed: the image is there already, with {image.age.text}")
+        console.end(f"nothing changed: the image is there already, with {image.age.text}")
         for line in image.age.newer:
             console.note(line)
     else:
-        console.step(f"done: {image.size / 1e6:.0f} MB in {image.seconds:.0f} s")
+        console.end(f"done: {image.size / 1e6:.0f} MB")
     output.say(str(there.image or image.name))
     if image.pushed:
         output.say(image.pushed)

@@ -70,7 +70,7 @@ def fetch(
         facts = lock_resolver.facts(lock)
         output.emit("fetch", {"folder": str(bundle.folder), **facts, "bytes": size})
         return
-    console.step(f"done: {size / 1e6:.0f} MB")
+    console.end(f"done: {size / 1e6:.0f} MB")
     output.say(str(bundle.folder))
 
 

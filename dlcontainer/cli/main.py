@@ -168,6 +168,7 @@ def run() -> None:
     # the interpreter ends, is in vain and a fifth of a render's time (docs/measurements.md).
     gc.set_threshold(50_000)
     streams.prepare()
+    output.begin_run(os.environ)
     argv, code = sys.argv[1:], 0
     try:
         code = _run(argv, as_json="--json" in argv)

@@ -4,23 +4,21 @@ import contextlib
 import re
 import sys
 import threading
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO
 
 from dlcontainer.cli import layout
 from dlcontainer.cli.colour import STATES, paint
-from dlcontainer.system.progress import code, visible
+from dlcontainer.system.progress import HANDED, Run, code, told, visible
 
 if TYPE_CHECKING:
     from dlcontainer.system.process import ProcessRunner
+    from dlcontainer.validate.inspected import Check
 
 _CLEAR = "\r\033[K"
 _HEARTBEAT_S = 30.0
 _BEAT_S = 1.0
-# Alarming and harmless: files for a newer Python in a wheel, no keyserver where none is asked.
-_HARMLESS = re.compile(r"\s*(\*\*\* Error compiling|WARNING: No default remote in use)")
 
 
 def printable(text: str, *, one_line: bool = False) -> str:
@@ -141,11 +139,24 @@ def _is_live() -> bool:
     return sys.stderr.isatty()
 
 
+# One clock for all that this process says; it goes on with that of a run that started it.
+_RUN = [Run()]
+
+
+def begin_run(environ: MutableMapping[str, str]) -> None:
+    """Start the clock, once; a longer run that this command is a step of has handed its own down.
+
+    What it handed down is taken out: no program that this one starts is a step of that run.
+    """
+    _RUN[0] = Run.of(environ)
+    environ.pop(HANDED, None)
+
+
 @dataclass(slots=True)
 class Console:
-    """Progress on stderr, with the time since the start.
+    """Progress on stderr: the time since the run began, and which step of how many this is.
 
-    On a terminal the tools' last line is shown as it comes; in a log a line every half minute
+    On a terminal a line that is drawn over says what runs now; in a log a line every half minute
     says that work goes on. As `events` each is a JSON object on a line of its own.
     """
 
@@ -153,42 +164,75 @@ class Console:
     events: bool = False
     quiet: bool = False
     live: bool = field(default_factory=_is_live)
-    began: float = field(default_factory=time.monotonic)
-    spoke: float = field(default_factory=time.monotonic)
-    # The running step, when it began, and its tool's last line.
+    run: Run = field(default_factory=lambda: _RUN[0])
+    spoke: float = field(default=0.0, init=False)
+    # Steps: how many have begun, of how many (0: not known); the running one, when it began, and
+    # what of it runs now.
+    number: int = field(default=0, init=False)
+    total: int = field(default=0, init=False)
     title: str = field(default="", init=False)
     since: float = field(default=0.0, init=False)
-    last: str = field(default="", init=False)
+    now: str = field(default="", init=False)
+
+    def __post_init__(self) -> None:
+        self.spoke = self.run.now()
 
     def _print(self, text: str) -> None:
         if not self.quiet:
-            self.spoke = time.monotonic()
+            self.spoke = self.run.now()
             clear = _CLEAR if self.live else ""
             time_ = paint(f"[{self._elapsed()}]", "faint", sys.stderr)
-            line = f"{time_} {printable(text)}"
-            print(f"{clear}{line}", file=sys.stderr, flush=True)
+            print(f"{clear}{time_} {self._fitted(text)}", file=sys.stderr, flush=True)
+
+    def _fitted(self, text: str) -> str:
+        columns = layout.columns(sys.stderr)
+        if columns is None:
+            return printable(text)
+        return layout.wrapped(printable(text), columns, len(f"[{self._elapsed()}] "))
 
     def _elapsed(self) -> str:
-        return f"{time.monotonic() - self.began:5.0f} s"
+        return f"{self.run.elapsed():5.0f} s"
 
-    def _event(self, kind: str, text: str) -> None:
+    def _event(self, kind: str, text: str, **more: int) -> None:
         import json
 
-        elapsed = round(time.monotonic() - self.began, 1)
-        event = {"event": kind, "elapsed_s": elapsed, "text": text}
+        event = {"event": kind, "elapsed_s": round(self.run.elapsed(), 1), "text": text, **more}
         print(json.dumps(_clean(event)), file=sys.stderr, flush=True)
+
+    def expect(self, count: int) -> None:
+        """Count the steps: so many come after those that have begun."""
+        self.total = self.number + count
 
     def step(self, title: str) -> None:
         """Begin a step."""
         self.begin(title)
         if self.events:
-            self._event("step", title)
+            counted = {"number": self.number, "of": self.total} if self._is_counted else {}
+            self._event("step", title, **counted)
         else:
-            self._print(title)
+            self._print(self._named())
 
     def begin(self, title: str) -> None:
-        """Begin what has no line of its own; signs of life name it."""
-        self.title, self.since, self.last = title, time.monotonic(), ""
+        """Begin a step that has no line of its own; signs of life name it."""
+        self.number += 1
+        self.title, self.since, self.now = title, self.run.now(), ""
+
+    @property
+    def _is_counted(self) -> bool:
+        return self.number <= self.total
+
+    def _named(self) -> str:
+        """Name the running step, with its place in this run, and in a longer one."""
+        own = f"{self.number}/{self.total} {self.title}" if self._is_counted else self.title
+        return ", ".join(filter(None, (self.run.place, own)))
+
+    def end(self, text: str) -> None:
+        """Say how the run ended: no step runs any more."""
+        self.title = ""
+        if self.events:
+            self._event("end", text)
+        else:
+            self._print(text)
 
     def note(self, text: str) -> None:
         """Say something worth knowing."""
@@ -197,35 +241,61 @@ class Console:
         else:
             self._print(f"  note: {text}")
 
-    def line(self, text: str) -> None:
-        """Show a tool's own line: whole when asked to, else as a sign of life."""
-        if _HARMLESS.match(text):
-            self._as_asked(text)
-            return
-        self.last = text
-        if self.events or self.verbose:
-            self._as_asked(text)
-        elif self.live and not self.quiet:
-            self._redraw(text)
-        elif time.monotonic() - self.spoke > _HEARTBEAT_S:
-            self._beat()
+    def checked(self, check: "Check") -> None:
+        """Say what a check found: one that passes is no news, but for those who ask for all."""
+        if check.state != "ok":
+            mark = "FAILED" if check.state == "failed" else check.state
+            self.note(f"{mark} {check.name}: {check.detail}")
+        elif self.verbose or self.events:
+            self._as_asked("check", f"ok: {check.name}: {check.detail}", mark="  ")
 
-    def _as_asked(self, text: str) -> None:
+    def phase(self, title: str) -> None:
+        """Say what of the step runs now, or how far it is."""
+        if title == self.now:
+            return
+        self.now = title
+        if self.events or self.verbose:
+            self._as_asked("phase", title, mark="  ")
+        else:
+            self._alive()
+
+    def line(self, text: str) -> None:
+        """Take a tool's own line: shown when asked to; else what it says of the phase counts."""
+        begun = told(text)
+        if self.events or self.verbose:
+            self._as_asked("line", text, mark="  | ")
+        if begun is not None:
+            self.now = begun
+        # On a terminal nothing is drawn again for a line that says nothing new.
+        if not (self.events or self.verbose) and (begun is not None or not self.live):
+            self._alive()
+
+    def _as_asked(self, kind: str, text: str, mark: str) -> None:
         if self.events:
             if self.verbose:
-                self._event("line", text)
+                self._event(kind, text)
         elif self.verbose:
-            self._print(f"  | {text}")
+            self._print(f"{mark}{text}")
 
-    def _redraw(self, text: str) -> None:
+    def _alive(self) -> None:
+        """Show what runs: on a terminal at once, in a log once in a while."""
+        if self.quiet:
+            return
+        if self.live:
+            self._redraw()
+        elif self.run.now() - self.spoke > _HEARTBEAT_S:
+            self._print(f"  … {self._working()}")
+
+    def _working(self) -> str:
+        if not self.title:
+            return self.now or "works"
+        what = f"{self._named()}: {self.now}" if self.now else self._named()
+        return f"{what}, {self.run.now() - self.since:.0f} s so far"
+
+    def _redraw(self) -> None:
         width = (layout.columns(sys.stderr) or 80) - 14
-        clean = printable(text, one_line=True)
+        clean = printable(self._working(), one_line=True)
         print(f"{_CLEAR}[{self._elapsed()}]   {clean[:width]}", end="", file=sys.stderr, flush=True)
-
-    def _beat(self) -> None:
-        spent = f"{self.title}: {time.monotonic() - self.since:.0f} s so far"
-        last = f", {self.last[:100].strip()}" if self.last.strip() else ""
-        self._print(f"  … {spent if self.title else 'works'}{last}")
 
     @contextlib.contextmanager
     def beating(self) -> "Iterator[Console]":
@@ -234,11 +304,8 @@ class Console:
 
         def beat() -> None:
             while not ended.wait(_BEAT_S):
-                if time.monotonic() - self.spoke > _HEARTBEAT_S and not self.live:
-                    self._beat()
-                elif self.live and self.title and time.monotonic() - self.since > _BEAT_S:
-                    seconds = time.monotonic() - self.since
-                    self._redraw(f"{seconds:.0f} s: {self.last.strip() or self.title}")
+                if not self.live or (self.title and self.run.now() - self.since > _BEAT_S):
+                    self._alive()
 
         if self.quiet or self.events or self.verbose:
             yield self

@@ -87,7 +87,8 @@ def publish(
         admit=asked.admit if asked else admit_any,
         unpacked=layout == "tree",
     )
-    done = publishing.publish(path, loaded, root.absolute() if root else None, context)
+    with console.beating():
+        done = publishing.publish(path, loaded, root.absolute() if root else None, context)
     for closed in done.closed:
         console.note(str(closed))
     _show(done, loaded.modules.kind, as_json=as_json)
@@ -110,11 +111,8 @@ def _context(name: str, world: "World", console: output.Console) -> "PublishCont
         console.step(f"check {image.name}")
         around = ValidateContext(
             execution=execution.prepare(program, world.host, runner, world.cache, console),
-            on_check=lambda check: console.note(
-                f"FAILED {check.name}: {check.detail}"
-                if check.state == "failed"
-                else f"{check.state}: {check.name}"
-            ),
+            on_check=console.checked,
+            on_begin=console.phase,
         )
         checks = validating.validate(image, built_for, around, written)
         return [check.body for check in checks]

@@ -42,7 +42,9 @@ def validate(
             then = check.next_step or None
             output.finding(mark, f"{check.name}: {check.detail}", then=then)
 
-    context = ValidateContext(execution=world.execution(console), on_check=show)
+    context = ValidateContext(
+        execution=world.execution(console), on_check=show, on_begin=console.phase
+    )
     console.begin(f"check {image.name}")
     with console.beating():
         checks = validating.validate(path, loaded, context)

@@ -38,7 +38,7 @@ def push(
         )
         progress.step(f"push {image.name}: {size / 1e6:.0f} MB")
         client.upload(sha256(NOTHING), NOTHING)
-        meter = Meter(tell=progress.line, title="push", total=size)
+        meter = Meter(tell=progress.phase, title="push", total=size)
         sent = Upload(file=file, size=size, meter=meter, rate=client.way.rate)
         client.upload(digest, sent)
     subject = artifact.of(body, MANIFEST)

@@ -171,7 +171,7 @@ def _require_unsigned(image: Path) -> None:
 
 def _copied(image: Path, copy: Path, progress: Progress) -> str:
     with foreign_files.opened(image, follow=False) as source, copy.open("xb") as target:
-        sha256 = digests.of_open(source, write=target.write, tell=progress.line)
+        sha256 = digests.of_open(source, write=target.write, tell=progress.phase)
         os.fchmod(target.fileno(), stat.S_IMODE(os.fstat(source.fileno()).st_mode) | 0o600)
     return sha256
 

@@ -122,7 +122,7 @@ def _fetch_missing(
             if f"{bundles.SOURCES}/{source.name}" in missing:
                 fetcher.progress.step(f"source archive {source.name}")
                 url = str(plan.recipe.upstreams[source.name].url)
-                download.download(url, part / source.name, resolver.way, fetcher.progress.line)
+                download.download(url, part / source.name, resolver.way, fetcher.progress.phase)
                 target = folder / bundles.SOURCES / source.name
                 _take(part / source.name, target, source.sha256)
         wheels = [pin for pin in lock.wheels if f"{bundles.WHEELS}/{pin.file}" in missing]
@@ -141,7 +141,7 @@ def _fetch_missing(
 
 
 def _meter(fetcher: Fetcher, title: str, total: int | None) -> Meter:
-    return Meter(tell=fetcher.progress.line, title=title, total=total)
+    return Meter(tell=fetcher.progress.phase, title=title, total=total)
 
 
 def _require_room(folder: Path, size_mb: float) -> None:

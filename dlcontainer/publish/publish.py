@@ -144,6 +144,10 @@ def _site_of(written: Record, site: Site, context: PublishContext) -> Site:
 def _published(work: _Work) -> Published:
     """Publish; `new` is false where the generation stayed what it was."""
     version, verify = _version(work), work.context.verify
+    unpacks = work.context.unpacked
+    # Its checks or the comparison, and the release; an unpacked copy is verified once more.
+    verified = 0 if verify is None else 1 + unpacks
+    work.context.progress.expect(verified + unpacks + 2)
     if verify is not None:
         version = replace(version, evidence=verify(work.given))
     with _unpacked(work) as tree:
@@ -227,7 +231,7 @@ def _hand(work: _Work) -> Hand:
         admit=work.context.admit,
         runner=work.context.runner,
         note=progress.note,
-        line=progress.line,
+        line=progress.phase,
         group=work.site.modules.group,
         commands=SiteCommands.of(work.site),
         templates=work.context.templates,
@@ -236,7 +240,7 @@ def _hand(work: _Work) -> Hand:
 
 def _require_image(work: _Work) -> None:
     work.context.progress.step("compare with what is published")
-    if digests.of_open(work.given.image, tell=work.context.progress.line) != work.release.sha256:
+    if digests.of_open(work.given.image, tell=work.context.progress.phase) != work.release.sha256:
         raise PublishError(
             f"{work.given.path} is not the image of its record",
             next_step="copy the image and its record together, again, from where it was built",

@@ -75,7 +75,7 @@ def _layer(
         return kept
     found = LayerFiles()
     fault: RefusedLayerError | None = None
-    meter = Meter(tell=reader.progress.line, title=f"layer {digest[7:19]}", total=size)
+    meter = Meter(tell=reader.progress.phase, title=f"layer {digest[7:19]}", total=size)
 
     def look(chunks: Iterator[bytes]) -> None:
         nonlocal found, fault

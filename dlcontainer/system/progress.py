@@ -4,12 +4,31 @@ import contextlib
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 _MARKER = re.compile(r"==> step (\d+)/(\d+) (\S+)")
+_PHASE = "==> phase "
+# Lines of known tools that say what begins -> the phase; all other lines say nothing of the kind.
+_TOLD = (
+    (re.compile(rf"{_PHASE}(.+)"), "{}"),
+    (re.compile(r"I: ([a-z].*?)\.\.\.$"), "mmdebstrap: {}"),
+    (re.compile(r"\s*Downloading (?:\S*/)?([^\s/]+) \([\d.]+ [kMG]B\)"), "pip downloads {}"),
+    (re.compile(r"(Installing) collected packages: "), "pip installs the packages"),
+    # The last word of `pip check`: `formats.step_commands` compiles next.
+    (re.compile(r"(No broken requirements found)"), "compile byte code"),
+    (re.compile(r"==> step (\d+/\d+ \S+)"), "step {}"),
+    (re.compile(r"Get:\d+ \S+ \S+ \S+ ([a-z0-9]\S*)"), "apt-get downloads {}"),
+    (re.compile(r"Unpacking (\S+)"), "dpkg unpacks {}"),
+    (re.compile(r"Setting up (\S+)"), "dpkg sets up {}"),
+    (re.compile(r"INFO: +(Creating SIF)"), "make the SIF"),
+)
+# In the environment of commands that a longer run starts: when it began (s of the machine's
+# monotonic clock), and which of its steps the command is.
+HANDED = "DLCONTAINER_RUN"
+_HANDED = re.compile(r"(\d{1,12}\.\d{1,6})(?: (\d{1,3}/\d{1,3} [A-Za-z0-9 -]{1,40}))?")
 _TELL_EACH_S = 0.5
 
 # The last phase of a build: not `pack`, which is the step that packs modules.
@@ -35,11 +54,64 @@ def code(match: re.Match[str]) -> str:
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
+def told(line: str) -> str | None:
+    """Give the phase that a tool's line says begins; None for all other lines."""
+    for pattern, phase in _TOLD:
+        match = pattern.match(line)
+        if match:
+            return phase.format(match[1].rstrip("."))
+    return None
+
+
+def phase_line(phase: str) -> str:
+    """Give the line by which a script of ours says that a phase begins."""
+    return f"{_PHASE}{phase}"
+
+
+def _now() -> float:
+    return time.monotonic()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of what was typed: its clock, which starts once, and the place in a longer run.
+
+    `began` is the monotonic clock's, s; `place` is the step that this is of the longer run, as
+    `6/12 build`, or empty.
+    """
+
+    began: float = field(default_factory=_now)
+    place: str = ""
+    now: Callable[[], float] = _now
+
+    def elapsed(self) -> float:
+        """Give the time since the run began, s."""
+        return max(0.0, self.now() - self.began)
+
+    @staticmethod
+    def of(environ: Mapping[str, str], now: Callable[[], float] = _now) -> "Run":
+        """Go on with the run that started this one, if one did; else begin.
+
+        The variable is our own: one that is wrong, or of a clock that is not this machine's,
+        counts as none.
+        """
+        match = _HANDED.fullmatch(environ.get(HANDED, ""))
+        if match is None or float(match[1]) > now():
+            return Run(began=now(), now=now)
+        return Run(began=float(match[1]), place=match[2] or "", now=now)
+
+
 class Progress(Protocol):
     """Whoever shows how far a build is."""
 
+    def expect(self, count: int) -> None:
+        """Count the steps: so many come after those that have begun."""
+
     def step(self, title: str) -> None:
         """Begin a step."""
+
+    def phase(self, title: str) -> None:
+        """Say what of the step runs now, or how far it is."""
 
     def line(self, text: str) -> None:
         """Take one line of a tool's output."""
@@ -104,17 +176,30 @@ def _size(folder: Path) -> int:
     return total
 
 
+def step_title(name: str) -> str:
+    """Name a step of a recipe, as its line of progress does."""
+    return f"step {name}"
+
+
 @dataclass(slots=True)
 class Steps:
     """Follow the steps that an engine's output names, with their times (s)."""
 
     progress: Progress
+    # Of the steps that are to come, those that the engine's output does not name.
+    after: int = 0
     times: list[tuple[str, float]] = field(default_factory=list)
     current: str = ""
     began: float = field(default_factory=time.monotonic)
 
+    def expect(self, count: int) -> None:
+        """Count the steps: so many come after those that have begun."""
+        self.progress.expect(count)
+
     def begin(self, name: str, title: str) -> None:
-        """Begin a step, ending the one before."""
+        """Begin a step, ending the one before; the one that runs is not begun again."""
+        if name == self.current:
+            return
         self.end()
         self.current, self.began = name, time.monotonic()
         self.progress.step(title)
@@ -128,8 +213,9 @@ class Steps:
     def line(self, text: str) -> None:
         """Take a line of the engine's output; some begin a step."""
         marker = _MARKER.match(text)
-        if marker and marker[3] != self.current:
-            self.begin(marker[3], f"step {marker[1]}/{marker[2]}: {marker[3]}")
-        elif text.startswith("INFO:") and "Creating SIF" in text:
+        if marker:
+            self.begin(marker[3], step_title(marker[3]))
+            return
+        if text.startswith("INFO:") and "Creating SIF" in text:
             self.begin(IMAGE_STEP, IMAGE_TITLE)
         self.progress.line(text)

@@ -65,6 +65,8 @@ class ValidateContext:
 
     execution: Execution
     on_check: Callable[[Check], None]
+    # Told the name of what is looked at next.
+    on_begin: Callable[[str], None] = lambda _: None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

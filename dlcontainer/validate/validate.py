@@ -29,6 +29,7 @@ def validate(
 
 def _checked(image: Inspected) -> Iterator[Check]:
     for name, function in CHECKS.items():
+        image.context.on_begin(name)
         for answer in function(image):
             full_name = f"{name} {answer.of}" if answer.of else name
             yield _check(full_name, answer)

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -17,6 +16,7 @@ import pytest
 from tests.integration.accounts import NOBODY
 from tests.integration.test_bad_input import mounted
 from tests.integration.test_setup_venv import answer, project
+from tests.processes import MARK, kill_marked, new_mark
 from tests.skips import skip
 from tools.programs import PROGRAMS
 
@@ -176,16 +176,19 @@ def test_a_full_disk_and_then_room(project: Path, tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("everyone", [True, False], ids=["all its processes", "itself alone"])
 def test_killed_at_several_points_and_repeated(project: Path, everyone: bool) -> None:
-    for point in ("making", "installing", "Installing build dependencies: started"):
-        argv = [PYTHON, str(project / "tools/setup_venv.py")]
+    for point in ("make ", "pip installs", "Installing build dependencies: started"):
+        # -v: the last of them is pip's own line.
+        argv, mark = [PYTHON, str(project / "tools/setup_venv.py"), "-v"], new_mark()
         with subprocess.Popen(
-            argv, cwd=project, stdout=subprocess.PIPE, text=True, start_new_session=True
+            argv, cwd=project, env={**os.environ, MARK: mark}, stdout=subprocess.PIPE, text=True
         ) as running:
             for line in running.stdout or ():
                 if point in line:
                     break
-            end = os.killpg if everyone else os.kill
-            end(running.pid, signal.SIGKILL)
+            running.kill()
+            if everyone:
+                # What it starts has a process group of its own.
+                kill_marked(mark)
         assert not (project / ".venv/setup-stamp.json").exists()
     (project / ".venv/half").touch()
     works_now(project)

@@ -62,14 +62,14 @@ def test_without_ensurepip(project: Path, tmp_path: Path) -> None:
     hide.mkdir()
     (hide / "ensurepip.py").write_text("raise ImportError('as on a bare Debian')\n")
     output = setup(project, "--unpack-only", python=python, hide=hide)
-    assert "this Python lacks ensurepip" in output
+    assert "this Python has no ensurepip" in output
     assert answer(project) == "42"
 
 
 def test_the_second_run_does_nothing_and_a_half_made_one_is_made_anew(project: Path) -> None:
     python = getattr(sys, "_base_executable", sys.executable)
-    # Not "making": where ensurepip is missing too, it says so instead.
-    assert "installing" in setup(project, python=python, hide=None)
+    # Not "make": where ensurepip is missing too, it says so instead.
+    assert "pip installs" in setup(project, python=python, hide=None)
     assert answer(project) == "42"
 
     assert "found:" in setup(project, python=python, hide=None)
@@ -78,6 +78,6 @@ def test_the_second_run_does_nothing_and_a_half_made_one_is_made_anew(project: P
 
     (project / ".venv/setup-stamp.json").unlink()
     (project / ".venv/half").touch()
-    assert "installing" in setup(project, python=python, hide=None)
+    assert "pip installs" in setup(project, python=python, hide=None)
     assert not (project / ".venv/half").exists()
     assert answer(project) == "42"

@@ -77,6 +77,8 @@ class SessionSettings:
     has_controls: bool = False
     # Those of a process in a group; None: as many as a launch has.
     group_threads: int | None = None
+    # Why it takes one look alone: others are at work on the machine.
+    too_busy: str | None = None
     # Folders that the launches share.
     lent: tuple[Lent, ...] = ()
 

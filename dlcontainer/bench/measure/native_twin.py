@@ -17,7 +17,6 @@ from dlcontainer.packages import routing
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system import atomic_files, file_locks, foreign_files, guarded_files
 from dlcontainer.system.process import CommandFailedError
-from dlcontainer.system.progress import Steps
 
 # Of this process's environment, what the script gets beside the routing.
 _KEPT = ("HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "USER")
@@ -154,12 +153,11 @@ def _make(
     kept = {name: execution.host.environ[name] for name in _KEPT if name in execution.host.environ}
     log = tree.with_name("twin.log")
     log.unlink(missing_ok=True)
-    steps = Steps(execution.progress)
     try:
         execution.runner(
             ["/bin/sh", str(script), str(tree)],
             env=kept | variables | given,
-            on_line=steps.line,
+            on_line=execution.progress.line,
             log=log,
         )
     except CommandFailedError as error:

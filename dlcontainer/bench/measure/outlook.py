@@ -4,7 +4,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer import schedulers
@@ -18,7 +18,7 @@ from dlcontainer.errors import BenchDataError
 KINDS: dict[Series, str] = {
     "pair": "measured",
     "triple": "measured",
-    "joiner": "joiners",
+    "joiner": "of ranks that share a mount",
     "control": "control of native",
     "candidate_control": "control of the container",
 }
@@ -38,8 +38,8 @@ def lines(
         kinds = ", ".join(f"{counts[series]} {KINDS[series]}" for series in KINDS if counts[series])
         launched = "" if schedule.grouped else f"{launches} launches, "
         yield (
-            f"to the look at {look} {schedule.unit}: {sum(counts.values())} {schedule.unit} "
-            f"({kinds}), {launched}about {launches * launch_s:.0f} s by the warm-up"
+            f"a result at {look} measured {schedule.unit}: {sum(counts.values())} {schedule.unit} "
+            f"({kinds}), {launched}about {span(launches * launch_s)} by the warm-up"
         )
 
 
@@ -62,6 +62,23 @@ class Load:
             f"warning: {text}: others are at work here, intervals will be wide and verdicts few; "
             "measure in an allocation of your own, or when the machine is idle"
         )
+
+
+def one_look(schedule: Schedule, seen: Load, cores: int) -> tuple[Schedule, str | None]:
+    """Give the pairs of the first look alone, and why, where others are at work; else the same.
+
+    Settled before the first launch, by the load and nothing that is measured: no look is chosen by
+    what it shows.
+    """
+    if not machine_load.others_at_work(seen.load_1min, seen.busy_cores, cores):
+        return schedule, None
+    fewer = replace(schedule, looks=schedule.looks[:1], joiners=0, controls=0, candidate_controls=0)
+    load = machine_load.text(seen.load_1min, seen.busy_cores, cores)
+    return fewer, (
+        f"this machine is too busy to decide: {load}. Only the first look is taken, and it says "
+        "nothing about the container; measure again when the machine is idle, or in an "
+        "allocation of your own"
+    )
 
 
 def load(pause_s: float = 0.2, stat: Path = Path("/proc/stat")) -> Load:
@@ -119,7 +136,12 @@ def require_cpus(environ: Mapping[str, str], allowed: Collection[int] | None = N
 
 
 def left(began: float, measured: int, remaining: int) -> str:
-    """Say how long the rest takes, by what was measured since."""
+    """Say in how long the rest is measured, by what was measured since; empty before that."""
     if not measured:
         return ""
-    return f", about {(time.monotonic() - began) / measured * remaining:.0f} s until it"
+    return f"in about {span((time.monotonic() - began) / measured * remaining)}"
+
+
+def span(seconds: float) -> str:
+    """Write a time that is foreseen, no finer than it is known."""
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

@@ -63,7 +63,8 @@ def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Ben
 
 def _run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: BenchContext) -> None:
     # Before a twin is made or an image unpacked: that load is our own.
-    context.execution.progress.note(outlook.load().said(context.execution.host.cores))
+    said = settings.too_busy or outlook.load().said(context.execution.host.cores)
+    context.execution.progress.note(said)
     if settings.rank_group:
         crowd = outlook.crowd(settings.rank_group.per_node, context.execution.host.cores)
         if crowd:
@@ -288,10 +289,10 @@ def _stages(task: Task, unit: Unit, settled: Settled, recorder: Recorder) -> Non
         for group in schedule[done:end]:
             # Progress, never a value: who sees a trend could stop when it pleases.
             left = outlook.left(began, done - skipped, end - done)
-            context.execution.progress.step(
-                f"{word} {done + 1} of {end} ({outlook.KINDS[group.series]}), "
-                f"then the look at {look} {word}s{left}"
-            )
+            which = "first" if look == settings.schedule.looks[0] else "next"
+            then = f"{which} result {left}" if left else f"then the {which} result"
+            kind = outlook.KINDS[group.series]
+            context.execution.progress.step(f"{word} {done + 1} of {end} ({kind}); {then}")
             unit.measure(group, settled, recorder)
             done += 1
         # At the last look it ends in any case: the report judges it.

@@ -20,6 +20,7 @@ from dlcontainer.planning.plan import Plan
 from dlcontainer.system import digests
 from dlcontainer.system.background import Beside
 from dlcontainer.system.process import CommandFailedError, Runner
+from dlcontainer.system.progress import phase_line
 from dlcontainer.system.workspace import remove
 
 # Between steps: quick to write and to read, thrown away some day.
@@ -174,6 +175,7 @@ class ApptainerBackend:
             path.write_text(text)
             path.chmod(0o755 if text.startswith("#!") else 0o644)
         packed = self.work / "tree.sqfs"
+        self.tools.on_line(phase_line("pack its files (mksquashfs)"))
         values = {"DLC_METADATA": str(folder), **self._dated, **self._arranged()}
         self._pack(packed, self.squash, values)
         identity = self.tools.beside.start(lambda _: _sha256(packed))
@@ -182,6 +184,7 @@ class ApptainerBackend:
         (self.work / "definition").write_text(self.text)
         inspection = apptainer_metadata.inspection(self.plan, self.text, self.tools.version)
         (self.work / "inspection").write_text(inspection)
+        self.tools.on_line(phase_line("put the SIF together"))
         engine, options = self.tools.engine, sif.part_options(self.plan.site.arch)
         self._run(engine.sif_new_argv(target), {})
         for part, path, name in (

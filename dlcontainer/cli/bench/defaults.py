@@ -57,6 +57,20 @@ def schedule(options: "SessionOptions", begun: "Declared | None", *, joins: bool
     )
 
 
+def for_load(
+    options: "SessionOptions", wanted: "Schedule", begun: "Declared | None", cores: int
+) -> tuple["Schedule", str | None]:
+    """Give the first look alone, and why, where that was asked for on a machine that is busy.
+
+    A session that goes on stays as it was declared.
+    """
+    from dlcontainer.bench.measure import outlook
+
+    if begun is not None or not options.one_look_if_busy:
+        return wanted, None
+    return outlook.one_look(wanted, outlook.load(), cores)
+
+
 def margin(options: "SessionOptions", begun: "Declared | None") -> float | None:
     """Give the margin as typed or declared before; None: the probe's own. Raises UsageError."""
     typed = session_options.margin(options.margin)

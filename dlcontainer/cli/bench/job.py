@@ -129,7 +129,7 @@ def job(
     if as_json:
         output.emit("bench", {"file": str(path), "probe": "job", "pairs": pairs, "looks": [pairs]})
         return
-    console.step(f"done; now: dlcontainer report {path.name}")
+    console.end(f"done; now: dlcontainer report {path.name}")
     output.say(str(path))
 
 

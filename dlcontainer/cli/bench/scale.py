@@ -83,7 +83,7 @@ def scale(
     if as_json:
         output.emit("scale", {"file": str(path)})
         return
-    console.step(f"done; now: dlcontainer report {path.name}")
+    console.end(f"done; now: dlcontainer report {path.name}")
     output.say(str(path))
 
 

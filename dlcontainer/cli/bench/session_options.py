@@ -54,6 +54,15 @@ Resumed = Annotated[
         help="Go on with a session that was interrupted, as it was declared.",
     ),
 ]
+OneLook = Annotated[
+    bool,
+    typer.Option(
+        "--one-look-if-busy",
+        help="Where others are at work on this machine as the session begins: the pairs of the "
+        "first look alone, without controls.",
+        rich_help_panel=SESSION,
+    ),
+]
 Controls = Annotated[
     str | None,
     typer.Option(
@@ -159,6 +168,7 @@ class SessionOptions:
     arms: Arms = None
     pairs: Pairs = None
     looks: Looks = None
+    one_look_if_busy: OneLook = False
     controls: Controls = None
     margin: Margin = None
     seed: Seed = None

@@ -39,7 +39,7 @@ def _run(probe: Probe, options: SessionOptions) -> None:
         looks = {"pairs": schedule.longest, "looks": list(schedule.looks)}
         output.emit("bench", {"file": str(path), "probe": probe.name, **looks})
         return
-    console.step(f"done; now: dlcontainer report {path.name}")
+    console.end(f"done; now: dlcontainer report {path.name}")
     output.say(str(path))
 
 
@@ -79,6 +79,7 @@ def settled(
     begun = continuation.read(options.resume.absolute()) if options.resume else None
     before = begun.session.declared if begun else None
     schedule = defaults.schedule(options, before, joins=probe.joins)
+    schedule, too_busy = defaults.for_load(options, schedule, before, world.host.cores)
     known = world.site(options.site).value.owners
     image = bench_image.read(common.image_file(options.image), world.host.arch, known)
     ranks = defaults.ranks_of(options, before)
@@ -108,6 +109,7 @@ def settled(
         rank_group=launcher.rank_group(ranks, scheduler, world.environ) if ranks else None,
         cut=begun,
         has_controls=options.controls is not None,
+        too_busy=too_busy,
     )
     return Ready(settings=settings, plan=plan, image=image)
 

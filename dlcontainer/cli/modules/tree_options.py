@@ -55,7 +55,7 @@ class Chosen:
             admit=self._admit(),
             runner=self.console.runner(here().environ),
             note=self.console.note,
-            line=self.console.line,
+            line=self.console.phase,
             group=self.site.modules.group if self.site else None,
             commands=SiteCommands.of(self.site) if self.site else SiteCommands(),
             templates=tuple(here().resources.template_folders()),

@@ -35,7 +35,7 @@ def push(
     console = output.Console(verbose=verbose, quiet=as_json)
     with foreign_files.opened(path) as file:
         console.step(f"read {path.name}")
-        given = signing.opened(path, file.fileno(), told=console.line)
+        given = signing.opened(path, file.fileno(), told=console.phase)
     if given.record is not None and f'"{given.subject.sha256}"'.encode() not in given.record:
         raise ChecksFailedError(
             f"{path} is not the image of its record", next_step="build it again, or copy it again"

@@ -239,7 +239,7 @@ def asking(
     if demand.is_empty:
         return None
     return Asking(
-        trust=trust, demand=demand, engine=lambda: engine(world, console), told=console.line
+        trust=trust, demand=demand, engine=lambda: engine(world, console), told=console.phase
     )
 
 

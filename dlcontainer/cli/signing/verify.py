@@ -36,7 +36,7 @@ def verify(
     console = output.Console(verbose=verbose, quiet=as_json)
     engine = trust_options.engine(world, console)
     with foreign_files.opened(path) as file:
-        given = signing.opened(path, file.fileno(), told=console.line)
+        given = signing.opened(path, file.fileno(), told=console.phase)
         verified = policy.check(given, trust, demand, engine)
     if as_json:
         body = {"image": str(path), "sha256": given.subject.sha256, **summary(verified)}

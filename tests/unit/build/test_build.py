@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dlcontainer.build import build as building
-from dlcontainer.build import dry_run, provenance
+from dlcontainer.build import build_steps, dry_run, preflight, provenance
 from dlcontainer.build.backends import select
 from dlcontainer.build.base import root_tree
 from dlcontainer.build.base.root_tree import BaseTree
@@ -137,6 +137,85 @@ def test_all_of_an_image_lies_in_its_folder(builder: Builder, tmp_path: Path) ->
     phases = [step["name"] for step in written["steps"]]
     assert phases == ["base", "unpack", "first", "second", "image", "pack-image"]
     assert not list(tmp_path.glob(".dlcontainer-*"))
+
+
+@dataclass(kw_only=True, slots=True)
+class Counting:
+    """A progress that counts: each step's number, and of how many."""
+
+    total: int = 0
+    begun: list[tuple[int, int, str]] = field(default_factory=list)
+
+    def expect(self, count: int) -> None:
+        self.total = len(self.begun) + count
+
+    def step(self, title: str) -> None:
+        self.begun.append((len(self.begun) + 1, self.total, title))
+
+    def phase(self, title: str) -> None: ...
+
+    def line(self, text: str) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+
+def kept(step: Any) -> CachedStep:
+    return CachedStep(key=step, name="first", maker="root", made="2026-01-01T00:00:00Z", size=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "holds", "steps"),
+    [
+        ({}, 0, ["unpack the base", "first", "second", "image", "pack", "record"]),
+        ({}, 1, ["unpack step 1 of", "second", "image", "pack", "record"]),
+        (
+            {"fresh": True},
+            1,
+            ["the base", "first", "second", "image", "pack", "record"],
+        ),
+        ({"until": "first"}, 0, ["unpack the base", "first"]),
+        ({"until": "second"}, 1, ["unpack step 1 of", "second"]),
+    ],
+)
+@pytest.mark.parametrize("has_base", [True, False])
+def test_steps_are_counted_from_those_that_run(
+    builder: Builder,
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, Any],
+    holds: int,
+    steps: list[str],
+    has_base: bool,
+) -> None:
+    counting = Counting()
+    execution = replace(builder.context.execution, progress=counting)
+    builder.context = replace(builder.context, execution=execution)
+    if not has_base:
+        monkeypatch.setattr(root_tree, "recall", lambda *_: None)
+    monkeypatch.setattr(preflight, "check_base", lambda *_: None)
+    first: list[str] = []
+    work = build_steps.work
+
+    def noted(*args: Any) -> Any:
+        made = work(*args)
+        first[:] = [step.key for step in made[:holds]]
+        return made
+
+    monkeypatch.setattr(build_steps, "work", noted)
+
+    def recall(*key: Any) -> CachedStep | None:
+        return kept(key[-1]) if key[-1] in first else None
+
+    monkeypatch.setattr(select, "recaller", lambda *_, **__: recall)
+    monkeypatch.setattr(Backend, "recall", recall)
+    builder.build(**options)
+    numbers = [number for number, _, _ in counting.begun]
+    assert numbers == list(range(1, len(steps) + 2))
+    for (_, _, title), wanted in zip(counting.begun, ["base", *steps], strict=True):
+        assert wanted in title
+    # Of a base that is still to be made nothing is kept that is known: it may turn out shorter.
+    ends = [total for _, total, _ in counting.begun]
+    known = ends if has_base else ends[1:]
+    assert set(known) == {len(steps) + 1}
 
 
 def test_an_image_that_is_there_is_not_built_again(builder: Builder) -> None:

@@ -9,11 +9,14 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from dlcontainer.cli import output
 from dlcontainer.cli.output import Console, printable
+from dlcontainer.system.progress import HANDED, Run
 
 PACKAGE = Path(output.__file__).parents[1]
 # What a hostile image holds: a title, a cleared screen, C1, directions, halves of a pair.
@@ -57,7 +60,7 @@ def test_a_text_that_is_json_stays_json() -> None:
     assert json.loads(printable(text).replace("\\U000e0001", "x"))["k"] == EVIL
 
 
-def on_console(**options: bool) -> Callable[[str], None]:
+def on_console(**options: Any) -> Callable[[str], None]:
     def speak(text: str) -> None:
         console = Console(**options)
         console.step(text)
@@ -232,8 +235,10 @@ def test_silent_tools_get_signs_of_life(
     console = Console(live=False)
     console.step("pack the image")
     console.line("*** Error compiling 'a.py'")
+    console.line("No broken requirements found.")
+    console.line('  File "/opt/a.py", line 3')
     said = ""
-    sign = re.compile(r"… pack the image: \d+ s so far$", re.MULTILINE)
+    sign = re.compile(r"… pack the image: compile byte code, \d+ s so far$", re.MULTILINE)
     with console.beating():
         deadline = time.monotonic() + 60
         while not sign.search(said) and time.monotonic() < deadline:
@@ -241,7 +246,7 @@ def test_silent_tools_get_signs_of_life(
             said += capsys.readouterr().err
     said += capsys.readouterr().err
     assert sign.search(said)
-    assert "Error compiling" not in said
+    assert not re.search("Error compiling|File|broken", said)
     time.sleep(0.1)
     assert capsys.readouterr().err == ""
 
@@ -252,6 +257,116 @@ def test_no_sign_of_life_where_none_is_read(
 ) -> None:
     monkeypatch.setattr(output, "_BEAT_S", 0.01)
     monkeypatch.setattr(output, "_HEARTBEAT_S", 0.0)
-    with Console(live=False, **{option: True}).beating():
+    asked: dict[str, Any] = {option: True}
+    with Console(live=False, **asked).beating():
         time.sleep(0.1)
     assert capsys.readouterr().err == ""
+
+
+class Clock:
+    """A clock that a test sets; it may count as that of a longer run."""
+
+    def __init__(self, place: str = "") -> None:
+        self.time = 100.0
+        self.run = Run(began=100.0, place=place, now=lambda: self.time)
+
+    def console(self, **options: Any) -> Console:
+        return Console(live=False, run=self.run, **options)
+
+
+def test_steps_are_counted_on_one_clock(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    first = clock.console()
+    first.expect(4)
+    for title in ("base", "unpack"):
+        first.step(title)
+        clock.time += 60
+    # The cache holds more than was known before: one is left.
+    first.expect(1)
+    first.step("record")
+    second = clock.console()
+    second.step("check")
+    first.end("done")
+    assert capsys.readouterr().err.splitlines() == [
+        "[    0 s] 1/4 base",
+        "[   60 s] 2/4 unpack",
+        "[  120 s] 3/3 record",
+        "[  120 s] check",
+        "[  120 s] done",
+    ]
+
+
+def test_no_number_is_above_its_end(capsys: pytest.CaptureFixture[str]) -> None:
+    console = Clock().console()
+    console.expect(1)
+    for title in ("one", "two"):
+        console.step(title)
+    assert capsys.readouterr().err.splitlines() == ["[    0 s] 1/1 one", "[    0 s] two"]
+
+
+def test_a_step_of_a_longer_run_says_which(capsys: pytest.CaptureFixture[str]) -> None:
+    console = Clock("6/12 build").console()
+    console.expect(2)
+    console.step("base")
+    assert capsys.readouterr().err == "[    0 s] 6/12 build, 1/2 base\n"
+
+
+def test_the_clock_of_a_longer_run_is_taken_and_not_handed_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(output, "_RUN", [Run()])
+    environ = {HANDED: f"{time.monotonic() - 65:.3f} 6/12 build", "HOME": "/"}
+    output.begin_run(environ)
+    assert environ == {"HOME": "/"}
+    Console(live=False).step("base")
+    said = capsys.readouterr().err
+    assert "6/12 build, base" in said
+    assert not said.startswith("[    0 s]")
+
+
+def test_events_count_too(capsys: pytest.CaptureFixture[str]) -> None:
+    console = Clock().console(events=True)
+    console.expect(2)
+    console.step("base")
+    console.end("done")
+    step, end = map(json.loads, capsys.readouterr().err.splitlines())
+    assert step == {"event": "step", "elapsed_s": 0.0, "text": "base", "number": 1, "of": 2}
+    assert end == {"event": "end", "elapsed_s": 0.0, "text": "done"}
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_a_check_that_passes_is_no_note(verbose: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    console = Clock().console(verbose=verbose)
+    for state in ("ok", "not tried", "failed"):
+        console.checked(SimpleNamespace(name="labels", state=state, detail="x"))  # type: ignore[arg-type]
+    said = capsys.readouterr().err
+    assert "note: ok" not in said
+    assert ("ok: labels: x" in said) == verbose
+    assert "note: not tried labels: x" in said
+    assert "note: FAILED labels: x" in said
+
+
+def test_a_phase_is_said_where_work_takes_long(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    console = clock.console()
+    console.expect(2)
+    console.step("pack the image")
+    console.phase("read: 1 of 9 MB, 11%")
+    assert capsys.readouterr().err == "[    0 s] 1/2 pack the image\n"
+    clock.time += 31
+    console.phase("read: 5 of 9 MB, 55%")
+    said = "[   31 s]   … 1/2 pack the image: read: 5 of 9 MB, 55%, 31 s so far\n"
+    assert capsys.readouterr().err == said
+
+
+def test_a_terminal_shows_the_phase_not_a_tools_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = on_terminal(monkeypatch)
+    monkeypatch.setenv("COLUMNS", "80")
+    console = Console(run=Clock().run)
+    console.step("framework")
+    console.line("No broken requirements found.")
+    console.line('  File "/opt/a.py", line 3')
+    shown = terminal.getvalue().rpartition("\r")[2]
+    assert shown == "\033[K[    0 s]   framework: compile byte code, 0 s so far"

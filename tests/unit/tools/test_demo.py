@@ -8,13 +8,19 @@ from typing import Any
 import pytest
 
 import tools
+import tools.console
 from tools import demo as demos
-from tools.console import SetupError
+from tools.console import Console, SetupError
 from tools.demo import Demo
 
 
 @pytest.fixture
-def demo(tmp_path: Path) -> Demo:
+def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Demo:
+    monkeypatch.setattr(demos, "root_argv", list)
+    console = Console()
+    console.begin(demos.titles(), verbose=False, log=None)
+    for module in (demos, tools.console):
+        monkeypatch.setattr(module, "CONSOLE", console)
     return Demo(bin=tmp_path / ".venv/bin", extras="", build_options=())
 
 
@@ -81,7 +87,7 @@ def answers(monkeypatch: pytest.MonkeyPatch, states: dict[str, str], notes: list
     """Let dlcontainer say this of the machine and of the plan."""
     findings = [{"name": name, "state": state} for name, state in states.items()]
     bodies = {
-        "doctor": {"findings": findings},
+        "doctor": {"ok": True, "findings": findings},
         "plan": {"notes": notes, "name": "pytorch-1-local"},
     }
 
@@ -106,7 +112,13 @@ def test_what_is_impossible_is_said_and_kept_for_the_end(
     assert "libgomp1 is missing" in twin
     assert "apt-get install lmod" in lmod
     assert "no /dev/fuse" in fuse
-    assert capsys.readouterr().out.count("not possible here, the rest goes on: ") == 3
+    said = capsys.readouterr().out
+    assert said.count("not possible here, the rest goes on: ") == 3
+    assert said.count("libgomp1 is missing") == 1
+    assert said.count("something else") == 1
+    # What is well is counted; what is not is said, once.
+    assert "1 of 2 checks are well" in said
+    assert "note: /dev/fuse: " in said
 
 
 def test_all_is_possible(demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,6 +140,58 @@ def test_without_a_base_it_stops_and_names_three_ways(
     demos.look_ahead(demo)
 
 
+def session_of(path: Path, busy: float | None = 2.0, **declared: object) -> Path:
+    machine = {"load_1min": 11.04, "busy_cores": busy, "cores": 2}
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"declared": declared, "machine": machine}) + "\n{}\n")
+    return path
+
+
+def test_a_session_of_one_look_says_why_at_the_end(tmp_path: Path) -> None:
+    whole = session_of(tmp_path / "x/a.jsonl", looks=[8], control_pairs=4)
+    cut = session_of(tmp_path / "x/b.jsonl", looks=[8], control_pairs=0)
+    both = session_of(tmp_path / "x/c.jsonl", looks=[8, 16], control_pairs=0)
+    blind = session_of(tmp_path / "x/d.jsonl", busy=None, looks=[8], control_pairs=0)
+    said = str(demos.too_busy({"import": cut, "training": cut}))
+    assert "a verdict on import and training: this machine is too busy to decide" in said
+    assert "(load 11.0 on 2 cores, 2.0 of them busy)" in said
+    assert "nothing about the container" in said
+    assert "make demo" in said
+    assert "on training: " in str(demos.too_busy({"import": whole, "training": blind}))
+    assert "(load 11.0 on 2 cores)" in str(demos.too_busy({"import": whole, "training": blind}))
+    assert demos.too_busy({"import": whole, "training": both}) is None
+
+
+@pytest.mark.parametrize("lmod", [True, False])
+@pytest.mark.parametrize("root", [True, False])
+def test_the_steps_are_those_that_will_run(
+    lmod: bool, root: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demos, "_LMOD", Path(__file__) if lmod else tmp_path / "none")
+    monkeypatch.setattr(demos, "root_argv", lambda: [] if root else None)
+    monkeypatch.setattr("tools.aptget.available", lambda: True)
+    titles = demos.titles()
+    assert ("load" in titles) == (lmod or root)
+    assert titles[:4] == [
+        "Python environment",
+        "helper programs",
+        "Apptainer",
+        "packages of the distribution",
+    ]
+    assert len(titles) == len(set(titles))
+
+
+def test_an_error_of_a_command_that_answers_keeps_its_code(
+    demo: Demo, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = CompletedProcess([], 3, json.dumps({"exit_code": 3}), "dlcontainer: wrong\n")
+    monkeypatch.setattr(demos, "run", lambda argv, **rest: done)
+    with pytest.raises(SystemExit) as caught:
+        demo.answer("plan")
+    assert caught.value.code == 3
+    assert "dlcontainer: wrong" in capsys.readouterr().err
+
+
 def test_training_is_decided_by_resident_groups(
     demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +199,8 @@ def test_training_is_decided_by_resident_groups(
 
     def pass_through(argv: list[str], **rest: Any) -> int:
         calls.append([*argv])
+        if "bench" in argv:
+            session_of(tmp_path / argv[-1], looks=[8, 16], control_pairs=4)
         return 0
 
     monkeypatch.setattr(demos, "PROJECT", tmp_path)
@@ -147,4 +213,7 @@ def test_training_is_decided_by_resident_groups(
     assert train[train.index("--threads") + 1] == "1"
     # Its length is bounded on busy cores too: a second look where eight groups don't decide.
     assert train[train.index("--looks") + 1] == "8,16"
+    # On a machine that is too busy to decide it takes the first alone.
+    assert all("--one-look-if-busy" in words for words in calls if "bench" in words)
+    assert demo.left_out == []
     assert [words[1] for words in calls] == ["bench", "bench", "report"]

@@ -14,8 +14,8 @@ def test_eight_pairs_are_twenty_with_controls_and_joiners() -> None:
     stages = schedule.stages(with_joiners=True)
     (line,) = outlook.lines(schedule, stages, lambda _: 2, 3.0)
     assert line == (
-        "to the look at 8 pairs: 20 pairs (8 measured, 8 joiners, 4 control of native), "
-        "40 launches, about 120 s by the warm-up"
+        "a result at 8 measured pairs: 20 pairs (8 measured, 8 of ranks that share a mount, "
+        "4 control of native), 40 launches, about 2 min by the warm-up"
     )
 
 
@@ -62,3 +62,37 @@ def test_cores_that_are_busy_just_now(
 
 def test_a_machine_that_shows_no_ticks(tmp_path: Path) -> None:
     assert outlook.load(0, tmp_path / "none").busy_cores is None
+
+
+LONG = Schedule(looks=(8, 16), seed=1, controls=16, candidate_controls=9, joiners=16)
+
+
+def test_on_a_busy_machine_the_first_look_is_the_last() -> None:
+    seen = Load(load_1min=11.0, busy_cores=2.0)
+    schedule, why = outlook.one_look(LONG, seen, 2)
+    # What nothing is decided by is not controlled either.
+    assert schedule == Schedule(looks=(8,), seed=1)
+    assert why is not None
+    assert "too busy to decide: load 11.0 on 2 cores, 2.0 of them busy just then" in why
+    assert "says nothing about the container" in why
+    assert "measure again" in why
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        Load(load_1min=0.1, busy_cores=0.0),
+        # What this program did in the minute before is nobody's work now.
+        Load(load_1min=11.0, busy_cores=0.1),
+        Load(load_1min=1.9, busy_cores=None),
+    ],
+)
+def test_on_an_idle_machine_all_looks_are_taken(seen: Load) -> None:
+    assert outlook.one_look(LONG, seen, 2) == (LONG, None)
+
+
+def test_a_time_that_is_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.monotonic", lambda: 200.0)
+    assert outlook.left(100.0, 0, 5) == ""
+    assert outlook.left(100.0, 10, 5) == "in about 50 s"
+    assert outlook.left(100.0, 1, 3) == "in about 5 min"

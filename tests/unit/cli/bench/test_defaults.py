@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dlcontainer.bench.measure import outlook
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.launcher import RankOptions
 from dlcontainer.bench.samples.records import Declared
@@ -83,6 +84,25 @@ def test_a_quick_session_is_one_look_without_controls() -> None:
     assert (schedule.looks, schedule.controls) == ((16,), 4)
     three = typed(values={"quick": True}, arms="native,unpacked,container")
     assert defaults.schedule(three, None, joins=False).looks == (12,)
+
+
+@pytest.mark.parametrize("busy", [0.0, 2.0])
+@pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.parametrize("begun", [True, False])
+def test_one_look_is_for_a_busy_machine_and_a_session_that_begins(
+    busy: float, asked: bool, begun: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = outlook.Load(load_1min=9.0, busy_cores=busy)
+    monkeypatch.setattr(outlook, "load", lambda: seen)
+    given = typed(one_look_if_busy=asked)
+    wanted = defaults.schedule(given, None, joins=True)
+    before: Any = object() if begun else None
+    schedule, why = defaults.for_load(given, wanted, before, 2)
+    if busy and asked and not begun:
+        assert schedule.looks == wanted.looks[:1]
+        assert "too busy to decide" in str(why)
+    else:
+        assert (schedule, why) == (wanted, None)
 
 
 def test_a_new_seed_is_drawn_where_none_is_given() -> None:
