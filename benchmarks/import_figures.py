@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The figures of imports, out of a file of `bench scale benchmarks/import-calls.yaml`.
+"""The figures of imports, out of a file of `bench import-matrix benchmarks/import-calls.yaml`.
 
 Calls that reach the stand-in in a cold launch, and the time that the shared file system adds to the
 last rank over a warm local import: each against the native tree's, within a round.

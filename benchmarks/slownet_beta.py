@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Collective operations over `bench slownet` at several rates: is half the rate twice the beta?
+"""Collective operations over `lab slownet` at several rates: is half the rate twice the beta?
 
 The statistic was declared before the runs that docs/slownet.md has: beta is the difference of the
 best times of the two largest sizes over the difference of their bytes, the slower rank's of each;
@@ -98,7 +98,7 @@ def measured(options: argparse.Namespace, mbit: int) -> list[Beta]:
         # The ranks must not find this checkout's packages.
         launch = ["env", "-u", "PYTHONPATH", "dlc-launch", "2", "1", options.python, "-S"]
         ranks = [*launch, str(PROBE), *probe, *sizes, "--seed", "1"]
-        words = [sys.executable, "-c", START, "bench", "slownet", *network, "--", *ranks]
+        words = [sys.executable, "-c", START, "lab", "slownet", *network, "--", *ranks]
         try:
             ProcessRunner(environ=environ)(words)
         except CommandFailedError as error:

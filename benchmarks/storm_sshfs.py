@@ -2,7 +2,7 @@
 """The storm's prediction on a file system that is not ours: sshfs through a delaying proxy.
 
 sshfs speaks to OpenSSH's sftp-server over loopback, without ssh between them (`directport`): no
-key, no account and no daemon of the machine is used. The parameters come from `bench probe-fs`
+key, no account and no daemon of the machine is used. The parameters come from `lab probe-fs`
 and from one import by one rank; the other points are predicted before they are measured.
 """
 

@@ -1,4 +1,4 @@
-"""Made-up findings, as `bench count -o`, `bench storm -o` and the storm's benchmark write them."""
+"""Made-up findings, as `lab count -o`, `lab storm -o` and the storm's benchmark write them."""
 
 import hashlib
 import json

@@ -108,7 +108,7 @@ Order = Annotated[
     typer.Option(
         "--order-from",
         metavar="TRACE",
-        help="Files of this trace first, in its order (`bench count --trace`).",
+        help="Files of this trace first, in its order (`lab count --trace`).",
     ),
 ]
 Shell = Annotated[

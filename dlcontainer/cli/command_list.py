@@ -66,24 +66,6 @@ TOP = (
         panel=_SHIP,
     ),
     at(
-        "signing.sign:sign",
-        "sign",
-        "Sign an image, and with a PEM key its record and bill of materials too.",
-        panel=_SHIP,
-    ),
-    at(
-        "signing.attest:attest",
-        "attest",
-        "Sign files as evidence about an image, and put them beside it.",
-        panel=_SHIP,
-    ),
-    at(
-        "signing.verify:verify",
-        "verify",
-        "Verify an image's signature and its evidence, by keys that are given or the site's.",
-        panel=_SHIP,
-    ),
-    at(
         "signing.push:push",
         "push",
         "Push an image with the evidence beside it, and print its digest.",
@@ -96,12 +78,6 @@ TOP = (
         panel=_SHIP,
     ),
     at("publish:publish", "publish", "Check an image and publish it as a module.", panel=_SHIP),
-    at(
-        "explain_env:explain_env",
-        "explain-env",
-        "Show which variables of this shell enter an image, and which stay outside.",
-        panel=_SHIP,
-    ),
     at(
         "prove:prove",
         "prove",
@@ -136,9 +112,21 @@ TOP = (
         panel=_SHIP,
     ),
     at(
+        "signing.group:app",
+        "evidence",
+        "Evidence about an image: sign it, attest files about it, verify both.",
+        panel=_SHIP,
+    ),
+    at(
         "bench.sessions:app",
         "bench",
-        "Measure what an image costs, and foresee what it does to a file system.",
+        "Measure what an image costs: native against container, and many ranks.",
+        panel=_MEASURE,
+    ),
+    at(
+        "lab.group:app",
+        "lab",
+        "Foresee what an image does to a file system; stand-ins for it and for a network.",
         panel=_MEASURE,
     ),
     at(
@@ -151,40 +139,14 @@ TOP = (
 # Behind the probes'.
 BENCH = (
     at(
-        "bench.slowfs:slowfs",
-        "slowfs",
-        "Show a folder as a slow file system would, read-only, until Ctrl-C; count what "
-        "reaches it.",
-    ),
-    at(
-        "bench.slownet:slownet",
-        "slownet",
-        "Run a command on hosts of this machine that a slow network joins; no root is needed.",
-    ),
-    at(
-        "bench.count:count",
-        "count",
-        "Count what a command asks of the file system, per rank and per node; not for timing.",
-    ),
-    at(
-        "bench.count:probe_fs",
-        "probe-fs",
-        "Probe a file system from this node: latency, metadata rate, reads; a few seconds.",
-    ),
-    at(
         "bench.scale:scale",
-        "scale",
+        "import-matrix",
         "Measure how long many ranks take to import, cell by cell of a matrix, in rounds.",
     ),
     at(
         "bench.job:job",
         "job",
         "Measure a command of yours as a job, native and container, from submission to last exit.",
-    ),
-    at(
-        "bench.storm:storm",
-        "storm",
-        "Predict the time until the last rank has imported: from a tree, an image, or staged.",
     ),
     at(
         "bench.suite:suite",
@@ -218,5 +180,50 @@ EXPORT = (
         "export_threads:threads",
         "threads",
         "Write a site file with the number of threads that took the least time in the image.",
+    ),
+)
+EVIDENCE = (
+    at(
+        "signing.sign:sign",
+        "sign",
+        "Sign an image, and with a PEM key its record and bill of materials too.",
+    ),
+    at(
+        "signing.attest:attest",
+        "attest",
+        "Sign files as evidence about an image, and put them beside it.",
+    ),
+    at(
+        "signing.verify:verify",
+        "verify",
+        "Verify an image's signature and its evidence, by keys that are given or the site's.",
+    ),
+)
+LAB = (
+    at(
+        "lab.slowfs:slowfs",
+        "slowfs",
+        "Show a folder as a slow file system would, read-only, until Ctrl-C; count what "
+        "reaches it.",
+    ),
+    at(
+        "lab.slownet:slownet",
+        "slownet",
+        "Run a command on hosts of this machine that a slow network joins; no root is needed.",
+    ),
+    at(
+        "lab.count:count",
+        "count",
+        "Count what a command asks of the file system, per rank and per node; not for timing.",
+    ),
+    at(
+        "lab.count:probe_fs",
+        "probe-fs",
+        "Probe a file system from this node: latency, metadata rate, reads; a few seconds.",
+    ),
+    at(
+        "lab.storm:storm",
+        "storm",
+        "Predict the time until the last rank has imported: from a tree, an image, or staged.",
     ),
 )

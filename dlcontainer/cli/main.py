@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from dlcontainer import __version__
-from dlcontainer.cli import command_list, output, streams
+from dlcontainer.cli import command_list, output, renamed, streams
 from dlcontainer.cli.app import App
 from dlcontainer.errors import (
     BenchDataError,
@@ -92,7 +92,10 @@ _OF_DISKS = (
 
 def _of_a_disk(raised: OSError, argv: list[str]) -> DlcontainerError:
     """Say which file system failed, with the exit code of the command's own errors."""
-    kinds = {"publish": PublishError, "modules": PublishError, "bench": BenchDataError}
+    kinds = {
+        **dict.fromkeys(("publish", "modules"), PublishError),
+        **dict.fromkeys(("bench", "lab"), BenchDataError),
+    }
     kind: type[DlcontainerError] = kinds.get(argv[0] if argv else "", BuildError)
     full = raised.errno in (errno.ENOSPC, errno.EDQUOT)
     return kind(
@@ -121,6 +124,9 @@ def _called(argv: list[str]) -> int | None:
 
 def _run(argv: list[str], *, as_json: bool) -> int:
     try:
+        argv, note = renamed.resolve(argv)
+        if note is not None:
+            output.complain(note)
         code = _called(argv)
     except typer.Exit as stop:
         return int(stop.exit_code)

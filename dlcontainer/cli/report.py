@@ -13,7 +13,7 @@ Files = Annotated[
     typer.Argument(
         metavar="FILE...",
         help="Sessions (from three allocations on also together), and what `bench job`, "
-        "`bench scale`, `bench count` and `bench storm` wrote with -o.",
+        "`bench import-matrix`, `lab count` and `lab storm` wrote with -o.",
     ),
 ]
 Target = Annotated[

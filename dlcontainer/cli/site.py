@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from dlcontainer.cli import completion, options, output, wrong_files
-from dlcontainer.cli.app import App
+from dlcontainer.cli.app import App, at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -193,3 +193,12 @@ def schema_(as_json: options.Json = False, verbose: options.Verbose = False) -> 
         output.emit("site-schema", {"json_schema": schema})
         return
     output.write(f"{output.without_secrets(json.dumps(schema, indent=1))}\n")
+
+
+app.add(
+    at(
+        "site_environment:environment",
+        "environment",
+        "Show which variables of this shell enter an image, and which stay outside.",
+    )
+)

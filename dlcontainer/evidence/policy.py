@@ -270,7 +270,7 @@ def _require_kinds(
     raise ChecksFailedError(
         f"{path} has no evidence that counts: {', '.join(missing)}",
         why="\n       ".join(reasons) or "nobody signed such evidence for this image",
-        next_step="ask those who made it: dlcontainer attest IMAGE --key FILE KIND=FILE",
+        next_step="ask those who made it: dlcontainer evidence attest IMAGE --key FILE KIND=FILE",
     )
 
 

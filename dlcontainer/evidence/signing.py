@@ -164,8 +164,8 @@ def _require_unsigned(image: Path) -> None:
         raise ChecksFailedError(
             f"{image} is signed already",
             why="the engine believes an image only if one key holds for all its signatures",
-            next_step=f"look whose it is: dlcontainer verify {image}; for another signature build "
-            "it again, or take the copy from before",
+            next_step=f"look whose it is: dlcontainer evidence verify {image}; for another "
+            "signature build it again, or take the copy from before",
         )
 
 

@@ -14,7 +14,7 @@ from dlcontainer.system import atomic_files, foreign_files
 
 HEADER = "# dlcontainer/trace/1"
 _MOST_BYTES = 64_000_000
-_MAKE = "make one: dlcontainer bench count --trace FILE -- COMMAND"
+_MAKE = "make one: dlcontainer lab count --trace FILE -- COMMAND"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

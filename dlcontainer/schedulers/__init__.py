@@ -34,7 +34,7 @@ RANK_VARIABLES: tuple[RankVariables, ...] = (
     mpi.PMIX,
 )
 # Flux: no site has it, but sessions within its jobs know that they are in one. It comes before Grid
-# Engine's, whose name others use too. The hosts of `bench slownet` are an allocation as well.
+# Engine's, whose name others use too. The hosts of `lab slownet` are an allocation as well.
 _OTHER_JOBS = ("FLUX_JOB_ID", "DLC_HOSTS_JOB")
 
 

@@ -93,7 +93,7 @@ def words(*options: str) -> list[str]:
     """Give the words of the command, for links that this user can have."""
     if not kinds():
         missing("/dev/net/tun that you may open, or iproute2 and util-linux")
-    return ["bench", "slownet", "--by", kinds()[0], *options]
+    return ["lab", "slownet", "--by", kinds()[0], *options]
 
 
 # Of a switch in user space: slow enough for it beside others' work. Mbit/s.
@@ -132,7 +132,7 @@ def test_a_link_slowed_by_2_takes_twice_as_long_a_byte(
     ratio = 0.0
     for _ in range(MOST_ROUNDS // ROUNDS):
         for mbit in [*best] * ROUNDS:
-            words = ("bench", "slownet", "--by", by, "--rate", f"{mbit}Mbit", "-o", output)
+            words = ("lab", "slownet", "--by", by, "--rate", f"{mbit}Mbit", "-o", output)
             for size, seconds in json.loads(launched(user, *words, *launch).stdout).items():
                 best[mbit][int(size)] = min(seconds, best[mbit].get(int(size), seconds))
         fast, slow = (beta(times) for times in best.values())
@@ -225,7 +225,7 @@ def test_an_ordinary_user_has_hosts(engine: Apptainer) -> None:
     with accounts.world_of(NOBODY, engine) as world:
         script = 'echo "$(hostname) $(id -u)"'
         done = launched(
-            open_to(world), "bench", "slownet", "--latency", "1ms", "--rate", "40Mbit",
+            open_to(world), "lab", "slownet", "--latency", "1ms", "--rate", "40Mbit",
             "--", "dlc-launch", "2", "1", "sh", "-c", script,
         )  # fmt: skip
         assert sorted(done.stdout.splitlines()) == ["n1 0", "n2 0"]

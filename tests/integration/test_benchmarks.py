@@ -209,7 +209,7 @@ def test_import_figures(launching: World, tiny_image: Built, tiny: Path, tmp_pat
     matrix |= {"rounds": 1, "module": "json", "factors": {**matrix["factors"], "ranks": [1]}}
     written, output = write_yaml(tmp_path / "m.yaml", matrix), tmp_path / "m.jsonl"
     native = environment_with(tmp_path / "native")
-    argv = ("bench", "scale", written, "--site", "local", "--image", tiny_image.image)
+    argv = ("bench", "import-matrix", written, "--site", "local", "--image", tiny_image.image)
     launching.run(*argv, "--recipe", tiny, "--native", native, "-o", output)
     rows = json.loads(run("import_figures", output, "--json"))["rows"]
     ways = {row["way"] for row in rows}

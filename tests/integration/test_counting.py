@@ -1,4 +1,4 @@
-"""`bench count` with each of its tools, on a small known tree."""
+"""`lab count` with each of its tools, on a small known tree."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def user(tmp_path: Path) -> World:
 
 def test_bench_count_by_each_tool(user: World, source: Path) -> None:
     code = f"import sys; sys.path.insert(0, {str(source)!r}); import pkg; pkg.X"
-    base: list[str | Path] = ["bench", "count", "--under", source, "--ranks", "2", "--json"]
+    base: list[str | Path] = ["lab", "count", "--under", source, "--ranks", "2", "--json"]
     command = ["--", sys.executable, "-B", "-c", code]
     for tool in ("strace", "slowfs", "audit"):
         body = json.loads(user.run(*base, "--with", tool, *command).stdout)
@@ -69,7 +69,7 @@ def test_an_import_tree_is_a_run_of_its_own_for_the_report(
     (source / "pkg/inner.py").write_text("import json\n")
     (source / "pkg/__init__.py").write_text("from pkg import inner\n")
     code = f"import sys; sys.path.insert(0, {str(source)!r}); import pkg"
-    base: list[str | Path] = ["bench", "count", "--under", source, "--with", "strace"]
+    base: list[str | Path] = ["lab", "count", "--under", source, "--with", "strace"]
     command: list[str | Path] = ["--", sys.executable, "-B", "-c", code]
     target, page = tmp_path / "a count.json", tmp_path / "page.html"
     user.run(*base, "--import-tree", "-o", target, *command)

@@ -1,4 +1,4 @@
-"""Ranks of a job meet over the network of four hosts, as `bench slownet` makes them: no root.
+"""Ranks of a job meet over the network of four hosts, as `lab slownet` makes them: no root.
 
 Their names lead to the loopback, as Debian writes it for its own; only the site's way of naming
 the first node leads to it. The job script is PBS's, on its first host; `mpiexec` is ours.
@@ -83,7 +83,7 @@ def submit(
     (ground / f"{plan.name}.sif").touch()
     (ground / "nodes").write_text("".join(f"n{host}\n" for host in range(1, 1 + hosts)))
     user = isolated(tmp_path / "user", tmp_path / "cache")
-    words = ("bench", "slownet", "--by", "tbf", "--hosts", HOSTS)
+    words = ("lab", "slownet", "--by", "tbf", "--hosts", HOSTS)
     job = (BASH, "job.sh", "/usr/bin/python3", "meet.py")
     argv = (*words, "--", "unshare", "--mount", "/bin/sh", "-c", NAMED, "sh", *job)
     return subprocess.run(

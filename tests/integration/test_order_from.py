@@ -78,7 +78,7 @@ def test_a_trace_of_a_command(world: World, tmp_path: Path, tool: str) -> None:
         f"import sys\nfor n in ('b', 'sub folder/a', 'b'): open({str(folder)!r} + '/' + n).read()"
     )
     path = tmp_path / "trace"
-    argv = ["bench", "count", "--with", tool, "--under", folder, "--trace", path, "--json"]
+    argv = ["lab", "count", "--with", tool, "--under", folder, "--trace", path, "--json"]
     world.run(*map(str, argv), "--", Path(world.program[0]).with_name("python"), "-c", code)
     assert open_trace.read(path).paths == ("b", "sub folder/a")
     assert json.dumps(open_trace.read(path).text).startswith('"# dlcontainer/trace/1')

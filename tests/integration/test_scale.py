@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def options(built: Built, tiny: Path, native: Path, matrix: Path) -> list[str | Path]:
-    argv: list[str | Path] = ["bench", "scale", matrix, "--site", "local", "--seed", "3"]
+    argv: list[str | Path] = ["bench", "import-matrix", matrix, "--site", "local", "--seed", "3"]
     return [*argv, "--image", built.image, "--recipe", tiny, "--native", native]
 
 

@@ -72,7 +72,7 @@ def test_a_matrix_has_them_as_a_bench_launch_does(
     matrix.write_text(MATRIX)
     here = user.having(OWN=tmp_path / "own")
     argv = ("--site", made_up, "--image", tiny_image.image, "--recipe", tiny, "-o", output)
-    here.run("bench", "scale", matrix, *argv)
+    here.run("bench", "import-matrix", matrix, *argv)
     measured = file.read(output)
     assert [one.error for one in measured.launches] == [None] * 3
     subject = measured.header.declared.subjects["image"]

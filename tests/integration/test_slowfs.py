@@ -198,9 +198,9 @@ def test_two_mounts_share_one_queue(
 
 @contextmanager
 def served(*argv: str | Path, point: Path) -> Iterator["subprocess.Popen[str]"]:
-    """Run `bench slowfs` until its mount is there; end it in the end."""
+    """Run `lab slowfs` until its mount is there; end it in the end."""
     running = subprocess.Popen(
-        [DLCONTAINER, "bench", "slowfs", *map(str, argv)],
+        [DLCONTAINER, "lab", "slowfs", *map(str, argv)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -349,7 +349,7 @@ def test_a_dead_mount_is_named(places: tuple[Path, Path]) -> None:
         try:
             # The device closes as the process ends.
             assert poll(lambda: is_dead(point), 60)
-            argv = [DLCONTAINER, "bench", "slowfs", str(source), str(point)]
+            argv = [DLCONTAINER, "lab", "slowfs", str(source), str(point)]
             again = subprocess.run(argv, capture_output=True, text=True, check=False)
             assert again.returncode == 2
             assert "nobody serves any more" in again.stderr

@@ -92,7 +92,7 @@ def prefix() -> Iterator[Path]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Storm:
-    """A `bench storm` that runs, in a world of its own."""
+    """A `lab storm` that runs, in a world of its own."""
 
     process: "subprocess.Popen[str]"
     world: World
@@ -118,7 +118,7 @@ def storm(world: World, prefix: Path, where: str) -> Iterator[Storm]:
     """Run a session until its import is in flight at a place."""
     mark, reached = new_mark(), world.folder / "reached"
     environ = {**world.environ, MARK: mark, "WHERE": where, "REACHED": str(reached)}
-    argv = [*world.program, "bench", "storm", str(prefix), "--module", "endless", *JOB]
+    argv = [*world.program, "lab", "storm", str(prefix), "--module", "endless", *JOB]
     with subprocess.Popen(
         argv, env=environ, cwd=world.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         text=True,
@@ -164,9 +164,7 @@ def test_what_a_killed_storm_left_goes_with_the_next(user: World, prefix: Path, 
         kill_marked(session.mark)
         session.process.wait()
         assert session.left() != []
-        done = user.run(
-            "bench", "count", "--with", "audit", "--", sys.executable, "-c", "import os"
-        )
+        done = user.run("lab", "count", "--with", "audit", "--", sys.executable, "-c", "import os")
         assert "rank 0" in done.stdout
         assert session.left() == []
 

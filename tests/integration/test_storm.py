@@ -1,4 +1,4 @@
-"""`bench storm` and `bench probe-fs` on real mounts: what is measured, kept and predicted from."""
+"""`lab storm` and `lab probe-fs` on real mounts: what is measured, kept and predicted from."""
 
 import json
 import os
@@ -64,7 +64,7 @@ def test_a_folder_is_measured_kept_and_predicted_from(
 ) -> None:
     facts, kept = tmp_path / "facts.yaml", tmp_path / "loads.json"
     facts.write_text(FACTS)
-    argv: list[str | Path] = ["bench", "storm", prefix, "--module", "many", *JOB, "--json"]
+    argv: list[str | Path] = ["lab", "storm", prefix, "--module", "many", *JOB, "--json"]
     argv += ["--fs", facts]
     body = json.loads(user.run(*argv, "--keep", kept).stdout)
     tree, image = (body["measured"]["loads"][way] for way in ("tree", "image per node"))
@@ -92,16 +92,16 @@ def test_a_folder_is_measured_kept_and_predicted_from(
     assert by["network_mb_s"]["assumed"]
 
     again = json.loads(
-        user.run("bench", "storm", "--loads", kept, *JOB, "--fs", facts, "--json").stdout
+        user.run("lab", "storm", "--loads", kept, *JOB, "--fs", facts, "--json").stdout
     )
     assert again["rows"] == body["rows"]
-    said = user.run("bench", "storm", "--loads", kept, *JOB).stdout
+    said = user.run("lab", "storm", "--loads", kept, *JOB).stdout
     assert "8 of these are assumed" in said
     assert "processor time by rusage, of repeated warm imports" in said
     assert "longer than predicted" in said
     # Written for the report, which reads it; a server that never fills is null there.
     target, page = tmp_path / "storm.json", tmp_path / "page.html"
-    again = user.run("bench", "storm", "--loads", kept, "--fs", facts, *JOB, "-o", target)
+    again = user.run("lab", "storm", "--loads", kept, "--fs", facts, *JOB, "-o", target)
     assert f"wrote {target}" in again.stdout
     body = json.loads(target.read_text(), parse_constant=pytest.fail)
     assert body["rows"][-1]["saturates_at"] is None
@@ -193,7 +193,7 @@ def test_the_probe_finds_a_known_speed(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input(user: World, argv: list[str], code: int, says: str) -> None:
-    done = user.run("bench", "storm", *argv, *JOB, code=code)
+    done = user.run("lab", "storm", *argv, *JOB, code=code)
     assert says in done.stderr
 
 
@@ -206,7 +206,7 @@ def test_an_image_is_measured_through_its_engine_in_its_site_s_surroundings(
     (own / "dlcofsite.py").write_text("import json\n")
     made_up = site(tmp_path, binds=["$OWN:/data:ro"], inside={"PYTHONPATH": "/data"})
     job = ("--site", made_up, "--nodes", "8", "--ranks-per-node", "2", "--json")
-    argv = ("bench", "storm", tiny_image.image, "--module", "dlcofsite", *job)
+    argv = ("lab", "storm", tiny_image.image, "--module", "dlcofsite", *job)
     body = json.loads(world.having(OWN=own).run(*argv).stdout)
     assert body["measured"]["image_mb"] == pytest.approx(
         tiny_image.image.stat().st_size / 1e6, rel=1e-6

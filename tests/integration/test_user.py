@@ -74,9 +74,7 @@ def test_a_leftover_that_can_not_be_removed_is_a_note(user: World) -> None:
     (stays / "lock").write_text("")
     for path in (stays, stays / "lock"):
         os.chown(path, NOBODY.uid, NOBODY.gid)
-    done = user.run(
-        "bench", "count", "--with", "audit", "--", "/usr/bin/python3", "-c", "import os"
-    )
+    done = user.run("lab", "count", "--with", "audit", "--", "/usr/bin/python3", "-c", "import os")
     assert "rank 0" in done.stdout
     assert f"note: can't remove {stays}" in done.stderr
     command = done.stderr.partition("remove it with: ")[2].splitlines()[0]
@@ -95,7 +93,7 @@ def test_what_a_storm_can_not_read_is_said(user: World) -> None:
         (locked / "environment", 2, "or you may not read it"),
         (hidden, 7, "no bin/python in it that you may run"),
     ):
-        done = user.run("bench", "storm", folder, *argv, code=code)
+        done = user.run("lab", "storm", folder, *argv, code=code)
         assert f"{folder}: " in done.stderr
         assert says in done.stderr
     for folder in (locked, hidden / "bin"):

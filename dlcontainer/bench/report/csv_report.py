@@ -1,8 +1,8 @@
 """All raw values as CSV (RFC 4180): one line a launch, with its file and line there.
 
 Of a launch with rows one line more for each row, with the launch's place and the row's values.
-Of a matrix (bench scale) and of jobs (bench job) one line for each rank of a launch, under columns
-of its own.
+Of a matrix (bench import-matrix) and of jobs (bench job) one line for each rank of a launch, under
+columns of its own.
 
 Nested values have a column each, named by their way (`values.counts.max_rss_mb`); a list is JSON in
 its cell. Text that a spreadsheet would take for a formula begins with an apostrophe.

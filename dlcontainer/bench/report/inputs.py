@@ -1,8 +1,8 @@
 """What `report` takes beside sessions: counts, storm predictions, and predictions held to account.
 
-The files of a matrix (bench scale) and of jobs (bench job) have many lines, and modules of their
-own. Each of the others is one JSON object that begins with its `schema`: `dlcontainer/count/1`
-(bench count -o), `dlcontainer/storm/1` (bench storm -o) and `dlcontainer/benchmark-storm/1`, the
+The files of a matrix (bench import-matrix) and of jobs (bench job) have many lines, and modules of
+their own. Each of the others is one JSON object that begins with its `schema`:
+`dlcontainer/count/1` (lab count -o), `dlcontainer/storm/1` (lab storm -o) and `dlcontainer/benchmark-storm/1`, the
 points of a validation: what was predicted, frozen by its digest, and what was measured after.
 """
 
@@ -263,6 +263,6 @@ def _unfit(path: Path, why: str) -> BenchDataError:
         "not a file that `report` reads",
         where=str(path),
         why=why,
-        next_step="give sessions (bench import|train|job) and what `bench scale -o`, "
-        "`bench count -o` or `bench storm -o` wrote",
+        next_step="give sessions (bench import|train|job) and what `bench import-matrix -o`, "
+        "`lab count -o` or `lab storm -o` wrote",
     )

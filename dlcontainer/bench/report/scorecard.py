@@ -242,8 +242,8 @@ def _asked(rule: ByVerdict | ByRatio | ByCount | ByStorm) -> str:
         of = f" on {rule.arch}" if isinstance(rule, ByRatio) and rule.arch else ""
         return f"a session of bench {rule.probe}, {rule.question}{of}"
     if isinstance(rule, ByCount):
-        return f"bench count of an import of {rule.about}"
-    return "bench storm with an image"
+        return f"lab count of an import of {rule.about}"
+    return "lab storm with an image"
 
 
 def _rule(rule: ByVerdict | ByRatio | ByCount | ByStorm) -> str:

@@ -13,7 +13,7 @@ FORMAT: DeclaredFormat[Header, Launched, Scale] = DeclaredFormat(
     header_kind="matrix",
     launch_kind="launch",
     subject="a matrix's file",
-    command="bench scale",
+    command="bench import-matrix",
 )
 
 

@@ -1,4 +1,4 @@
-"""`dlcontainer bench scale`: the factors of an import at scale as a matrix, measured in rounds."""
+"""`dlcontainer bench import-matrix`: an import's factors, measured cell by cell."""
 
 from dataclasses import dataclass
 from pathlib import Path

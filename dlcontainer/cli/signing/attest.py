@@ -1,4 +1,4 @@
-"""`dlcontainer attest`: what was found out about an image, signed."""
+"""`dlcontainer evidence attest`: what was found out about an image, signed."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

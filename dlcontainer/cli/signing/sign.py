@@ -1,4 +1,4 @@
-"""`dlcontainer sign`: a signature into an image, by a key that is given."""
+"""`dlcontainer evidence sign`: a signature into an image, by a key that is given."""
 
 from dataclasses import asdict
 from pathlib import Path

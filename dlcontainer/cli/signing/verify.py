@@ -1,4 +1,4 @@
-"""`dlcontainer verify`: whose an image is, and which evidence about it counts."""
+"""`dlcontainer evidence verify`: whose an image is, and which evidence about it counts."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING

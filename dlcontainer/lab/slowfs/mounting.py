@@ -54,7 +54,7 @@ def helper(environ: Mapping[str, str], device: Path = DEVICE) -> Path:
             f"no FUSE here: there is no {device}",
             why="the kernel has none, or this is a container without the device",
             next_step="try on a machine with FUSE (`modprobe fuse`); counts work without: "
-            "dlcontainer bench count --with strace",
+            "dlcontainer lab count --with strace",
         )
     for name in ("fusermount3", "fusermount"):
         program = find_program(name, environ)

@@ -1,4 +1,4 @@
-"""The program below a `bench slownet`: makes the hosts, tries the links, runs the command, carries.
+"""The program below a `lab slownet`: makes the hosts, tries the links, runs the command, carries.
 
 Started by `session.py` with one word of JSON and the command's words. It says what it found in
 `ready.json` and `end.json` of its folder, and ends with the command's exit code.

@@ -1,4 +1,4 @@
-"""Start ranks on the hosts of a `bench slownet`, or one command on one of them.
+"""Start ranks on the hosts of a `lab slownet`, or one command on one of them.
 
 Run by path in the first host, through two words that lie on the command's PATH:
 

@@ -242,7 +242,7 @@ def read(path: Path) -> Measured:
         raise BenchDataError(
             f"{path} holds no measured loads",
             why=str(error),
-            next_step="make one: dlcontainer bench storm IMAGE|PREFIX --keep FILE.json",
+            next_step="make one: dlcontainer lab storm IMAGE|PREFIX --keep FILE.json",
         ) from None
 
 

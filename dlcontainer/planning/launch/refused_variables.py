@@ -1,5 +1,5 @@
 """The variables of a user that do not enter an image; every other one does. One table, for the
-module's commands, job scripts, `explain-env` and the docs.
+module's commands, job scripts, `site environment` and the docs.
 
 A pattern is a name, with one `*` at its beginning or end at most: it means the same to a shell.
 """

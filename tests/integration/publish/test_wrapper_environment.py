@@ -129,7 +129,7 @@ def test_debugging_names_what_stays_outside_once(tmp_path: Path) -> None:
     (line,) = [line for line in said.splitlines() if "stay outside" in line]
     names = line.partition("outside: ")[2].split()
     assert {"CONDA_PREFIX", "LD_ORIGIN_PATH", "LANG", "SSL_CERT_FILE"} == {*names}
-    assert "dlcontainer explain-env" in said
+    assert "dlcontainer site environment" in said
     assert "LR" not in names
     assert there.shelf.run(there.shelf.python, SLURM_PROCID="1", **variables).stderr == ""
     del variables["DLCONTAINER_DEBUG"]

@@ -26,8 +26,8 @@ INDEX = "application/vnd.oci.image.index.v1+json"
 
 @pytest.fixture
 def signed(image: Path, session: Path, signer: Pair, capsys: Capture) -> Path:
-    assert typed(capsys, "sign", image, "--key", signer.private).code == 0
-    words = ("attest", image, f"bench={session}", "--key", signer.private)
+    assert typed(capsys, "evidence", "sign", image, "--key", signer.private).code == 0
+    words = ("evidence", "attest", image, f"bench={session}", "--key", signer.private)
     assert typed(capsys, *words).code == 0
     return image
 
@@ -60,7 +60,7 @@ def test_one_byte(signed: Path, signer: Pair, capsys: Capture) -> None:
     at = data.index(b"hsqs") + 100
     data[at] ^= 1
     signed.write_bytes(data)
-    done = typed(capsys, "verify", signed, "--key", signer.public)
+    done = typed(capsys, "evidence", "verify", signed, "--key", signer.public)
     assert done.code == 1
     assert "was changed after it was signed" in done.err
 
@@ -79,7 +79,7 @@ def test_stripped(signed: Path, signer: Pair, engine: Any, capsys: Capture) -> N
     (number,) = [part.number for part in sif.parts(signed) if part.kind == "signature"]
     subprocess.run([engine.program, "sif", "del", str(number), signed], check=True)
     assert 0x4005 not in [kind for kind, *_ in read_sif(signed)]
-    done = typed(capsys, "verify", signed, "--key", signer.public)
+    done = typed(capsys, "evidence", "verify", signed, "--key", signer.public)
     assert done.code == 1
     assert "is not signed" in done.err
 
@@ -105,7 +105,7 @@ def test_a_part_that_was_added(
         words: list[str | Path] = ["sif", "add", "--datatype", "7", *own, signed, more]
         subprocess.run([engine.program, *words], check=True)
         assert len(signed.read_bytes()) > len(whole)
-        done = typed(capsys, "verify", signed, "--key", signer.public)
+        done = typed(capsys, "evidence", "verify", signed, "--key", signer.public)
         assert done.code == 1
         assert said in done.err
 
@@ -113,9 +113,9 @@ def test_a_part_that_was_added(
 def test_a_bench_key_releases_no_image(
     image: Path, signer: Pair, stranger: Pair, capsys: Capture
 ) -> None:
-    assert typed(capsys, "sign", image, "--key", stranger.private).code == 0
+    assert typed(capsys, "evidence", "sign", image, "--key", stranger.private).code == 0
     both = ("--key", f"image={signer.public}", "--key", f"bench={stranger.public}")
-    done = typed(capsys, "verify", image, *both)
+    done = typed(capsys, "evidence", "verify", image, *both)
     assert done.code == 1
     assert "is signed by a key that releases no images" in done.err
 
@@ -127,7 +127,7 @@ def test_evidence_of_strangers_beside_it_stops_nothing(
     own = authority.signer("Release")
     certified = image_of(tmp_path / "certified", b"hsqs" + bytes(9000))
     words = ("--key", own.private, "--certificate", own.public)
-    assert typed(capsys, "sign", certified, *words).code == 0
+    assert typed(capsys, "evidence", "sign", certified, *words).code == 0
     strange = Authority.made(tmp_path / "strange").signer("x")
     for image, option in (
         (signed, ("--key", signer.public)),
@@ -143,7 +143,7 @@ def test_evidence_of_strangers_beside_it_stops_nothing(
             data = f"<p>{number}".encode()
             folder.write(place, signing.piece_of("report", data, subject, sealer))
         (place / "bench-000000000000.dsse.json").symlink_to("/dev/zero")
-        done = typed(capsys, "verify", image, *option, "--require-evidence", "record")
+        done = typed(capsys, "evidence", "verify", image, *option, "--require-evidence", "record")
         assert done.code == 0, done.err
         assert "does not count: and " in done.out
 
@@ -151,8 +151,8 @@ def test_evidence_of_strangers_beside_it_stops_nothing(
 def test_an_expired_certificate(image: Path, authority: Authority, capsys: Capture) -> None:
     old = authority.signer("Old release", days=(-30, -1))
     words = ("--key", old.private, "--certificate", old.public)
-    assert typed(capsys, "sign", image, *words).code == 0
-    done = typed(capsys, "verify", image, "--certificate-roots", authority.roots)
+    assert typed(capsys, "evidence", "sign", image, *words).code == 0
+    done = typed(capsys, "evidence", "verify", image, "--certificate-roots", authority.roots)
     assert done.code == 1
     assert "a certificate that has expired" in done.err
 
@@ -162,18 +162,18 @@ def test_evidence_of_another_image(
 ) -> None:
     other = image_of(tmp_path / "other", b"hsqs" + bytes(9000))
     session = session_of(other, tmp_path / "other.jsonl")
-    assert typed(capsys, "sign", other, "--key", signer.private).code == 0
-    words = ("attest", other, f"bench={session}", "--key", signer.private)
+    assert typed(capsys, "evidence", "sign", other, "--key", signer.private).code == 0
+    words = ("evidence", "attest", other, f"bench={session}", "--key", signer.private)
     assert typed(capsys, *words).code == 0
     # Before it is signed:
-    done = typed(capsys, "attest", signed, f"bench={session}", "--key", signer.private)
+    done = typed(capsys, "evidence", "attest", signed, f"bench={session}", "--key", signer.private)
     assert done.code == 1
     assert "the bench evidence is of another image" in done.err
     # And a valid piece, moved over:
     shutil.rmtree(folder.beside(signed))
     shutil.copytree(folder.beside(other), folder.beside(signed))
     wanted = ("--key", signer.public, "--require-evidence", "bench")
-    done = typed(capsys, "verify", signed, *wanted)
+    done = typed(capsys, "evidence", "verify", signed, *wanted)
     assert done.code == 1
     assert "has no evidence that counts: bench" in done.err
     assert "it is evidence of another image" in done.err
@@ -185,7 +185,7 @@ def test_a_tag_that_was_moved(
 ) -> None:  # fmt: skip
     pinned = push(registry, signed, "attack/tag:1", capsys)
     other = image_of(tmp_path / "other", b"hsqs" + bytes(9000))
-    assert typed(capsys, "sign", other, "--key", signer.private).code == 0
+    assert typed(capsys, "evidence", "sign", other, "--key", signer.private).code == 0
     assert push(registry, other, "attack/tag:1", capsys) != pinned
     said = pull(registry.place(f"attack/tag:1@{pinned}"), code=6)
     assert "the tag '1' was moved" in said
@@ -339,7 +339,7 @@ def test_no_secret_is_seen(
     given.write_text(f"{word}\n")
     with given.open() as file:
         own = ("--key", locked.private, "--passphrase-fd", file.fileno())
-        done = typed(capsys, "sign", image, *own, "-v")
+        done = typed(capsys, "evidence", "sign", image, *own, "-v")
     assert done.code == 0, done.err
     pushed = typed(capsys, "push", image, registry.place("secret/x:1"), *registry.options, "-v")
     assert pushed.code == 0, pushed.err
@@ -355,6 +355,7 @@ def test_no_secret_is_seen(
     ]
     for secret in secrets:
         assert not [text for text in texts if secret in text]
-    without = typed(capsys, "sign", image_of(tmp_path / "third"), "--key", locked.private)
+    third = image_of(tmp_path / "third")
+    without = typed(capsys, "evidence", "sign", third, "--key", locked.private)
     assert without.code == 3
     assert "it has a passphrase, and none was given" in without.err

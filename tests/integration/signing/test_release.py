@@ -26,9 +26,9 @@ def release(
     capsys: Capture,
 ) -> str:  # fmt: skip
     """Sign, attest and push; give the reference by digest."""
-    assert typed(capsys, "sign", image, "--key", signer.private).code == 0
+    assert typed(capsys, "evidence", "sign", image, "--key", signer.private).code == 0
     given = (f"validate={validated}", f"bench={session}")
-    assert typed(capsys, "attest", image, *given, "--key", signer.private).code == 0
+    assert typed(capsys, "evidence", "attest", image, *given, "--key", signer.private).code == 0
     pushed = typed(capsys, "push", image, place, *registry.options, "--json")
     assert pushed.code == 0, pushed.err
     assert pushed.body["evidence"] == ["bench", "bill", "record", "validate"]
@@ -61,7 +61,7 @@ def test_from_the_build_machine_to_a_published_module(
     }
     assert list(other.iterdir()) == []
     # By a person: a line each.
-    said = typed(capsys, "verify", target, "--key", signer.public).out
+    said = typed(capsys, "evidence", "verify", target, "--key", signer.public).out
     assert [line.split()[0] for line in said.splitlines()] == ["ok"] * 5
     held = pieces_in(folder.beside(target))
     files = {name: data for piece in held for name, data in piece.files.items()}
@@ -81,7 +81,7 @@ def test_the_engine_pulls_what_we_pushed_and_the_reverse(
     image: Path, signer: Pair, registry: Secured, engine: Apptainer, tmp_path: Path,
     home: Path, capsys: Capture,
 ) -> None:  # fmt: skip
-    assert typed(capsys, "sign", image, "--key", signer.private).code == 0
+    assert typed(capsys, "evidence", "sign", image, "--key", signer.private).code == 0
     ours, theirs = registry.place("site/ours:1"), registry.place("site/theirs:1")
     assert typed(capsys, "push", image, ours, *registry.options).code == 0
     environ = {**os.environ, "SSL_CERT_FILE": str(registry.ca), "HOME": str(home)}
@@ -111,7 +111,7 @@ def test_the_engine_pulls_what_we_pushed_and_the_reverse(
 def test_what_nobody_verified_is_contained_until_somebody_trusts_it(
     image: Path, signer: Pair, registry: Secured, tmp_path: Path, capsys: Capture
 ) -> None:
-    assert typed(capsys, "sign", image, "--key", signer.private).code == 0
+    assert typed(capsys, "evidence", "sign", image, "--key", signer.private).code == 0
     place, target = registry.place("site/pulled:1"), tmp_path / "pulled.sif"
     assert typed(capsys, "push", image, place, *registry.options).code == 0
     pulled = typed(capsys, "pull", place, "-o", target, *registry.options)
@@ -119,7 +119,9 @@ def test_what_nobody_verified_is_contained_until_somebody_trusts_it(
     assert f"dlcontainer adopt {target} --site SITE --trust" in pulled.out
     assert json.loads(target.with_suffix(".json").read_text())["unverified"]["source"] in pulled.out
     # Its signed record counts all the same: the mark is this machine's.
-    held = typed(capsys, "verify", target, "--key", signer.public, "--require-evidence", "record")
+    held = typed(
+        capsys, "evidence", "verify", target, "--key", signer.public, "--require-evidence", "record"
+    )
     assert held.code == 0, held.err
     found = record.read(record.beside(target))
     assert found is not None
@@ -140,7 +142,7 @@ def test_with_a_certificate_of_the_centre(
 ) -> None:
     own = authority.signer("Release")
     words = ("--key", own.private, "--certificate", own.public)
-    assert typed(capsys, "sign", image, *words).code == 0
+    assert typed(capsys, "evidence", "sign", image, *words).code == 0
     place = registry.place("site/certified:1")
     assert typed(capsys, "push", image, place, *registry.options).code == 0
     roots = ("--certificate-roots", authority.roots, "--require-signed", "--require-evidence")
@@ -148,7 +150,7 @@ def test_with_a_certificate_of_the_centre(
     pulled = typed(capsys, "pull", place, "-o", target, *roots, "record,bill", *registry.options)
     assert pulled.code == 0, pulled.err
     strange = Authority.made(tmp_path / "strange", "Somebody's CA")
-    refused = typed(capsys, "verify", target, "--certificate-roots", strange.roots)
+    refused = typed(capsys, "evidence", "verify", target, "--certificate-roots", strange.roots)
     assert refused.code == 1
     assert "no certificate of these authorities came with it" in refused.err
 
@@ -177,10 +179,10 @@ def test_with_a_pgp_key(
     word.write_text("a word\n")
     with word.open() as file:
         own = ("--pgp", fingerprint, "--keyring", ring, "--passphrase-fd", file.fileno())
-        signed = typed(capsys, "sign", image, *own)
+        signed = typed(capsys, "evidence", "sign", image, *own)
     assert signed.code == 0, signed.err
     assert f"signed by pgp:{fingerprint}" in signed.out
-    assert typed(capsys, "verify", image, "--pgp", tmp_path / "release.asc").code == 0
+    assert typed(capsys, "evidence", "verify", image, "--pgp", tmp_path / "release.asc").code == 0
     assert not (home / ".apptainer").exists()
 
 
@@ -202,11 +204,11 @@ def test_a_built_image_to_a_module_of_the_command_line(
 ) -> None:
     image, place = as_built.image, registry.place("site/built:1")
     given, root = tmp_path / "validate.json", tmp_path / "modules"
-    world.run("sign", image, "--key", signer.private)
+    world.run("evidence", "sign", image, "--key", signer.private)
     given.write_text(world.run("validate", image, "--json").stdout)
     session = session_of(image, tmp_path / "session.jsonl")
     words = (f"validate={given}", f"bench={session}", "--key", signer.private)
-    world.run("attest", image, *words)
+    world.run("evidence", "attest", image, *words)
     world.run("push", image, place, *registry.options)
     target, wanted = tmp_path / "taken.sif", ("--key", signer.public, *WANTED)
     world.run("pull", place, "-o", target, *wanted, *registry.options)

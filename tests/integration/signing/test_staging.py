@@ -53,7 +53,7 @@ def site(tmp_path: Path, signer: Pair, stranger: Pair, engine: Any) -> Site:
 def test_a_copy_of_a_signed_image_runs(
     site: Site, image: Path, signer: Pair, capsys: Capture
 ) -> None:
-    assert typed(capsys, "sign", image, "--key", signer.private).code == 0
+    assert typed(capsys, "evidence", "sign", image, "--key", signer.private).code == 0
     ran = site.job(site.published(image))
     assert ran.code == 0, ran.err
     [copy] = images(ran)
@@ -72,7 +72,7 @@ def test_what_was_put_into_the_tree_by_hand_does_not(site: Site, image: Path) ->
 def test_what_was_changed_after_it_was_signed_does_not(
     site: Site, image: Path, signer: Pair, capsys: Capture
 ) -> None:
-    assert typed(capsys, "sign", image, "--key", signer.private).code == 0
+    assert typed(capsys, "evidence", "sign", image, "--key", signer.private).code == 0
     changed = site.published(image)
     data = bytearray(changed.read_bytes())
     data[data.index(b"hsqs") + 100] ^= 1

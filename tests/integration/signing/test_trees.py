@@ -63,7 +63,7 @@ def site(tmp_path: Path, signer: Pair, stranger: Pair, capsys: Capture) -> Site:
 
 
 def signed(capsys: Capture, image: Path, key: Pair) -> Path:
-    assert typed(capsys, "sign", image, "--key", key.private).code == 0
+    assert typed(capsys, "evidence", "sign", image, "--key", key.private).code == 0
     return image
 
 

@@ -25,7 +25,7 @@ def test_cells_of_one_node_and_of_two(
     argv: list[str | Path] = ["--image", tiny_image.image, "--recipe", tiny, "--native", native]
     argv += ["-o", output]
     inside = cluster.allocated(user, "--nodes=2", "--ntasks=4")
-    inside.run("bench", "scale", matrix, "--site", site, "--seed", "3", *argv)
+    inside.run("bench", "import-matrix", matrix, "--site", site, "--seed", "3", *argv)
     scale = file.read(output)
     assert scale.end is not None
     assert scale.end.complete

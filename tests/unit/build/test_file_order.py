@@ -56,7 +56,7 @@ def test_what_is_no_trace(tmp_path: Path, text: bytes, where: int, message: str)
     with pytest.raises(ConfigError, match=re.escape(message)) as caught:
         open_trace.read(path)
     assert caught.value.where == f"{path}:{where}"
-    assert "bench count --trace" in str(caught.value.next_step)
+    assert "lab count --trace" in str(caught.value.next_step)
 
 
 def test_a_trace_that_cannot_be_read_or_written(tmp_path: Path) -> None:

@@ -72,8 +72,8 @@ def config(home: Path, name: str, data: dict[str, Any]) -> Path:
         (["build", *SLURM, "--dry-run"], "error"),
         (["validate", "no such.sif"], "error"),
         (["doctor"], "doctor"),
-        (["explain-env"], "explain-env"),
-        (["explain-env", "no such.sif"], "error"),
+        (["site", "environment"], "explain-env"),
+        (["site", "environment", "no such.sif"], "error"),
         (["plan"], "error"),
     ],
 )
@@ -99,20 +99,20 @@ def test_schemas_for_editors(run: Run, noun: str, key: str) -> None:
     assert wrapped == {"schema": f"dlcontainer/{noun}-schema/1", "json_schema": body}
 
 
-def test_explain_env_shows_names_with_their_row_and_no_value(
+def test_site_environment_shows_names_with_their_row_and_no_value(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     given = {"LR": "s3cret", "PYTHONPATH": "s3cret", "LD_PRELOAD": "s3cret", "BASH_FUNC_x%%": "()"}
     for name, value in {**given, "DLCONTAINER_PASS": "PYTHONPATH", "DATA_HOME": "/x"}.items():
         monkeypatch.setenv(name, value)
     image = image_of(tmp_path, more={"environment": {"DATA_HOME": "/opt/data"}})
-    code, out, err = run("explain-env", image, "--json")
+    code, out, err = run("site", "environment", image, "--json")
     assert (code, err, "s3cret" in out) == (0, "", False)
     seen = {one["name"]: one["row"] for one in json.loads(out)["variables"] if not one["goes_in"]}
     assert seen.items() >= {"LD_PRELOAD": "loader", "BASH_FUNC_x%%": "name"}.items()
     assert seen["DATA_HOME"] == "image"
     assert not {"LR", "PYTHONPATH"} & {*seen}
-    code, out, _ = run("explain-env")
+    code, out, _ = run("site", "environment")
     assert (code, "s3cret" in out) == (0, False)
     assert "  LD_PRELOAD" in out
     assert "DATA_HOME" in out.splitlines()[0]

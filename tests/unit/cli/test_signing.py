@@ -65,17 +65,26 @@ def test_keys_have_roles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["sign", "IMAGE"], "exactly one of --key and --pgp is needed"),
-        (["sign", "IMAGE", "--key", "K", "--pgp", "F"], "exactly one of --key and --pgp"),
-        (["sign", "IMAGE", "--key", "K", "--passphrase-fd", "99"], "no passphrase can be read"),
-        (["attest", "IMAGE", "bench", "--key", "K"], "'bench' is not KIND=FILE"),
-        (["attest", "IMAGE", "banch=x", "--key", "K"], "'banch' is no kind of evidence"),
+        (["evidence", "sign", "IMAGE"], "exactly one of --key and --pgp is needed"),
+        (
+            ["evidence", "sign", "IMAGE", "--key", "K", "--pgp", "F"],
+            "exactly one of --key and --pgp",
+        ),
+        (
+            ["evidence", "sign", "IMAGE", "--key", "K", "--passphrase-fd", "99"],
+            "no passphrase can be read",
+        ),
+        (["evidence", "attest", "IMAGE", "bench", "--key", "K"], "'bench' is not KIND=FILE"),
+        (
+            ["evidence", "attest", "IMAGE", "banch=x", "--key", "K"],
+            "'banch' is no kind of evidence",
+        ),
         (["push", "IMAGE", "docker://h/x"], "is no place in a registry"),
         (["push", "IMAGE", "oras://h/x@sha256:" + "0" * 64], "a digest can't be pushed to"),
         (["push", "IMAGE", "oras://h/x", "--ca", "none.pem"], "there is no such file"),
         (["pull", "oras://h/x", "-o", "x.txt"], "not the name of an image's file"),
         (["pull", "oras://H/X", "-o", "x.sif"], "is no place in a registry"),
-        (["verify", "none.sif", "--key", "K"], "No such file"),
+        (["evidence", "verify", "none.sif", "--key", "K"], "No such file"),
         ([*CVMFS, "--require-signed"], "--cvmfs writes no demand"),
         ([*CVMFS, "--require-evidence", "bench"], "--cvmfs writes no demand"),
         ([*CVMFS, "--key", "K"], "--cvmfs writes no demand"),

@@ -155,7 +155,7 @@ def test_a_command_imports_no_other_command(start: Start) -> None:
     for line, own in (
         ("plan --help", {"plan"}),
         ("export jupyter --help", {"export", "export_jupyter"}),
-        ("bench count --help", {"bench.sessions", "bench.count"}),
+        ("lab count --help", {"bench.sessions", "bench.count"}),
     ):
         found = {name.removeprefix("dlcontainer.cli.") for name in start(*line.split()).own()}
         assert found & places == own

@@ -11,7 +11,7 @@ from dlcontainer.bench.scale.records import Scale
 
 _NOT_MEASURED = (
     "A cold import from a slow file system, which images are made for, is not among these files: "
-    "dlcontainer bench scale measures it."
+    "dlcontainer bench import-matrix measures it."
 )
 
 

@@ -201,7 +201,7 @@ def test_a_side_that_drifts_is_said(tmp_path: Path) -> None:
 
 def test_a_cold_import_stands_beside_the_warm_one(tmp_path: Path) -> None:
     warm = analysed(tmp_path, Plan(probe="import", pairs=8, control_pairs=8))
-    assert "dlcontainer bench scale measures it" in cold_text.beside(warm, [])
+    assert "dlcontainer bench import-matrix measures it" in cold_text.beside(warm, [])
     matrix = inputs.read(matrices.write(tmp_path / "matrix.jsonl"))
     text = cold_text.beside(warm, [matrix])
     assert text.startswith("Cold, from the shared file system: native as files 1.0 s, 1 rank; ")

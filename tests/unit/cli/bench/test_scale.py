@@ -1,4 +1,4 @@
-"""The options of `bench scale`, settled: those of every session, and the matrix's own."""
+"""The options of `bench import-matrix`, settled: those of every session, and the matrix's own."""
 
 from pathlib import Path
 from typing import Any

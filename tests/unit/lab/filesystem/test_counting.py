@@ -83,7 +83,7 @@ def test_facts_are_written_whole_and_what_can_not_be_is_said_before(
         )
 
     monkeypatch.setattr(microbenchmark, "probe", probed)
-    argv = ["bench", "probe-fs", str(tmp_path), "-o"]
+    argv = ["lab", "probe-fs", str(tmp_path), "-o"]
     assert main._run([*argv, str(tmp_path / "facts.yaml")], as_json=False) == 0
     assert "latency_ms: 1" in (tmp_path / "facts.yaml").read_text()
     monkeypatch.setattr(microbenchmark, "probe", None)

@@ -1,4 +1,4 @@
-"""`dlcontainer bench slownet`: hosts on a network with a latency and a rate, around a command."""
+"""`dlcontainer lab slownet`: hosts on a network with a latency and a rate, around a command."""
 
 import os
 from contextlib import contextmanager

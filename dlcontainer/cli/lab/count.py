@@ -1,4 +1,4 @@
-"""`bench count` and `bench probe-fs`: what a command asks for, what a file system gives."""
+"""`lab count` and `lab probe-fs`: what a command asks for, what a file system gives."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -57,7 +57,7 @@ ReadFile = Annotated[
 ]
 FactsFile = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FACTS.yaml", help="Write it for `bench storm --fs`."),
+    typer.Option("--output", "-o", metavar="FACTS.yaml", help="Write it for `lab storm --fs`."),
 ]
 
 

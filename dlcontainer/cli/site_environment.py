@@ -1,4 +1,4 @@
-"""`dlcontainer explain-env`: which of this shell's variables a published module passes on."""
+"""`dlcontainer site environment`: which of this shell's variables a published module passes on."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ class Variable:
     why: str | None
 
 
-def explain_env(
+def environment(
     image: Annotated[
         Path | None,
         typer.Argument(

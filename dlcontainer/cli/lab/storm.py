@@ -1,4 +1,4 @@
-"""`dlcontainer bench storm`: will this image, or this tree, storm the file system?"""
+"""`dlcontainer lab storm`: will this image, or this tree, storm the file system?"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,9 +28,7 @@ RanksPerNode = Annotated[
 ]
 FactsFile = Annotated[
     Path | None,
-    typer.Option(
-        "--fs", metavar="FACTS.yaml", help="The file system's speed: `bench probe-fs -o`."
-    ),
+    typer.Option("--fs", metavar="FACTS.yaml", help="The file system's speed: `lab probe-fs -o`."),
 ]
 PathOf = Annotated[
     str | None,

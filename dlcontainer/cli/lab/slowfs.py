@@ -1,4 +1,4 @@
-"""`dlcontainer bench slowfs`: a folder seen through a slow, counting file system."""
+"""`dlcontainer lab slowfs`: a folder seen through a slow, counting file system."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal

@@ -1,0 +1,1 @@
+"""The commands of `dlcontainer lab`, one file each."""
