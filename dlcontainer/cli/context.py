@@ -1,5 +1,6 @@
 """What the commands work with: this host, the folders, the loaded site, recipe and plan."""
 
+import datetime
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -216,6 +217,7 @@ class World:
             trial=self.recalled_trial(),
             templates=self.template_digests(),
             probe=resources.probe_files(),
+            today=datetime.date.today(),
         )
 
     def matrix(
