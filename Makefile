@@ -47,7 +47,7 @@ lint: setup-venv ## ruff, mypy and the layers of the design
 	$(LINT)
 
 golden: setup-venv ## write the golden files anew; look at `git diff` before you commit
-	$(BIN)/python -m pytest -q tests/unit/formats/test_golden.py tests/unit/formats/test_reframe.py --update-golden
+	$(BIN)/python -m pytest -q tests/unit/formats/test_golden.py tests/unit/formats/test_reframe.py tests/unit/planning/conflicts/test_table.py --update-golden
 
 unit: setup-venv ## the unit tests: no engine needed; one of them: make unit ONLY=tests/unit/cli
 	$(BIN)/python -m pytest -q $(WORKERS) -m "not long" $(ONLY)

@@ -12,7 +12,7 @@ from dlcontainer.sites import loading
 from dlcontainer.sites.site import USUAL, Target
 from tests.values import HOST, SITE, folder_of, plan_of, write_yaml
 
-GPU = {"vendor": "nvidia", "model": "V100", "per_node": 4}
+GPU = {"vendor": "nvidia", "model": "a GPU", "per_node": 4}
 GROUPS = ("os", "cpu", "accelerator", "network", "mpi", "jobs")
 MPI = {"family": "openmpi", "name": "Open MPI 4.1.4"}
 

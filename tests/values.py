@@ -224,5 +224,5 @@ def _world(on: Host) -> "World":
     world = World(environ={**environ, "PATH": "/no/such"})
     world.__dict__["host"] = on
     world.__dict__["resources"] = resources.locate(None, package=ROOT / "dlcontainer")
-    world.__dict__["setting"] = replace(world.setting, trial=None)
+    world.__dict__["setting"] = replace(world.setting, trial=None, today=None)
     return world

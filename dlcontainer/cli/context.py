@@ -1,5 +1,6 @@
 """What the commands work with: this host, the folders, the loaded site, recipe and plan."""
 
+import datetime
 import os
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -225,6 +226,7 @@ class World:
             trial=self.recalled_trial(),
             templates=self.template_digests(),
             probe=resources.probe_files(),
+            today=datetime.date.today(),
         )
 
     def matrix(

@@ -6,7 +6,7 @@ from dlcontainer import config
 from dlcontainer.config import Document
 from dlcontainer.planning import device_code, newness
 from dlcontainer.planning.choice import Candidate
-from dlcontainer.planning.conflicts import isa, toolkits
+from dlcontainer.planning.conflicts import table, toolkits
 from dlcontainer.planning.conflicts.model import Contradiction
 from dlcontainer.planning.versions import compare, numbers
 from dlcontainer.recipes.stack import Stack
@@ -39,8 +39,8 @@ def judge(recipe: Document, name: str, variant: Variant, site: Site) -> Candidat
 
 
 def _clashes(stack: Stack, site: Site) -> Iterator[str]:
-    for rule in (*toolkits.RULES, isa.gpu_code):
-        yield from (one.what for one in rule(site, stack) if isinstance(one, Contradiction))
+    for rule in table.STACK:
+        yield from (one.what for one in rule.check(site, stack) if isinstance(one, Contradiction))
 
 
 def _written_stack(recipe: Document, name: str) -> Mapping[str, object]:

@@ -65,20 +65,67 @@ LAST_CUDA_BELOW = (
     ),
 )
 
-# CUDA's first release that knows a GPU: its libraries (cuBLAS, cuDNN) have code for it from then
-# on. Source: CUDA Toolkit Release Notes, and the targets of LLVM's NVPTX back end (remembered).
+# CUDA's first release that knows a GPU: its compiler makes code for it, and its libraries (cuBLAS,
+# cuDNN) have some, from then on. Source: `ptxas --help`, which lists the targets, of the wheels
+# nvidia-cuda-nvcc 11.7.99, 11.8.89, 12.0.140 to 12.9.86 and 13.5.37 (read 2026-11-26); before 11.7
+# spack-packages@1d335f8 build_systems/cuda.py and CMake@031593d CMakeCUDAArchitecturesAll.cmake.
+FIRST_CUDA_SOURCE = (
+    "targets that ptxas lists, CUDA 11.7 to 13.5; before: spack-packages@1d335f8 cuda.py"
+)
 FIRST_CUDA_FOR_GPU: dict[tuple[int, int], Numbers] = {
+    (6, 0): (8, 0),
+    (6, 1): (8, 0),
     (7, 0): (9, 0),
     (7, 5): (10, 0),
     (8, 0): (11, 0),
     (8, 6): (11, 1),
+    (8, 7): (11, 4),
     (8, 9): (11, 8),
     (9, 0): (11, 8),
     (10, 0): (12, 8),
+    (10, 1): (12, 8),
     (12, 0): (12, 8),
     (10, 3): (12, 9),
     (12, 1): (12, 9),
     (11, 0): (13, 0),
+}
+# The first releases with targets of one GPU alone (sm_90a) and of a family (sm_100f). Source: as
+# above: 12.0 lists sm_90a and 11.8 does not, 12.9 lists sm_100f and 12.8 does not.
+FIRST_CUDA_FOR_SUFFIX: dict[str, Numbers] = {"a": (12, 0), "f": (12, 9)}
+
+# The newest GCC that CUDA's compiler takes as its host's, for each line of toolkits.
+# Source: crt/host_config.h ("gcc versions later than N are not supported") of the wheels
+# nvidia-cuda-nvcc and nvidia-cuda-crt 11.7.99 to 13.5.37 (read 2026-11-26); 11.0 to 11.6:
+# pytorch@0011ec5 torch/utils/cpp_extension.py, which cites that file; 9 and 10:
+# spack-packages@1d335f8 build_systems/cuda.py (x86_64).
+NEWEST_GCC_SOURCE = (
+    "crt/host_config.h of CUDA 11.7 to 13.5; 11.0 to 11.6: pytorch@0011ec5 cpp_extension.py; "
+    "older: spack-packages@1d335f8 cuda.py"
+)
+NEWEST_GCC_FOR_CUDA: dict[Numbers, int] = {
+    **dict.fromkeys([(9, 0), (9, 1)], 6),
+    **dict.fromkeys([(9, 2), (10, 0)], 7),
+    **dict.fromkeys([(10, 1), (10, 2)], 8),
+    (11, 0): 9,
+    **dict.fromkeys([(11, 1), (11, 2), (11, 3)], 10),
+    # 11.4.0 takes 10, 11.4.1 and later 11.
+    **dict.fromkeys([(11, minor) for minor in range(4, 9)], 11),
+    **dict.fromkeys([(12, minor) for minor in range(4)], 12),
+    **dict.fromkeys([(12, 4), (12, 5), (12, 6)], 13),
+    **dict.fromkeys([(12, 8), (12, 9)], 14),
+    **dict.fromkeys([(13, minor) for minor in range(4)], 15),
+    **dict.fromkeys([(13, 4), (13, 5)], 16),
+}
+
+# ROCm's first release whose compiler knows a processor. Source: spack-packages@089c5a1
+# build_systems/rocm.py, from the TargetParser of each release's LLVM.
+FIRST_ROCM_SOURCE = "spack-packages@089c5a1 rocm.py, from LLVM's TargetParser in each ROCm"
+FIRST_ROCM_FOR_GPU: dict[str, Numbers] = {
+    "gfx940": (5, 2),
+    "gfx941": (5, 7),
+    "gfx942": (5, 7),
+    "gfx1036": (5, 2),
+    **dict.fromkeys(["gfx1100", "gfx1101", "gfx1102", "gfx1103"], (5, 3)),
 }
 
 # The last compilers that make code for Xeon Phi (knl, knm).
@@ -102,6 +149,35 @@ MPI_LIBRARIES = {
     "openmpi": re.compile(r"libmpi(_abi)?\.so\.\d+"),
     "mpich": re.compile(r"libmpi\.so\.12|libmpich\.so\.\d+|libmpi_abi\.so\.\d+"),
     "spectrum": re.compile(r"libmpi_ibm\.so\.\d+"),
+}
+# Names that one family's library has and no other's. The standard's own ABI (libmpi_abi) is of
+# MPICH's family and Open MPI's alike. Source: as above; releases of Open MPI before 1.10.
+FAMILY_OF_SONAME: dict[str, str] = {
+    "libmpi.so.12": "mpich",
+    "libmpich.so.12": "mpich",
+    "libmpi.so.20": "openmpi",
+    "libmpi.so.40": "openmpi",
+    "libmpi_ibm.so.3": "spectrum",
+}
+# The first CUDA, and the first GCC, that Spectrum MPI does not take.
+# Source: olcf-user-docs@d900d52^ software/containers_on_summit.rst.
+SPECTRUM_SOURCE = (
+    "OLCF, Containers on Summit (olcf-user-docs@d900d52^): spectrum-mpi supports neither CUDA 12 "
+    "nor GCC 12"
+)
+FIRST_CUDA_WITHOUT_SPECTRUM: Numbers = (12,)
+FIRST_GCC_WITHOUT_SPECTRUM: Numbers = (12,)
+
+# Distributions whose C library is musl. Source: PEP 656, whose example is Alpine.
+MUSL_DISTRIBUTIONS = frozenset({"alpine"})
+# The glibc that wheels on PyPI need, by their platform tags: package -> version from which on ->
+# glibc. None of them has a musllinux wheel. Source: file names of PyPI's wheels for Python 3.11 on
+# x86_64 (read 2026-11-26); manylinux_X_Y is for glibc X.Y and newer: PEP 600.
+WHEEL_SOURCE = "platform tags of the wheels on PyPI, and PEP 600: manylinux_X_Y wants glibc X.Y"
+WHEEL_GLIBC: dict[str, tuple[tuple[Numbers, Numbers], ...]] = {
+    "torch": (((2, 7), (2, 28)),),
+    **dict.fromkeys(["tensorflow", "tensorflow-cpu"], (((2, 21), (2, 27)), ((2, 12), (2, 17)))),
+    **dict.fromkeys(["jaxlib", "jax-cuda12-plugin"], (((0, 7, 1), (2, 27)), ((0, 4, 13), (2, 17)))),
 }
 MPI_SOURCE = (
     "mpich.org/abi, docs.open-mpi.org: only libraries of one family take each other's place"

@@ -1,5 +1,6 @@
 """The plan: one recipe for one site, every value settled, with the origin of each. Pure."""
 
+import datetime
 import hashlib
 import itertools
 import json
@@ -13,7 +14,7 @@ from dlcontainer.config import Document, KeyPath, Origin, Sourced
 from dlcontainer.engines.capabilities import Trial
 from dlcontainer.errors import ConfigError, Mark
 from dlcontainer.image import layout
-from dlcontainer.planning import candidates, conflicts, layers, newness, site_facts, variants
+from dlcontainer.planning import candidates, conflicts, layers, newness, variants
 from dlcontainer.planning.choice import Choice
 from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.sites import gpu_jobs, rank_requests
@@ -132,6 +133,8 @@ class Setting:
     templates: Mapping[str, str]
     # the files of the probe, which every image carries as one folder
     probe: tuple[Path, ...] = ()
+    # the day for which a site's epochs are looked at; None: for no day
+    today: datetime.date | None = None
 
 
 def resolve(
@@ -152,7 +155,7 @@ def resolve(
     Raises ConfigError that names every place that is wrong, MisfitError where the
     recipe and the site contradict each other.
     """
-    site_facts.check(site)
+    conflicts.require_site(site)
     above = layers.over(site, recipe, changes)
     wish = variants.wish(above, asked, cpu=cpu)
     choice = variants.choose(recipe, site, wish, candidates.judge)
@@ -178,6 +181,8 @@ def resolve(
             *newness.note(recipe, choice.name if choice else None, settled.version),
             *_variant_notes(choice),
             *_notes(settled, site.value, setting.host, setting.trial),
+            *conflicts.notes(site, settled, merged, setting.today),
+            *_site_notes(site.value),
         ),
         trial=setting.trial,
     )
@@ -286,8 +291,11 @@ def _notes(recipe: Recipe, site: Site, host: Host, trial: Trial | None) -> list[
         )
     notes += _device_notes(recipe, site)
     notes += gpu_jobs.notes(site)
-    notes += conflicts.doubts(site, recipe)
-    notes += rank_requests.disagreements(site)
+    return notes
+
+
+def _site_notes(site: Site) -> list[str]:
+    notes = list(rank_requests.disagreements(site))
     notes += [f"{UNKNOWN}{line}" for line in site.unknown]
     if site.status == "decommissioned":
         notes.append("the site is decommissioned: rendered for the record")

@@ -171,6 +171,8 @@ class MemoryWords:
     written: str
     of: str
     units: Mapping[str, str]
+    # A pattern that the line has besides, where the amount is that of one node; empty: never.
+    per_node: str = ""
     # Amounts with a meaning of their own.
     special: Mapping[str, str] = field(default_factory=dict)
 
@@ -220,6 +222,10 @@ class BatchSystem:
     # What the lines of a job's head and a launcher's words can both ask for, for each rank or for
     # its node: a pattern, its number the group `value`.
     on_launcher: Mapping[str, str] = field(default_factory=dict)
+    # What else of one node the lines of a job's head ask for, its CPUs and accelerators: a pattern,
+    # its number the group `value`. Cores that are held back from jobs, which count as CPUs too.
+    of_node: Mapping[str, str] = field(default_factory=dict)
+    held_back: str = ""
     # How memory is asked for in the lines of a job's head.
     memory: tuple[MemoryWords, ...] = ()
     # What a job's shell expands to how often the job began again; not a number where it did not.

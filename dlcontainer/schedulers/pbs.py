@@ -85,6 +85,11 @@ PBS = BatchSystem(
         "nodes": Resource(written=r"-l (?:\S+,)?select=(?P<value>\d+)", line="-l select={value}"),
     },
     read_time=time_limits.pbs,
+    # A chunk of `select` lies on one node. Source: pbs_resources(7B).
+    of_node={
+        "CPUs": r"-l ?select=\S*?\bncpus=(?P<value>\d+)",
+        "accelerators": r"-l ?select=\S*?\bngpus=(?P<value>\d+)",
+    },
     # Source: pbs_resources(7B). A word has the length of the server's.
     memory=(
         MemoryWords(
@@ -95,6 +100,7 @@ PBS = BatchSystem(
                 **{f"{letter}b": f"{letter.upper()}B" for letter in ("", *"kmgtp")},
                 **{f"{letter}w": f"{letter.upper()}-words" for letter in ("", *"kmgtp")},
             },
+            per_node=r"-l ?select=\S*?\bmem=",
         ),
     ),
     # A custom resource, so a site may call it otherwise, or give whole nodes. Source: PBS

@@ -72,9 +72,19 @@ SLURM = BatchSystem(
         "--gpus-per-task": r"--gpus-per-task[= ](?:[^\s=]+:)?(?P<value>\d+)",
         "--threads-per-core": r"--threads-per-core[= ](?P<value>\d+)",
     },
+    # Source: sbatch(1). A core that is held back by -S counts for -c all the same.
+    of_node={
+        "accelerators": r"(?:--gpus-per-node[= ]|--gres[= ]gpu:)(?:[A-Za-z][^\s=:,]*:)?"
+        r"(?P<value>\d+)",
+    },
+    held_back=_number("S", "core-spec"),
     memory=(
         MemoryWords(
-            written=r"--mem[= ](?P<value>\S+)", of="a node", units=_UNITS, special=_WHOLE_NODE
+            written=r"--mem[= ](?P<value>\S+)",
+            of="a node",
+            units=_UNITS,
+            special=_WHOLE_NODE,
+            per_node=r"--mem\b",
         ),
         MemoryWords(written=r"--mem-per-cpu[= ](?P<value>\S+)", of="a CPU", units=_UNITS),
         MemoryWords(written=r"--mem-per-gpu[= ](?P<value>\S+)", of="a GPU", units=_UNITS),

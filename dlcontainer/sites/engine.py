@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from dlcontainer.config.field_types import AbsolutePath, Line, Name, Version
 from dlcontainer.engines.base import EngineKind
-from dlcontainer.sites.facts import Facts
+from dlcontainer.sites.groups import Facts
 
 # What starts images in jobs.
 Runtime = Literal["apptainer", "singularity", "podman-hpc", "shifter", "container-engine"]

@@ -19,6 +19,7 @@ from dlcontainer.config.field_types import (
     Version,
 )
 from dlcontainer.schedulers import SCHEDULERS
+from dlcontainer.sites.groups import Facts
 from dlcontainer.sites.launching import ParallelEnvironment, Rendezvous, Resources, Staging
 
 if TYPE_CHECKING:
@@ -32,20 +33,6 @@ VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)
 MAY_BE_UNSET = "LD_LIBRARY_PATH"
 # What a launcher's words may ask for: filled in by the job script.
 LAUNCH_WORDS = ("nodes", "ranks", "ranks_per_node")
-
-
-class Facts(Strict):
-    """A group of facts: `sources` names where they stand, `remembered` the keys nobody checked."""
-
-    sources: tuple[Line, ...] = ()
-    remembered: tuple[Line, ...] = ()
-
-    @model_validator(mode="after")
-    def _remembered_are_keys(self) -> Self:
-        for key in self.remembered:
-            if key not in type(self).model_fields:
-                raise ValueError(f"'remembered' names {key!r}, which is not a key here")
-        return self
 
 
 class Os(Facts):

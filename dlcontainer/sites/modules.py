@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from dlcontainer.config.field_types import AbsolutePath, EnvPattern, GroupName, Line
-from dlcontainer.sites.facts import Facts
+from dlcontainer.sites.groups import Facts
 
 
 class Modules(Facts):

@@ -15,7 +15,6 @@ from dlcontainer.sites.engine import EngineConfig
 from dlcontainer.sites.facts import (
     Accelerator,
     Cpu,
-    Facts,
     FileSystem,
     Jobs,
     Memory,
@@ -24,6 +23,7 @@ from dlcontainer.sites.facts import (
     Os,
     Scheduler,
 )
+from dlcontainer.sites.groups import Facts
 from dlcontainer.sites.modules import Modules
 from dlcontainer.sites.routing import Routing
 from dlcontainer.sites.trust import Trust

@@ -12,7 +12,7 @@ from dlcontainer.config.field_types import (
     Strict,
     role_of,
 )
-from dlcontainer.sites.facts import Facts
+from dlcontainer.sites.groups import Facts
 
 
 def _or_a_path(schema: dict[str, Any]) -> None:

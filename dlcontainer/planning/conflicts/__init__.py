@@ -1,38 +1,73 @@
-"""What of a recipe contradicts the facts of a site: found before anything is built. Pure."""
+"""What contradicts what, at a site, in a recipe, between the two: found before anything is built.
 
+The rules stand in `table.py`, one function each. Pure.
+"""
+
+import datetime
 from collections.abc import Iterator
 
-from dlcontainer.planning.conflicts import compilers, glibc, isa, mpi, toolkits
-from dlcontainer.planning.conflicts.messages import refusal
-from dlcontainer.planning.conflicts.model import Contradiction, Doubt, Finding, Rule, StackRule
+from dlcontainer.config import Document, Sourced
+from dlcontainer.planning.conflicts import table
+from dlcontainer.planning.conflicts.messages import note, of_site, refusal
+from dlcontainer.planning.conflicts.model import Clash, Contradiction, Doubt, Severity
 from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.sites.site import Site
 
-__all__ = ["Contradiction", "Doubt", "doubts", "find", "refusal"]
-
-# Of a framework's build alone; planning/candidates.py asks them of each variant too.
-_OF_STACK: tuple[StackRule, ...] = (*toolkits.RULES, isa.gpu_code)
-_RULES: tuple[Rule, ...] = (
-    isa.cpu_code,
-    compilers.without_phi,
-    mpi.other_family,
-    mpi.other_fabric,
-    glibc.older_than_host,
-    glibc.kernel_older_than_base,
-)
+__all__ = ["Clash", "Contradiction", "Doubt", "doubts", "find", "notes", "refusal", "require_site"]
 
 
-def find(site: Site, recipe: Recipe) -> Iterator[Contradiction]:
-    """Find what of a settled recipe contradicts a site's facts."""
-    yield from (one for one in _findings(site, recipe) if isinstance(one, Contradiction))
+def require_site(site: Sourced[Site]) -> None:
+    """Refuse a site whose facts contradict each other, with both places of each.
+
+    Raises ConfigError where one is wrong whatever else is true, else MisfitError.
+    """
+    for exit_code in (3, 8):
+        rules = [one for one in table.SITE if one.exit_code == exit_code]
+        refused = [one for one in rules if one.severity == "refuse"]
+        found = [clash for rule in refused for clash in rule.check(site.value)]
+        if found:
+            raise of_site(found, site.document, exit_code=exit_code)
+
+
+def find(site: Site, recipe: Recipe) -> Iterator[Clash | Contradiction]:
+    """Find what of a settled recipe contradicts itself, or a site's facts."""
+    yield from (one for one in _of("refuse", site, recipe) if not isinstance(one, Doubt))
 
 
 def doubts(site: Site, recipe: Recipe) -> Iterator[str]:
     """Say what can't be promised of a settled recipe, since a fact is missing or not exact."""
-    yield from (one.text for one in _findings(site, recipe) if isinstance(one, Doubt))
+    found = (*_of("refuse", site, recipe), *_of("note", site, recipe))
+    yield from dict.fromkeys(one.text for one in found if isinstance(one, Doubt))
 
 
-def _findings(site: Site, recipe: Recipe) -> Iterator[Finding]:
-    # Each once: two packages may bring the same compiler.
-    of_stack = [one for rule in _OF_STACK for one in rule(site, recipe.stack)]
-    yield from dict.fromkeys([*of_stack, *(one for rule in _RULES for one in rule(site, recipe))])
+def notes(
+    site: Sourced[Site], recipe: Recipe, written: Document, today: datetime.date | None
+) -> Iterator[str]:
+    """Say what is odd, with both places, and what is in doubt.
+
+    `written` is the recipe as written; without a day nothing is said that depends on it.
+    """
+    at = site.value
+    clashes = [one for rule in table.SITE if rule.severity == "note" for one in rule.check(at)]
+    if today is not None:
+        clashes += [one for rule in table.DATED for one in rule.check(at, today)]
+    yield from (note(one, site=site.document, of=site.document) for one in clashes)
+    for one in _of("note", at, recipe):
+        if not isinstance(one, Doubt):
+            yield note(one, site=site.document, of=written)
+    yield from doubts(at, recipe)
+
+
+def _of(severity: Severity, site: Site, recipe: Recipe) -> Iterator[Clash | Contradiction | Doubt]:
+    """Apply the rules of a severity; each finding once: two packages may bring one compiler."""
+    found: list[Clash | Contradiction | Doubt] = []
+    for of_stack in table.STACK:
+        if of_stack.severity == severity:
+            found += of_stack.check(site, recipe.stack)
+    for of_recipe in table.RECIPE:
+        if of_recipe.severity == severity:
+            found += of_recipe.check(recipe)
+    for of_both in table.PAIR:
+        if of_both.severity == severity:
+            found += of_both.check(site, recipe)
+    yield from dict.fromkeys(found)

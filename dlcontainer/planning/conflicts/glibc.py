@@ -1,6 +1,6 @@
 """Host libraries in an image: they need a C library as new as the one they were built on."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 
 from dlcontainer.planning.conflicts.model import (
@@ -15,17 +15,19 @@ from dlcontainer.planning.versions import compare, numbers, written
 from dlcontainer.recipes.base import Base
 from dlcontainer.recipes.distributions import DISTRIBUTIONS
 from dlcontainer.recipes.recipe import Recipe
-from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.site import Site
 
+# Gives the flags that let a site's accelerators into an image.
+Flags = Callable[[Site], tuple[str, ...]]
 
-def older_than_host(site: Site, recipe: Recipe) -> Iterator[Finding]:
+
+def older_than_host(flags: Flags, site: Site, recipe: Recipe) -> Iterator[Finding]:
     """Refuse a base whose glibc is older than the host's, where host libraries enter the image.
 
     Some of the host's libraries need less than the host's glibc, but only looking into each tells:
     the safe rule is a container's glibc as new as the host's.
     """
-    entering = list(_entering(site, recipe))
+    entering = list(_entering(flags(site), site, recipe))
     if not entering:
         return
     what = " and ".join(entering)
@@ -93,7 +95,7 @@ def _newer_base(base: Base, host: str) -> str:
     return f"{' or '.join(ways)} (with the packages of that release)"
 
 
-def _entering(site: Site, recipe: Recipe) -> Iterator[str]:
+def _entering(flags: tuple[str, ...], site: Site, recipe: Recipe) -> Iterator[str]:
     """Name the host libraries that the image's programs load.
 
     An image without MPI or GPU code opens none of them, wherever they are put.
@@ -108,7 +110,7 @@ def _entering(site: Site, recipe: Recipe) -> Iterator[str]:
             yield f"the libraries of the host's {mpi.name}"
     # AMD's are the host's own packages: etc/rocmliblist.conf of Apptainer names what enters.
     rocm = stack.rocm or any(code.startswith("gfx") for code in stack.gpu_targets)
-    if "--rocm" in gpu_flags.flags(site) and rocm:
+    if "--rocm" in flags and rocm:
         yield "the host's ROCm libraries (--rocm)"
     for bind in site.jobs.binds if rocm or stack.mpi or stack.cuda or stack.oneapi else ():
         if _holds_libraries(bind):

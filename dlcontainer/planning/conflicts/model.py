@@ -1,19 +1,19 @@
-"""What a rule finds: two facts that contradict each other, or one that is missing."""
+"""What a rule is, and what it finds: two facts that contradict each other, or one that is missing.
 
-from collections.abc import Callable, Iterator
+The rules themselves are listed, each with its source, in one table: `conflicts/table.py`.
+"""
+
 from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
 
 from dlcontainer.config import KeyPath
 from dlcontainer.recipes.base import Base
 from dlcontainer.recipes.distributions import DISTRIBUTIONS, Distribution
-from dlcontainer.recipes.recipe import Recipe
-from dlcontainer.recipes.stack import Stack
-from dlcontainer.sites.site import Site
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Contradiction:
-    """Two facts that are incompatible: where each stands, why, and the fix.
+    """A fact of a site and one of a recipe that are incompatible: where each stands, why, the fix.
 
     `pin` is the newest value of the recipe's that goes with the site, where there is one.
     """
@@ -27,6 +27,17 @@ class Contradiction:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Clash:
+    """Two facts of one file, a site's or a recipe's, that exclude each other."""
+
+    what: str
+    why: str
+    first: KeyPath
+    second: KeyPath
+    way_out: str = "correct one of the two"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Doubt:
     """What can't be promised, because a fact is unknown or not exact enough."""
 
@@ -34,9 +45,26 @@ class Doubt:
 
 
 Finding = Contradiction | Doubt
-Rule = Callable[[Site, Recipe], Iterator[Finding]]
-# Of a framework's build alone: what decides which variant a site can run.
-StackRule = Callable[[Site, Stack], Iterator[Finding]]
+
+# refuse: it can't work. note: it may, and is odd.
+Severity = Literal["refuse", "note"]
+Check = TypeVar("Check")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rule(Generic[Check]):
+    """One rule: what it compares, how severe it is, where that is said, and its function.
+
+    `exit_code` is that of a refusal: 3 where a file is wrong whatever is true elsewhere, 8 where
+    two facts contradict each other. A doubt that a rule has is a note, whatever its severity.
+    """
+
+    id: str
+    compares: str
+    source: str
+    check: Check
+    severity: Severity = "refuse"
+    exit_code: Literal[3, 8] = 8
 
 
 def distribution_of(base: Base) -> Distribution | None:

@@ -2,8 +2,17 @@
 
 from collections.abc import Iterator
 
-from dlcontainer.planning.compatibility import FABRIC_DRIVERS, MPI_FAMILIES, MPI_SOURCE
-from dlcontainer.planning.conflicts.model import Contradiction, Doubt, Finding
+from dlcontainer.planning.compatibility import (
+    FABRIC_DRIVERS,
+    FAMILY_OF_SONAME,
+    FIRST_CUDA_WITHOUT_SPECTRUM,
+    FIRST_GCC_WITHOUT_SPECTRUM,
+    MPI_FAMILIES,
+    MPI_SOURCE,
+    SPECTRUM_SOURCE,
+)
+from dlcontainer.planning.conflicts.model import Clash, Contradiction, Doubt, Finding
+from dlcontainer.planning.versions import compare, numbers
 from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.sites.site import Site
 
@@ -56,3 +65,40 @@ def other_fabric(site: Site, recipe: Recipe) -> Iterator[Finding]:
             in_recipe=("stack", "mpi", "fabrics"),
             way_out=f"take a variant whose MPI is built with {driver}",
         )
+
+
+def soname(site: Site) -> Iterator[Clash]:
+    """Refuse a library whose name is another family's than the site's MPI is of."""
+    mpi = site.mpi
+    family = FAMILY_OF_SONAME.get(mpi.soname or "") if mpi else None
+    # Open MPI 1.10 had the number that MPICH has had since 3.1.
+    of_1_10 = mpi is not None and mpi.family == "openmpi" and (mpi.version or "").startswith("1.10")
+    if mpi and family and family != mpi.family and not of_1_10:
+        yield Clash(
+            what=f"{mpi.soname} is a library of {MPI_FAMILIES[family]}, the site's MPI is of "
+            f"{mpi.family}",
+            why=MPI_SOURCE,
+            first=("mpi", "soname"),
+            second=("mpi", "family"),
+            way_out="correct one of the two: `ldd` of a program that the site's mpicc links names "
+            "the library",
+        )
+
+
+def spectrum_cuda(site: Site, recipe: Recipe) -> Iterator[Finding]:
+    """Refuse a CUDA or a GCC that Spectrum MPI does not take, in an image that is linked to it."""
+    if site.mpi is None or site.mpi.family != "spectrum" or recipe.stack.mpi is None:
+        return
+    for key, name, text, first in (
+        ("cuda", "CUDA", recipe.stack.cuda, FIRST_CUDA_WITHOUT_SPECTRUM),
+        ("gcc", "GCC", recipe.stack.gcc, FIRST_GCC_WITHOUT_SPECTRUM),
+    ):
+        version = numbers(text or "")
+        if version and compare(version, first) in (0, 1):
+            yield Contradiction(
+                what=f"{site.mpi.name} does not support {name} {text}",
+                why=SPECTRUM_SOURCE,
+                in_site=("mpi", "family"),
+                in_recipe=("stack", key),
+                way_out=f"take a variant with {name} {first[0] - 1}",
+            )

@@ -11,7 +11,7 @@ from dlcontainer.planning.compatibility import (
     Last,
     Toolkit,
 )
-from dlcontainer.planning.conflicts.model import Contradiction, Doubt, Finding, StackRule
+from dlcontainer.planning.conflicts.model import Contradiction, Doubt, Finding
 from dlcontainer.planning.device_code import capability
 from dlcontainer.planning.versions import Numbers, compare, numbers, written
 from dlcontainer.recipes.stack import Stack
@@ -202,12 +202,3 @@ def newest_cuda(site: Site) -> str | None:
     elif toolkit is not None:
         limits.append(toolkit)
     return written(min(limits)) if limits else None
-
-
-RULES: tuple[StackRule, ...] = (
-    other_vendor,
-    newer_than_site,
-    newer_than_arch,
-    newer_than_gpu,
-    older_than_gpu,
-)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.errors import MisfitError
-from dlcontainer.planning import site_facts
+from dlcontainer.planning import conflicts
 from tests.misfits import refused, settle
 from tests.values import shipped_site, site_of
 
@@ -49,7 +49,7 @@ def test_what_no_machine_is_like(tmp_path: Path, site: dict[str, Any], said: str
     assert said in text
     # Both places, and the next step.
     assert text.count("site.yaml:") == 2
-    assert "next: correct one of the two in the site file" in text
+    assert "next: correct one of the two; `dlcontainer site show`" in text
 
 
 @pytest.mark.parametrize(
@@ -66,13 +66,13 @@ def test_what_no_machine_is_like(tmp_path: Path, site: dict[str, Any], said: str
     ],
 )
 def test_what_machines_are_like(site: dict[str, Any]) -> None:
-    site_facts.check(site_of(**site))
+    conflicts.require_site(site_of(**site))
 
 
 def test_several_are_said_at_once() -> None:
     site = site_of(**gpu(target="gfx90a"), **cpu("power9"))
     with pytest.raises(MisfitError) as caught:
-        site_facts.check(site)
+        conflicts.require_site(site)
     assert caught.value.exit_code == 8
     assert "gfx90a is a GPU of amd" in str(caught.value)
     assert "power9 is a processor for ppc64le" in str(caught.value)
@@ -80,7 +80,7 @@ def test_several_are_said_at_once() -> None:
 
 @pytest.mark.parametrize("name", ["summit", "lassen", "alps", "frontier", "aurora", "stampede2"])
 def test_shipped_sites_are_real(name: str) -> None:
-    site_facts.check(shipped_site(name))
+    conflicts.require_site(shipped_site(name))
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ VARIANTS: dict[str, Any] = {
     "anywhere": {"kind": "distro", "summary": "anywhere", "changes": {"version": "0.9"}},
 }
 POWER = {**SITE, "arch": "ppc64le"}
-GPU = {**SITE, "accelerator": {"vendor": "nvidia", "model": "V100", "per_node": 4}}
+GPU = {**SITE, "accelerator": {"vendor": "nvidia", "model": "a GPU", "per_node": 4}}
 
 
 def settle(tmp_path: Path, asked: str | None = None, **parts: Any) -> Plan:
@@ -121,7 +121,7 @@ def test_what_was_never_built_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("site", "stack", "said"),
     [
-        (GPU, {}, "no device code in the image: programs leave the site's V100 alone"),
+        (GPU, {}, "no device code in the image: programs leave the site's a GPU alone"),
         (SITE, {"cuda": "12.6"}, "the image is built with CUDA 12.6, the site has no accelerator"),
         (SITE, {"rocm": "6.4"}, "the image is built with ROCm 6.4, the site has no accelerator"),
         (SITE, {}, None),

@@ -74,9 +74,9 @@ def test_all_that_contradicts_is_said_at_once(tmp_path: Path) -> None:
         settle(tmp_path, site, stack=stack)
     said = str(caught.value)
     both = r"^recipe\.yaml:\d+:\d+: .* against site\.yaml:\d+:\d+: "
-    assert len(re.findall(both, said, re.MULTILINE)) == 5
+    assert len(re.findall(both, said, re.MULTILINE)) == 6
     assert "\n" not in caught.value.brief
-    assert caught.value.brief.count("; ") == 4
+    assert caught.value.brief.count("; ") == 5
 
 
 def world(tmp_path: Path) -> World:

@@ -1,10 +1,8 @@
 """Facts of one site that contradict each other: no machine is like that. Pure."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from dlcontainer.config import KeyPath, Sourced, dotted
-from dlcontainer.errors import MisfitError
 from dlcontainer.planning.compatibility import (
     CPU_FEATURES,
     CPU_SOURCE,
@@ -12,9 +10,13 @@ from dlcontainer.planning.compatibility import (
     LAST_CUDA_FOR_ARCH,
     Last,
 )
+from dlcontainer.planning.conflicts.model import Clash
 from dlcontainer.planning.device_code import capability, vendor_of
 from dlcontainer.planning.versions import compare, numbers, written
 from dlcontainer.sites.site import Site
+
+if TYPE_CHECKING:
+    from dlcontainer.config import KeyPath
 
 # What a group of instructions says of the architecture; the groups are those of CPU_FEATURES.
 _ARCH_OF = {"x86": "x86_64", "power": "ppc64le", "aarch64": "aarch64"}
@@ -23,40 +25,8 @@ _ARCH_OF = {"x86": "x86_64", "power": "ppc64le", "aarch64": "aarch64"}
 _FAST_MEMORY = frozenset({"knl", "knm", "sapphirerapids", "a64fx"})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Clash:
-    """Two facts of a site that exclude each other."""
-
-    what: str
-    why: str
-    first: KeyPath
-    second: KeyPath
-
-
-def check(site: Sourced[Site]) -> None:
-    """Refuse a site whose facts contradict each other; raises MisfitError with both places."""
-    found = [clash for rule in _RULES for clash in rule(site.value)]
-    errors = [_refusal(clash, site) for clash in found]
-    if len(errors) == 1:
-        raise errors[0]
-    if errors:
-        brief = "; ".join(error.brief for error in errors)
-        raise MisfitError("\n".join(map(str, errors)), brief=brief)
-
-
-def _refusal(clash: Clash, site: Sourced[Site]) -> MisfitError:
-    there = site.document.origin(clash.second).where
-    return MisfitError(
-        f"{dotted(clash.first)} against {there}: {dotted(clash.second)}: {clash.what}",
-        where=site.document.origin(clash.first).where,
-        why=clash.why,
-        next_step="correct one of the two in the site file; `dlcontainer site show` names the "
-        "origin of each value",
-        brief=clash.what,
-    )
-
-
-def _processor(site: Site) -> Iterator[Clash]:
+def processor(site: Site) -> Iterator[Clash]:
+    """Refuse a processor of another architecture than the site's."""
     target = site.cpu.target if site.cpu else None
     archs = {_ARCH_OF[name] for name in CPU_FEATURES.get(target or "", ()) if name in _ARCH_OF}
     if archs and site.arch not in archs:
@@ -69,7 +39,8 @@ def _processor(site: Site) -> Iterator[Clash]:
         )
 
 
-def _gpu_vendor(site: Site) -> Iterator[Clash]:
+def gpu_vendor(site: Site) -> Iterator[Clash]:
+    """Refuse a GPU target of another vendor than the site's."""
     gpu = site.accelerator
     vendor = vendor_of(gpu.target) if gpu and gpu.target else None
     if gpu and vendor and vendor != gpu.vendor:
@@ -81,7 +52,8 @@ def _gpu_vendor(site: Site) -> Iterator[Clash]:
         )
 
 
-def _toolkit(site: Site) -> Iterator[Clash]:
+def toolkit(site: Site) -> Iterator[Clash]:
+    """Refuse a CUDA that has dropped the site's GPU or architecture."""
     gpu = site.accelerator
     if gpu is None or gpu.vendor != "nvidia" or gpu.toolkit is None:
         return
@@ -106,7 +78,8 @@ def _toolkit(site: Site) -> Iterator[Clash]:
             )
 
 
-def _fast_memory(site: Site) -> Iterator[Clash]:
+def fast_memory(site: Site) -> Iterator[Clash]:
+    """Refuse fast memory of its own with a processor that has none."""
     target = site.cpu.target if site.cpu else None
     if site.memory and site.memory.fast_gb and target in CPU_FEATURES:
         if target in _FAST_MEMORY or target.startswith("x86-64"):
@@ -117,11 +90,3 @@ def _fast_memory(site: Site) -> Iterator[Clash]:
             first=("memory", "fast_gb"),
             second=("cpu", "target"),
         )
-
-
-_RULES: tuple[Callable[[Site], Iterator[Clash]], ...] = (
-    _processor,
-    _gpu_vendor,
-    _toolkit,
-    _fast_memory,
-)

@@ -1,0 +1,106 @@
+"""The C library of a base against what is put on it. Pure."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dlcontainer.config import KeyPath
+from dlcontainer.planning.compatibility import MUSL_DISTRIBUTIONS, WHEEL_GLIBC, WHEEL_SOURCE
+from dlcontainer.planning.conflicts.model import Clash, Contradiction, Doubt, base_path, glibc_of
+from dlcontainer.planning.versions import Numbers, compare, numbers, written
+from dlcontainer.recipes.base import Base
+from dlcontainer.recipes.recipe import Recipe
+from dlcontainer.sites.site import Site
+
+MUSL_SOURCE = "PEP 656: manylinux wheels are for glibc, musl takes musllinux ones"
+_MUSL_NAME = re.compile(r"(?<![a-z0-9])(?:alpine|musl)(?![a-z])")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Wheel:
+    """A pinned package that comes as a wheel, where it stands, and the glibc that it needs."""
+
+    package: str
+    place: KeyPath
+    glibc: Numbers
+
+
+def musl(recipe: Recipe) -> Iterator[Clash | Doubt]:
+    """Refuse a base on musl below wheels that are for glibc only; of others it is a doubt."""
+    if not _is_musl(recipe.base):
+        return
+    wheels = list(_wheels(recipe))
+    for wheel in wheels[:1]:
+        yield Clash(
+            what=f"the base's C library is musl, {wheel.package} comes as a wheel for glibc "
+            f"{written(wheel.glibc)} or newer",
+            why=f"pip finds no wheel of it, or what it holds does not load ({MUSL_SOURCE})",
+            first=base_path(recipe.base),
+            second=wheel.place,
+            way_out="take a base with glibc: Debian, Ubuntu, Red Hat's or SUSE's",
+        )
+    if not wheels and any(step.python_packages for step in recipe.steps):
+        yield Doubt(
+            text="the base's C library is musl: no promise that there are wheels (musllinux) of "
+            "the recipe's packages"
+        )
+
+
+def _is_musl(base: Base) -> bool:
+    if base.facts is not None:
+        return base.facts.distribution in MUSL_DISTRIBUTIONS
+    return bool(base.image and _MUSL_NAME.search(base.image.partition("@")[0]))
+
+
+def wheels_newer(recipe: Recipe) -> Iterator[Clash]:
+    """Refuse a base whose glibc is older than the tag of a wheel."""
+    inside = numbers(glibc_of(recipe.base) or "")
+    for wheel in _wheels(recipe) if inside else ():
+        if inside and compare(inside, wheel.glibc) == -1:
+            yield Clash(
+                what=f"glibc {written(inside)} of the base is older than "
+                f"{written(wheel.glibc)}, which the wheels of {wheel.package} need",
+                why=f"pip takes none of its wheels ({WHEEL_SOURCE})",
+                first=base_path(recipe.base),
+                second=wheel.place,
+                way_out=f"take a base with glibc {written(wheel.glibc)} or newer, or an older "
+                "version of the package",
+            )
+
+
+def _wheels(recipe: Recipe) -> Iterator[_Wheel]:
+    """Give the pinned packages whose wheels are known to need a glibc."""
+    for index, step in enumerate(recipe.steps):
+        listed = step.python_packages.packages if step.python_packages else ()
+        for at, package in enumerate(listed):
+            name, _, version = package.partition("==")
+            plain = re.sub(r"[-_.]+", "-", name.partition("[")[0]).lower()
+            pinned = numbers(version)
+            for since, glibc in WHEEL_GLIBC.get(plain, ()):
+                if pinned and compare(pinned, since) in (0, 1):
+                    place = ("steps", index, "python_packages", "packages", at)
+                    yield _Wheel(package=package, place=place, glibc=glibc)
+                    break
+
+
+def unsaid_base(site: Site, recipe: Recipe) -> Iterator[Contradiction]:
+    """Note a base of the site's that does not say its system: nothing of it can be checked."""
+    image = recipe.base.image
+    if image is None or recipe.base.facts is not None:
+        return
+    own = site.recipes.get(recipe.name, {}).get("base")
+    places: tuple[tuple[object, KeyPath], ...] = (
+        (own, ("recipes", recipe.name, "base", "image")),
+        (site.base, ("base", "image")),
+    )
+    for base, place in places:
+        if isinstance(base, dict) and base.get("image") == image:
+            yield Contradiction(
+                what=f"the site puts {image} in the place of the recipe's base and does not say "
+                "its system",
+                why="its C library and its Python are checked against nothing",
+                in_site=place,
+                in_recipe=("steps",),
+                way_out="write base.system beside it: distribution, release, glibc, python, source",
+            )
+            return

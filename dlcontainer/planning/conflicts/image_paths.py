@@ -1,0 +1,76 @@
+"""Variables that lead programs of an image past what is in it. Pure."""
+
+from collections.abc import Iterator
+
+from dlcontainer.config import KeyPath
+from dlcontainer.planning.conflicts.model import Clash, Contradiction
+from dlcontainer.recipes.recipe import Recipe
+from dlcontainer.sites.site import Site
+
+SOURCE = "Python's 'Command line and environment': PYTHONPATH, PYTHONHOME; ld.so(8)"
+_WHY = {
+    "PYTHONPATH": "its folders come before the image's packages, which were checked "
+    "(Python's 'Command line and environment')",
+    "PYTHONHOME": "Python looks there for its own library, and not in the image's "
+    "(Python's 'Command line and environment')",
+    "LD_LIBRARY_PATH": "its folders come before those of the image's libraries (ld.so(8): before "
+    "RUNPATH)",
+}
+_FIX = {
+    "LD_LIBRARY_PATH": "take it out; libraries of the host are mpi.library_path and mpi.libraries",
+}
+_TAKE_OUT = "take it out; further packages are a recipe's steps, or a user's own environment"
+
+
+def of_site(site: Site, recipe: Recipe) -> Iterator[Contradiction]:
+    """Refuse a site that hides every image's own packages, or its libraries.
+
+    In `jobs.inside` LD_LIBRARY_PATH is left to the site: host libraries may be meant.
+    """
+    groups: tuple[tuple[KeyPath, dict[str, str], tuple[str, ...]], ...] = (
+        (("environment",), site.environment, tuple(_WHY)),
+        (("jobs", "inside"), site.jobs.inside, ("PYTHONPATH", "PYTHONHOME")),
+        (("mpi", "inside"), site.mpi.inside if site.mpi else {}, ("PYTHONPATH", "PYTHONHOME")),
+    )
+    for path, given, names in groups:
+        for name in names:
+            if name in given:
+                yield Contradiction(
+                    what=f"{name}={given[name]} hides what the image has at {recipe.prefix}",
+                    why=_WHY[name],
+                    in_site=(*path, name),
+                    in_recipe=("prefix",),
+                    way_out=_FIX.get(name, _TAKE_OUT),
+                )
+
+
+def home_of_recipe(recipe: Recipe) -> Iterator[Clash]:
+    """Refuse a PYTHONHOME in an image: its Python has a prefix of its own."""
+    for path, value in _set(recipe, "PYTHONHOME"):
+        yield Clash(
+            what=f"PYTHONHOME={value} against the image's own Python at {recipe.prefix}",
+            why=_WHY["PYTHONHOME"],
+            first=path,
+            second=("prefix",),
+            way_out="take it out: the environment at prefix finds its own library",
+        )
+
+
+def path_of_recipe(recipe: Recipe) -> Iterator[Clash]:
+    """Note a PYTHONPATH in an image: a folder of its own may be meant."""
+    for path, value in _set(recipe, "PYTHONPATH"):
+        yield Clash(
+            what=f"PYTHONPATH={value} comes before the image's packages at {recipe.prefix}",
+            why=_WHY["PYTHONPATH"],
+            first=path,
+            second=("prefix",),
+            way_out="a .pth file in its site-packages adds a folder behind them",
+        )
+
+
+def _set(recipe: Recipe, name: str) -> Iterator[tuple[KeyPath, str]]:
+    if name in recipe.environment:
+        yield ("environment", name), recipe.environment[name]
+    for index, step in enumerate(recipe.steps):
+        if name in step.environment:
+            yield ("steps", index, "environment", name), step.environment[name]
