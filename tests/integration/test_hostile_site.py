@@ -59,6 +59,7 @@ def hostile(line: str, host: str, runtime: str, *, kind: str = "slurm") -> dict[
     return {
         "summary": line,
         "sources": {"s": line},
+        "source": "s",
         "unknown": [line],
         "status": "decommissioned",
         "os": {"distribution": "a", "release": line, "kernel": line},
