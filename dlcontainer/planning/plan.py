@@ -277,6 +277,7 @@ def _notes(recipe: Recipe, site: Site, host: Host, trial: Trial | None) -> list[
             "`dlcontainer build` refuses it, and says which digest it has"
         )
     notes += _device_notes(recipe, site)
+    notes += site_facts.unknown(site)
     notes += gpu_jobs.notes(site)
     notes += conflicts.doubts(site, recipe)
     notes += rank_requests.disagreements(site)

@@ -1,9 +1,10 @@
 """Facts of one site that contradict each other: no machine is like that. Pure."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from dlcontainer.config import KeyPath, Sourced, dotted
+from dlcontainer.config import KeyPath, Sourced, dotted, suggest
 from dlcontainer.errors import MisfitError
 from dlcontainer.planning.compatibility import (
     CPU_FEATURES,
@@ -117,6 +118,26 @@ def _fast_memory(site: Site) -> Iterator[Clash]:
             first=("memory", "fast_gb"),
             second=("cpu", "target"),
         )
+
+
+def unknown(site: Site) -> Iterator[str]:
+    """Say what of a site's facts is no name that anything is known of."""
+    target = site.cpu.target if site.cpu else None
+    if target and target not in CPU_FEATURES:
+        yield (
+            f"cpu.target: nothing is known of {target!r}{_near_cpu(target, site.arch)}: no promise "
+            "that code for it, or for other processors, runs there"
+        )
+
+
+def _near_cpu(target: str, arch: str) -> str:
+    """Suggest the processor that is meant, of those of the architecture."""
+    known = [
+        name for name, has in CPU_FEATURES.items() if arch in {_ARCH_OF.get(one) for one in has}
+    ]
+    # As AMD says it, and GCC does not: Zen 4 is znver4.
+    as_gcc = re.sub(r"^zen[-_]?(?=[0-9])", "znver", target)
+    return suggest(as_gcc, known)
 
 
 _RULES: tuple[Callable[[Site], Iterator[Clash]], ...] = (
