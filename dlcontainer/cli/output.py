@@ -14,6 +14,8 @@ from dlcontainer.cli.colour import STATES, paint
 from dlcontainer.system.progress import code, visible
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dlcontainer.system.process import ProcessRunner
 
 _CLEAR = "\r\033[K"
@@ -55,6 +57,14 @@ def write(text: str) -> None:
     # The same bytes, whatever encoding a terminal has.
     sys.stdout.flush()
     binary.write(text.encode())
+
+
+def say_path(path: "Path", *, as_json: bool) -> None:
+    """Print a path as it is, for `cp` and the like."""
+    if as_json:
+        emit("path", {"path": str(path)})
+    else:
+        write(f"{path}\n")
 
 
 def page(text: str, stream: TextIO) -> None:

@@ -9,7 +9,7 @@ from dlcontainer.config import Document, Sourced
 from dlcontainer.errors import ConfigError
 from dlcontainer.sites import binding, gpu_flags, gpu_jobs, sources
 from dlcontainer.sites.scheduler_words import require_one_scheduler
-from dlcontainer.sites.site import USUAL, Site, Target
+from dlcontainer.sites.site import USUAL, WHOLE_SITE, Site, Target
 from dlcontainer.sites.sources import FileSource
 from dlcontainer.system.machine import Host
 
@@ -158,7 +158,7 @@ def _chosen(
     changes = config.subtree(changed, (plural, str(name), "changes"))
     if changes is None:
         return merged  # the model says what is wrong with it
-    for own in ("name", "extends", "node_types", "epochs", plural, "schema", "source"):
+    for own in WHOLE_SITE:
         if own in changes.data:
             raise ConfigError(
                 f"{own}: is the whole site's: a {what} can't change it",

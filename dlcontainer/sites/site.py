@@ -61,6 +61,8 @@ class NodeType(Strict):
     changes: dict[str, object] = Field(min_length=1)
 
 
+# What no epoch and no node type may change.
+WHOLE_SITE = ("schema", "name", "extends", "node_types", "epochs", "source")
 # In the order of lists: those in use first.
 Status = Literal["active", "example", "decommissioned", "archive"]
 
