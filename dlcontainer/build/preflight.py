@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from dlcontainer import installation
 from dlcontainer.engines import apptainer, emulation
 from dlcontainer.errors import BuildError
 from dlcontainer.formats import docker_values
@@ -45,8 +46,8 @@ def check_base(plan: Plan, host: Host) -> None:
     )
     own = ""
     if "apt-get" not in missing:
-        own = "install them (`make setup` in dlcontainer's checkout, or: sudo apt-get install "
-        own += f"{' '.join(_PACKAGES[name] for name in missing)}); or "
+        packages = dict.fromkeys(_PACKAGES[name] for name in missing)
+        own = f"install them ({installation.helper(host.environ, *packages)}); or "
     raise BuildError(
         f"this host can't make the base: no {', '.join(missing)} on PATH",
         why=f"{plan.recipe.base.title}: a distribution's own programs make its root tree",

@@ -135,6 +135,9 @@ Verbose = Annotated[
 Output = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="Where the image goes.")
 ]
+FilePath = Annotated[
+    bool, typer.Option("--path", help="Print where its file is, and nothing else: to copy it.")
+]
 Proofs = Annotated[
     list[Path] | None,
     typer.Option(

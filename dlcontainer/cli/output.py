@@ -13,6 +13,8 @@ from dlcontainer.cli.colour import STATES, paint
 from dlcontainer.system.progress import HANDED, Run, code, told, visible
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dlcontainer.system.process import ProcessRunner
     from dlcontainer.validate.inspected import Check
 
@@ -53,6 +55,14 @@ def write(text: str) -> None:
     # The same bytes, whatever encoding a terminal has.
     sys.stdout.flush()
     binary.write(text.encode())
+
+
+def say_path(path: "Path", *, as_json: bool) -> None:
+    """Print a path as it is, for `cp` and the like."""
+    if as_json:
+        emit("path", {"path": str(path)})
+    else:
+        write(f"{path}\n")
 
 
 def page(text: str, stream: TextIO) -> None:

@@ -63,6 +63,7 @@ def show(
     epoch: options.Epoch = None,
     variant: options.Variant = None,
     cpu: options.Cpu = False,
+    path: options.FilePath = False,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -70,6 +71,9 @@ def show(
     from dlcontainer.cli.context import here
     from dlcontainer.sites.site import Target
 
+    if path:
+        output.say_path(here().locate("recipes", name).parent, as_json=as_json)
+        return
     meant = Target(node_type=node_type, epoch=epoch)
     settled = here().plan(name, site, None, meant, variant, cpu=cpu)
     if as_json:
@@ -90,9 +94,9 @@ def schema_(as_json: options.Json = False, verbose: options.Verbose = False) -> 
     """Print the JSON Schema of recipes, for editors."""
     import json
 
-    from dlcontainer.recipes.recipe import Recipe
+    from dlcontainer.schemas import files
 
-    schema = Recipe.model_json_schema()
+    schema = files.recipe()
     if as_json:
         output.emit("recipe-schema", {"json_schema": schema})
         return

@@ -89,14 +89,18 @@ def show(
     node_type: options.NodeType = None,
     epoch: options.Epoch = None,
     proofs: options.Proofs = None,
+    path: options.FilePath = False,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Show one site as resolved: its values, its sources, what is not known; origins with -v."""
     from dlcontainer import config
     from dlcontainer.cli.context import here
-    from dlcontainer.sites.site import Target
+    from dlcontainer.sites.site import Target, read_target
 
+    if path:
+        output.say_path(here().locate("site-configs", read_target(name)[0]), as_json=as_json)
+        return
     loaded = here().site(name, Target(node_type=node_type, epoch=epoch))
     plain = loaded.document
     for key in ("sources", "unknown", "epochs", "node_types"):
@@ -186,9 +190,9 @@ def schema_(as_json: options.Json = False, verbose: options.Verbose = False) -> 
     """Print the JSON Schema of site configs, for editors."""
     import json
 
-    from dlcontainer.sites.site import Site
+    from dlcontainer.schemas import files
 
-    schema = Site.model_json_schema()
+    schema = files.site_config()
     if as_json:
         output.emit("site-schema", {"json_schema": schema})
         return

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic.plugin import _loader
 
+from dlcontainer.config.gpu_targets import one_gpu, written_right
 from dlcontainer.config.image_names import is_digest, is_registry
 
 # For plugins pydantic opens a file of each installed package; we have none. As in cli/app.py.
@@ -136,6 +137,9 @@ def is_apt_mark(name: str) -> bool:
 Line = Annotated[str, AfterValidator(_one_line)]
 # Text whose $NAME and ${NAME} the host's shell fills in, in a job; all else in it is literal.
 HostText = Annotated[str, AfterValidator(_host_text)]
+# A GPU as compilers name it, and code for one.
+Gpu = Annotated[str, AfterValidator(_one_line), AfterValidator(one_gpu)]
+GpuCode = Annotated[str, AfterValidator(_one_line), AfterValidator(written_right)]
 Name = Annotated[
     str, _matching(r"[a-z0-9][a-z0-9._-]{0,62}", "a name of a-z, 0-9, '.', '_' and '-'")
 ]

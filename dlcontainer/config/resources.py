@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from dlcontainer import installation
 from dlcontainer.config.suggestions import suggest
 from dlcontainer.errors import ConfigError
 
@@ -19,9 +20,7 @@ NOUNS: dict[Kind, str] = {
     "site-configs": "site config",
 }
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
-PROJECT_NAME = re.compile(r"""^name\s*=\s*["']dlcontainer["']\s*$""", re.MULTILINE)
-PACKAGE = Path(__file__).resolve().parent.parent
-PROBE = PACKAGE / "probe"
+PROBE = installation.PACKAGE / "probe"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,7 +84,7 @@ class Resources:
         return str(path)
 
 
-def locate(user_folder: Path | None, *, package: Path = PACKAGE) -> Resources:
+def locate(user_folder: Path | None, *, package: Path = installation.PACKAGE) -> Resources:
     """Say where to search: the user's folder, then what came with this package."""
     user = () if user_folder is None else (Root(origin="user", path=user_folder),)
     return Resources(roots=(*user, _shipped(package)))
@@ -97,14 +96,8 @@ def probe_files(folder: Path = PROBE) -> tuple[Path, ...]:
 
 
 def _shipped(package: Path) -> Root:
-    above = package.parent
-    try:
-        is_checkout = all((above / kind).is_dir() for kind in KINDS) and bool(
-            PROJECT_NAME.search((above / "pyproject.toml").read_text(encoding="utf-8"))
-        )
-    except (OSError, UnicodeDecodeError):
-        is_checkout = False
-    if is_checkout:
+    above = installation.checkout(package)
+    if above is not None:
         return Root(origin="checkout", path=above)
     return Root(origin="wheel", path=package / "_data")
 

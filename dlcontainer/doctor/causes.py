@@ -5,7 +5,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from dlcontainer.doctor import installing
+from dlcontainer import installation
 from dlcontainer.doctor.finding import Finding
 from dlcontainer.engines import apptainer
 from dlcontainer.errors import EngineError
@@ -101,7 +101,7 @@ def _subordinate_ids(host: Host) -> Finding:
         mend = f"usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {host.user}"
     elif programs:
         why = f"lines for {host.user}, but no {' and no '.join(programs)}"
-        mend = installing.line(host, "uidmap")
+        mend = installation.line(host.environ, "uidmap")
     else:
         return Finding(name="subordinate ids", state="ok", detail="in /etc/subuid and /etc/subgid")
     return Finding(

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from dlcontainer import installation
 from dlcontainer.config.field_types import ARCHES
-from dlcontainer.doctor import causes, installing, oci
+from dlcontainer.doctor import causes, oci
 from dlcontainer.doctor.finding import Finding
 from dlcontainer.engines import apptainer, base_modes, capabilities, emulation
 from dlcontainer.engines.base import EngineKind
@@ -100,7 +101,7 @@ def _base(host: Host, runner: Runner, why: Sequence[Finding]) -> Iterable[Findin
 
 
 def _setup(package: str, host: Host) -> str:
-    return f"make setup (no root needed), or an administrator: {installing.line(host, package)}"
+    return installation.helper(host.environ, package)
 
 
 def _mend(what: str, said: str, why: Sequence[Finding], host: Host) -> str:
@@ -114,7 +115,7 @@ def _mend(what: str, said: str, why: Sequence[Finding], host: Host) -> str:
     named = [f"{flaw.name}: {flaw.mend}" for flaw in flaws]
     for word, package in _MISSING.items():
         if word in said:
-            line = installing.line(host, package)
+            line = installation.line(host.environ, package)
             named.append(f"{word.partition(':')[0]} is missing; an administrator types: {line}")
     named += [cause for word, cause in _SAID.items() if word in said]
     if named:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from dlcontainer.doctor import installing
+from dlcontainer import installation
 from dlcontainer.doctor.finding import Finding
 from dlcontainer.engines import oci_socket
 from dlcontainer.engines.base import EngineKind
@@ -71,7 +71,7 @@ def _id_maps(host: Host) -> Iterator[Finding]:
             name="podman ids",
             state="warning",
             detail="no newuidmap: images have files of one owner only",
-            mend=f"an administrator types: {installing.line(host, 'uidmap')}",
+            mend=f"an administrator types: {installation.line(host.environ, 'uidmap')}",
         )
     elif machine.without_subordinate_ids(host):
         yield _no_ids("podman", host)

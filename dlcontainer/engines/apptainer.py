@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlcontainer import installation
 from dlcontainer.engines.base import Binds, BuildSpec, RunSpec, StepSpec, is_lent
 from dlcontainer.errors import EngineError
 from dlcontainer.system.machine import absolute_folders, find_program
@@ -204,8 +205,7 @@ def find(environ: Mapping[str, str]) -> Apptainer:
     raise EngineError(
         "no Apptainer and no Singularity on PATH",
         why="images are built and run by one of them",
-        next_step="type `make setup` in dlcontainer's checkout (no root needed), or load the "
-        "site's module, or install the package `apptainer`",
+        next_step=installation.engine(),
     )
 
 

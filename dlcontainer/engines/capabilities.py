@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dlcontainer import installation
 from dlcontainer.config.field_types import SIF_ARCH
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import BUILD_MODES, RUN_MODES, Apptainer
@@ -146,13 +147,13 @@ def _introduce(engine: Apptainer, host: Host, runner: "Runner") -> tuple[str, st
         raise EngineError(
             f"{engine.program} does not start",
             why=f"{error}: {said}" if said else str(error),
-            next_step="install it again, or take it off PATH and type `make setup`",
+            next_step=f"install it again, or take it off PATH and {installation.engine()}",
         ) from None
     if not _KNOWN.match(version):
         raise EngineError(
             f"{engine.program} is neither Apptainer nor Singularity",
             why=f"its --version says: {_reason(version)[:100]}",
-            next_step="take it off PATH, or put the real one before it; `make setup` brings one",
+            next_step=f"take it off PATH, or put the real one before it: {installation.engine()}",
         )
     return version.strip(), help_text
 

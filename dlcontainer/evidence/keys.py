@@ -172,7 +172,7 @@ def _missing() -> EngineError:
     return EngineError(
         "the Python package `cryptography` is missing",
         why="signatures are made and checked with it",
-        next_step="install it: pip install 'dlcontainer[sign]'",
+        next_step="install it beside dlcontainer: pip install 'cryptography>=42'",
     )
 
 

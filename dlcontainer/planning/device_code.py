@@ -14,11 +14,12 @@ not give is free); `gfx9-4-generic` and its like serve a list of processors.
     (table of generic processors) and Target ID; the table as in AMD's hip-tests.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
+
+from dlcontainer.config.gpu_targets import AMD, NVIDIA
 
 SASS_SOURCE = (
     "CUDA Programming Guide, Binary Compatibility: code runs on GPUs of its own major and the "
@@ -47,9 +48,6 @@ GENERIC_GFX: dict[str, frozenset[str]] = {
 # The mode of a GPU whose target gives none. xnack is off unless the site turns it on
 # (HSA_XNACK=1), sramecc is on in data centre parts. Source: AMD's ROCm documentation (remembered).
 USUAL_MODES = {"xnack": "-", "sramecc": "+"}
-
-_NVIDIA = re.compile(r"(sm|compute)_([0-9]{1,3})([0-9])([af]?)(\+PTX)?")
-_AMD = re.compile(r"(gfx[0-9a-z]+(?:-[0-9a-z]+)*)((?::[a-z]+[+-])*)")
 
 
 class Fit(IntEnum):
@@ -103,7 +101,7 @@ class Capability:
 
 def capability(text: str) -> Capability | None:
     """Read sm_70, sm_90a or compute_80; None for any other name."""
-    read = _NVIDIA.fullmatch(text)
+    read = NVIDIA.fullmatch(text)
     if read is None or read[5]:
         return None
     kind: Literal["sm", "compute"] = "sm" if read[1] == "sm" else "compute"
@@ -112,7 +110,7 @@ def capability(text: str) -> Capability | None:
 
 def vendor_of(target: str) -> str | None:
     """Name the vendor that a target is of; None for a name that is no NVIDIA or AMD one."""
-    if _NVIDIA.fullmatch(target):
+    if NVIDIA.fullmatch(target):
         return "nvidia"
     return "amd" if target.startswith("gfx") else None
 
@@ -157,7 +155,7 @@ def _fit(code: str, target: str) -> Fit | None:
 
 
 def _gfx(code: str, target: str) -> Fit | None:
-    made_for, gpu = _AMD.fullmatch(code), _AMD.fullmatch(target)
+    made_for, gpu = AMD.fullmatch(code), AMD.fullmatch(target)
     if made_for is None or gpu is None:
         return None
     there = USUAL_MODES | _modes(gpu[2])

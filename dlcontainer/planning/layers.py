@@ -8,7 +8,7 @@ from dlcontainer.errors import ConfigError
 from dlcontainer.planning import base_kind, image_variables, versions
 from dlcontainer.planning.choice import Choice
 from dlcontainer.recipes.distributions import DISTRIBUTIONS
-from dlcontainer.recipes.recipe import OVERRIDABLE, Recipe
+from dlcontainer.recipes.recipe import OVERRIDABLE, WHOLE_RECIPE, Recipe
 from dlcontainer.sites.site import Site
 
 # The lowest of the layers: default < recipe < variant < site < user's overrides < --set.
@@ -89,7 +89,7 @@ def _varied(recipe: Document, choice: Choice | None) -> Document:
     if choice is None:
         return plain
     changes = config.subtree(recipe, ("variants", choice.name, "changes"))
-    for key in ("schema", "name", "variant", "variants"):
+    for key in WHOLE_RECIPE:
         if changes and key in changes.data:
             raise ConfigError(
                 f"variants.{choice.name}.changes.{key}: is the whole recipe's",

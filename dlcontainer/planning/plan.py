@@ -290,6 +290,7 @@ def _notes(recipe: Recipe, site: Site, host: Host, trial: Trial | None) -> list[
             "`dlcontainer build` refuses it, and says which digest it has"
         )
     notes += _device_notes(recipe, site)
+    notes += conflicts.unknown(site)
     notes += gpu_jobs.notes(site)
     return notes
 

@@ -28,6 +28,8 @@ from dlcontainer.recipes.steps import Step, Upstream
 
 # What a site, the user's overrides and --set may change of a recipe, and nothing else.
 OVERRIDABLE = ("base", "environment", "image", "mount_points", "slim", "variant", "versions")
+# What no variant may change.
+WHOLE_RECIPE = ("schema", "name", "variant", "variants")
 
 
 class Verify(Strict):

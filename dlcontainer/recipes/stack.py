@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from dlcontainer.config.field_types import Fabric, Line, MpiFamily, Name, Strict, Version
+from dlcontainer.config.field_types import Fabric, GpuCode, Line, MpiFamily, Name, Strict, Version
 
 
 class StackMpi(Strict):
@@ -26,7 +26,7 @@ class Stack(Strict):
     cuda: Version | None = None
     rocm: Version | None = None
     oneapi: Version | None = None
-    gpu_targets: tuple[Line, ...] = Field(
+    gpu_targets: tuple[GpuCode, ...] = Field(
         default=(),
         description="GPU code in the framework's build: sm_70, sm_90+PTX, compute_90, gfx90a …",
     )

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from dlcontainer.config.field_types import (
     Arch,
+    GpuCode,
     Line,
     MpiFamily,
     MpiMode,
@@ -22,7 +23,7 @@ class Needs(Strict):
     arch: tuple[Arch, ...] = ()
     accelerator: tuple[Literal[Vendor, "none"], ...] = ()
     cpu: tuple[Name, ...] = Field(default=(), description="cpu.target is one of these")
-    gpu: tuple[Line, ...] = Field(
+    gpu: tuple[GpuCode, ...] = Field(
         default=(),
         description="accelerator.target runs code for one of these; "
         "not needed beside stack.gpu_targets",

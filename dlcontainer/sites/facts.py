@@ -9,6 +9,7 @@ from dlcontainer.config.field_types import (
     AbsolutePath,
     EnvName,
     Fabric,
+    Gpu,
     HostText,
     Line,
     MpiFamily,
@@ -18,6 +19,7 @@ from dlcontainer.config.field_types import (
     Vendor,
     Version,
 )
+from dlcontainer.config.gpu_targets import AMD, NVIDIA
 from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.sites.groups import Facts
 from dlcontainer.sites.launching import ParallelEnvironment, Rendezvous, Resources, Staging
@@ -72,7 +74,7 @@ class Accelerator(Facts):
     model: Line
     per_node: int = Field(gt=0, description="devices that ranks see: GCDs, tiles")
     memory_gb: int | None = Field(default=None, gt=0, description="of one device")
-    target: Line | None = Field(default=None, description="sm_70, gfx90a …")
+    target: Gpu | None = Field(default=None, description="sm_70, gfx90a, pvc …")
     near: tuple[NonNegativeInt, ...] = Field(
         default=(), description="NUMA domain of the processor beside each device: [3, 2, 1, 0]"
     )
@@ -80,6 +82,15 @@ class Accelerator(Facts):
     toolkit: Version | None = Field(
         default=None, description="newest CUDA, ROCm or oneAPI that the site supports"
     )
+
+    @model_validator(mode="after")
+    def _named_as_its_vendor_does(self) -> Self:
+        form = {"nvidia": NVIDIA, "amd": AMD}.get(self.vendor)
+        # A name of the other vendor's is a contradiction of two facts: planning/conflicts/.
+        if self.target and form and not (NVIDIA.fullmatch(self.target) or AMD.match(self.target)):
+            example = "sm_90" if form is NVIDIA else "gfx90a"
+            raise ValueError(f"'target' names no GPU of {self.vendor}, as {example} does")
+        return self
 
     @model_validator(mode="after")
     def _near_each(self) -> Self:

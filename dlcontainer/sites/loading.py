@@ -7,15 +7,16 @@ from pathlib import Path
 from dlcontainer import config
 from dlcontainer.config import Document, Sourced
 from dlcontainer.errors import ConfigError
-from dlcontainer.sites import binding, gpu_flags, gpu_jobs
+from dlcontainer.sites import binding, gpu_flags, gpu_jobs, sources
 from dlcontainer.sites.scheduler_words import require_one_scheduler
-from dlcontainer.sites.site import USUAL, Site, Target
+from dlcontainer.sites.site import USUAL, WHOLE_SITE, Site, Target
+from dlcontainer.sites.sources import FileSource
 from dlcontainer.system.machine import Host
 
 # Nothing in a name that a shell reads; a value is one string of the EDF, whatever it holds.
 _ANNOTATION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/ -]*=")
 # What a layer below a site (`extends`) does not hand on.
-_OWN = ("schema", "name", "extends", "status")
+_OWN = ("schema", "name", "extends", "status", "source")
 
 
 def host_facts(host: Host) -> Document:
@@ -50,7 +51,8 @@ def load(
     `find` gives the file of a site's name. The epoch's changes lie over the file, the node type's
     over those. Raises ConfigError that names every place that is wrong.
     """
-    merged = _extended(path, display, find, chain=())
+    files: dict[str, FileSource] = {}
+    merged = _extended(path, display, find, files)
     if merged.data.get("facts") == "host":
         merged = config.merge(host_facts(host), merged)
     changed = config.merge(merged, overrides) if overrides else merged
@@ -67,7 +69,9 @@ def load(
             option = f"--{key.replace('_', '-')}"
             merged = config.merge(merged, config.from_data({key: name}, layer=option))
     site = Sourced(value=config.validate(merged, Site), document=merged)
-    _require_sources(site)
+    files.pop(display(path), None)  # one's own overrides may have changed it
+    site = sources.serve(site, {**files, **sources.of_file(merged, display(path))})
+    sources.require(site)
     gpu_flags.require_fit(site)
     _require_annotations(site)
     require_one_scheduler(site)
@@ -91,33 +95,17 @@ def _require_annotations(site: Sourced[Site]) -> None:
                 )
 
 
-def _require_sources(site: Sourced[Site]) -> None:
-    """Refuse a fact of a site file that names no source and is not marked as remembered."""
-    if site.value.facts == "host":
-        return
-    for path, group in site.value.groups():
-        if group.sources:
-            continue
-        for key in sorted(group.model_fields_set - {"sources", "remembered", *group.remembered}):
-            origin = site.document.origin((*path, key))
-            if key != "forms" and origin.layer.startswith("site"):
-                raise ConfigError(
-                    f"{config.dotted((*path, key))}: a fact without a source",
-                    where=origin.where,
-                    why="whoever reads it must be able to check it",
-                    next_step=f"add to {config.dotted(path)}: sources: [NAME], with NAME and "
-                    f"where it stands in 'sources'; or remembered: [{key}] if nobody checked it",
-                )
-
-
 def _extended(
     path: Path,
     display: Callable[[Path], str],
     find: Callable[[str], Path],
-    chain: tuple[Path, ...],
+    files: dict[str, FileSource],
+    chain: tuple[Path, ...] = (),
 ) -> Document:
+    """Read a site file over those that it extends; `files` gets the source of each."""
     layer = f"site {path.stem}" if chain else "site"
     written = config.load(path, layer=layer, display=display(path))
+    files.update(sources.of_file(written, display(path)))
     parent = written.data.get("extends")
     if not isinstance(parent, str):
         return written
@@ -136,7 +124,7 @@ def _extended(
             where=where,
             next_step="take the key out of one of them",
         )
-    lower = _extended(below, display, find, resolved)
+    lower = _extended(below, display, find, files, resolved)
     for key in _OWN:
         lower = config.without(lower, key)
     return config.merge(lower, written)
@@ -170,7 +158,7 @@ def _chosen(
     changes = config.subtree(changed, (plural, str(name), "changes"))
     if changes is None:
         return merged  # the model says what is wrong with it
-    for own in ("name", "extends", "node_types", "epochs", plural, "schema"):
+    for own in WHOLE_SITE:
         if own in changes.data:
             raise ConfigError(
                 f"{own}: is the whole site's: a {what} can't change it",

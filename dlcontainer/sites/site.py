@@ -4,9 +4,9 @@ import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from dlcontainer import config
 from dlcontainer.config.field_types import Arch, EnvName, Line, Name, Strict
@@ -61,6 +61,8 @@ class NodeType(Strict):
     changes: dict[str, object] = Field(min_length=1)
 
 
+# What no epoch and no node type may change.
+WHOLE_SITE = ("schema", "name", "extends", "node_types", "epochs", "source")
 # In the order of lists: those in use first.
 Status = Literal["active", "example", "decommissioned", "archive"]
 
@@ -87,7 +89,13 @@ class Site(Strict):
     facts: Literal["written", "host"] = Field(
         default="written", description="host: what is not written here is read from this machine"
     )
-    sources: dict[Line, Line] = Field(default_factory=dict)
+    sources: dict[Line, Line] = Field(
+        default_factory=dict, description="a name for each place where facts are written"
+    )
+    source: Line | None = Field(
+        default=None,
+        description="of `sources`: where the facts of this file are written whose group names none",
+    )
     unknown: tuple[Line, ...] = Field(
         default=(), description="looked for and not found: what therefore can't be promised"
     )
@@ -124,16 +132,6 @@ class Site(Strict):
     recipes: dict[Name, dict[str, object]] = Field(
         default_factory=dict, description="overrides per recipe: see docs/add-a-site.md"
     )
-
-    @model_validator(mode="after")
-    def _sources_are_known(self) -> Self:
-        for path, group in self.groups():
-            for source in group.sources:
-                if source not in self.sources:
-                    raise ValueError(
-                        f"{config.dotted(path)}: source {source!r} is not in 'sources'"
-                    )
-        return self
 
     @property
     def target(self) -> str:

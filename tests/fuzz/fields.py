@@ -99,6 +99,7 @@ _SITE_MORE = {
     "arch": "x86_64",
     "default_recipe": "demo",
     "name": "demo",
+    "source": "s",
     "schema": 1,
     "routing": {
         "apt": ["deb https://example.org/debian bookworm main"],
@@ -113,7 +114,7 @@ _SITE_MORE = {
         "keys": [{"file": "/etc/signers/bench.pub", "for": ["bench"]}],
         "certificate_roots": "/etc/signers/ca.pem",
         "keyrings": ["/etc/signers/staff.pgp"],
-        "sources": ["a page"],
+        "sources": ["s"],
     },
     "images": {
         "docker://example.org/base/os:8": f"docker://example.org/base/os@sha256:{'ab' * 32}"

@@ -59,11 +59,12 @@ def hostile(line: str, host: str, runtime: str, *, kind: str = "slurm") -> dict[
     return {
         "summary": line,
         "sources": {"s": line},
+        "source": "s",
         "unknown": [line],
         "status": "decommissioned",
         "os": {"distribution": "a", "release": line, "kernel": line},
         "cpu": {"model": line, "cores": 1},
-        "accelerator": {"vendor": "nvidia", "model": line, "per_node": 1, "target": line},
+        "accelerator": {"vendor": "nvidia", "model": line, "per_node": 1},
         "network": {"kind": "ethernet", "model": line},
         "environment": {"HOSTILE_C": line.replace("$", "$$")},
         "jobs": {**around, "prefix": ["numactl", line], **jobs},

@@ -1,5 +1,6 @@
 """The release: both archives as `make dist` makes them; the wheel in an empty environment."""
 
+import ast
 import email.message
 import email.parser
 import email.policy
@@ -22,6 +23,7 @@ import pytest
 
 from dlcontainer import __version__
 from dlcontainer.formats import texts
+from tests.docs_blocks import blocks
 from tests.integration.world import missing
 from tests.values import ROOT, TEMPLATES, shipped_plan
 
@@ -179,6 +181,33 @@ def metadata(archives: Archives) -> email.message.Message:
     return email.parser.Parser(policy=email.policy.compat32).parsestr(text)
 
 
+def test_its_authors_and_addresses(archives: Archives) -> None:
+    found = metadata(archives)
+    assert found["Author"] == "The maintainers of dlcontainer"
+    # No address is invented: what stands here is the project's own.
+    assert [one for one in found.get_all("Project-URL", []) if "https://" not in one] == []
+
+
+def test_its_types_are_checked(archives: Archives, installed: Path, tmp_path: Path) -> None:
+    assert "dlcontainer/py.typed" in names(archives.wheel)
+    user = tmp_path / "user.py"
+    user.write_text(
+        "from dlcontainer import __version__\nfrom dlcontainer.errors import Mark\n\n"
+        "place = Mark(file=__version__, line=1, column=1)\nreveal_type(place.line)\n"
+        "wrong: int = __version__\n"
+    )
+    mypy = (sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--python-executable")
+    done = subprocess.run(
+        [*mypy, installed / "python", user.name],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    said = [line.partition(": ")[2] for line in done.stdout.splitlines()]
+    # Without the file: "missing library stubs or py.typed marker".
+    assert said[0] == 'note: Revealed type is "int"', done.stdout
+    assert said[1].startswith('error: Incompatible types in assignment (expression has type "str"')
+    assert len(said) == 3, done.stdout
+
+
 def test_its_metadata(archives: Archives) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     found = metadata(archives)
@@ -220,3 +249,72 @@ def test_it_works_without_a_checkout(installed: Path, tmp_path: Path) -> None:
     sites, recipes = said("site", "list"), said("recipe", "list")
     assert [p.stem for p in (ROOT / "site-configs").glob("*.yaml") if p.stem not in sites] == []
     assert [p.name for p in (ROOT / "recipes").iterdir() if p.name not in recipes] == []
+
+
+# What only somebody with a checkout can type.
+OF_A_CHECKOUT = re.compile(r"make setup|dlcontainer's checkout")
+
+
+def test_one_module_alone_names_the_checkout(archives: Archives) -> None:
+    """Messages of the wheel, and its texts: none sends its user to a checkout."""
+    found = {}
+    with zipfile.ZipFile(archives.wheel) as archive:
+        for name in archive.namelist():
+            text = archive.read(name).decode(errors="replace")
+            said = [one for one in spoken(name, text) if OF_A_CHECKOUT.search(one)]
+            if said:
+                found[name] = said
+    assert list(found) == ["dlcontainer/installation/__init__.py"]
+
+
+def spoken(name: str, text: str) -> list[str]:
+    """Give a module's texts but for docstrings, and any other file whole."""
+    if not name.endswith(".py") or "_data" in name:
+        return [text]
+    tree = ast.parse(text)
+    holders = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docs = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, holders) and node.body and isinstance(node.body[0], ast.Expr)
+    }
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs
+    ]
+
+
+def test_the_first_day_without_an_engine_names_no_checkout(installed: Path, tmp_path: Path) -> None:
+    """Each of README's ten commands ends with a documented code and a way that a user has."""
+    [day] = [block for block in blocks() if block.heading == "Your first day at a centre"]
+    (tmp_path / "bin").mkdir()
+    environ = {"HOME": str(tmp_path), "PATH": str(tmp_path / "bin"), "LANG": "C.UTF-8"}
+    codes, said = {}, {}
+    for words in day.of_ours():
+        done = subprocess.run(
+            [installed / "dlcontainer", *words[1:]],
+            cwd=tmp_path, env=environ, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        codes[words[1]], said[words[1]] = done.returncode, done.stdout + done.stderr
+    assert len(codes) == 10
+    assert {name: text for name, text in said.items() if OF_A_CHECKOUT.search(text)} == {}
+    assert {name: codes[name] for name in ("site", "recipe", "plan")} == dict.fromkeys(
+        ("site", "recipe", "plan"), 0
+    )
+    assert (codes["doctor"], codes["build"]) == (1, 4)
+    assert set(codes.values()) <= {0, 1, 2, 4, 7}, said
+    for name in ("doctor", "build"):
+        assert "https://apptainer.org/docs/admin/main/installation.html" in said[name]
+    # By the module of this machine's system, whatever that is.
+    assert "install" in said["doctor"]
+
+
+def test_what_is_copied_to_begin_with(installed: Path, tmp_path: Path) -> None:
+    for words, name in ((("site", "show", "example-slurm"), "example-slurm.yaml"),
+                        (("recipe", "show", "pytorch"), "pytorch")):  # fmt: skip
+        told = run(installed / "dlcontainer", *words, "--path", cwd=Path("/"), home=tmp_path)
+        path = Path(told.removesuffix("\n"))
+        assert path.name == name
+        assert path.is_relative_to(installed.parent)
+        assert path.exists()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlcontainer import installation
 from dlcontainer.build import error_patterns
 from dlcontainer.config.field_types import DEBIAN_ARCH, Arch
 from dlcontainer.config.templating import quote
@@ -69,8 +70,7 @@ def mmdebstrap(host: Host) -> Path:
         raise BuildError(
             "no mmdebstrap on PATH",
             why="it makes the base, a distribution's minimal root tree",
-            next_step="type `make setup` in dlcontainer's checkout, or: "
-            "sudo apt-get install mmdebstrap",
+            next_step=installation.helper(host.environ, "mmdebstrap"),
         )
     return program
 
@@ -180,8 +180,7 @@ def squash_argv(host: Host, tar: Path, target: Path) -> list[str]:
         raise BuildError(
             "no mksquashfs on PATH",
             why="it packs the base",
-            next_step="type `make setup` in dlcontainer's checkout, or: sudo apt-get install "
-            "squashfs-tools",
+            next_step=installation.helper(host.environ, "squashfs-tools"),
         )
     # lz4: the base is unpacked once and thrown away, so quick beats small.
     options = ["-tar", "-comp", "lz4", "-noappend", "-quiet", "-no-progress"]

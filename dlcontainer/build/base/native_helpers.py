@@ -11,6 +11,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlcontainer import installation
 from dlcontainer.config.field_types import DEBIAN_ARCH
 from dlcontainer.errors import BuildError
 from dlcontainer.image.layout import ROUTING_FOLDER
@@ -78,7 +79,10 @@ def unpack(base: Path, folder: Path, host: Host, runner: Runner) -> None:
     """Unpack the root tree of the host's own architecture; raises BuildError."""
     program = find_program("unsquashfs", host.environ)
     if program is None:
-        raise BuildError("no unsquashfs on PATH", next_step="make setup, or: dlcontainer doctor")
+        raise BuildError(
+            "no unsquashfs on PATH",
+            next_step=installation.helper(host.environ, "squashfs-tools"),
+        )
     argv = [str(program), "-quiet", "-no-progress", "-d", str(folder), str(base), "usr"]
     try:
         runner(argv)

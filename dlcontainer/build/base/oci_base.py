@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from dlcontainer import installation
 from dlcontainer.errors import BuildError
 from dlcontainer.system.machine import Host, find_program
 from dlcontainer.system.process import CommandFailedError, Runner
@@ -23,8 +24,7 @@ def tar(squash: Path, folder: Path, host: Host, runner: Runner) -> Path:
         raise BuildError(
             "no unsquashfs on PATH",
             why="it unpacks the base",
-            next_step="type `make setup` in dlcontainer's checkout, or: sudo apt-get install "
-            "squashfs-tools",
+            next_step=installation.helper(host.environ, "squashfs-tools"),
         )
     mapped = [] if host.uid == 0 else ["unshare", "--map-root-user"]
     script = ["/bin/sh", "-c", _SCRIPT, "sh", str(program), str(squash), str(folder)]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dlcontainer import installation
 from dlcontainer.errors import ChecksFailedError, EngineError
 from dlcontainer.image import sif
 from dlcontainer.image.contents.model import Entry, is_plain
@@ -38,8 +39,7 @@ class Packed:
             raise EngineError(
                 "no unsquashfs on PATH",
                 why="it reads the files of an image without running it",
-                next_step="type `make setup` in dlcontainer's checkout, or: sudo apt-get install "
-                "squashfs-tools",
+                next_step=installation.helper(environ, "squashfs-tools"),
             )
         return cls(image=image, program=program, runner=runner, environ=environ)
 

@@ -10,10 +10,21 @@ from dlcontainer.config import Document, Sourced
 from dlcontainer.planning.conflicts import table
 from dlcontainer.planning.conflicts.messages import note, of_site, refusal
 from dlcontainer.planning.conflicts.model import Clash, Contradiction, Doubt, Severity
+from dlcontainer.planning.conflicts.site_facts import unknown
 from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.sites.site import Site
 
-__all__ = ["Clash", "Contradiction", "Doubt", "doubts", "find", "notes", "refusal", "require_site"]
+__all__ = [
+    "Clash",
+    "Contradiction",
+    "Doubt",
+    "doubts",
+    "find",
+    "notes",
+    "refusal",
+    "require_site",
+    "unknown",
+]
 
 
 def require_site(site: Sourced[Site]) -> None:

@@ -1,8 +1,10 @@
 """Facts of one site that contradict each other: no machine is like that. Pure."""
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from dlcontainer.config import suggest
 from dlcontainer.planning.compatibility import (
     CPU_FEATURES,
     CPU_SOURCE,
@@ -90,3 +92,23 @@ def fast_memory(site: Site) -> Iterator[Clash]:
             first=("memory", "fast_gb"),
             second=("cpu", "target"),
         )
+
+
+def unknown(site: Site) -> Iterator[str]:
+    """Say what of a site's facts is no name that anything is known of."""
+    target = site.cpu.target if site.cpu else None
+    if target and target not in CPU_FEATURES:
+        yield (
+            f"cpu.target: nothing is known of {target!r}{_near_cpu(target, site.arch)}: no promise "
+            "that code for it, or for other processors, runs there"
+        )
+
+
+def _near_cpu(target: str, arch: str) -> str:
+    """Suggest the processor that is meant, of those of the architecture."""
+    known = [
+        name for name, has in CPU_FEATURES.items() if arch in {_ARCH_OF.get(one) for one in has}
+    ]
+    # As AMD says it, and GCC does not: Zen 4 is znver4.
+    as_gcc = re.sub(r"^zen[-_]?(?=[0-9])", "znver", target)
+    return suggest(as_gcc, known)

@@ -12,6 +12,7 @@ import pytest
 from dlcontainer import __version__
 from dlcontainer.cli import main
 from dlcontainer.formats import texts
+from dlcontainer.schemas import files
 from tests.publishing import image_of
 from tests.values import (
     IMAGE_BASE,
@@ -93,10 +94,24 @@ def test_json_is_one_object_with_a_schema_and_nothing_else(
 def test_schemas_for_editors(run: Run, noun: str, key: str) -> None:
     code, out, err = run(noun, "schema")
     body = json.loads(out)
-    assert (code, err, body["additionalProperties"]) == (0, "", False)
-    assert key in body["required"]
+    assert (code, err, body["$schema"]) == (0, "", files.DIALECT)
+    assert key in body["$defs"][noun.capitalize()]["required"]
     wrapped = json.loads(run(noun, "schema", "--json")[1])
     assert wrapped == {"schema": f"dlcontainer/{noun}-schema/1", "json_schema": body}
+
+
+@pytest.mark.parametrize(
+    ("words", "path"),
+    [
+        (("site", "show", "example-slurm"), "site-configs/example-slurm.yaml"),
+        (("site", "show", "summit@2021"), "site-configs/summit.yaml"),
+        (("recipe", "show", "pytorch"), "recipes/pytorch"),
+    ],
+)
+def test_the_path_of_what_is_to_be_copied(run: Run, words: tuple[str, ...], path: str) -> None:
+    assert run(*words, "--path") == (0, f"{ROOT / path}\n", "")
+    body = json.loads(run(*words, "--path", "--json")[1])
+    assert body == {"schema": "dlcontainer/path/1", "path": str(ROOT / path)}
 
 
 def test_site_environment_shows_names_with_their_row_and_no_value(

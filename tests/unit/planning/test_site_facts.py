@@ -8,7 +8,7 @@ import pytest
 from dlcontainer.errors import MisfitError
 from dlcontainer.planning import conflicts
 from tests.misfits import refused, settle
-from tests.values import shipped_site, site_of
+from tests.values import folder_of, plan_of, shipped_site, shipped_sites, site_of
 
 GPU = {"vendor": "nvidia", "model": "a GPU", "per_node": 4}
 AMD = {**GPU, "vendor": "amd"}
@@ -106,3 +106,27 @@ def test_code_on_a64fx(tmp_path: Path, image: str, fits: bool) -> None:
     else:
         said = refused(tmp_path, site, stack={"cpu_target": image})
         assert f"the image is for {image}, the site's processor is a64fx" in said
+
+
+@pytest.mark.parametrize(
+    ("arch", "target", "near"),
+    [
+        ("x86_64", "znver9", "did you mean 'znver"),
+        ("x86_64", "zen4", "did you mean 'znver4'?"),
+        ("x86_64", "skylake-avx", "did you mean 'skylake-avx512'?"),
+        ("aarch64", "neoverse-v9", "did you mean 'neoverse-v"),
+        ("ppc64le", "power99", "did you mean 'power9'?"),
+        ("ppc64le", "something", "known: power10, power8, power9"),
+    ],
+)
+def test_an_unknown_processor_is_noted(tmp_path: Path, arch: str, target: str, near: str) -> None:
+    changes: dict[str, Any] = {"arch": arch, "cpu": {**cpu(target)["cpu"], "sources": ["made-up"]}}
+    notes = plan_of(folder_of(tmp_path), site=site_of(**changes)).notes
+    [told] = [note for note in notes if note.startswith("cpu.target: ")]
+    assert f"nothing is known of {target!r}; {near}" in told
+
+
+def test_the_processors_of_all_shipped_sites_are_known() -> None:
+    for name, site in shipped_sites():
+        assert list(conflicts.unknown(site)) == [], name
+    assert list(conflicts.unknown(site_of(**cpu("znver4")).value)) == []

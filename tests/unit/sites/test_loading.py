@@ -1,4 +1,4 @@
-"""Sites over sites: `extends`, epochs, node types, and facts without a source."""
+"""Sites over sites: `extends`, epochs and node types."""
 
 from pathlib import Path
 from typing import Any
@@ -120,17 +120,6 @@ def test_extends_something_unknown(tmp_path: Path) -> None:
     path = write_yaml(tmp_path / "s.yaml", {**SITE, "extends": "nowhere"})
     with pytest.raises(ConfigError, match=r"s.yaml:\d+:1: extends: no site 'nowhere'"):
         load(path)
-
-
-def test_a_fact_without_a_source(tmp_path: Path) -> None:
-    cpu: dict[str, Any] = {"model": "A", "cores": 4}
-    path = write_yaml(tmp_path / "s.yaml", {**SITE, "cpu": cpu})
-    with pytest.raises(ConfigError, match=r"s.yaml:\d+:3: cpu.cores: a fact without a source"):
-        load(path)
-    marked = {**cpu, "remembered": ["model", "cores"]}
-    assert load(write_yaml(path, {**SITE, "cpu": marked})).value.cpu is not None
-    # What a user sets for themselves needs none.
-    assert load(write_yaml(path, SITE), cpu=cpu).value.cpu is not None
 
 
 @pytest.mark.parametrize(

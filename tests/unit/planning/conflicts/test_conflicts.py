@@ -119,6 +119,12 @@ ANY = st.from_regex(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,20}", fullmatch=True)
 LIKELY = st.sampled_from(["12", "12.x", "weird", "12.4", "13.0", "0", "9" * 60, "1.", "2.36"])
 VERSION = st.one_of(LIKELY, ANY)
 CPU = st.sampled_from(["knl", "haswell", "weird", "power9"])
+# A vendor's GPUs are named as it does, or as another one does.
+NAMED = ["sm_70", "sm_90a", "gfx90a"]
+GPUS = st.one_of(
+    st.tuples(st.sampled_from(["nvidia", "amd"]), st.sampled_from(NAMED)),
+    st.tuples(st.just("intel"), st.sampled_from([*NAMED, "pvc", "weird", "sm_1"])),
+)
 CODE = st.sampled_from(["sm_70", "compute_80", "sm_90a", "gfx90a", "weird", "sm_1"])
 
 
@@ -127,14 +133,15 @@ CODE = st.sampled_from(["sm_70", "compute_80", "sm_90a", "gfx90a", "weird", "sm_
     versions=st.fixed_dictionaries(
         dict.fromkeys(("cuda", "rocm", "oneapi", "gcc", "llvm"), VERSION)
     ),
-    facts=st.tuples(VERSION, VERSION, VERSION, CODE, CPU, CPU),
-    vendor=st.sampled_from(["nvidia", "amd", "intel"]),
+    facts=st.tuples(VERSION, VERSION, VERSION, CPU, CPU),
+    gpu=GPUS,
     codes=st.lists(CODE, max_size=3),
 )
 def test_no_version_makes_it_fall(
-    versions: dict[str, str], facts: tuple[str, ...], vendor: str, codes: list[str]
+    versions: dict[str, str], facts: tuple[str, ...], gpu: tuple[str, str], codes: list[str]
 ) -> None:
-    driver, toolkit, glibc, target, there, wanted = facts
+    driver, toolkit, glibc, there, wanted = facts
+    vendor, target = gpu
     site = {
         **SITE,
         "accelerator": {

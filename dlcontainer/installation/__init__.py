@@ -1,0 +1,56 @@
+"""How dlcontainer came here, as a checkout or a wheel, and how what it needs is installed here."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent.parent
+# What stands beside the package in a checkout.
+_FOLDERS = ("recipes", "templates", "site-configs")
+_PROJECT_NAME = re.compile(r"""^name\s*=\s*["']dlcontainer["']\s*$""", re.MULTILINE)
+# Packages of distributions, and an installer that needs no root.
+ENGINE_PAGE = "https://apptainer.org/docs/admin/main/installation.html"
+# The distribution's command -> its names for packages, where they are not Debian's.
+_NAMES: Mapping[str, Mapping[str, str]] = {
+    "apt-get": {},
+    "dnf": {"uidmap": "shadow-utils"},
+    "zypper": {"uidmap": "shadow", "squashfs-tools": "squashfs"},
+}
+
+
+def checkout(package: Path = PACKAGE) -> Path | None:
+    """Give the checkout that a package runs from; None for an installed wheel."""
+    above = package.parent
+    try:
+        text = (above / "pyproject.toml").read_text(encoding="utf-8")
+        there = all((above / name).is_dir() for name in _FOLDERS)
+    except (OSError, UnicodeDecodeError):
+        return None
+    return above if there and _PROJECT_NAME.search(text) else None
+
+
+def line(environ: Mapping[str, str], *packages: str) -> str:
+    """Give the command that installs packages here, which are named as in Debian."""
+    import shutil
+
+    for command, names in _NAMES.items():
+        if shutil.which(command, path=environ.get("PATH", "")) is not None:
+            return f"{command} install {' '.join(names.get(one, one) for one in packages)}"
+    noun = "package" if len(packages) == 1 else "packages"
+    return f"install the {noun} {' '.join(packages)}"
+
+
+def helper(environ: Mapping[str, str], *packages: str, package: Path = PACKAGE) -> str:
+    """Say how programs that builds need are installed; the packages are named as in Debian."""
+    by_root = f"an administrator types: {line(environ, *packages)}"
+    return f"{_setup()}, or {by_root}" if checkout(package) else by_root
+
+
+def engine(package: Path = PACKAGE) -> str:
+    """Say how an engine is installed, with or without root."""
+    ways = "load the site's module, or install Apptainer, with or without root: " + ENGINE_PAGE
+    return f"{_setup()}, or {ways}" if checkout(package) else ways
+
+
+def _setup() -> str:
+    return "type `make setup` in dlcontainer's checkout (no root needed)"
