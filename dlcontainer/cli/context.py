@@ -23,6 +23,7 @@ from dlcontainer.recipes import recipe as recipes
 from dlcontainer.sites import loading
 from dlcontainer.sites.site import USUAL, Site, Target, read_target
 from dlcontainer.system import digests
+from dlcontainer.system.environ import variables
 from dlcontainer.system.machine import Host, read_host
 
 if TYPE_CHECKING:
@@ -37,6 +38,14 @@ class World:
     """This run's surroundings; the environment is read here and nowhere below."""
 
     environ: dict[str, str]
+    # A variable that is there and counts as not set: told once, where it is asked for.
+    note: str | None = None
+    given: dict[str, str] | None = None
+
+    @property
+    def of_user(self) -> dict[str, str]:
+        """The environment as the user has it, for programs of the user's own and for jobs."""
+        return self.environ if self.given is None else self.given
 
     @cached_property
     def host(self) -> Host:
@@ -59,7 +68,7 @@ class World:
     @property
     def scratch(self) -> Path:
         """Where small private folders are made."""
-        return Path(self.environ.get("TMPDIR") or "/tmp")  # noqa: S108  private ones in it
+        return variables.temporary(self.environ)
 
     @cached_property
     def resources(self) -> Resources:
@@ -138,6 +147,8 @@ class World:
     def execution(self, console: "Console") -> Execution:
         """Find the engine and a mode of it that works; raises EngineError."""
         engine = apptainer.find(self.environ)
+        if self.note:
+            console.note(self.note)
         runner = console.runner(self.environ)
         return execution.prepare(engine, self.host, runner, self.cache, console)
 
@@ -254,5 +265,6 @@ def _is_path(name: str) -> bool:
 
 
 def here() -> World:
-    """Give the world of this process."""
-    return World(environ=dict(os.environ))
+    """Give the world of this process; variables that count as not set are not in it."""
+    settled = variables.settled(os.environ)
+    return World(environ=settled.environ, note=settled.note, given=dict(os.environ))

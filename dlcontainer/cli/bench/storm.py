@@ -150,8 +150,6 @@ class _Settling:
 
 
 def _measured(asked: _Settling, console: output.Console) -> "Measured":
-    import tempfile
-
     from dlcontainer.bench.slowfs.cache_profiles import PROFILES
     from dlcontainer.bench.storm import measure
     from dlcontainer.system.workspace import workspace
@@ -161,7 +159,7 @@ def _measured(asked: _Settling, console: output.Console) -> "Measured":
     assert asked.module is not None  # noqa: S101 - asked for above
     environ = asked.world.environ
     runner = console.runner(environ)
-    with workspace(Path(tempfile.gettempdir()), runner, console.note) as work:
+    with workspace(asked.world.scratch, runner, console.note) as work:
         bench = measure.Bench(
             work=work, runner=runner, profile=PROFILES[asked.profile], say=console.step
         )
