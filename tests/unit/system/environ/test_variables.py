@@ -112,7 +112,7 @@ def reads(tree: ast.AST) -> list[int]:
         elif isinstance(node, ast.Compare) and "environ" in ast.dump(node.comparators[0]):
             asked = [node.left]
         found += [
-            node.lineno for one in asked if isinstance(one, ast.Constant) if is_meant(one.value)
+            one.lineno for one in asked if isinstance(one, ast.Constant) and is_meant(one.value)
         ]
         if isinstance(node, ast.Attribute) and node.attr in ("gettempdir", "expandvars"):
             found.append(node.lineno)
