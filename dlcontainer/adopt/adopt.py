@@ -94,7 +94,7 @@ def adopt(source: Given, site: Site, wishes: Wishes, context: AdoptContext) -> A
     parent, execution = wishes.tmpdir or wishes.output, context.execution
     with (
         workspace(parent, execution.runner, execution.progress.note) as work,
-        workspace(wishes.output, execution.runner, execution.progress.note) as near,
+        workspace(wishes.output, execution.runner, execution.progress.note, hands_on=True) as near,
     ):
         return _adopted(
             _Work(source=source, site=site, wishes=wishes, context=context, work=work, near=near)

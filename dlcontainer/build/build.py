@@ -46,6 +46,7 @@ from dlcontainer.planning.plan import Plan
 from dlcontainer.registry.base_image import BaseImage
 from dlcontainer.system.atomic_files import flush
 from dlcontainer.system.background import Task, beside
+from dlcontainer.system.environ import proxies
 from dlcontainer.system.progress import Steps
 from dlcontainer.system.workspace import reap, settle, settling, workspace
 
@@ -108,7 +109,7 @@ def build(plan: Plan, context: BuildContext, output: Path, options: BuildOptions
     preflight.check_space(plan, output, scratch, execution.progress)
     failed = output / f"{plan.name}.failed.log"
     with (
-        workspace(output, runner, note) as staging,
+        workspace(output, runner, note, hands_on=True) as staging,
         workspace(scratch, runner, note) as work,
         beside(runner) as background,
     ):
@@ -174,7 +175,8 @@ class Build:
         guard = leaks.Leaks(credentials=routed.credentials, plan=self.plan.name)
         with guard.hidden(self.run.folders.log, self.run.steps):
             guard.planned(self.plan.content)
-            return self._made(routed, guard)
+            with proxies.naming_faults(routed.environment):
+                return self._made(routed, guard)
 
     def _made(self, routed: Routed, guard: Leaks) -> Image | None:
         plan, context, run = self.plan, self.context, self.run

@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from dlcontainer.engines import unknown_user
+
 # What shells and batch systems report of a process that was ended by SIGKILL.
 _KILLED = (137, -9)
 
@@ -35,6 +37,16 @@ _KINDS = (
         cause="your quota is used up",
         next_step="make room, or give a folder outside the quota: --tmpdir; a scratch is mostly "
         "one. `dlcontainer cache prune` frees what builds keep",
+    ),
+    _Kind(
+        pattern=r"ownership change not allowed|could not set files/directories ownership",
+        cause="the folder for temporary files takes no change of owners",
+        next_step="give a local folder: --tmpdir, TMPDIR, or engine.tmpdir of the site",
+    ),
+    _Kind(
+        pattern=unknown_user.SAID.pattern,
+        cause=unknown_user.WHY,
+        next_step=unknown_user.NEXT_STEP,
     ),
     _Kind(
         pattern=r"version [`'\"]?GLIBC(XX)?_[0-9.]+['\"]? not found",

@@ -9,6 +9,7 @@ from dlcontainer.errors import BuildError
 from dlcontainer.formats import docker_values
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system import guarded_files, machine
+from dlcontainer.system.environ import variables
 from dlcontainer.system.machine import Host, find_program
 from dlcontainer.system.progress import Progress
 
@@ -71,12 +72,14 @@ def check_conversion(plan: Plan) -> None:
 def choose_tmpdir(plan: Plan, host: Host, asked: Path | None) -> Path:
     """Choose where the tree is unpacked: asked for, the site's, TMPDIR, roomy memory, /tmp."""
     if asked is not None:
-        return asked
+        # The engine works elsewhere.
+        return asked.absolute()
     site = plan.site.engine.tmpdir
     if site and Path(site).is_dir():
         return Path(site)
-    if host.environ.get("TMPDIR"):
-        return Path(host.environ["TMPDIR"])
+    given = variables.folder(host.environ, variables.TEMPORARY)
+    if given is not None:
+        return given
     need = plan.recipe.space_mb * _MEMORY_SHARE
     limit = machine.cgroup_memory_mb()
     mount = machine.mount_of(_MEMORY_FOLDER)
@@ -89,7 +92,7 @@ def choose_tmpdir(plan: Plan, host: Host, asked: Path | None) -> Path:
         and (limit is None or limit >= need)
     ):
         return _MEMORY_FOLDER
-    return Path("/tmp")  # noqa: S108  a private folder is made in it
+    return variables.USUAL_TEMPORARY
 
 
 def check_space(plan: Plan, output: Path, scratch: Path, progress: Progress) -> None:

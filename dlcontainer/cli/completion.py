@@ -9,6 +9,7 @@ from typing import Literal
 import typer
 
 from dlcontainer.cli import user_folders
+from dlcontainer.system.environ import variables
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -61,7 +62,7 @@ def _quietly(find: Callable[[], list[str]]) -> list[str]:
 
 
 def _roots() -> list[Path]:
-    home = Path(os.environ.get("HOME") or "/")
+    home = variables.home(os.environ)
     own = user_folders.folder(os.environ, "XDG_CONFIG_HOME", home, ".config")
     # A wheel brings its own data; a checkout has none there.
     shipped = _PACKAGE / "_data"

@@ -15,6 +15,7 @@ from dlcontainer.errors import ConfigError, EngineError, MisfitError, UsageError
 from dlcontainer.sites import loading
 from dlcontainer.sites.site import USUAL, Site, Target, read_target
 from dlcontainer.system import digests
+from dlcontainer.system.environ import variables
 from dlcontainer.system.machine import Host, read_host
 
 if TYPE_CHECKING:
@@ -35,6 +36,14 @@ class World:
     """This run's surroundings; the environment is read here and nowhere below."""
 
     environ: dict[str, str]
+    # A variable that is there and counts as not set: told once, where it is asked for.
+    note: str | None = None
+    given: dict[str, str] | None = None
+
+    @property
+    def of_user(self) -> dict[str, str]:
+        """The environment as the user has it, for programs of the user's own and for jobs."""
+        return self.environ if self.given is None else self.given
 
     @cached_property
     def host(self) -> Host:
@@ -57,7 +66,7 @@ class World:
     @property
     def scratch(self) -> Path:
         """Where small private folders are made."""
-        return Path(self.environ.get("TMPDIR") or "/tmp")  # noqa: S108  private ones in it
+        return variables.temporary(self.environ)
 
     @cached_property
     def resources(self) -> Resources:
@@ -140,6 +149,8 @@ class World:
         from dlcontainer.engines import apptainer, execution
 
         engine = apptainer.find(self.environ)
+        if self.note:
+            console.note(self.note)
         runner = console.runner(self.environ)
         return execution.prepare(engine, self.host, runner, self.cache, console)
 
@@ -267,5 +278,6 @@ def _is_path(name: str) -> bool:
 
 
 def here() -> World:
-    """Give the world of this process."""
-    return World(environ=dict(os.environ))
+    """Give the world of this process; variables that count as not set are not in it."""
+    settled = variables.settled(os.environ)
+    return World(environ=settled.environ, note=settled.note, given=dict(os.environ))

@@ -20,6 +20,7 @@ def doctor(
         EngineKind,
         typer.Option("--engine", help="The engine that is meant; the others are not looked at."),
     ] = "apptainer",
+    site: options.OptionalSite = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -31,7 +32,9 @@ def doctor(
     world = here()
     console = output.Console(verbose=verbose, quiet=as_json)
     runner = console.runner(world.environ)
-    findings = examining.examine(world.host, runner, world.cache, engine=engine)
+    asked = world.site(site).value if site else None
+    wish = examining.Wish(engine=engine, site=asked, note=world.note)
+    findings = examining.examine(world.host, runner, world.cache, wish)
     fit = examining.is_fit(findings)
     if as_json:
         listed = [asdict(finding) | {"state": _IN_JSON[finding.state]} for finding in findings]
@@ -40,6 +43,8 @@ def doctor(
     for finding in findings:
         line = f"{finding.name}: {finding.detail}"
         output.finding(finding.state, line, width=7, then=finding.mend)
+        if verbose and finding.said:
+            output.say(f"         said: {finding.said}")
     if not fit:
         bad = ", ".join(finding.name for finding in findings if finding.state == "error")
         raise ChecksFailedError(f"images can't be built and run here: {bad}")

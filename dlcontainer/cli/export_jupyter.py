@@ -54,11 +54,12 @@ def jupyter(
     """Write a kernelspec: Jupyter's notebooks then run in a published module."""
     from dlcontainer.cli.context import here
     from dlcontainer.publish import kernelspec
+    from dlcontainer.system.environ import variables
 
     world = here()
     console = output.Console(verbose=verbose, quiet=as_json)
     chosen = _module(world, module, root)
-    active = world.environ.get(_VENV)
+    active = variables.text(world.environ, _VENV)
     own = venv or (Path(active) if active else None)
     places = kernelspec.folders(world.environ, world.host.home)
     console.step(f"try {chosen.name}")
@@ -72,7 +73,7 @@ def jupyter(
         more = {"env": dict(kernel.environ), "debugger": kernel.debugger}
         output.emit("export-jupyter", {**body, "module": chosen.name, **more})
         return
-    if "DLCONTAINER_BIND" in kernel.environ:
+    if variables.text(kernel.environ, "DLCONTAINER_BIND"):
         console.note(
             f"the image sees {places.runtime} by DLCONTAINER_BIND: this kernel is for users "
             "whose Jupyter writes there"

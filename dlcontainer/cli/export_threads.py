@@ -159,7 +159,7 @@ def _require_loads(world: "World", target: Path, text: str, wanted: int) -> None
     from dlcontainer.errors import ConfigError
     from dlcontainer.sites.with_threads import VARIABLE
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=world.scratch) as folder:
         path = Path(folder) / target.name
         path.write_text(text)
         site = world.site(str(path)).value

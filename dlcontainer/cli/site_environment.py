@@ -40,10 +40,11 @@ def environment(
     """Show which variables of this shell enter an image, and which stay outside."""
     from dlcontainer.cli.context import here
     from dlcontainer.planning.launch import refused_variables
+    from dlcontainer.system.environ import variables as reader
 
     world = here()
     passed = world.site(site).value.modules.pass_environment if site else ()
-    asked = refused_variables.user_names(world.environ.get(_PASS, ""))
+    asked = refused_variables.user_names(reader.text(world.environ, _PASS) or "")
     rules = refused_variables.rules(_environment(image), (*passed, *asked))
     seen = variables(world.environ, rules)
     if as_json:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from dlcontainer.system.environ import variables
+
 
 def folder(environ: Mapping[str, str], variable: str, home: Path, default: str) -> Path:
     """Give dlcontainer's folder below the one that a variable names, or below its default."""
-    given = environ.get(variable, "")
-    # A relative path in these is to be ignored (XDG Base Directory Specification).
-    return (Path(given) if given.startswith("/") else home / default) / "dlcontainer"
+    return (variables.folder(environ, variable) or home / default) / "dlcontainer"

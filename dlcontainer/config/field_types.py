@@ -173,13 +173,33 @@ OsPackage = Annotated[
         "an OS package (NAME or NAME=VERSION)",
     ),
 ]
-PythonPackage = Annotated[
-    str,
-    _matching(
-        r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._,-]+\])?==[0-9A-Za-z.+!_-]+",
-        "a pinned Python package (NAME==VERSION)",
-    ),
-]
+_PYTHON_PACKAGE = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._,-]+\])?==[0-9A-Za-z.+!_-]+"
+)
+
+
+class UnfitError(ValueError):
+    """A value that is refused, where there is another way to what was meant."""
+
+    def __init__(self, text: str, next_step: str) -> None:
+        super().__init__(text)
+        self.next_step = next_step
+
+
+def _python_package(value: str) -> str:
+    if _PYTHON_PACKAGE.fullmatch(value):
+        return value
+    text = f"not a pinned Python package (NAME==VERSION): {value!r}"
+    if re.search(r"git\+|://| @ |^\.{0,2}/", value):
+        raise UnfitError(
+            text,
+            "make a wheel of it: pip wheel --no-deps ADDRESS, name the wheel's folder in "
+            "routing.wheels of the site, and write NAME==VERSION here",
+        )
+    raise ValueError(text)
+
+
+PythonPackage = Annotated[str, AfterValidator(_python_package)]
 CondaPackage = Annotated[
     str,
     _matching(

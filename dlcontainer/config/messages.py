@@ -164,6 +164,12 @@ def _kind_or_value(value: object) -> str:
     return kind(value) if isinstance(value, list | dict | None) else shown(value)
 
 
+def _too_short(detail: "ErrorDetails", _shape: Shape, _parent: Shape) -> str:
+    what = "an empty mapping" if isinstance(detail["input"], dict) else "an empty list"
+    least = detail["ctx"]["min_length"]
+    return f"{what}: it needs at least {least} {'entry' if least == 1 else 'entries'}"
+
+
 SPEECH: dict[str, Callable[["ErrorDetails", Shape, Shape], str]] = {
     "missing": _missing,
     "extra_forbidden": _unknown_key,
@@ -174,4 +180,5 @@ SPEECH: dict[str, Callable[["ErrorDetails", Shape, Shape], str]] = {
     "value_error": _own_words,
     "assertion_error": _own_words,
     "string_pattern_mismatch": _pattern,
+    "too_short": _too_short,
 }

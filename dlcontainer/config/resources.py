@@ -1,6 +1,8 @@
 """Where recipes/, templates/ and site-configs/ are: the user's, the checkout's or the wheel's."""
 
+import contextlib
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,11 +60,29 @@ class Resources:
                 except OSError as error:
                     raise _unreadable(path, error) from error
         searched = ", ".join(str(root.path / kind) for root in self.roots)
+        misnamed = self._misnamed(kind, name)
+        if misnamed is not None:
+            raise ConfigError(
+                f"{misnamed} is not read: its name must end in .yaml",
+                next_step=f"mv {shlex.quote(str(misnamed))} "
+                f"{shlex.quote(str(misnamed.with_suffix('.yaml')))}",
+            )
         raise ConfigError(
             f"no {NOUNS[kind]} is called '{name}'{suggest(name, self.names(kind))}",
             why=f"searched: {searched}",
             next_step=self._swapped(kind, name),
         )
+
+    def _misnamed(self, kind: Kind, name: str) -> Path | None:
+        """Find a file of the name with another ending: .yml, or one in capitals."""
+        if kind == "templates" or not NAME.fullmatch(name):
+            return None
+        for wanted in (_path(root.path, kind, name) for root in self.roots):
+            with contextlib.suppress(OSError):
+                for entry in sorted(wanted.parent.iterdir()):
+                    if entry.stem == wanted.stem and entry.suffix.lower() in (".yml", ".yaml"):
+                        return entry
+        return None
 
     def _swapped(self, kind: Kind, name: str) -> str | None:
         """Say that a recipe was given for a site, or a site for a recipe."""

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from dlcontainer.config.document import Document, KeyPath, dotted
+from dlcontainer.config.field_types import UnfitError
 from dlcontainer.config.messages import LONGEST_KEY, LONGEST_SAYING, Saying, discriminator, say
 from dlcontainer.config.schema_paths import Shape
 from dlcontainer.config.suggestions import cut
@@ -41,8 +42,24 @@ def validate(document: Document, model: type[M]) -> M:
         typed = _as_typed(document, details)
         if typed is not None:
             return validate(typed, model)
-        found = [_finding(document, model, detail) for detail in details]
-        raise ConfigError("\n".join(_lines(document, _telling(found)))) from error
+        found = [_finding(document, model, detail) for detail in _own(details)]
+        text = "\n".join(_lines(document, _telling(found)))
+        raise ConfigError(text, next_step=_next_step(details)) from error
+
+
+def _own(details: "list[ErrorDetails]") -> "list[ErrorDetails]":
+    """Leave out that a list is too short where one of its items was refused.
+
+    Of a refused item nothing is counted: the list only looks too short.
+    """
+    refused = {detail["loc"][:end] for detail in details for end in range(len(detail["loc"]))}
+    return [one for one in details if one["type"] != "too_short" or one["loc"] not in refused]
+
+
+def _next_step(details: "list[ErrorDetails]") -> str | None:
+    """Give what to do instead, where a type of ours says it."""
+    errors = (detail.get("ctx", {}).get("error") for detail in details)
+    return next((error.next_step for error in errors if isinstance(error, UnfitError)), None)
 
 
 def _as_typed(document: Document, details: "list[ErrorDetails]") -> Document | None:

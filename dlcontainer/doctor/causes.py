@@ -2,27 +2,38 @@
 
 import os
 import stat
-import tempfile
 from pathlib import Path
 
 from dlcontainer import installation
 from dlcontainer.doctor.finding import Finding
-from dlcontainer.engines import apptainer
+from dlcontainer.engines import apptainer, unknown_user
 from dlcontainer.errors import EngineError
 from dlcontainer.system import machine
+from dlcontainer.system.environ import variables
 from dlcontainer.system.machine import Host
 
 NAMESPACES, FUSE = "user namespaces", "/dev/fuse"
-TEMPORARY, MEMORY = "temporary files", "memory limit"
+TEMPORARY, MEMORY, USER = "temporary files", "memory limit", "user"
 _SMALL_TMP_MB = 5000
 # Packing PyTorch's image beside a session's other programs; a limit of 4 GiB is below it.
 _SMALL_MEMORY_MB = 4500
 _SYSCTL = Path("/proc/sys")
 
 
-def examine(host: Host) -> list[Finding]:
-    """Look at what may keep an engine from building or running here."""
-    return [_namespaces(host), _subordinate_ids(host), _fuse(host), _space(host), _memory(host)]
+def examine(host: Host, note: str | None = None) -> list[Finding]:
+    """Look at what may keep an engine from building or running here.
+
+    `note` says why a TMPDIR that is set counts as not set.
+    """
+    who = [_passwd(host), _namespaces(host), _subordinate_ids(host)]
+    return [*who, _fuse(host), _space(host, note), _memory(host)]
+
+
+def _passwd(host: Host) -> Finding:
+    if not unknown_user.is_unknown(host):
+        return Finding(name=USER, state="ok", detail=host.user)
+    detail = f"{unknown_user.WHY}: {host.uid}"
+    return Finding(name=USER, state="error", detail=detail, mend=unknown_user.NEXT_STEP)
 
 
 def _number(name: str) -> int | None:
@@ -124,12 +135,14 @@ def _fuse(host: Host) -> Finding:
     )
 
 
-def _space(host: Host) -> Finding:
-    tmp = Path(host.environ.get("TMPDIR") or tempfile.gettempdir())
+def _space(host: Host, note: str | None) -> Finding:
+    tmp = variables.temporary(host.environ)
     mount, free = machine.mount_of(tmp), machine.free_mb(tmp)
     detail = f"{tmp}: {free} MB free on {mount.kind}"
     local = f"export TMPDIR=/var/tmp (or another local folder with {_SMALL_TMP_MB} MB free)"
     mend = f"{local}; for one build --tmpdir, for a site engine.tmpdir"
+    if note is not None:
+        return Finding(name=TEMPORARY, state="warning", detail=note, mend=mend)
     if "noexec" in mount.options:
         detail = f"{detail}, mounted noexec: no program of an image starts there"
         return Finding(name=TEMPORARY, state="error", detail=detail, mend=mend)

@@ -1,15 +1,19 @@
 """Doctor: what this user may build and run with here, why, and what to type to fix it."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer import installation
 from dlcontainer.config.field_types import ARCHES
-from dlcontainer.doctor import causes, oci
+from dlcontainer.doctor import causes, egress, oci, of_site
 from dlcontainer.doctor.finding import Finding
 from dlcontainer.engines import apptainer, base_modes, capabilities, emulation
 from dlcontainer.engines.base import EngineKind
 from dlcontainer.errors import BuildError, EngineError
+from dlcontainer.sites.routing import Routing
+from dlcontainer.sites.site import Site
 from dlcontainer.system.machine import Host, find_program
 from dlcontainer.system.process import Runner
 
@@ -30,24 +34,43 @@ _MISSING: Mapping[str, str] = {
 _SAID: Mapping[str, str] = {
     "No space left": "the disk is full: export TMPDIR=/a/roomier/folder",
     "Read-only file system": "a folder is read-only: export TMPDIR=/a/writable/folder",
+    "files/directories ownership": "the folder for temporary files takes no change of owners, as "
+    "network file systems do: export TMPDIR=/a/local/folder",
 }
+# How an engine begins the line that says why; which bits it asked the kernel for.
+_PREFIX = re.compile(r"^(?:FATAL|ERROR|WARNING|INFO)\s*(?::|\[U=\d+,P=\d+\]\S*)\s*")
+_MASK = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _WAYS = (
     "base images of a registry (dlcontainer base pin), a bundle with the finished base "
     "(dlcontainer build --offline), or the base made elsewhere (dlcontainer base make)"
 )
 
 
-def examine(
-    host: Host, runner: Runner, cache: Path, *, engine: EngineKind = "apptainer"
-) -> list[Finding]:
-    """Look at all that building and running needs; the engine is really tried.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wish:
+    """What is meant: an engine, for the others' faults are no flaw; and a site.
 
-    `engine` is the one that is meant: what the others lack is no flaw.
+    With a site the engine is tried in the folder that the site names, and what else the site's
+    file asks of this host is looked at. `note` says why a TMPDIR that is set counts as not set.
     """
-    why = causes.examine(host)
+
+    engine: EngineKind = "apptainer"
+    site: Site | None = None
+    note: str | None = None
+
+
+def examine(host: Host, runner: Runner, cache: Path, wish: Wish) -> list[Finding]:
+    """Look at all that building and running needs; the engine is really tried."""
+    site = wish.site
+    if site is not None:
+        host = of_site.placed(site, host)
+    why = causes.examine(host, wish.note)
     findings = [_host(host), *_engine(host, runner, cache, why), *_helpers(host)]
     findings += [*_base(host, runner, why), *why]
-    return [*findings, _way_out(host), _emulation(host), *oci.examine(host, engine)]
+    findings += [egress.examine(site.routing if site else Routing(), host), _emulation(host)]
+    if site is not None:
+        findings += of_site.examine(site, host, runner)
+    return [*findings, *oci.examine(host, wish.engine)]
 
 
 def _host(host: Host) -> Finding:
@@ -67,14 +90,19 @@ def _engine(host: Host, runner: Runner, cache: Path, why: Sequence[Finding]) -> 
         return
     yield Finding(name="engine", state="ok", detail=f"{found.version} ({found.program})")
     for what, mode in (("build", found.build_mode), ("run", found.run_mode)):
-        failed = [(k, v) for k, v in found.failures.items() if k.startswith(f"{what} ")]
-        because = "; ".join(f"{name.split()[1]} failed: {said}" for name, said in failed)
+        failed = {
+            name.split()[1]: said
+            for name, said in found.failures.items()
+            if name.startswith(f"{what} ")
+        }
         if mode is not None:
-            detail = f"works in mode {mode}" + (f" ({because})" if because else "")
-            yield Finding(name=what, state="ok", detail=detail)
-        elif because:
-            mend = _mend(what, because, why, host)
-            yield Finding(name=what, state="error", detail=because, mend=mend)
+            detail = f"works in mode {mode}{_others(failed)}"
+            yield Finding(name=what, state="ok", detail=detail, said=_said(failed))
+        elif failed:
+            mend = _mend(what, "; ".join(failed.values()), why, host)
+            yield Finding(
+                name=what, state="error", detail=_plain(failed), mend=mend, said=_said(failed)
+            )
         else:
             detail = "not tried: no tiny image could be made, neither built nor packed"
             mend = _setup("squashfs-tools", host)
@@ -91,13 +119,31 @@ def _base(host: Host, runner: Runner, why: Sequence[Finding]) -> Iterable[Findin
         yield Finding(name="base", state="warning" if here else "error", detail=detail, mend=mend)
         return
     tried = base_modes.attempt(program, host, runner)
-    because = "; ".join(f"{name} failed: {said}" for name, said in tried.failures.items())
+    failed = tried.failures
     if tried.mode is None:
-        mend = f"{_mend('base', because, why, host)}; without it: {_WAYS}"
-        yield Finding(name="base", state="error", detail=because, mend=mend)
+        mend = f"{_mend('base', '; '.join(failed.values()), why, host)}; without it: {_WAYS}"
+        yield Finding(
+            name="base", state="error", detail=_plain(failed), mend=mend, said=_said(failed)
+        )
         return
-    detail = f"can be made in mode {tried.mode.name}" + (f" ({because})" if because else "")
-    yield Finding(name="base", state="ok", detail=detail)
+    detail = f"can be made in mode {tried.mode.name}{_others(failed)}"
+    yield Finding(name="base", state="ok", detail=detail, said=_said(failed))
+
+
+def _others(failed: Mapping[str, str]) -> str:
+    """Name the modes that do not work, where another does: why, only those ask who type -v."""
+    return f"; not in {', '.join(failed)}, which is no fault" if failed else ""
+
+
+def _plain(failed: Mapping[str, str]) -> str:
+    """Say what was answered in each mode, without an engine's marks and bit masks."""
+    said = {name: _MASK.sub("0x…", _PREFIX.sub("", words)) for name, words in failed.items()}
+    return "; ".join(f"{name} failed: {words}" for name, words in said.items())
+
+
+def _said(failed: Mapping[str, str]) -> str | None:
+    """Give the very words, for the report of a fault."""
+    return "; ".join(f"{name}: {words}" for name, words in failed.items()) or None
 
 
 def _setup(package: str, host: Host) -> str:
@@ -137,17 +183,6 @@ def _helpers(host: Host) -> Iterable[Finding]:
                 detail=f"not found; it {purpose}",
                 mend=_setup(package, host),
             )
-
-
-def _way_out(host: Host) -> Finding:
-    names = [
-        name for name in ("https_proxy", "http_proxy") if {name, name.upper()} & set(host.environ)
-    ]
-    # Names only: a proxy's address may hold a password.
-    detail = (
-        f"through a proxy ({', '.join(names)})" if names else "direct, no proxy variable is set"
-    )
-    return Finding(name="network", state="ok", detail=detail)
 
 
 def _emulation(host: Host) -> Finding:

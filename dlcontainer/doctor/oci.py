@@ -11,6 +11,7 @@ from dlcontainer.engines.base import EngineKind
 from dlcontainer.engines.oci import OCI_KINDS, Daemon, OciKind
 from dlcontainer.errors import EngineError
 from dlcontainer.system import machine
+from dlcontainer.system.environ import variables
 from dlcontainer.system.machine import Host, find_program
 
 _SLOW_DRIVER = "vfs"
@@ -130,5 +131,5 @@ def _storage(kind: OciKind, folder: Path, driver: str) -> Iterator[Finding]:
 def _home_storage(host: Host) -> Path:
     if host.uid == 0:
         return Path("/var/lib/containers/storage")
-    data = host.environ.get("XDG_DATA_HOME")
-    return (Path(data) if data else host.home / ".local/share") / "containers/storage"
+    data = variables.folder(host.environ, "XDG_DATA_HOME")
+    return (data or host.home / ".local/share") / "containers/storage"

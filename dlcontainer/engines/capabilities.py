@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dlcontainer import installation
 from dlcontainer.config.field_types import SIF_ARCH
-from dlcontainer.engines import apptainer
+from dlcontainer.engines import apptainer, unknown_user
 from dlcontainer.engines.apptainer import BUILD_MODES, RUN_MODES, Apptainer
 from dlcontainer.engines.base import BuildSpec, RunSpec
 from dlcontainer.errors import EngineError
@@ -89,17 +89,25 @@ def perform(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Tr
     version, help_text = _introduce(engine, host, runner)
     failures: dict[str, str] = {}
     with temporary(host.environ, runner) as work:
-        env = apptainer.environment(host.environ, tmpdir=work)
+        tmp = work / "tmp"
+        tmp.mkdir()  # as a build makes it, whose group and bits are what the engine meets
+        env = apptainer.environment(host.environ, tmpdir=tmp)
         binds = _tiny_tree(work / "tree")
-        (work / "tiny.def").write_text("Bootstrap: localimage\nFrom: tree\n%post\n    true\n")
+        base = "Bootstrap: localimage\nFrom: tree\n"
+        (work / "tiny.def").write_text(f"{base}%post\n    true\n")
+        (work / "base.def").write_text(base)
         image = work / "tiny.sif"
         trying = _Trying(runner=runner, env=env, work=work, failures=failures)
         build_mode = trying.first(
             "build",
             list(BUILD_MODES),
-            lambda mode: engine.build_argv(
-                BuildSpec(definition="tiny.def", image=image, binds=binds, mode=mode)
-            ),
+            # As a folder too: a build begins with that, and the engine asks more of its place.
+            lambda mode: [
+                engine.build_argv(
+                    BuildSpec(definition="tiny.def", image=image, binds=binds, mode=mode)
+                ),
+                engine.unpack_base_argv("base.def", work / "base", mode),
+            ],
             left=image,
         )
         # An image that was built elsewhere may run where none can be built.
@@ -108,9 +116,11 @@ def perform(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Tr
             trying.first(
                 "run",
                 list(RUN_MODES),
-                lambda mode: engine.run_argv(
-                    RunSpec(image=image, argv=("/bin/sh", "-c", "true"), mode=mode, binds=binds)
-                ),
+                lambda mode: [
+                    engine.run_argv(
+                        RunSpec(image=image, argv=("/bin/sh", "-c", "true"), mode=mode, binds=binds)
+                    )
+                ],
             )
             if there
             else None
@@ -144,6 +154,12 @@ def _introduce(engine: Apptainer, host: Host, runner: "Runner") -> tuple[str, st
         ).stdout
     except (CommandFailedError, CommandNotFoundError, CommandTimeoutError) as error:
         said = _reason(error.completed.stderr) if isinstance(error, CommandFailedError) else ""
+        if unknown_user.SAID.search(said):
+            raise EngineError(
+                f"{engine.program} does not start for the user {host.uid}",
+                why=unknown_user.WHY,
+                next_step=unknown_user.NEXT_STEP,
+            ) from None
         raise EngineError(
             f"{engine.program} does not start",
             why=f"{error}: {said}" if said else str(error),
@@ -171,7 +187,7 @@ class _Trying:
         self,
         name: str,
         modes: list[str],
-        argv_of: Callable[[str], list[str]],
+        argvs_of: Callable[[str], list[list[str]]],
         *,
         left: Path | None = None,
     ) -> str | None:
@@ -179,8 +195,11 @@ class _Trying:
         from dlcontainer.system.process import CommandFailedError, CommandTimeoutError
 
         for mode in modes:
+            if left is not None:
+                left.unlink(missing_ok=True)
             try:
-                self.runner(argv_of(mode), env=self.env, cwd=self.work, timeout=TIMEOUT_S)
+                for argv in argvs_of(mode):
+                    self.runner(argv, env=self.env, cwd=self.work, timeout=TIMEOUT_S)
             except CommandFailedError as error:
                 self.failures[f"{name} {mode}"] = _reason(error.completed.stderr)
             except CommandTimeoutError:

@@ -9,6 +9,7 @@ from dlcontainer.engines.docker import SdkClient
 from dlcontainer.engines.oci import Daemon, OciKind
 from dlcontainer.engines.podman import PodmanClient
 from dlcontainer.errors import EngineError
+from dlcontainer.system.environ import variables
 from dlcontainer.system.machine import find_program
 
 # Seconds: for the first answer, and for the longest call (a layer of tens of GB is committed).
@@ -38,7 +39,7 @@ def sockets(kind: OciKind, environ: Mapping[str, str], uid: int) -> list[Path]:
     Raises EngineError for a variable that names another machine.
     """
     for name in _VARIABLES[kind]:
-        value = environ.get(name)
+        value = variables.text(environ, name)
         if value:
             if not value.startswith(_SCHEME):
                 raise EngineError(
@@ -47,7 +48,7 @@ def sockets(kind: OciKind, environ: Mapping[str, str], uid: int) -> list[Path]:
                     next_step=f"build where the engine runs, or unset {name}",
                 )
             return [Path(value.removeprefix(_SCHEME))]
-    own = Path(environ.get("XDG_RUNTIME_DIR") or f"/run/user/{uid}")
+    own = variables.folder(environ, "XDG_RUNTIME_DIR") or Path(f"/run/user/{uid}")
     if kind == "docker":
         return [own / "docker.sock", Path("/var/run/docker.sock")]
     return [own / "podman/podman.sock", *([Path("/run/podman/podman.sock")] if uid == 0 else [])]

@@ -54,7 +54,7 @@ def pull(target: Path, context: PullContext) -> Pulled:
     digest = sha256(body)
     image = artifact.image_in(body, context.client.reference)
     _require_room(image, target.parent)
-    with workspace.workspace(target.parent, context.runner, progress.note) as aside:
+    with workspace.workspace(target.parent, context.runner, progress.note, hands_on=True) as aside:
         copy = aside / target.name
         progress.step(f"pull {digest}: {image.size / 1e6:.0f} MB")
         context.client.save_blob(image.digest, image.size, copy)

@@ -92,7 +92,7 @@ def sign(image: Path, hand: Hand, runner: Runner, progress: Progress) -> Signed:
             f"{image.name} has no record: there is no {record.beside(image).name} beside it",
             next_step=record.copy_too(record.beside(image)),
         )
-    with workspace.workspace(image.parent, runner, progress.note) as aside:
+    with workspace.workspace(image.parent, runner, progress.note, hands_on=True) as aside:
         copy = aside / image.name
         progress.step(f"sign {image.name}")
         before = _copied(image, copy, progress)

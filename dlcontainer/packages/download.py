@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dlcontainer.errors import BuildError
+from dlcontainer.system.environ import proxies
 from dlcontainer.system.progress import Meter
 
 _TIMEOUT_S = 60.0
@@ -31,14 +32,13 @@ def download(url: str, target: Path, way: WayOut, tell: Callable[[str], None]) -
     import requests
 
     address = way.places.get(url, url)
-    proxies = {scheme: way.environment.get(f"{scheme}_proxy", "") for scheme in ("http", "https")}
     try:
         with (
             requests.get(
                 address,
                 stream=True,
                 timeout=_TIMEOUT_S,
-                proxies=proxies,
+                proxies=proxies.of_url(address, way.environment),
                 verify=way.environment.get("REQUESTS_CA_BUNDLE", True),
             ) as answer,
             target.open("wb") as file,
@@ -49,10 +49,13 @@ def download(url: str, target: Path, way: WayOut, tell: Callable[[str], None]) -
                 file.write(chunk)
                 meter.at(file.tell())
     except requests.RequestException as error:
+        fault = proxies.request_fault(address, way.environment)
         raise BuildError(
             f"{url} can't be fetched",
-            why=str(error),
-            next_step="is it still there? routing.upstreams of the site may name a mirror of it",
+            why=fault.why if fault else str(error),
+            next_step=fault.next_step
+            if fault
+            else "is it still there? routing.upstreams of the site may name a mirror of it",
         ) from None
 
 

@@ -14,9 +14,11 @@ from dlcontainer.packages import lockfile as locks
 from dlcontainer.packages.apt.apt_resolver import Apt
 from dlcontainer.packages.bundle import Bundle
 from dlcontainer.packages.lockfile import Lock, OsPin
+from dlcontainer.packages.proxies import proxies_of
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry.layout import Layout
 from dlcontainer.system import machine
+from dlcontainer.system.environ import proxies
 from dlcontainer.system.machine import Host
 from dlcontainer.system.process import Runner
 from dlcontainer.system.progress import Meter, Progress, watching
@@ -99,7 +101,10 @@ def _fetch_missing(
     plan: Plan, lock: Lock, fetcher: Fetcher, folder: Path, missing: Sequence[str]
 ) -> None:
     part = folder / _PART
-    with workspace(fetcher.scratch, fetcher.runner, fetcher.progress.note) as work:
+    with (
+        proxies.naming_faults(proxies_of(plan.site.routing, fetcher.host)),
+        workspace(fetcher.scratch, fetcher.runner, fetcher.progress.note) as work,
+    ):
         resolver = lock_resolver.resolver_of(
             plan, fetcher.host, fetcher.runner, work, fetcher.progress
         )

@@ -23,6 +23,7 @@ from dlcontainer.packages.lockfile import (
     WheelPin,
 )
 from dlcontainer.packages.pip.pip_resolver import Pip
+from dlcontainer.packages.proxies import proxies_of
 from dlcontainer.planning.conflicts.toolkits import line_of
 from dlcontainer.planning.plan import Plan, base_python
 from dlcontainer.planning.versions import numbers, written
@@ -30,6 +31,7 @@ from dlcontainer.recipes.base import System
 from dlcontainer.recipes.steps import Step
 from dlcontainer.registry import image_files
 from dlcontainer.registry.image_files import ImageReader
+from dlcontainer.system.environ import proxies
 from dlcontainer.system.machine import Host
 from dlcontainer.system.process import Runner
 from dlcontainer.system.progress import Progress
@@ -70,6 +72,11 @@ def lock(plan: Plan, locker: Locker) -> Lock:
                 why="conda finds what they need while it builds",
                 next_step="build without --locked",
             )
+    with proxies.naming_faults(proxies_of(plan.site.routing, locker.host)):
+        return _locked(plan, locker)
+
+
+def _locked(plan: Plan, locker: Locker) -> Lock:
     host, runner, progress = locker.host, locker.runner, locker.progress
     with workspace(locker.scratch, runner, progress.note) as work:
         resolver = resolver_of(plan, host, runner, work, progress)

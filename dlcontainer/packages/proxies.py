@@ -5,9 +5,9 @@ import re
 from dlcontainer.config.field_types import is_proxy
 from dlcontainer.errors import ConfigError
 from dlcontainer.sites.routing import Routing
+from dlcontainer.system.environ import variables
 from dlcontainer.system.machine import Host
 
-_VARIABLES = ("http_proxy", "https_proxy", "no_proxy", "ftp_proxy", "all_proxy")
 # Names, addresses and networks with ports: curl and Python part them at commas, some at blanks.
 _NO_PROXY = re.compile(r"[A-Za-z0-9.*_:/\[\], -]*")
 _SOCKS = re.compile(r"socks[45][ah]?://")
@@ -23,11 +23,13 @@ def proxies_of(routing: Routing, host: Host) -> dict[str, str]:
     if routing.proxy != "auto":
         return {"http_proxy": routing.proxy, "https_proxy": routing.proxy}
     found = {}
-    for name in _VARIABLES:
-        given = next((n for n in (name, name.upper()) if host.environ.get(n)), None)
-        if given is not None:
-            found[name] = host.environ[given]
-            _check(given, found[name])
+    for name, spelling in variables.proxies(host.environ).items():
+        found[name] = host.environ[spelling]
+        _check(spelling, found[name])
+    # The proxy for all protocols: not every program asks for it, and all ask for these two.
+    if "all_proxy" in found:
+        for name in ("http_proxy", "https_proxy"):
+            found.setdefault(name, found["all_proxy"])
     return found
 
 
@@ -42,7 +44,7 @@ def _check(variable: str, value: str) -> None:
                 next_step=f"export {variable}=localhost,.example.org",
             )
         return
-    # The proxy for all other protocols may be a SOCKS one, which no program here uses.
+    # The proxy for all protocols may be a SOCKS one.
     address = _SOCKS.sub("http://", value) if variable.lower() == "all_proxy" else value
     if not is_proxy(address):
         # The value is not repeated: a password may stand in it.

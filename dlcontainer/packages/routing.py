@@ -24,6 +24,7 @@ from dlcontainer.packages.pip.pip_config import PipSettings
 from dlcontainer.packages.proxies import proxies_of
 from dlcontainer.planning.plan import Plan
 from dlcontainer.sites.routing import PipRouting, Routing
+from dlcontainer.system.environ import variables
 from dlcontainer.system.machine import Host
 from dlcontainer.system.process import Runner
 
@@ -261,7 +262,7 @@ def ca_of(routing: Routing, host: Host) -> Path | None:
         if not path.is_file():
             raise ConfigError(f"routing.ca: no file {path}", next_step="give the CA bundle's path")
         return path
-    named = [host.environ.get(name) for name in CA_VARIABLES]
+    named = [variables.text(host.environ, name) for name in CA_VARIABLES]
     candidates = [Path(name) for name in [*named, *CA_FILES] if name]
     return next((path for path in candidates if path.is_file()), None)
 

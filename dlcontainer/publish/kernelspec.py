@@ -17,6 +17,7 @@ from dlcontainer.publish import tree_lock
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import contents
 from dlcontainer.system import atomic_files, foreign_files
+from dlcontainer.system.environ import variables
 from dlcontainer.system.process import (
     CommandFailedError,
     CommandNotFoundError,
@@ -122,9 +123,9 @@ def _name(folder: Path) -> str:
 
 def folders(environ: Mapping[str, str], home: Path) -> Folders:
     """Find Jupyter's own folders, by the rules of jupyter_core."""
-    shared = Path(environ.get("XDG_DATA_HOME") or home / ".local/share")
-    data = Path(environ.get("JUPYTER_DATA_DIR") or shared / "jupyter").absolute()
-    runtime = Path(environ.get("JUPYTER_RUNTIME_DIR") or data / "runtime").absolute()
+    shared = variables.folder(environ, "XDG_DATA_HOME") or home / ".local/share"
+    data = variables.folder(environ, "JUPYTER_DATA_DIR") or shared / "jupyter"
+    runtime = variables.folder(environ, "JUPYTER_RUNTIME_DIR") or data / "runtime"
     return Folders(kernels=data / "kernels", runtime=runtime)
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -47,10 +48,20 @@ def prepared(root: Path, site: Site, note: Callable[[str], None]) -> Ownership:
             except FileExistsError:
                 continue  # another publisher's
             with made:
-                os.fchmod(made.number, 0o755)
+                os.fchmod(made.number, 0o755 | _handed_on(parent.number, made.number))
     own = ownership.of_root(root, site.modules.group)
     strangers.require_none(root, own, note)
     return own
+
+
+def _handed_on(parent: int, made: int) -> int:
+    """Give the bits of a group's folder that one made in it has too; both are open.
+
+    mkdir gave it the set-group-ID bit and the group. Who else may publish there, the parent tells:
+    without its group's right to write, the group's other members could not.
+    """
+    inherited = os.fstat(made).st_mode & stat.S_ISGID
+    return inherited | (os.fstat(parent).st_mode & stat.S_IWGRP if inherited else 0)
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from dlcontainer.config.image_names import Reference, is_loopback
 from dlcontainer.errors import BuildError, DlcontainerError
 from dlcontainer.registry.patience import Patience, Rate, TooSlowError
 from dlcontainer.registry.taking import Taking
+from dlcontainer.system.environ import proxies
 
 if TYPE_CHECKING:
     from requests import Response, Session
@@ -139,7 +140,7 @@ class Connection:
                 return self._answered(url, asked, taking)
             except (requests.RequestException, ValueError, TooSlowError) as error:
                 patience.over = patience.over or getattr(data, "over", None)
-                raise self._unreachable(error) from None
+                raise self._unreachable(error, url) from None
 
     def _answered(
         self, url: str, asked: _Question, taking: Taking | None
@@ -159,7 +160,7 @@ class Connection:
                         self._patience.flow(self.way.rate, self._left_s)
                     taking.take(response.iter_content(_LARGE_CHUNK))
                     return 200, response.headers, b""
-                body = self._body(response) if asked.method != "HEAD" else b""
+                body = self._body(response, url) if asked.method != "HEAD" else b""
                 return response.status_code, response.headers, body
         raise self._error("sends from one place to the next", next_step="build later")
 
@@ -190,15 +191,9 @@ class Connection:
         )
 
     def _proxies(self, url: str) -> dict[str, str]:
-        from requests.utils import should_bypass_proxies
-
-        given = self.way.proxies
-        if is_loopback(urlsplit(url).netloc) or should_bypass_proxies(
-            url, no_proxy=given.get("no_proxy", "")
-        ):
+        if is_loopback(urlsplit(url).netloc):
             return {}
-        every = given.get("all_proxy")
-        found = {scheme: given.get(f"{scheme}_proxy", every) for scheme in ("http", "https")}
+        found = proxies.of_url(url, self.way.proxies)
         return {scheme: proxy for scheme, proxy in found.items() if proxy}
 
     def _check_scheme(self, url: str) -> None:
@@ -212,7 +207,7 @@ class Connection:
             next_step="name it in the site's routing.plain_http if you trust the way to it",
         )
 
-    def _body(self, response: "Response") -> bytes:
+    def _body(self, response: "Response", url: str) -> bytes:
         import requests
 
         body = bytearray()
@@ -224,7 +219,7 @@ class Connection:
             whole = not length.isdecimal() or len(body) == int(length)
         except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError) as error:
             if self._is_too_slow():
-                raise self._unreachable(error) from None
+                raise self._unreachable(error, url) from None
             whole = False
         if not whole:
             raise self._error(
@@ -245,11 +240,15 @@ class Connection:
                 next_step="read the image's name again",
             )
 
-    def _unreachable(self, error: Exception) -> DlcontainerError:
+    def _unreachable(self, error: Exception, url: str) -> DlcontainerError:
         import requests
 
         if self._patience is not None and self._patience.over is not None:
             return self._error(self._patience.over, next_step="build later")
+        if not is_loopback(urlsplit(url).netloc):
+            fault = proxies.request_fault(url, self.way.proxies)
+            if fault is not None:
+                return self._error("can't be reached", why=fault.why, next_step=fault.next_step)
         # The message of the error itself may hold a proxy's address with its password.
         kinds: tuple[tuple[type[Exception], str], ...] = (
             (requests.exceptions.SSLError, "its certificate is not trusted here"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dlcontainer import config
 from dlcontainer.config import Document, KeyPath, Origin, Sourced
 from dlcontainer.errors import ConfigError, Mark
-from dlcontainer.sites.facts import Facts
+from dlcontainer.sites.groups import Facts
 from dlcontainer.sites.site import Site
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dlcontainer.errors import ConfigError
 from dlcontainer.system import guarded_files
+from dlcontainer.system.environ import variables
 
 # Kinds of /proc/mounts on which a build's many small writes are slow or whose ids do not map.
 NETWORK_FILE_SYSTEMS = frozenset(
@@ -81,7 +82,7 @@ def read_host(environ: Mapping[str, str], *, root: Path = Path("/")) -> Host:
         memory_mb=_meminfo_mb(root, "MemTotal"),
         uid=os.getuid(),
         user=guarded_files.name_of(os.getuid()),
-        home=Path(environ.get("HOME") or "/"),
+        home=variables.home(environ),
         environ=environ,
         dpkg_status=status if status.is_file() else None,
     )
@@ -180,8 +181,8 @@ def source_date(environ: Mapping[str, str]) -> int | None:
     Raises ConfigError for what is no such number. Source:
     reproducible-builds.org/specs/source-date-epoch.
     """
-    given = environ.get("SOURCE_DATE_EPOCH", "")
-    if not given:
+    given = variables.text(environ, "SOURCE_DATE_EPOCH")
+    if given is None:
         return None
     # SquashFS keeps times as 32 bits.
     if not given.isascii() or not given.isdecimal() or int(given) >= 2**32:

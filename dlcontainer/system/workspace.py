@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dlcontainer.errors import BuildError
 from dlcontainer.system import atomic_files
+from dlcontainer.system.environ import variables
 from dlcontainer.system.machine import mounts_below
 from dlcontainer.system.process import (
     CommandFailedError,
@@ -34,18 +35,25 @@ _UNMOUNT_S = 20.0
 
 
 @contextlib.contextmanager
-def workspace(parent: Path, runner: Runner, note: Note) -> Iterator[Path]:
+def workspace(
+    parent: Path, runner: Runner, note: Note, *, hands_on: bool = False
+) -> Iterator[Path]:
     """Make a private folder in `parent` and remove it at the end, whatever happens.
 
+    It has the user's own group, also in a project's folder that hands its group on: an engine maps
+    no other group, and fails on files of one. With `hands_on` files move from it into `parent`,
+    and get the group that they would get there.
     A killed process can't remove its own: the next one finds it by its free lock, and does.
     A folder that can't be removed is worth a note: it is no reason to fail, and must not take the
     place of the one that there is. Raises BuildError where the folder can't be made.
     """
+    # Programs that work in it start elsewhere.
+    parent = parent.absolute()
     reap(parent, runner, note)
     try:
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
         try:
-            lock = _locked(path)
+            lock = _locked(path, hands_on=hands_on)
         except OSError:
             shutil.rmtree(path, ignore_errors=True)
             raise
@@ -65,21 +73,22 @@ def workspace(parent: Path, runner: Runner, note: Note) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def temporary(environ: Mapping[str, str], runner: Runner) -> Iterator[Path]:
-    """Make a workspace below TMPDIR: unlike a folder of `tempfile`, it survives no kill for long.
+    """Make a workspace in TMPDIR: unlike a folder of `tempfile`, it survives no kill for long.
 
     Raises BuildError where it can't be made.
     """
-    parent = Path(environ.get("TMPDIR") or "/tmp")  # noqa: S108  a private one in it
-    with workspace(parent, runner, lambda _: None) as path:
+    with workspace(variables.temporary(environ), runner, lambda _: None) as path:
         yield path
 
 
-def _locked(path: Path) -> int:
+def _locked(path: Path, *, hands_on: bool) -> int:
     # By descriptor: where others may write, a link can take the folder's place at any moment.
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if os.fstat(folder).st_uid != os.geteuid():
             raise PermissionError(errno.EPERM, "somebody replaced it while it was made", str(path))
+        if not hands_on:
+            _make_own(folder)
         # Locked first, named then: nobody can find it free between the two.
         unnamed = f"{_LOCK}.new"
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -91,6 +100,16 @@ def _locked(path: Path) -> int:
         return lock
     finally:
         os.close(folder)
+
+
+def _make_own(folder: int) -> None:
+    """Give an open folder the user's own group, and no set-group-ID bit to hand one on."""
+    if os.fstat(folder).st_gid != os.getegid():
+        # A file system that lets nobody do so keeps its group.
+        with contextlib.suppress(PermissionError):
+            os.fchown(folder, -1, os.getegid())
+    if os.fstat(folder).st_mode & stat.S_ISGID:
+        os.fchmod(folder, 0o700)
 
 
 def reap(parent: Path, runner: Runner, note: Note) -> list[Path]:

@@ -2,8 +2,9 @@
 
 The files of a matrix (bench import-matrix) and of jobs (bench job) have many lines, and modules of
 their own. Each of the others is one JSON object that begins with its `schema`:
-`dlcontainer/count/1` (lab count -o), `dlcontainer/storm/1` (lab storm -o) and `dlcontainer/benchmark-storm/1`, the
-points of a validation: what was predicted, frozen by its digest, and what was measured after.
+`dlcontainer/count/1` (lab count -o), `dlcontainer/storm/1` (lab storm -o) and
+`dlcontainer/benchmark-storm/1`, the points of a validation: what was predicted, frozen by its
+digest, and what was measured after.
 """
 
 import hashlib

@@ -16,6 +16,7 @@ from dlcontainer.formats.dockerfile import ROOT_TREE
 from dlcontainer.packages import routing
 from dlcontainer.packages.bundle import Bundle
 from dlcontainer.planning.plan import Plan
+from dlcontainer.system.environ import proxies
 from dlcontainer.system.machine import Host
 from dlcontainer.system.process import Runner
 from dlcontainer.system.progress import Progress
@@ -96,4 +97,5 @@ def _made(plan: Plan, bundle: Bundle | None, finisher: Finisher, work: Path) -> 
         on_line=progress.line,
         on_wait=progress.note,
     )
-    return root_tree.prepare(plan, routed, maker, work, work / _LOG)
+    with proxies.naming_faults(routed.environment):
+        return root_tree.prepare(plan, routed, maker, work, work / _LOG)

@@ -43,8 +43,6 @@ def at_site(
 
     Raises EngineError where images can't be run here.
     """
-    import tempfile
-
     from dlcontainer.bench.measure.context import BenchContext
     from dlcontainer.sites import gpu_flags
     from dlcontainer.system import file_locks
@@ -54,7 +52,7 @@ def at_site(
     for fact in around.left_out:
         console.note(f"left out here: {fact}")
     execution = world.execution(console)
-    parent = beside or Path(tempfile.gettempdir())
+    parent = beside or world.scratch
     with (
         file_locks.building(world.cache, console.note),
         workspace(parent, execution.runner, console.note) as work,

@@ -153,7 +153,7 @@ def _context(
     bench_image.require_trust(image, options_.site)
     plan = _plan(options_, asked, image, world)
     # Where jobs are submitted is the user's own environment.
-    runner = console.runner(world.environ, of_user=True)
+    runner = console.runner(world.of_user, of_user=True)
     submitter = _submitter(plan, asked, world, console)
     native, why = _native(options_, plan, world, console)
     known = bench_image.declared(image, {} if image.is_adopted else plan.environment)
@@ -220,7 +220,7 @@ def _submitter(plan: "Plan", asked: _Asked, world: "World", console: output.Cons
     from dlcontainer.schedulers import SCHEDULERS
 
     kind = plan.site.scheduler.kind
-    runner = console.runner(world.environ, of_user=True)
+    runner = console.runner(world.of_user, of_user=True)
     if kind == "none":
         limit = job_words.limit(asked.limit) if asked.limit is not None else None
         return Direct(runner=runner, limit_s=limit)

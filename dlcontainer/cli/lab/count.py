@@ -75,7 +75,6 @@ def count(
     verbose: options.Verbose = False,
 ) -> None:
     """Count what a command asks of the file system, per rank and per node; not for timing."""
-    import tempfile
     from dataclasses import asdict
 
     from dlcontainer.bench.report import import_trees
@@ -93,9 +92,10 @@ def count(
     if target is not None:
         report_files.require(target)
     console = output.Console(verbose=verbose, quiet=as_json)
-    runner = console.runner(here().environ, of_user=True)
+    world = here()
+    runner = console.runner(world.of_user, of_user=True)
     chosen = counting.choose(None if tool == "auto" else tool, under, runner)
-    with workspace(Path(tempfile.gettempdir()), runner, console.note) as work:
+    with workspace(world.scratch, runner, console.note) as work:
         task = counting.Task(
             argv=tuple(command), ranks=ranks, under=under, work=work, timeout_s=timeout
         )

@@ -103,7 +103,7 @@ def slownet(
         report_files.require(target)
     console = output.Console(verbose=verbose, quiet=as_json)
     world = here()
-    runner = console.runner(world.environ, of_user=True)
+    runner = console.runner(world.of_user, of_user=True)
     with (
         workspace(world.scratch, runner, console.note) as work,
         # With --json, stdout is one document.

@@ -148,8 +148,6 @@ class _Settling:
 
 
 def _measured(asked: _Settling, console: output.Console) -> "Measured":
-    import tempfile
-
     from dlcontainer.lab.slowfs.cache_profiles import PROFILES
     from dlcontainer.lab.storm import measure
     from dlcontainer.system.workspace import workspace
@@ -159,7 +157,7 @@ def _measured(asked: _Settling, console: output.Console) -> "Measured":
     assert asked.module is not None  # noqa: S101 - asked for above
     environ = asked.world.environ
     runner = console.runner(environ)
-    with workspace(Path(tempfile.gettempdir()), runner, console.note) as work:
+    with workspace(asked.world.scratch, runner, console.note) as work:
         bench = measure.Bench(
             work=work, runner=runner, profile=PROFILES[asked.profile], say=console.step
         )

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from dlcontainer.system.environ import proxies
+
 if TYPE_CHECKING:
     from requests import Response
 
@@ -52,14 +54,13 @@ class Look:
     def _ask(self, method: str, url: str) -> "Response | None":
         import requests
 
-        names = ("http", "https")
         try:
             answer = requests.request(
                 method,
                 url,
                 timeout=_TIMEOUT_S,
                 allow_redirects=True,
-                proxies={name: self.environment.get(f"{name}_proxy", "") for name in names},
+                proxies=proxies.of_url(url, self.environment),
                 verify=self.environment.get("REQUESTS_CA_BUNDLE", True),
                 headers={"Accept-Encoding": "identity"},
             )

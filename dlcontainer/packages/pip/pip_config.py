@@ -10,6 +10,7 @@ from urllib.parse import quote as quote_url
 from urllib.parse import unquote, urlsplit
 
 from dlcontainer.errors import ConfigError
+from dlcontainer.system.environ import variables
 from dlcontainer.system.machine import Host
 
 # Where the files of an index in a folder lie beside it: its pages link to ../../packages/… (the
@@ -48,12 +49,12 @@ def files(host: Host) -> list[Path]:
     Source: pip's documentation, "Configuration", "Location" and "Loading order".
     """
     environ = host.environ
-    config_home = Path(environ.get("XDG_CONFIG_HOME") or host.home / ".config")
-    folders = (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep)
-    override = environ.get("PIP_CONFIG_FILE")
+    config_home = variables.folder(environ, "XDG_CONFIG_HOME") or host.home / ".config"
+    folders = (variables.text(environ, "XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep)
+    override = variables.text(environ, "PIP_CONFIG_FILE")
     if override == os.devnull:
         return []
-    found = [Path(folder) / "pip/pip.conf" for folder in folders if folder]
+    found = [Path(folder) / "pip/pip.conf" for folder in folders if folder.startswith("/")]
     found.append(SYSTEM)
     if not (override and Path(override).exists()):
         found += [host.home / ".pip/pip.conf", config_home / "pip/pip.conf"]

@@ -20,11 +20,14 @@ from dlcontainer.planning.launch.here import Here, target
 from dlcontainer.planning.launch.surroundings import ImageFacts, Surroundings
 from dlcontainer.sites.facts import MAY_BE_UNSET, VARIABLE, Mpi
 from dlcontainer.sites.site import Site
+from dlcontainer.system.environ import variables
 
 # These lead to files of the image: on the host they would lead elsewhere.
 _IMAGE_PATHS = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONHOME", "PYTHONPATH"})
 # Apptainer and SingularityCE, each by its own name, bind these files into an image.
 _LIBRARIES = ("APPTAINER_CONTAINLIBS", "SINGULARITY_CONTAINLIBS")
+# The user's wish about the MPI library: host, image or auto.
+_MPI = "DLCONTAINER_MPI"
 
 Exists = Callable[[Path], bool]
 
@@ -122,7 +125,7 @@ class _Host:
 
 def _is_wanted(mpi: Mpi, environ: Mapping[str, str]) -> bool:
     """Tell whether the host's MPI is to take the image's place, as wrappers do."""
-    asked = environ.get("DLCONTAINER_MPI", "")
+    asked = variables.text(environ, _MPI) or ""
     if asked in ("own", "host"):
         return asked == "host"
     if mpi.version_variable is None:
@@ -133,7 +136,7 @@ def _is_wanted(mpi: Mpi, environ: Mapping[str, str]) -> bool:
 def _obstacles(mpi: Mpi, whole: Surroundings, alone: Surroundings, host: _Host) -> Iterator[str]:
     """Name the facts that keep the host's MPI out: swapping is all or nothing."""
     variable = mpi.version_variable
-    if variable and host.environ.get("DLCONTAINER_MPI") != "host":
+    if variable and variables.text(host.environ, _MPI) != "host":
         version, known = host.environ.get(variable, ""), mpi.known_versions
         if version not in known:
             yield f"${variable} is {version}, and the site config knows {' '.join(known)}"

@@ -291,7 +291,10 @@ def _take(number: int, top: Folder, hand: Hand) -> bool:
 def _aside(top: Folder, root: Path, hand: Hand) -> Iterator[Folder]:
     """Give a private folder below the root, held open."""
     try:
-        with workspace(root, hand.runner, hand.note) as path, top.sub(path.name) as aside:
+        with (
+            workspace(root, hand.runner, hand.note, hands_on=True) as path,
+            top.sub(path.name) as aside,
+        ):
             info = os.fstat(aside.number)
             if info.st_uid != os.geteuid() or info.st_mode & 0o077:
                 raise PublishError(

@@ -246,10 +246,15 @@ def test_a_planted_cache_is_not_used(tmp_path: Path, how: str) -> None:
     assert not folder.is_symlink()
 
 
-def test_no_folder_for_caches_is_no_hindrance(tmp_path: Path) -> None:
+@pytest.mark.parametrize("given", ["/proc/nothing", "relative", "/proc/self/status", ""])
+def test_a_folder_of_another_node_counts_as_not_set(tmp_path: Path, given: str) -> None:
     there = fake(tmp_path)
-    there.program.write_text("#!/bin/sh\nenv | grep -c TORCHINDUCTOR\nexit 0\n")
+    (tmp_path / "relative").mkdir()
+    there.program.write_text("#!/bin/sh\nenv | grep -E 'TORCHINDUCTOR|TMPDIR='\nexit 0\n")
     done = there.shelf.run(
-        there.shelf.python, DLCONTAINER_RUN_MODE="plain", TMPDIR="/proc/nothing", cwd=tmp_path
+        there.shelf.python, DLCONTAINER_RUN_MODE="plain", TMPDIR=given, cwd=tmp_path
     )
-    assert done.stdout == "0\n"
+    usual = f"/tmp/dlcontainer-caches-{os.getuid()}"
+    assert done.stdout.startswith(f"APPTAINERENV_TORCHINDUCTOR_CACHE_DIR={usual}")
+    # Neither the engine nor the image sees it, and no rank says a word.
+    assert (len(done.stdout.splitlines()), done.stderr) == (1, "")

@@ -125,3 +125,19 @@ def test_display(checkout: Path, tmp_path: Path) -> None:
     mine = tmp_path / "user/recipes/x/recipe.yaml"
     assert found.display(mine) == str(mine)
     assert found.display(Path("x/../y.yaml")) == "x/../y.yaml"
+
+
+@pytest.mark.parametrize("ending", [".yml", ".YAML", ".Yml"])
+def test_a_file_of_another_ending_is_named(tmp_path: Path, ending: str) -> None:
+    user = fill(tmp_path / "user", f"site-configs/lab{ending}", f"recipes/own/recipe{ending}")
+    found = locate(user, package=tmp_path / "none")
+    for kind, name, file in (
+        ("site-configs", "lab", user / f"site-configs/lab{ending}"),
+        ("recipes", "own", user / f"recipes/own/recipe{ending}"),
+    ):
+        with pytest.raises(ConfigError, match=r"its name must end in \.yaml") as caught:
+            found.find(kind, name)  # type: ignore[arg-type]
+        assert str(file) in caught.value.what
+        assert str(caught.value.next_step).startswith("mv ")
+    with pytest.raises(ConfigError, match="no site config is called 'other'"):
+        found.find("site-configs", "other")

@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from dlcontainer.config import from_settings, merge, parse, suggest, validate
+from dlcontainer.config.field_types import PythonPackage
 from dlcontainer.errors import ConfigError
 from tests.values import site_of
 
@@ -273,3 +274,46 @@ def test_a_message_does_not_repeat_a_long_value(change: dict[str, Any]) -> None:
     assert max(map(len, lines)) < 900
     assert any("characters)" in line or "…" in line for line in lines)
     assert any("x yx y" in line for line in lines)
+
+
+class Lists(Strict):
+    names: tuple[Annotated[str, AfterValidator(str.upper), Field(pattern="[a-z]+")], ...] = Field(
+        default=("a",), min_length=1
+    )
+    more: tuple[tuple[Annotated[int, Field(gt=0)], ...], ...] = Field(default=((1,),), min_length=1)
+    table: dict[str, int] = Field(default={"a": 1}, min_length=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("names: [1]\n", ["expected text"]),
+        ("more: [[0]]\n", ["must be greater than 0"]),
+        ("names: []\n", ["an empty list: it needs at least 1 entry"]),
+        ("more: [[0]]\nnames: []\n", ["must be greater", "an empty list: it needs"]),
+        ("table: {}\n", ["an empty mapping: it needs at least 1 entry"]),
+        ("table: {a: x}\n", ["expected a whole number"]),
+    ],
+)
+def test_a_refused_item_makes_no_list_too_short(text: str, lines: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        validate(parse(text, layer="site", display="x.yaml"), Lists)
+    said = caught.value.what.splitlines()
+    assert len(said) == len(lines), said
+    for line, words in zip(sorted(said), sorted(lines), strict=True):
+        assert any(words in one for one in said), (line, words)
+    assert "tuple" not in caught.value.what
+
+
+@pytest.mark.parametrize(
+    "package", ["mylib @ git+https://git.example.org/mylib@v1", "https://example.org/x.whl", "./x"]
+)
+def test_an_address_in_place_of_a_pin_has_a_next_step(package: str) -> None:
+    class Packages(Strict):
+        packages: tuple[PythonPackage, ...] = Field(min_length=1)
+
+    text = f"packages: ['{package}']\n"
+    with pytest.raises(ConfigError, match="not a pinned Python package") as caught:
+        validate(parse(text, layer="recipe", display="x.yaml"), Packages)
+    assert len(caught.value.what.splitlines()) == 1
+    assert "routing.wheels" in str(caught.value.next_step)

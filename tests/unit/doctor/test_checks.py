@@ -1,5 +1,6 @@
 """Doctor: what is found, how bad it is, and the line to type."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,8 +9,10 @@ from typing import Any
 import pytest
 
 from dlcontainer.doctor import checks
+from dlcontainer.doctor.checks import Wish
 from dlcontainer.doctor.finding import Finding
 from dlcontainer.system import machine
+from dlcontainer.system.environ import proxies, variables
 from dlcontainer.system.machine import Host, Mount
 from tests.fakes import RecordingRunner, completed
 from tests.values import host
@@ -30,6 +33,7 @@ def healthy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     monkeypatch.setattr(machine, "cgroup_memory_mb", lambda: None)
     mount(monkeypatch)
     monkeypatch.setattr("os.access", lambda path, mode: True)
+    monkeypatch.setattr(proxies, "_resolves", lambda name: name != "nobody.invalid")
     temporary = tmp_path / "it's tmp"
     temporary.mkdir()
     environ = {"PATH": str(folder), "TMPDIR": str(temporary), "HTTPS_PROXY": "http://u:secret@p"}
@@ -66,8 +70,8 @@ def files(monkeypatch: pytest.MonkeyPatch, root: Path, **contents: str) -> None:
 
 
 def examine(on: Host, tmp_path: Path, *answers: Any) -> dict[str, Finding]:
-    runner = RecordingRunner([*answers] or [VERSION, OK, OK, OK, OK], strict=True)
-    found = checks.examine(on, runner, tmp_path / "cache")
+    runner = RecordingRunner([*answers] or [VERSION, OK, OK, OK, OK, OK], strict=True)
+    found = checks.examine(on, runner, tmp_path / "cache", Wish())
     assert len({finding.name for finding in found}) == len(found)
     return {finding.name: finding for finding in found}
 
@@ -79,7 +83,7 @@ def test_a_healthy_machine(healthy: Host, tmp_path: Path) -> None:
     assert found["build"].detail == "works in mode plain"
     assert found["base"].detail == "can be made in mode unshare"
     # Names only: a proxy's address may hold a password.
-    assert found["network"].detail == "through a proxy (https_proxy)"
+    assert found["network"].detail == "through a proxy (HTTPS_PROXY)"
     assert not [one for one in found.values() if "secret" in one.detail or one.mend]
 
 
@@ -100,21 +104,78 @@ def test_an_engine_that_does_not_start(healthy: Host, tmp_path: Path) -> None:
 def test_an_engine_without_a_working_mode(healthy: Host, tmp_path: Path) -> None:
     found = examine(healthy, tmp_path, VERSION, OK, NO, NO, NO, NO, NO, NO)
     assert (found["build"].state, found["run"].state) == ("error", "error")
-    said = "plain failed: FATAL: no; fakeroot failed: FATAL: no; root-mapped failed: FATAL: no"
+    said = "plain failed: no; fakeroot failed: no; root-mapped failed: no"
     assert found["build"].detail == said
+    assert found["build"].said == said.replace(" failed: ", ": FATAL: ")
     assert found["run"].detail.startswith("not tried: no tiny image could be made")
     assert "squashfs-tools" in str(found["run"].mend)
-    assert found["base"].detail == "unshare failed: FATAL:   no; root-mapped failed: FATAL:   no"
+    assert found["base"].detail == "unshare failed: no; root-mapped failed: no"
     assert "no known cause" in str(found["build"].mend)
     assert "base pin" in str(found["base"].mend)
 
 
 def test_a_folder_for_temporary_files_that_is_missing(healthy: Host, tmp_path: Path) -> None:
     (tmp_path / "it's tmp").rmdir()
-    found = examine(healthy, tmp_path, VERSION, OK, OK)
-    assert found["engine"].state == "error"
-    assert "can't write in" in found["engine"].detail
-    assert "TMPDIR" in str(found["engine"].mend)
+    settled = variables.settled(healthy.environ)
+    here = replace(healthy, environ=settled.environ)
+    runner = RecordingRunner([VERSION, OK, OK, OK, OK, OK], strict=True)
+    listed = checks.examine(here, runner, tmp_path / "cache", Wish(note=settled.note))
+    found = {finding.name: finding for finding in listed}
+    assert found["build"].state == "ok"
+    assert found["temporary files"].state == "warning"
+    assert "this machine has no such folder; /tmp takes" in found["temporary files"].detail
+    assert "export TMPDIR=" in str(found["temporary files"].mend)
+
+
+@pytest.mark.parametrize("mark", ["FATAL:   ", "ERROR  : ", "ERROR   [U=1000,P=7]main() "])
+def test_no_fine_line_holds_an_engine_s_words(healthy: Host, tmp_path: Path, mark: str) -> None:
+    words = f"{mark}Requesting capability set 0x000001ffffffffff while permitted capability set"
+    no = completed("x", code=255, stderr=f"{words} is 0x000001fffeffffff\n")
+    found = examine(healthy, tmp_path, VERSION, OK, no, OK, OK, no, OK, no, OK)
+    assert {finding.state for finding in found.values()} == {"ok"}
+    for name in ("build", "run", "base"):
+        assert not re.search("ERROR|FATAL|0x|failed", found[name].detail), name
+        assert "0x000001fffeffffff" in str(found[name].said)
+    found = examine(healthy, tmp_path, VERSION, OK, no, no, no, no, no, no)
+    assert "plain failed: Requesting capability set 0x… while" in found["build"].detail
+    assert not re.search("ERROR|FATAL|0x0", found["build"].detail)
+
+
+def test_a_user_whom_nobody_knows(healthy: Host, tmp_path: Path) -> None:
+    found = examine(replace(healthy, uid=54321, user="54321"), tmp_path)["user"]
+    assert (found.state, "54321" in found.detail) == ("error", True)
+    assert "getent passwd" in str(found.mend)
+
+
+@pytest.mark.parametrize(
+    ("given", "state", "words"),
+    [
+        ({"https_proxy": ""}, "ok", "direct, no proxy variable is set"),
+        ({"https_proxy": "", "HTTPS_PROXY": "http://p"}, "ok", "direct, no proxy variable is set"),
+        ({"ALL_PROXY": "http://p:1"}, "ok", "through a proxy (ALL_PROXY)"),
+        ({"all_proxy": "http://u:secret@nobody.invalid:1"}, "error", "resolved: nobody.invalid"),
+        (
+            {"ALL_PROXY": "socks5h://p:1"},
+            "warning",
+            "(ALL_PROXY): the proxy is a SOCKS one",
+        ),
+        ({"http_proxy": "secret"}, "error", "environment variable http_proxy: not the address"),
+    ],
+)
+def test_the_network(
+    healthy: Host,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    given: dict[str, str],
+    state: str,
+    words: str,
+) -> None:
+    monkeypatch.setattr(proxies, "_has_socks", lambda: False)
+    kept = {name: healthy.environ[name] for name in ("PATH", "TMPDIR")}
+    found = examine(replace(healthy, environ={**kept, **given}), tmp_path)["network"]
+    assert (found.state, words in found.detail) == (state, True), found.detail
+    assert "secret" not in f"{found.detail}{found.mend}"
+    assert state == "ok" or found.mend
 
 
 def test_running_is_tried_where_building_failed(healthy: Host, tmp_path: Path) -> None:
@@ -163,7 +224,7 @@ def test_it_points_at_causes_alone(
         assert "temporary files" not in str(found[name].mend)
     assert found["user namespaces"].state == "error"
     assert found["/dev/fuse"].state == found["temporary files"].state == "warning"
-    found = examine(healthy, tmp_path, VERSION, OK, OK, NO, NO, NO, OK)
+    found = examine(healthy, tmp_path, VERSION, OK, OK, OK, NO, NO, NO, OK)
     assert "; /dev/fuse: an administrator types: " in str(found["run"].mend)
     mount(monkeypatch, "ext4", "noexec")
     found = examine(healthy, tmp_path, VERSION, OK, NO, NO, NO, NO, NO, NO)
@@ -176,24 +237,24 @@ def test_subordinate_ids_that_can_not_be_mapped(
 ) -> None:
     (tmp_path / "it's bin" / program).unlink()
     executable(tmp_path / "it's bin" / "apt-get")
-    found = examine(healthy, tmp_path, VERSION, OK, NO, NO, OK, OK, NO, OK)
+    found = examine(healthy, tmp_path, VERSION, OK, NO, NO, OK, OK, OK, NO, OK)
     assert found["subordinate ids"].state == "warning"
     assert found["subordinate ids"].detail.startswith(f"lines for ada, but no {program}: ")
     assert found["subordinate ids"].mend == "an administrator types: apt-get install uidmap"
-    assert found["build"].detail.startswith("works in mode root-mapped (plain failed: FATAL: no")
-    assert found["base"].detail.startswith("can be made in mode root-mapped (unshare failed: ")
+    assert found["build"].detail.startswith("works in mode root-mapped; not in plain, fakeroot")
+    assert found["base"].detail.startswith("can be made in mode root-mapped; not in unshare")
     assert checks.is_fit(list(found.values()))
 
 
 def test_a_base_that_can_not_be_made(healthy: Host, tmp_path: Path) -> None:
-    found = examine(healthy, tmp_path, VERSION, OK, OK, OK, NO, NO)
+    found = examine(healthy, tmp_path, VERSION, OK, OK, OK, OK, NO, NO)
     assert found["base"].state == "error"
     assert not checks.is_fit(list(found.values()))
 
 
 def test_a_second_mode_that_works(healthy: Host, tmp_path: Path) -> None:
-    found = examine(healthy, tmp_path, VERSION, OK, NO, OK, OK, OK)
-    assert found["build"].detail == "works in mode fakeroot (plain failed: FATAL: no)"
+    found = examine(healthy, tmp_path, VERSION, OK, NO, OK, OK, OK, OK)
+    assert found["build"].detail == "works in mode fakeroot; not in plain, which is no fault"
     assert checks.is_fit(list(found.values()))
 
 
@@ -202,7 +263,7 @@ def test_a_missing_helper(healthy: Host, tmp_path: Path, name: str, package: str
     (tmp_path / "it's bin" / name).unlink()
     executable(tmp_path / "it's bin" / "apt-get")
     base = [] if name == "mmdebstrap" else [OK]
-    said = examine(healthy, tmp_path, VERSION, OK, OK, OK, *base)
+    said = examine(healthy, tmp_path, VERSION, OK, OK, OK, OK, *base)
     found = said["base" if name == "mmdebstrap" else name]
     assert (found.state, str(found.mend).endswith(f"apt-get install {package}")) == ("error", True)
 
@@ -221,13 +282,13 @@ def test_the_distribution_s_own_line(
 ) -> None:
     executable(tmp_path / "it's bin" / command)
     (tmp_path / "it's bin" / "newuidmap").unlink()
-    found = examine(healthy, tmp_path, VERSION, OK, NO, NO, OK, OK, NO, OK)
+    found = examine(healthy, tmp_path, VERSION, OK, NO, NO, OK, OK, OK, NO, OK)
     assert found["subordinate ids"].mend == f"an administrator types: {line}"
 
 
 def test_a_host_without_apt_has_three_ways_to_a_base(healthy: Host, tmp_path: Path) -> None:
     (tmp_path / "it's bin" / "mmdebstrap").unlink()
-    found = examine(healthy, tmp_path, VERSION, OK, OK, OK)
+    found = examine(healthy, tmp_path, VERSION, OK, OK, OK, OK)
     assert found["base"].state == "warning"
     for way in ("base pin", "build --offline", "base make"):
         assert f"dlcontainer {way}" in str(found["base"].mend)

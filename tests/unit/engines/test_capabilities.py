@@ -27,6 +27,8 @@ SAID = (
 VERSION = completed("version", stdout="apptainer version 1.4.5\n")
 HELP = completed("help", stdout="  --mksquashfs-args string\n")
 OK = completed("ok")
+# Version, help, the tiny image as a file and as a folder, a run of it.
+WELL = (VERSION, HELP, OK, OK, OK)
 
 
 def failed(stderr: str) -> Completed:
@@ -52,16 +54,16 @@ def modes(runner: RecordingRunner) -> list[tuple[str, ...]]:
 
 
 def test_the_first_mode_that_works(engine: Apptainer, cache: Path) -> None:
-    runner = RecordingRunner([VERSION, HELP, OK, OK], strict=True)
+    runner = RecordingRunner([VERSION, HELP, OK, OK, OK], strict=True)
     found = capabilities.perform(cache, engine, host(), runner)
     assert (found.build_mode, found.run_mode, found.failures) == ("plain", "plain", {})
     assert (found.version, found.takes_squash) == ("apptainer version 1.4.5", True)
-    assert modes(runner) == [("build",), ("exec",)]
+    assert modes(runner) == [("build",), ("build",), ("exec",)]
     work = runner.calls[2].cwd
     assert work is not None
     assert not work.exists()
     assert runner.calls[2].env is not None
-    assert runner.calls[2].env["APPTAINER_TMPDIR"] == str(work)
+    assert runner.calls[2].env["APPTAINER_TMPDIR"] == str(work / "tmp")
     assert all(call.timeout for call in runner.calls[2:])
 
 
@@ -76,14 +78,15 @@ def test_the_tiny_image_is_made_of_what_is_here(engine: Apptainer, cache: Path) 
                 seen.extend(sorted(path.name for path in (work / "tree").iterdir()))
             return super().__call__(argv, **kwargs)
 
-    capabilities.perform(cache, engine, host(), Looking([VERSION, HELP, OK, OK], strict=True))
+    capabilities.perform(cache, engine, host(), Looking([VERSION, HELP, OK, OK, OK], strict=True))
     assert seen[0] == "Bootstrap: localimage\nFrom: tree\n%post\n    true\n"
     assert {"usr", "etc", "dev", "proc", "bin"} <= set(seen)
 
 
 def test_plain_fails_and_fakeroot_works(engine: Apptainer, cache: Path) -> None:
     no_fuse = failed("INFO: x\nFATAL:   could not mount: fuse: /dev/fuse\n")
-    answers = [VERSION, completed("help"), failed(NO_CAPABILITY), OK, no_fuse, failed(""), OK]
+    answers = [VERSION, completed("help"), failed(NO_CAPABILITY), OK, OK, no_fuse]
+    answers += [failed(""), OK]
     runner = RecordingRunner([*answers], strict=True)
     found = capabilities.perform(cache, engine, host(), runner)
     assert (found.build_mode, found.run_mode, found.takes_squash) == ("fakeroot", "unpacked", False)
@@ -94,6 +97,7 @@ def test_plain_fails_and_fakeroot_works(engine: Apptainer, cache: Path) -> None:
     }
     assert modes(runner) == [
         ("build",),
+        ("build", "--fakeroot"),
         ("build", "--fakeroot"),
         ("exec",),
         ("exec", "--userns"),
@@ -123,10 +127,32 @@ def test_an_exit_code_alone_is_not_believed(engine: Apptainer, cache: Path) -> N
     assert found.failures["build plain"] == "it ended well, and left no image"
 
 
+def test_a_mode_that_makes_no_folder_is_none(engine: Apptainer, cache: Path) -> None:
+    # As Apptainer 1.4.5 says it where files get a group that it can't map.
+    no = failed("ERROR:   Could not set files/directories ownership, if /x is on a network ...\n")
+    runner = RecordingRunner([VERSION, HELP, OK, no, OK, OK, OK], strict=True)
+    found = capabilities.perform(cache, engine, host(), runner)
+    assert (found.build_mode, found.run_mode) == ("fakeroot", "plain")
+    assert "files/directories ownership" in found.failures["build plain"]
+    assert ["--sandbox" in argv for argv in runner.argvs[2:]] == [False, True, False, True, False]
+
+
+def test_a_user_whom_nobody_knows(engine: Apptainer, cache: Path) -> None:
+    said = (
+        "\x1b[31mFATAL:   Couldn't determine user account information: user: unknown userid 54321"
+    )
+    runner = RecordingRunner([failed(f"{said}\x1b[0m\n")], strict=True)
+    with pytest.raises(EngineError, match="does not start for the user 54321") as caught:
+        capabilities.perform(cache, engine, host(uid=54321, user="54321"), runner)
+    assert "no passwd line for your user number" in str(caught.value.why)
+    assert "getent passwd $(id -u)" in str(caught.value.next_step)
+    assert "\x1b" not in str(caught.value)
+
+
 def test_subordinate_ids_without_newuidmap(engine: Apptainer, cache: Path) -> None:
     # As Apptainer 1.4.5 says it to a user with lines in /etc/subuid, where uidmap is not installed.
     no = failed("FATAL:   newuidmap was not found in PATH (/usr/bin), required with fakeroot\n")
-    runner = RecordingRunner([VERSION, HELP, no, no, OK, OK], strict=True)
+    runner = RecordingRunner([VERSION, HELP, no, no, OK, OK, OK], strict=True)
     found = capabilities.perform(cache, engine, host(), runner)
     assert (found.build_mode, found.run_mode) == ("root-mapped", "plain")
     assert {"--fakeroot", "--ignore-subuid"} <= set(runner.argvs[4])
@@ -139,7 +165,7 @@ def test_ids_that_can_be_mapped_are_tried_anew(
     folder = tmp_path / "it's bin"
     folder.mkdir()
     here = host(environ={"PATH": str(folder)})
-    capabilities.perform(cache, engine, here, RecordingRunner([VERSION, HELP, OK, OK]))
+    capabilities.perform(cache, engine, here, RecordingRunner([*WELL]))
     assert capabilities.recall(cache, engine, here) is not None
     for name in ("newuidmap", "newgidmap"):
         (folder / name).write_text("#!/bin/sh\n")
@@ -150,7 +176,7 @@ def test_ids_that_can_be_mapped_are_tried_anew(
 
 def test_a_mode_that_does_not_answer(engine: Apptainer, cache: Path) -> None:
     late = CommandTimeoutError(completed("x"), 120)
-    runner = RecordingRunner([VERSION, HELP, late, OK, OK], strict=True)
+    runner = RecordingRunner([VERSION, HELP, late, OK, OK, OK], strict=True)
     found = capabilities.perform(cache, engine, host(), runner)
     assert found.failures == {"build plain": "no answer in 120 s"}
     assert found.build_mode == "fakeroot"
@@ -158,7 +184,7 @@ def test_a_mode_that_does_not_answer(engine: Apptainer, cache: Path) -> None:
 
 def test_it_is_remembered(engine: Apptainer, cache: Path) -> None:
     assert capabilities.recall(cache, engine, host()) is None
-    found = capabilities.require(cache, engine, host(), RecordingRunner([VERSION, HELP, OK, OK]))
+    found = capabilities.require(cache, engine, host(), RecordingRunner([*WELL]))
     assert capabilities.recall(cache, engine, host()) == found
     nobody = RecordingRunner(strict=True)
     assert capabilities.require(cache, engine, host(), nobody) == found
@@ -166,7 +192,7 @@ def test_it_is_remembered(engine: Apptainer, cache: Path) -> None:
 
 
 def test_another_program_user_or_kernel_is_another_trial(engine: Apptainer, cache: Path) -> None:
-    capabilities.perform(cache, engine, host(), RecordingRunner([VERSION, HELP, OK, OK]))
+    capabilities.perform(cache, engine, host(), RecordingRunner([*WELL]))
     assert capabilities.recall(cache, engine, host(uid=1001)) is None
     assert capabilities.recall(cache, engine, host(kernel="6.6.6")) is None
     assert capabilities.recall(cache, engine, host()) is not None
@@ -176,7 +202,7 @@ def test_another_program_user_or_kernel_is_another_trial(engine: Apptainer, cach
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"key": "x"}', "null", "\xff"])
 def test_a_broken_memory_is_none(engine: Apptainer, cache: Path, text: str) -> None:
-    capabilities.perform(cache, engine, host(), RecordingRunner([VERSION, HELP, OK, OK]))
+    capabilities.perform(cache, engine, host(), RecordingRunner([*WELL]))
     [file] = cache.iterdir()
     body = json.loads(file.read_text())
     assert body["build_mode"] == "plain"
@@ -185,7 +211,7 @@ def test_a_broken_memory_is_none(engine: Apptainer, cache: Path, text: str) -> N
 
 
 def test_a_cache_that_cannot_be_written_costs_nothing_else(engine: Apptainer) -> None:
-    runner = RecordingRunner([VERSION, HELP, OK, OK])
+    runner = RecordingRunner([*WELL])
     found = capabilities.require(engine.program / "no folder", engine, host(), runner)
     assert found.build_mode == "plain"
 
@@ -203,7 +229,7 @@ def test_no_mode_works(engine: Apptainer, cache: Path, monkeypatch: pytest.Monke
         "  next: `dlcontainer doctor` names what is missing and the line to type"
     )
     # A failure is not believed for long.
-    again = capabilities.require(cache, engine, host(), RecordingRunner([VERSION, HELP, OK, OK]))
+    again = capabilities.require(cache, engine, host(), RecordingRunner([*WELL]))
     assert again.build_mode == "plain"
 
 

@@ -29,7 +29,7 @@ def prepared(folder: Path, *answers: int) -> execution.Execution:
 
 
 def test_modes_are_found_by_trying(tmp_path: Path) -> None:
-    ready = prepared(tmp_path, 255, 0, 0)
+    ready = prepared(tmp_path, 255, 0, 0, 0)
     assert (ready.build_mode, ready.run_mode) == ("fakeroot", "plain")
     assert ready.capabilities.version == "apptainer version 1.4.5"
 

@@ -63,12 +63,27 @@ def test_a_variable_with_another(name: str, address: str) -> None:
     assert proxies_of(none, host(environ={name: address})) == {}
 
 
-def test_socks_serves_what_is_neither() -> None:
+def test_the_proxy_for_all_serves_where_no_other_is_named() -> None:
     routing = site_of().value.routing
     socks = "socks5h://u:p@p.example:1080"
-    assert proxies_of(routing, host(environ={"ALL_PROXY": socks})) == {"all_proxy": socks}
+    every = {"all_proxy": socks, "http_proxy": socks, "https_proxy": socks}
+    for name in ("ALL_PROXY", "all_proxy"):
+        assert proxies_of(routing, host(environ={name: socks})) == every
+    given = {"ALL_PROXY": socks, "https_proxy": GOOD[0], "HTTPS_PROXY": GOOD[1]}
+    assert proxies_of(routing, host(environ=given)) == {**every, "https_proxy": GOOD[0]}
+    none = site_of(routing={"proxy": "none"}).value.routing
+    assert proxies_of(none, host(environ=given)) == {}
     with pytest.raises(ConfigError):
         proxies_of(routing, host(environ={"http_proxy": socks}))
+
+
+def test_an_empty_variable_is_no_proxy() -> None:
+    routing = site_of().value.routing
+    for given in ({"https_proxy": ""}, {"HTTPS_PROXY": ""}, {"ALL_PROXY": "", "all_proxy": ""}):
+        assert proxies_of(routing, host(environ=given)) == {}
+    # In lower case it switches off what stands in capitals, as in Python's own programs.
+    off = {"https_proxy": "", "HTTPS_PROXY": GOOD[0], "HTTP_PROXY": GOOD[1]}
+    assert proxies_of(routing, host(environ=off)) == {"http_proxy": GOOD[1]}
 
 
 @pytest.mark.parametrize(

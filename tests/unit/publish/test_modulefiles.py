@@ -142,7 +142,7 @@ def test_a_wrapper_takes_the_site_s_words_for_its_engine() -> None:
     site = site_of(accelerator=gpu, jobs={"flags": ["--nvccli"]}, engine={"run_mode": "userns"})
     text = modulefiles.wrappers(RELEASE, site.value, resort, [TEMPLATES])["python"]
     assert 'set -- --nvccli "$@" ;;' in text
-    assert "dlc_mode=${DLCONTAINER_RUN_MODE-userns}\n" in text
+    assert "dlc_mode=${DLCONTAINER_RUN_MODE:-userns}\n" in text
     # Wrappers start Apptainer, whatever starts images in the site's jobs.
     site = site_of(accelerator=gpu, jobs={"flags": ["--gpu"]}, engine={"runtime": "podman-hpc"})
     text = modulefiles.wrappers(RELEASE, site.value, resort, [TEMPLATES])["python"]

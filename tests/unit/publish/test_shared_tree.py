@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from dlcontainer.errors import PublishError
+from dlcontainer.publish import roots
 from tests.publishing import hidden, image_of, put, seen
 from tests.skips import skip
-from tests.values import ROOT
+from tests.values import ROOT, site_of
 
 GROUP = 65534
 ADA, BOB = 65533, 65534
@@ -147,3 +148,19 @@ def test_what_a_colleague_plants(
     assert stat.S_IMODE(private.stat().st_mode) == 0o700
     assert (victim.stat().st_uid, victim.stat().st_gid) == (0, private.stat().st_gid)
     assert hidden(root) == []
+
+
+@pytest.mark.parametrize(("mode", "wanted"), [(0o2775, 0o2775), (0o2755, 0o2755), (0o775, 0o755)])
+def test_a_new_root_below_a_groups_folder_is_the_groups(
+    shared: Path, mode: int, wanted: int
+) -> None:
+    above = shared / "above"
+    above.mkdir()
+    os.chown(above, ADA, GROUP)
+    above.chmod(mode)
+    root = above / "it's/new"
+    own = roots.prepared(root, site_of().value, lambda _: None)
+    for made in (root.parent, root):
+        assert stat.S_IMODE(made.stat().st_mode) == wanted
+        assert made.stat().st_gid == (GROUP if mode & stat.S_ISGID else os.getegid())
+    assert own.shared == wanted & (stat.S_ISGID | stat.S_IWGRP)

@@ -7,6 +7,7 @@ import pytest
 
 from dlcontainer.errors import ConfigError
 from dlcontainer.system import machine
+from dlcontainer.system.environ import variables
 from tests import values
 from tests.values import RECORDED
 
@@ -44,7 +45,7 @@ def test_other_distributions(
     (tmp_path / "proc/cpuinfo").write_text("cpu\t\t: POWER9, altivec supported\n")
     host = machine.read_host({}, root=tmp_path)
     assert (host.distribution, host.release) == (distribution, release)
-    assert (host.cpu_model, host.home) == ("POWER9, altivec supported", Path("/"))
+    assert (host.cpu_model, host.home) == ("POWER9, altivec supported", variables.home({}))
 
 
 def test_a_machine_that_says_nothing(tmp_path: Path) -> None:

@@ -49,6 +49,27 @@ def test_it_is_there_and_then_gone(parent: Path) -> None:
     assert list(parent.iterdir()) == []
 
 
+@pytest.mark.usefixtures("as_root")
+def test_a_groups_folder_hands_nothing_on_but_to_what_goes_back(parent: Path) -> None:
+    os.chown(parent, -1, 50)
+    parent.chmod(0o2775)
+    with workspace(parent, NOBODY, SAID.append) as work:
+        (work / "below").mkdir()
+        for made in (work, work / "below"):
+            info = made.stat()
+            assert (info.st_gid, info.st_mode & 0o2000) == (os.getegid(), 0)
+    with workspace(parent, NOBODY, SAID.append, hands_on=True) as near:
+        (near / "image").write_text("")
+        assert [(near / "image").stat().st_gid, near.stat().st_mode & 0o7777] == [50, 0o2700]
+
+
+def test_it_is_named_from_the_root(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(parent.parent)
+    # What works in it starts elsewhere.
+    with workspace(Path(parent.name), NOBODY, SAID.append) as work:
+        assert work.parent == parent
+
+
 def test_an_error_undoes_it_too(parent: Path) -> None:
     def fail() -> None:
         with workspace(parent, NOBODY, SAID.append) as work:

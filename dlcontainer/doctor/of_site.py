@@ -1,0 +1,141 @@
+"""What a site's file asks of a host: folders, engine, commands of its scheduler. Nothing is made.
+
+The host may be another than the site's own: what it does not have is a warning.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from dlcontainer import schedulers
+from dlcontainer.doctor.finding import Finding
+from dlcontainer.errors import ConfigError
+from dlcontainer.packages import routing
+from dlcontainer.sites.site import Site
+from dlcontainer.system.environ import variables
+from dlcontainer.system.machine import Host, find_program
+from dlcontainer.system.process import (
+    CommandFailedError,
+    CommandNotFoundError,
+    CommandTimeoutError,
+    Runner,
+)
+
+_TIMEOUT_S = 60.0
+
+
+def placed(site: Site, host: Host) -> Host:
+    """Give the host with the site's folder for temporary files, as a build for it takes it."""
+    folder = site.engine.tmpdir
+    if folder is None or not Path(folder).is_dir():
+        return host
+    return replace(host, environ={**host.environ, variables.TEMPORARY: folder})
+
+
+def examine(site: Site, host: Host, runner: Runner) -> Iterator[Finding]:
+    """Look at all that a site's file names of a host."""
+    folders = {
+        "engine.tmpdir": (site.engine.tmpdir, False),
+        "engine.cache": (site.engine.cache, True),
+        "modules.root": (site.modules.root, True),
+    }
+    for key, (path, is_made) in folders.items():
+        if path is not None:
+            yield _folder(key, Path(path), is_made=is_made)
+    yield from _given(site, host)
+    yield _runtime(site, host, runner)
+    if site.scheduler.kind != "none":
+        yield _scheduler(site, host)
+
+
+def _folder(key: str, path: Path, *, is_made: bool) -> Finding:
+    """Look at a folder; `is_made` for one that is made when it is needed."""
+    there = next(one for one in (path, *path.parents) if one.exists())
+    if there != path and not is_made:
+        what = "no such folder here; builds take TMPDIR, memory or /tmp in its place"
+    elif not there.is_dir():
+        what = f"{there} is not a folder"
+    elif not os.access(there, os.W_OK | os.X_OK):
+        what = f"you can't write in {there}"
+    else:
+        made = "" if there == path else ", not there yet: it is made when it is needed"
+        return Finding(name=key, state="ok", detail=f"{path}{made}")
+    return Finding(
+        name=key,
+        state="warning",
+        detail=f"{path}: {what}",
+        mend=f"use a host of the site, or name another folder: --set site.{key}=FOLDER, or "
+        "overrides.yaml",
+    )
+
+
+def _given(site: Site, host: Host) -> Iterator[Finding]:
+    """Look at files and groups that the site's file names."""
+    try:
+        ca = routing.ca_of(site.routing, host)
+    except ConfigError as error:
+        yield Finding(name="routing.ca", state="error", detail=error.what, mend=error.next_step)
+    else:
+        if site.routing.ca not in ("auto", "default"):
+            yield Finding(name="routing.ca", state="ok", detail=str(ca))
+    missing = [str(folder) for folder in site.routing.wheels if not Path(folder).is_dir()]
+    if missing:
+        mend = "make it, or correct routing.wheels of the site"
+        detail = f"no folder {', '.join(missing)}"
+        yield Finding(name="routing.wheels", state="error", detail=detail, mend=mend)
+    if site.modules.group is not None:
+        yield _group(site.modules.group)
+
+
+def _group(name: str) -> Finding:
+    import grp
+
+    try:
+        number = grp.getgrnam(name).gr_gid
+    except KeyError:
+        number = None
+    if number in (os.getegid(), *os.getgroups()) or (number is not None and os.geteuid() == 0):
+        return Finding(name="modules.group", state="ok", detail=name)
+    what = "you are none of its members" if number is not None else "this host has no such group"
+    mend = "publish as one of its members, where the group is known"
+    return Finding(name="modules.group", state="warning", detail=f"{name}: {what}", mend=mend)
+
+
+def _runtime(site: Site, host: Host, runner: Runner) -> Finding:
+    """Compare what starts images here with what the site's jobs start."""
+    name, wanted = site.engine.runtime, site.engine.version
+    program = find_program(name, host.environ)
+    load = f"module load {site.engine.module}, or " if site.engine.module else ""
+    mend = f"{load}use a host of the site: its jobs start images with that"
+    if program is None:
+        detail = f"no {name} on PATH"
+        return Finding(name="engine.runtime", state="warning", detail=detail, mend=mend)
+    if wanted is None:
+        detail = f"{program}; the site's file names no version"
+        return Finding(name="engine.runtime", state="ok", detail=detail)
+    try:
+        words = runner([str(program), "--version"], timeout=_TIMEOUT_S).stdout.split()
+    except (CommandFailedError, CommandNotFoundError, CommandTimeoutError):
+        words = []
+    found = next((word for word in words if word[:1].isdigit()), "unknown")
+    if found.partition("-")[0] == wanted:
+        return Finding(name="engine.runtime", state="ok", detail=f"{name} {found}")
+    detail = f"{name} {found} here, {wanted} at the site"
+    return Finding(name="engine.runtime", state="warning", detail=detail, mend=mend)
+
+
+def _scheduler(site: Site, host: Host) -> Finding:
+    """Look for the command that submits jobs, and for the one that starts their ranks."""
+    kind, words = site.scheduler.kind, site.scheduler.launcher
+    wanted = dict.fromkeys((schedulers.SCHEDULERS[kind].submit, *words[:1]))
+    missing = [name for name in wanted if find_program(name, host.environ) is None]
+    if not missing:
+        detail = f"{kind}: {', '.join(wanted)}"
+        return Finding(name="scheduler", state="ok", detail=detail)
+    return Finding(
+        name="scheduler",
+        state="warning",
+        detail=f"{kind}: no {', '.join(missing)} on PATH",
+        mend="submit on a login node of the site; images can be built here all the same",
+    )

@@ -1,0 +1,24 @@
+"""A user whose number this machine's directory does not know: engines start nothing then.
+
+The directory service may be away on one node alone. Apptainer 1.4.5 says "unknown userid 54321".
+"""
+
+import re
+
+from dlcontainer.system.machine import Host
+
+SAID = re.compile(
+    r"unknown userid \d+|no passwd entry|cannot find name for user id|"
+    r"could(?:n't| not) (?:determine|retrieve|get) (?:current )?user",
+    re.IGNORECASE,
+)
+WHY = "this machine has no passwd line for your user number; its directory service may be away"
+NEXT_STEP = (
+    "`getent passwd $(id -u)` prints your line where the number is known: take another node, try "
+    "later, or tell your site's support"
+)
+
+
+def is_unknown(host: Host) -> bool:
+    """Tell whether the user of this host has a number alone."""
+    return host.user == str(host.uid)

@@ -1,0 +1,112 @@
+"""Requests through proxies: which one an address takes, and which of them is at fault."""
+
+import contextlib
+import re
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from dlcontainer.errors import DlcontainerError
+
+_SCHEMES = ("http", "https")
+_VARIABLES = ("https_proxy", "http_proxy", "all_proxy")
+# How apt, pip, curl, conda and the engine say that nothing was reached.
+_UNREACHED = re.compile(
+    r"resolv|name or service|no such host|proxy|unreachable|can't be reached|timed? ?out|"
+    r"failed to (establish|fetch)|connection|no matching distribution",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fault:
+    """Why no request gets through a proxy, and what to do; its address is not repeated."""
+
+    why: str
+    next_step: str
+
+
+def of_url(url: str, given: Mapping[str, str]) -> dict[str, str]:
+    """Give the proxies for one address as `requests` takes them; "" for none, whatever its own.
+
+    `given` has variables in lower case: http_proxy, https_proxy, all_proxy, no_proxy.
+    """
+    from requests.utils import should_bypass_proxies
+
+    bypassed = should_bypass_proxies(url, no_proxy=given.get("no_proxy", ""))
+    every = given.get("all_proxy", "")
+    return {
+        scheme: "" if bypassed else given.get(f"{scheme}_proxy") or every for scheme in _SCHEMES
+    }
+
+
+def fault(given: Mapping[str, str]) -> Fault | None:
+    """Look for a proxy that no request gets through, since its name can't be resolved.
+
+    Asked after a request failed: a name that can't be resolved may take seconds.
+    """
+    for address in dict.fromkeys(given.get(name, "") for name in _VARIABLES):
+        host = _host(address)
+        if host is not None and not _resolves(host):
+            return Fault(
+                why=f"the name of the proxy can't be resolved: {host}",
+                next_step="correct routing.proxy of the site, or the variable where that is "
+                f"'auto'; `getent hosts {host}` prints a line where the name is known",
+            )
+    return None
+
+
+def socks_fault(given: Mapping[str, str]) -> Fault | None:
+    """Say that a SOCKS proxy can't be used by this Python; None where it can, or there is none."""
+    if _has_socks() or not any(given.get(name, "").startswith("socks") for name in _VARIABLES):
+        return None
+    return Fault(
+        why="the proxy is a SOCKS one, and this Python has no PySocks",
+        next_step="pip install PySocks beside dlcontainer, or name an http proxy: routing.proxy of "
+        "the site, or https_proxy",
+    )
+
+
+def request_fault(url: str, given: Mapping[str, str]) -> Fault | None:
+    """Say why a request of this Python did not get through its proxy; None without such a cause."""
+    scheme = url.partition(":")[0]
+    address = of_url(url, given).get(scheme)
+    if not address:
+        return None
+    used = {name: value for name, value in given.items() if value == address}
+    return socks_fault(used) or fault(used)
+
+
+@contextlib.contextmanager
+def naming_faults(given: Mapping[str, str]) -> Iterator[None]:
+    """Name the proxy as the cause of an error of a block that says that nothing was reached."""
+    try:
+        yield
+    except DlcontainerError as error:
+        found = fault(given) if _UNREACHED.search(f"{error.what}\n{error.why}") else None
+        if found is not None and found.why not in str(error.why):
+            error.why = f"{found.why}\n{error.why or ''}".rstrip()
+            error.next_step = found.next_step
+        raise
+
+
+def _has_socks() -> bool:
+    import importlib.util
+
+    return importlib.util.find_spec("socks") is not None
+
+
+def _host(address: str) -> str | None:
+    try:
+        return urlsplit(address).hostname
+    except ValueError:
+        return None
+
+
+def _resolves(host: str) -> bool:
+    try:
+        socket.getaddrinfo(host, None)
+    except (OSError, UnicodeError):
+        return False
+    return True
