@@ -49,7 +49,7 @@ def _run(probe: Probe, options: SessionOptions) -> None:
         output.emit("bench", {"file": str(path), "probe": probe.name, **looks})
         return
     console.step(f"done; now: dlcontainer report {path.name}")
-    output.say(str(path))
+    output.copied(str(path))
 
 
 def run(ready: "Ready", world: "World", console: output.Console) -> "Path":
