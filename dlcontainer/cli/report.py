@@ -122,17 +122,24 @@ def _show(
 ) -> None:
     """Print the same as text, laid out in the terminal's width."""
     for number, one in enumerate(briefs):
-        output.title(f"\n{one.title}" if number else one.title)
-        output.title(one.headline)
+        if number:
+            output.say("")
+        output.title(_line(one.title))
+        output.title(_line(one.headline))
         for text in one.said:
             output.say("")
-            output.paragraph(text)
+            output.paragraph(_line(text))
         _show_details(one)
     for site, lines in reached.items():
         output.title(f"\nHow far {site} got")
         output.listed(lines)
     for number, path in enumerate(paths):
         output.copied(path, before="wrote " if number else "\nwrote ")
+
+
+def _line(text: str) -> str:
+    """Set a text on one line: a hostile name must not begin a line of its own."""
+    return " ".join(text.splitlines())
 
 
 def _show_details(one: "Brief") -> None:
