@@ -192,4 +192,4 @@ def _show(done: "Adopted", *, as_json: bool) -> None:
         ("runs", "as built here" if done.trusted else "contained, until --trust (docs/adopt.md)"),
     ]
     output.complain(output.table(rows))
-    output.say(str(done.image))
+    output.copied(str(done.image))

@@ -57,7 +57,7 @@ def pin(
         body = {"image": found.image, "pinned": found.pinned, "site": name, "file": place}
         output.emit("base-pinned", body)
     elif show:
-        output.say(pins.as_site_lines(found))
+        output.write(f"{pins.as_site_lines(found)}\n")
     else:
         output.say(f"{place}: {found.image} is {found.pinned} for site {name}")
 
@@ -102,7 +102,7 @@ def make(
         output.emit("base-made", {"file": str(target), **made.model_dump(exclude={"schema_"})})
         return
     console.end(f"done: {made.size / 1e6:.0f} MB, sha256:{made.sha256}")
-    output.say(str(target))
+    output.copied(str(target))
 
 
 def _bare(site: str) -> str:

@@ -40,9 +40,9 @@ def show(image: "Image", settled: "Plan", console: output.Console, *, as_json: b
             console.note(line)
     else:
         console.end(f"done: {image.size / 1e6:.0f} MB")
-    output.say(str(there.image or image.name))
+    output.copied(str(there.image or image.name))
     if image.pushed:
-        output.say(image.pushed)
+        output.copied(image.pushed)
 
 
 def show_reasons(
@@ -86,4 +86,4 @@ def show_dry_run(
         return
     output.say(f"image   {target / f'{settled.name}.sif'}\ntmpdir  {scratch}")
     for command in commands:
-        output.say(f"$ {quote(command)}")
+        output.copied(f"$ {quote(command)}")

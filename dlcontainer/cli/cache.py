@@ -38,7 +38,10 @@ def list_(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """List all that is kept, the last used first; with --site the steps that its users share."""
+    """List all that is kept, the last used first; with --site the steps that its users share.
+
+    With -v also the key of each.
+    """
     from dlcontainer.build.cache import stores
 
     world = _world()
@@ -49,14 +52,15 @@ def list_(
         body = {"folder": str(world.cache), "places": places}
         output.emit("cache", {**body, "entries": [_body(entry) for entry in entries]})
         return
+    head = ("kind", "name", "size", "used", "maker", *(["key"] if verbose else []))
     rows = [
-        (one.kind, one.key[:24], one.name, _size(one.size), stores.shown(one.used), one.maker)
+        (one.kind, one.name, _size(one.size), stores.shown(one.used), one.maker, one.key[:24])
         for one in entries
     ]
-    output.say(output.table(rows, head=("kind", "key", "name", "size", "used", "maker")))
+    output.say(output.table([row[: len(head)] for row in rows], head=head))
     for store in chosen:
         total = sum(one.size for one in entries if one.kind == store.kind)
-        output.say(f"{_size(total)} of {store.kind} in {store.place}")
+        output.copied(store.place, before=f"{_size(total)} of {store.kind} in ")
 
 
 @app.command("prune")

@@ -49,7 +49,7 @@ def ecl(
         output.emit("export-ecl", body)
         return
     for path in written:
-        output.say(f"wrote {path}")
+        output.copied(str(path), before="wrote ")
     output.say(
         "next: root copies both into the engine's etc/apptainer; docs/published-tree.md says when"
     )

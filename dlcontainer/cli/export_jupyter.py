@@ -78,7 +78,7 @@ def jupyter(
             f"the image sees {places.runtime} by DLCONTAINER_BIND: this kernel is for users "
             "whose Jupyter writes there"
         )
-    output.say(f"wrote {path}")
+    output.copied(str(path), before="wrote ")
     output.say(
         f"next: choose {kernel.title!r} in Jupyter, or: jupyter console --kernel {path.parent.name}"
     )

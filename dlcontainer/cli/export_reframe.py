@@ -90,9 +90,9 @@ def reframe(
         output.emit("export", {**body, "system": system})
         return
     for path, _ in written:
-        output.say(f"wrote {path}")
+        output.copied(str(path), before="wrote ")
     given = settings or "SETTINGS.py"
-    output.say(f"next: reframe -C {given} -c {target} --system={system} -r")
+    output.copied(f"reframe -C {given} -c {target} --system={system} -r", before="next: ")
 
 
 def _probes(text: str) -> tuple[str, ...]:

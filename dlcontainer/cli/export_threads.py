@@ -70,7 +70,7 @@ def threads(
         output.emit("export-threads", body)
         return
     output.say(f"wrote {target}: {measured.summary}")
-    output.say(f"next: dlcontainer site diff {parent.target} {target}")
+    output.copied(f"dlcontainer site diff {parent.target} {target}", before="next: ")
 
 
 def _session(samples: Path) -> "Series":

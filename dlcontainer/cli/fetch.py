@@ -71,7 +71,7 @@ def fetch(
         output.emit("fetch", {"folder": str(bundle.folder), **facts, "bytes": size})
         return
     console.end(f"done: {size / 1e6:.0f} MB")
-    output.say(str(bundle.folder))
+    output.copied(str(bundle.folder))
 
 
 def _carry_base(

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TextIO
 
+from dlcontainer.cli import layout
 from dlcontainer.cli.colour import paint
 
-_WIDEST = 100
 _NAMES = 26
 _INDENT = "  "
 _EVERYWHERE = "Everywhere"
@@ -70,11 +70,13 @@ def _usage(ctx: Any, arguments: Iterable[Any], options: Iterable[Any]) -> str:
 
 
 def _page(of: Any, usage: str, rows: list[_Row], stream: TextIO) -> str:
-    width = min(shutil.get_terminal_size().columns, _WIDEST)
+    width = min(layout.columns(stream) or shutil.get_terminal_size().columns, layout.PAGE)
     head = textwrap.fill(f"Usage: {usage}", width, subsequent_indent=" " * 7, **_WHOLE)
     about = " ".join((of.help or "").split())
     parts = [head, textwrap.fill(about, width, **_WHOLE)]
-    column = min(max((len(row.name) for row in rows), default=0), _NAMES) + 2
+    names = max((len(row.name) for row in rows), default=0)
+    # On a narrow terminal the texts need the room: a name stands above its own.
+    column = min(names, _NAMES, width // 3) + 2
     for panel in dict.fromkeys(row.panel for row in rows):
         lines = [
             line
@@ -93,7 +95,7 @@ _WHOLE: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 def _lines(row: _Row, column: int, width: int, stream: TextIO) -> list[str]:
     indent = " " * (len(_INDENT) + column)
-    text = textwrap.wrap(" ".join(row.text.split()), max(width - len(indent), 20), **_WHOLE)
+    text = textwrap.wrap(" ".join(row.text.split()), max(width - len(indent), 1), **_WHOLE)
     name = paint(row.name, "name", stream)
     if len(row.name) + 2 > column or not text:
         return [_INDENT + name, *(indent + line for line in text)]

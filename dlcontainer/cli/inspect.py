@@ -35,7 +35,7 @@ def inspect(
     console = output.Console(verbose=verbose, quiet=as_json)
     seen = summary.inspect(options.image_file(image), world.environ, console.runner(world.environ))
     if sbom:
-        output.say(summary.require_sbom(seen).rstrip("\n"))
+        output.write(f"{output.printable(summary.require_sbom(seen)).rstrip()}\n")
     elif as_json:
         output.emit("inspect", _body(seen))
     elif packages:

@@ -164,8 +164,14 @@ def _flushed(argv: list[str]) -> int:
     except OSError as raised:
         error = _of_a_disk(raised, argv)
         _report(error, as_json=False)
+        _discard()
         return error.exit_code
     return 0
+
+
+def _discard() -> None:
+    """Let what is left of the result go nowhere: the interpreter's end would fail on it, as 120."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def run() -> None:
@@ -178,11 +184,13 @@ def run() -> None:
     argv, code = sys.argv[1:], 0
     try:
         code = _run(argv, as_json="--json" in argv)
-        code = code or _flushed(argv)
+        # Also of one that failed: what is left would be written as the interpreter ends.
+        flushed = _flushed(argv)
+        code = code or flushed
     except BrokenPipeError:
         # `dlcontainer plan … | head`: the reader has what it wanted. Python would complain again
         # while it closes stdout: it has no other way to be told.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _discard()
     except Exception:  # noqa: BLE001  whatever it is, it is ours: say so, with all there is
         import traceback
 

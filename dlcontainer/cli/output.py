@@ -46,6 +46,12 @@ def say(text: str) -> None:
     print(layout.fitted(printable(text), layout.columns(sys.stdout)))
 
 
+def paragraph(text: str) -> None:
+    """Print a few sentences; on a terminal no wider than a page."""
+    width = layout.columns(sys.stdout)
+    print(layout.wrapped(printable(text), width and min(width, layout.PAGE), 0))
+
+
 def write(text: str) -> None:
     """Print a text that is made for files and pipes: there it arrives as it is."""
     binary = getattr(sys.stdout, "buffer", None)
@@ -63,6 +69,26 @@ def say_path(path: "Path", *, as_json: bool) -> None:
         emit("path", {"path": str(path)})
     else:
         write(f"{path}\n")
+
+
+def is_terminal() -> bool:
+    """Tell whether results go to a terminal, where people read them."""
+    return sys.stdout.isatty()
+
+
+def copied(text: str, *, before: str = "") -> None:
+    """Print what is copied from the screen, a path or a command: it is broken nowhere.
+
+    Too long for the line of what stands `before` it, it gets one of its own.
+    """
+    line, width = f"{before}{printable(text)}", layout.columns(sys.stdout)
+    fits = width is None or layout.cells(line) <= width or not before
+    print(line if fits else f"{before.rstrip()}\n  {printable(text)}")
+
+
+def listed(lines: Iterable[str]) -> None:
+    """Print a list, a mark before each line."""
+    say(table([("  -", line) for line in lines]))
 
 
 def page(text: str, stream: TextIO) -> None:
@@ -87,7 +113,8 @@ def finding(state: str, text: str, *, width: int = 6, then: str | None = None) -
 
 def title(text: str) -> None:
     """Print a heading."""
-    print(paint(printable(text), "title", _out()))
+    body = layout.fitted(printable(text), layout.columns(sys.stdout))
+    print(paint(body, "title", _out()))
 
 
 def _wrapped(text: str, *, indent: int) -> str:
@@ -192,13 +219,16 @@ class Console:
             self.spoke = self.run.now()
             clear = _CLEAR if self.live else ""
             time_ = paint(f"[{self._elapsed()}]", "faint", sys.stderr)
-            print(f"{clear}{time_} {self._fitted(text)}", file=sys.stderr, flush=True)
+            line = f"{time_} {self._wrapped(text)}"
+            print(f"{clear}{line}", file=sys.stderr, flush=True)
 
-    def _fitted(self, text: str) -> str:
-        columns = layout.columns(sys.stderr)
-        if columns is None:
-            return printable(text)
-        return layout.wrapped(printable(text), columns, len(f"[{self._elapsed()}] "))
+    def _wrapped(self, text: str) -> str:
+        width = layout.columns(sys.stderr) if self.live else None
+        # As far to the right as the text itself begins, behind the time.
+        indent = len(f"[{self._elapsed()}] ") + len(text) - len(text.lstrip())
+        return text[: len(text) - len(text.lstrip())] + layout.wrapped(
+            printable(text.lstrip()), width, indent
+        )
 
     def _elapsed(self) -> str:
         return f"{self.run.elapsed():5.0f} s"
@@ -304,8 +334,8 @@ class Console:
 
     def _redraw(self) -> None:
         width = (layout.columns(sys.stderr) or 80) - 14
-        clean = printable(self._working(), one_line=True)
-        print(f"{_CLEAR}[{self._elapsed()}]   {clean[:width]}", end="", file=sys.stderr, flush=True)
+        clean = layout.cut(printable(self._working(), one_line=True), max(width, 0))
+        print(f"{_CLEAR}[{self._elapsed()}]   {clean}", end="", file=sys.stderr, flush=True)
 
     @contextlib.contextmanager
     def beating(self) -> "Iterator[Console]":

@@ -84,7 +84,7 @@ def _say_notes(settled: "Plan") -> None:
     ):
         if lines:
             output.title(f"\n{title}")
-            output.say(output.table([("  -", line) for line in lines]))
+            output.listed(lines)
 
 
 def _job(settled: "Plan") -> list[tuple[str, str]]:

@@ -142,7 +142,7 @@ def _write_script(target: Path, image: Path, site: str, root: Path, *, as_json: 
     if as_json:
         output.emit("publish-script", {"script": str(target), "root": str(root)})
         return
-    output.say(f"wrote {target}")
+    output.copied(str(target), before="wrote ")
     output.say("next: run it on the release manager machine of the repository")
 
 
@@ -166,8 +166,8 @@ def _show(done: "Published", kind: str, *, as_json: bool) -> None:
     for name, path in uses.items():
         if kind in (name, "none"):
             other = "   # with Environment Modules" if (kind, name) == ("none", "tcl") else ""
-            output.say(quote(["module", "use", path]) + other)
-    output.say(f"module load {done.module}")
+            output.copied(quote(["module", "use", path]) + other)
+    output.copied(f"module load {done.module}")
 
 
 def _closed(closed: "Closed") -> dict[str, object]:

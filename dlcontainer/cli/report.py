@@ -1,12 +1,17 @@
 """`dlcontainer report`: what samples say, as HTML, Markdown, CSV or JSON."""
 
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from dlcontainer.cli import options, output
 from dlcontainer.errors import ChecksFailedError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dlcontainer.bench.report.html_report import Brief
 
 Files = Annotated[
     list[Path],
@@ -55,7 +60,7 @@ def report(
     from dlcontainer.bench.job import analysis as jobbing
     from dlcontainer.bench.job.records import Job
     from dlcontainer.bench.report import files as written
-    from dlcontainer.bench.report import given, json_report
+    from dlcontainer.bench.report import given, json_report, markdown_report
     from dlcontainer.bench.report import html_report as reporting
     from dlcontainer.bench.report.tables import site_tables
     from dlcontainer.cli.context import here
@@ -87,21 +92,72 @@ def report(
         if isinstance(one.finding, Job)
     ]
     bad = [f"{name}: {word}" for name, word in words if _slug(word) in failing]
+    paths = [str(one.path) for one in wanted]
     if as_json:
-        paths = [str(one.path) for one in wanted]
         said = {"written": str(target) if target else None, "files": paths}
         output.emit("report", {**json_report.report(analyses, found), "reached": reached, **said})
         raise typer.Exit(1 if bad else 0)
-    output.say(reporting.markdown(analyses, found))
-    for site, lines in reached.items():
-        output.say("\n".join([f"\n## How far {site} got", "", *(f"- {line}" for line in lines)]))
-    if wanted:
-        output.say(f"\nwrote {', '.join(str(one.path) for one in wanted)}")
+    if output.is_terminal():
+        _show(reporting.briefs(analyses, found), reached, paths)
+    else:
+        _say(markdown_report.summary(analyses, found), reached, paths)
     if bad:
         raise ChecksFailedError(
             f"{len(bad)} of {len(words)} verdicts are of --fail-on",
             why=", ".join(bad),
         )
+
+
+def _say(text: str, reached: "Mapping[str, Sequence[str]]", paths: "Sequence[str]") -> None:
+    """Print a summary as Markdown, for issues and logs."""
+    output.say(text)
+    for site, lines in reached.items():
+        output.say("\n".join([f"\n## How far {site} got", "", *(f"- {line}" for line in lines)]))
+    if paths:
+        output.say(f"\nwrote {', '.join(paths)}")
+
+
+def _show(
+    briefs: "Sequence[Brief]", reached: "Mapping[str, Sequence[str]]", paths: "Sequence[str]"
+) -> None:
+    """Print the same as text, laid out in the terminal's width."""
+    for number, one in enumerate(briefs):
+        if number:
+            output.say("")
+        output.title(_line(one.title))
+        output.title(_line(one.headline))
+        for text in one.said:
+            output.say("")
+            output.paragraph(_line(text))
+        _show_details(one)
+    for site, lines in reached.items():
+        output.title(f"\nHow far {site} got")
+        output.listed(lines)
+    for number, path in enumerate(paths):
+        output.copied(path, before="wrote " if number else "\nwrote ")
+
+
+def _line(text: str) -> str:
+    """Set a text on one line: a hostile name must not begin a line of its own."""
+    return " ".join(text.splitlines())
+
+
+def _show_details(one: "Brief") -> None:
+    if one.notes:
+        output.say("")
+        output.listed(one.notes)
+    if one.figures:
+        output.say("")
+        output.say(output.table(one.figures))
+    for table in one.tables:
+        if table.rows:
+            output.title(f"\n{table.name}")
+            output.say(output.table(table.rows, head=table.head))
+        if table.note:
+            output.say(table.note)
+    if one.file:
+        output.copied(one.file, before="\nfile  ")
+        output.copied(one.seal, before="seal  ")
 
 
 def _reached(proofs: list[Path], sites: list[str]) -> dict[str, list[str]]:

@@ -2,7 +2,7 @@
 
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from dlcontainer.cli.context import World
     from dlcontainer.sites.site import Site
+
+# Of a target that the columns of all groups are set by.
+_LONGEST = 40
 
 app = App(help="Site configs: where images run.")
 
@@ -31,7 +34,7 @@ def list_(as_json: options.Json = False, verbose: options.Verbose = False) -> No
     """
     from dlcontainer.cli.context import here
     from dlcontainer.errors import ConfigError
-    from dlcontainer.sites.site import Status
+    from dlcontainer.sites.site import STATUSES
 
     world, rows = here(), []
     wrong: list[ConfigError] = []
@@ -40,7 +43,7 @@ def list_(as_json: options.Json = False, verbose: options.Verbose = False) -> No
             rows += list(_rows(world, name))
         except ConfigError as error:
             wrong.append(error)
-    rows.sort(key=lambda row: get_args(Status).index(row["status"]))
+    rows.sort(key=lambda row: STATUSES.index(row["status"]))
     if as_json:
         output.emit("sites", {"sites": rows, "errors": [str(error) for error in wrong]})
     else:
@@ -53,7 +56,9 @@ def _say(rows: "Sequence[Mapping[str, str]]", *, every: bool) -> None:
     head = ["target", "accelerator or CPU", "scheduler"]
     if every:
         head = ["target", "arch", "cpu", "accelerator", "scheduler", "engine", "summary"]
-    widest = max((len(row["target"]) for row in rows), default=0)
+    # One that is very long stands alone, and pushes no other column aside.
+    lengths = [len(row["target"]) for row in rows]
+    widest = max((one for one in lengths if one <= _LONGEST), default=0)
     for number, (status, group) in enumerate(groupby(rows, key=lambda row: row["status"])):
         output.title(f"\n{status}" if number else status)
         cells = [{**row, "target": row["target"].ljust(widest)} for row in group]
@@ -132,7 +137,7 @@ def show(
     ):
         if lines:
             output.title(f"\n{title}")
-            output.say(output.table([("  -", line) for line in lines]))
+            output.listed(lines)
 
 
 def _reached(site: "Site", proofs: list[Path]) -> list[str]:

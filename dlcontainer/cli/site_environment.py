@@ -52,7 +52,9 @@ def environment(
         output.emit("explain-env", {"variables": list(map(asdict, seen)), "refused": table})
         return
     inside = [variable.name for variable in seen if variable.goes_in]
-    output.say(f"{len(inside)} variables go in: {' '.join(inside)}")
+    output.say(f"{len(inside)} variables go in{':' if inside else ''}")
+    if inside:
+        output.say(output.table([("", " ".join(inside))]))
     outside = [variable for variable in seen if not variable.goes_in]
     output.say(f"{len(outside)} stay outside (to let one in: {_PASS}=NAME):")
     if outside:

@@ -7,7 +7,7 @@ from dlcontainer.config import Document, Sourced
 from dlcontainer.errors import ConfigError, MisfitError
 from dlcontainer.planning import candidates, variants
 from dlcontainer.planning.plan import Plan
-from dlcontainer.sites.site import Site, Target, read_target, targets
+from dlcontainer.sites.site import STATUSES, Site, Target, read_target, targets
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,22 +40,22 @@ def combinations(
 
     At a site with accelerators those with device code, or with `sources.cpu` those without.
     Sites of the archive only where `archived` says so. A site or recipe that is wrong is a
-    combination with an error, and the rest goes on.
+    combination with an error, and the rest goes on. Sites in use come first.
     """
+    settled: list[tuple[str, Sourced[Site]]] = []
     for name in sites:
         bare, meant = read_target(name)
         try:
             usual = sources.site(bare, meant).value
             if archived or usual.status != "archive":
-                settled = [(one, sources.site(bare, one)) for one in targets(usual, meant)]
-            else:
-                settled = []
+                settled += [
+                    (one.named(bare), sources.site(bare, one)) for one in targets(usual, meant)
+                ]
         except ConfigError as error:
             yield Combination(target=name, recipe="*", kind=None, error=error)
-            continue
-        for target, site in settled:
-            for recipe in recipes:
-                yield from _of_target(target.named(bare), site, recipe, sources)
+    for target, site in sorted(settled, key=lambda one: STATUSES.index(one[1].value.status)):
+        for recipe in recipes:
+            yield from _of_target(target, site, recipe, sources)
 
 
 def _of_target(

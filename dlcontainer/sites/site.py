@@ -1,10 +1,10 @@
 """The site config: where an image runs. Facts about a centre's machine, each with its source."""
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
@@ -65,6 +65,7 @@ class NodeType(Strict):
 WHOLE_SITE = ("schema", "name", "extends", "node_types", "epochs", "source")
 # In the order of lists: those in use first.
 Status = Literal["active", "example", "decommissioned", "archive"]
+STATUSES: Sequence[Status] = get_args(Status)
 
 
 class Epoch(Strict):

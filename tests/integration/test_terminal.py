@@ -9,7 +9,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -18,6 +18,9 @@ import typer
 
 from dlcontainer.cli import main
 from dlcontainer.cli.app import HelpGroup
+from tests import terminals
+from tests.integration.world import Built, World
+from tests.terminals import Samples
 from tests.unit.cli.test_help import commands
 
 COMMAND = (sys.executable, "-c", "from dlcontainer.cli.main import run; run()")
@@ -111,9 +114,9 @@ STREAMS: Mapping[str, str] = {
 def run(words: str, streams: str = "", **environ: str) -> subprocess.CompletedProcess[bytes]:
     """Run a command with its streams as a shell sets them; its own exit code is the shell's."""
     line = f"set -o pipefail; {' '.join(map(_quoted, COMMAND))} {words} {streams}"
-    return subprocess.run(
-        ["bash", "-c", line], capture_output=True, check=False, env={**os.environ, **environ}
-    )
+    # Buffered, as for users: what is left is written as the interpreter ends.
+    own = {**os.environ, "PYTHONUNBUFFERED": "", **environ}
+    return subprocess.run(["bash", "-c", line], capture_output=True, check=False, env=own)
 
 
 @cache
@@ -154,3 +157,64 @@ def test_a_text_for_files_is_the_same_bytes_whatever_the_terminal_has(tmp_path: 
     assert usual.returncode == 0, usual.stderr
     assert "Größe" in usual.stdout.decode()
     assert done.stdout == usual.stdout
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Samples:
+    return terminals.samples(tmp_path_factory.mktemp("samples"))
+
+
+@pytest.mark.parametrize(
+    ("line", "columns"),
+    [
+        ("site show lumi", 80),
+        ("report {imports} {findings}", 100),
+        ("modules list --root {tree}", 80),
+        ("plan pytorch --site nosuch", 80),
+        ("bench --help", 20),
+    ],
+)
+def test_a_real_terminal_shows_what_the_unit_tests_see(
+    line: str, columns: int, samples: Samples, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(samples.home))
+    words = samples.words(line)
+    real = on_a_terminal(*words, columns=columns)
+    seen = terminals.show(words, monkeypatch, columns)
+    assert real.code == seen.code
+    assert ESCAPE.sub("", real.text) == seen.out + seen.err
+
+
+RUNNING = [one.words for one in terminals.typed() if one.runs]
+
+
+@pytest.mark.parametrize("line", RUNNING)
+def test_what_starts_processes_fits_too(
+    line: str, samples: Samples, tiny_image: Built, world: World
+) -> None:
+    images = {"image": str(tiny_image.image), "other": str(tiny_image.image)}
+    words = replace(samples, files={**samples.files, **images}).words(line)
+    for columns in (80, 100):
+        shown = on_a_terminal(*words, columns=columns, **world.environ)
+        assert shown.code in DOCUMENTED
+        text = re.sub(r"\x1b\[[0-9;]*[mK]|[^\n]*\r", "", shown.text)
+        if "--sbom" not in words:  # a text for files
+            assert terminals.too_wide(text, columns) == []
+
+
+def test_a_terminal_that_can_do_nothing() -> None:
+    for words in (("site", "list"), ("site",), ("plan", "pytorch", "--site", "nosuch")):
+        assert "\x1b" not in on_a_terminal(*words, TERM="dumb").text
+
+
+@pytest.mark.parametrize("words", LOOKING)
+def test_a_locale_of_ascii(words: str) -> None:
+    usual = usually(words)
+    done = run(words, LC_ALL="C", LANG="C", PYTHONCOERCECLOCALE="0", PYTHONUTF8="0")
+    assert done.returncode == usual.returncode
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_list_of_which_one_line_is_read() -> None:
+    done = run("site list", "| head -1")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"active\n", b"")

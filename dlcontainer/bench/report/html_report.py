@@ -59,6 +59,20 @@ class Joint:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Brief:
+    """One section of a summary; all words are settled here. A session has a file and its seal."""
+
+    title: str
+    headline: str
+    said: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    figures: tuple[tuple[str, str, str], ...] = ()
+    tables: tuple[Table, ...] = ()
+    file: str = ""
+    seal: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
     """All that a report says, settled: it is only set as HTML or Markdown from here on."""
 
@@ -131,35 +145,44 @@ def _joint(item: Across) -> Joint:
     )
 
 
-def markdown(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> str:
-    """Give a summary for a terminal, an issue or a log."""
+def briefs(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> tuple[Brief, ...]:
+    """Give what a summary says: for a terminal, an issue or a log.
+
+    Raises BenchDataError where one session is there twice.
+    """
     standings = qualification.standings(analyses)
-    blocks = []
-    for item in across(analyses):
-        title = f"## {len(item.members)} sessions: {session_tables.title(item.members[0])}"
-        lines = [title, "", f"**{verdict_text.joint_headline(item)}**", ""]
-        blocks.append([*lines, verdict_text.joint_sentence(item)])
-    for analysis in analyses:
-        lines = [
-            f"## {session_tables.title(analysis)}",
-            "",
-            f"**{verdict_text.headline(analysis)}**",
-            "",
-        ]
-        lines += [verdict_text.sentence(analysis)]
-        said = lines[-1]
-        lines += filter(None, (cold_text.beside(analysis, found), scope_text.scope(analysis)))
-        lines.append("")
-        lines += [f"- {reason}" for reason in analysis.verdict.reasons if reason not in said]
-        lines += [f"- {note}" for note in notes(analysis, standings[analysis.series.seal])]
-        lines += [f"- {name}: {value} ({detail})" for name, value, detail in _tiles(analysis)]
-        lines.append(f"- file: {analysis.series.path}, seal {analysis.series.seal[:12]}")
-        blocks.append(lines)
-    for one in exhibits(found):
-        lines = [f"## {one.title}", "", f"**{one.headline}**", "", one.words]
-        blocks.append([*lines, *([""] if one.lines else []), *(f"- {x}" for x in one.lines)])
-    # A hostile name must not begin a heading or a line of its own.
-    return "\n\n".join("\n".join(" ".join(line.splitlines()) for line in lines) for lines in blocks)
+    joint = [
+        Brief(
+            title=f"{len(item.members)} sessions: {session_tables.title(item.members[0])}",
+            headline=verdict_text.joint_headline(item),
+            said=(verdict_text.joint_sentence(item),),
+        )
+        for item in across(analyses)
+    ]
+    others = [
+        Brief(title=one.title, headline=one.headline, said=(one.words,), notes=one.lines)
+        for one in exhibits(found)
+    ]
+    own = [_brief(one, standings[one.series.seal], found) for one in analyses]
+    return (*joint, *own, *others)
+
+
+def _brief(analysis: Analysis, standing: Standing, found: Sequence[Found]) -> Brief:
+    sentence = verdict_text.sentence(analysis)
+    beside = (cold_text.beside(analysis, found), scope_text.scope(analysis))
+    reasons = [reason for reason in analysis.verdict.reasons if reason not in sentence]
+    is_grouped = analysis.series.session.declared.groups is not None
+    return Brief(
+        title=session_tables.title(analysis),
+        headline=verdict_text.headline(analysis),
+        said=(sentence, *filter(None, beside)),
+        notes=(*reasons, *notes(analysis, standing)),
+        figures=_tiles(analysis),
+        # Which a note of groups sends the reader to.
+        tables=tuple(session_tables.of_probe(analysis.traits.section)) if is_grouped else (),
+        file=str(analysis.series.path),
+        seal=analysis.series.seal[:12],
+    )
 
 
 def _section(

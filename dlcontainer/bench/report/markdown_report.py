@@ -3,7 +3,10 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from dlcontainer.bench.report.html_report import Page, Section
+from dlcontainer.bench.analysis.session_analysis import Analysis
+from dlcontainer.bench.report import html_report
+from dlcontainer.bench.report.html_report import Brief, Page, Section
+from dlcontainer.bench.report.inputs import Found
 from dlcontainer.bench.report.table import Table
 
 # The first line of a file of ours: what has it may be written again.
@@ -31,6 +34,26 @@ def page(settled: Page) -> str:
     files = ", ".join(map(text, settled.files))
     blocks.append(f"Written by dlcontainer {text(settled.version)} from {files}.")
     return "\n\n".join(blocks) + "\n"
+
+
+def summary(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> str:
+    """Give a summary for an issue or a log; raises BenchDataError as `briefs` does."""
+    return "\n\n".join(
+        # A hostile name must not begin a heading or a line of its own.
+        "\n".join(" ".join(line.splitlines()) for line in _brief(one))
+        for one in html_report.briefs(analyses, found)
+    )
+
+
+def _brief(one: Brief) -> Iterator[str]:
+    yield from (f"## {one.title}", "", f"**{one.headline}**", "", *one.said)
+    yield from [""] if one.notes or one.file else []
+    yield from (f"- {note}" for note in one.notes)
+    yield from (f"- {name}: {value} ({detail})" for name, value, detail in one.figures)
+    if one.file:
+        yield f"- file: {one.file}, seal {one.seal}"
+    for block in _tables(one.tables):
+        yield from ("", *block.split("\n"))
 
 
 def text(value: str) -> str:

@@ -130,7 +130,7 @@ def job(
         output.emit("bench", {"file": str(path), "probe": "job", "pairs": pairs, "looks": [pairs]})
         return
     console.end(f"done; now: dlcontainer report {path.name}")
-    output.say(str(path))
+    output.copied(str(path))
 
 
 def _context(

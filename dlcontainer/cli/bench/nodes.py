@@ -75,7 +75,7 @@ def nodes(
     output.say(output.table(table.rows, head=table.head))
     for path in (write, target):
         if path is not None:
-            output.say(f"wrote {path}")
+            output.copied(str(path), before="wrote ")
     if bad:
         raise ChecksFailedError(
             f"{node_page.headline(judged)}: {', '.join(one.node.name for one in bad)}",

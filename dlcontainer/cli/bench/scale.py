@@ -84,7 +84,7 @@ def scale(
         output.emit("scale", {"file": str(path)})
         return
     console.end(f"done; now: dlcontainer report {path.name}")
-    output.say(str(path))
+    output.copied(str(path))
 
 
 def _measure(

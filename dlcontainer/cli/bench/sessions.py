@@ -40,7 +40,7 @@ def _run(probe: Probe, options: SessionOptions) -> None:
         output.emit("bench", {"file": str(path), "probe": probe.name, **looks})
         return
     console.end(f"done; now: dlcontainer report {path.name}")
-    output.say(str(path))
+    output.copied(str(path))
 
 
 def run(ready: "Ready", world: "World", console: output.Console) -> "Path":

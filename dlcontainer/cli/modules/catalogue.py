@@ -69,7 +69,7 @@ def _show(shown: "Catalogue", written: tuple[Path, ...]) -> None:
     ]
     output.say(output.table(rows, head=("module", "marks", "image", "checks", "at this site")))
     for path in written:
-        output.say(f"wrote {path}")
+        output.copied(str(path), before="wrote ")
     if not written:
         output.say(f"page: {shown.root / layout.CURRENT / page.HTML}")
         if not files.is_current(shown):

@@ -22,9 +22,13 @@ app = App(help="The published tree: what is live, what was, going back, making r
 
 @app.command("list", rich_help_panel=_LOOK)
 def list_(
-    root: Root = None, site: options.OptionalSite = None, as_json: options.Json = False
+    root: Root = None,
+    site: options.OptionalSite = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
 ) -> None:
-    """List the modules that are live, with default, aliases and warnings."""
+    """List the modules that are live: default, aliases, size, checks; -v each one's folder."""
+    from dlcontainer.publish.catalogue import files
     from dlcontainer.publish.tree import changes
 
     where = tree_options.chosen(root, site)
@@ -32,12 +36,16 @@ def list_(
     if as_json:
         output.emit("modules", {"root": str(where.root), "modules": [_body(one) for one in listed]})
         return
-    rows = [(one.entry.module, one.entry.marks or "-", one.folder) for one in listed]
-    output.say(
-        output.table(rows, head=("module", "marks", "release"))
-        if rows
-        else f"nothing is published in {where.root}"
-    )
+    if not listed:
+        output.copied(str(where.root), before="nothing is published in ")
+        return
+    head = ["module", "marks", "image", "checked", "checks", *(["release"] if verbose else [])]
+    found = files.briefly(where.root, [one.entry for one in listed])
+    rows = [
+        (one.entry.module, one.entry.marks or "-", one.size, one.day, one.checks, str(live.folder))
+        for one, live in zip(found, listed, strict=True)
+    ]
+    output.say(output.table([row[: len(head)] for row in rows], head=head))
 
 
 def _body(listed: "Listed") -> dict[str, object]:
@@ -122,7 +130,7 @@ def audit(
             next_step="take back what is damaged: "
             + layout.typed(where.root, "unpublish", "NAME/VERSION"),
         )
-    output.say(f"as it was published: {where.root}")
+    output.copied(str(where.root), before="as it was published: ")
 
 
 app.command("catalogue", rich_help_panel=_LOOK)(catalogue.catalogue)

@@ -69,7 +69,7 @@ def _show(path: Path, done: "Pulled", name: str, *, verifies: bool, as_json: boo
         output.finding("note", "nothing was verified: no --key, --certificate-roots or --pgp")
         trusted = f"dlcontainer adopt {path} --site SITE --trust"
         output.finding("note", f"so it runs contained until you trust it: {trusted}")
-    output.say(where)
+    output.copied(where)
 
 
 def _new_file(target: Path) -> Path:

@@ -48,4 +48,4 @@ def push(
         body = {"image": str(path), "reference": where, "tag": client.reference.tag}
         output.emit("push", {**body, "digest": done.digest, "evidence": list(done.evidence)})
         return
-    output.say(where)
+    output.copied(where)

@@ -75,8 +75,11 @@ def plain(value: object, most: int = _LONGEST) -> str:
     return shown if len(shown) <= most else f"{shown[: most - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
-def of(releases: Folder, digest: str) -> Facts:
-    """Read the facts of a release; what can't be read is named in them."""
+def of(releases: Folder, digest: str, *, brief: bool = False) -> Facts:
+    """Read the facts of a release; what can't be read is named in them.
+
+    `brief` leaves out its bill and its verdicts, which take long in a tree of many.
+    """
     unknown: list[str] = []
     found: dict[str, Any] = {}
     try:
@@ -86,7 +89,7 @@ def of(releases: Folder, digest: str) -> Facts:
     with release:
         for name, read in _READERS.items():
             # The last two are put there later, if at all.
-            if name in (RECORD, CHECKS) or release.has_file(name):
+            if name in (RECORD, CHECKS) or (not brief and release.has_file(name)):
                 try:
                     found |= read(release, name, found)
                 except (*_WRONG, DlcontainerError) as error:

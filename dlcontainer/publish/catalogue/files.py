@@ -3,6 +3,7 @@
 SHA256SUMS beside them lets the audit tell a catalogue that somebody edited.
 """
 
+import contextlib
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -10,11 +11,12 @@ from pathlib import Path
 
 from dlcontainer.errors import PublishError
 from dlcontainer.publish import checksums
-from dlcontainer.publish.catalogue import page
-from dlcontainer.publish.catalogue.page import HTML, JSON, Catalogue
+from dlcontainer.publish.catalogue import facts, page
+from dlcontainer.publish.catalogue.facts import Facts
+from dlcontainer.publish.catalogue.page import HTML, JSON, Catalogue, Module
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import generation, layout
-from dlcontainer.publish.tree.generation import Generation
+from dlcontainer.publish.tree.generation import Entry, Generation
 from dlcontainer.publish.tree.layout import GENERATIONS, RELEASES, Tree
 from dlcontainer.system import foreign_files, report_files
 
@@ -45,6 +47,20 @@ def live(root: Path) -> Catalogue:
         raise PublishError(
             f"can't read {root}: {error.strerror}", next_step="give the root of a published tree"
         ) from None
+
+
+def briefly(root: Path, entries: Iterable[Entry]) -> tuple[Module, ...]:
+    """Read what a list shows of modules that are live; takes no lock."""
+    with contextlib.ExitStack() as held:
+        try:
+            releases = held.enter_context(held.enter_context(Folder.at(root)).sub(RELEASES))
+        except OSError as error:
+            none = Facts(unknown=(f"{RELEASES} can't be read: {error.strerror}",))
+            return tuple(Module(entry=entry, facts=none) for entry in entries)
+        return tuple(
+            Module(entry=entry, facts=facts.of(releases, entry.digest, brief=True))
+            for entry in entries
+        )
 
 
 def is_current(catalogue: Catalogue) -> bool:

@@ -1,6 +1,7 @@
 """The modules of a generation, with the facts of their releases -> catalogue.html and its JSON."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from dlcontainer.system.process import quote
 
 HTML, JSON = "catalogue.html", "catalogue.json"
 _MB = 1_000_000
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 SCHEMA = "dlcontainer/catalogue/1"
 
 
@@ -42,6 +44,12 @@ class Module:
         counts = [f"{states.count('ok')} passed"]
         counts += [f"{states.count(one)} {one}" for one in ("not tried", "failed") if one in states]
         return ", ".join(counts) if states else "not known"
+
+    @property
+    def day(self) -> str:
+        """The day of the checks, which publishing makes."""
+        day = self.facts.checked[:10]
+        return day if _DAY.fullmatch(day) else "not known"
 
     @property
     def other_checks(self) -> tuple[Check, ...]:

@@ -54,13 +54,14 @@ def open_tables(analysis: Analysis) -> list[Table]:
         _secondary(analysis),
         row_tables.times(analysis),
         row_tables.beside(analysis),
-        *_of_probe(analysis.traits.section),
+        *of_probe(analysis.traits.section),
         site_tables.surroundings(analysis),
         _facts(analysis),
     ]
 
 
-def _of_probe(section: Section | None) -> Iterator[Table]:
+def of_probe(section: Section | None) -> Iterator[Table]:
+    """Give the tables of a session's probe."""
     while section is not None:
         yield Table(
             name=section.title, head=section.head, rows=section.rows, note=section.note,

@@ -9,7 +9,7 @@ import pytest
 from dlcontainer.bench.analysis.contrasts import together
 from dlcontainer.bench.analysis.qualification import standings
 from dlcontainer.bench.analysis.session_analysis import Analysis
-from dlcontainer.bench.report import html_report, json_report
+from dlcontainer.bench.report import html_report, json_report, markdown_report
 from dlcontainer.bench.report.figures import launch_marks
 from dlcontainer.bench.report.sections.notes import notes
 from dlcontainer.bench.report.text import scope_text
@@ -250,7 +250,7 @@ def test_the_report_shows_all_three(tmp_path: Path) -> None:
     joined = [(one.index, two.index) for role, one, two in launch_marks.joined(analysis)
               if role == "pair"]  # fmt: skip
     assert len(joined) == 2 * 12
-    assert "B/B: 8 pairs" in html_report.markdown([analysis])
+    assert "B/B: 8 pairs" in markdown_report.summary([analysis])
 
 
 def test_what_was_asked_of_three_arms() -> None:

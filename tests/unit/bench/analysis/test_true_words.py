@@ -8,7 +8,7 @@ import pytest
 from dlcontainer.bench.analysis import machine_load
 from dlcontainer.bench.analysis.qualification import standings
 from dlcontainer.bench.analysis.session_analysis import Analysis
-from dlcontainer.bench.report import html_report, inputs
+from dlcontainer.bench.report import html_report, inputs, markdown_report
 from dlcontainer.bench.report.sections.notes import notes
 from dlcontainer.bench.report.text import cold_text, scope_text, seconds_text, verdict_text
 from dlcontainer.bench.samples import reader
@@ -210,7 +210,7 @@ def test_a_cold_import_stands_beside_the_warm_one(tmp_path: Path) -> None:
     assert text.endswith("(matrix.jsonl).")
     page = html_report.page([warm], [matrix])
     assert page.sections[0].beside == text
-    assert text in html_report.markdown([warm], [matrix]).replace("\\", "")
+    assert text in markdown_report.summary([warm], [matrix]).replace("\\", "")
     assert cold_text.beside(analysed(tmp_path, Plan(pairs=12)), [matrix]) == ""
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dlcontainer.bench.job import analysis, file, session
 from dlcontainer.bench.job.records import Job
-from dlcontainer.bench.report import csv_report, html_report, inputs, json_report
+from dlcontainer.bench.report import csv_report, inputs, json_report, markdown_report
 from dlcontainer.bench.report.sections import jobs, predictions
 from dlcontainer.bench.samples import hash_chain
 from dlcontainer.errors import BenchDataError, InterruptedByUserError
@@ -152,7 +152,7 @@ def test_a_file_that_contradicts_itself(tmp_path: Path, changes: dict[str, Any],
 def test_a_report_says_seconds_first(tmp_path: Path) -> None:
     measured(tmp_path, Clockwork())
     found = inputs.read(tmp_path / "j.jsonl")
-    text = html_report.markdown([], [found])
+    text = markdown_report.summary([], [found])
     assert "**SLOWER: +2.0 s start-up on 1 node, 1 rank**" in text
     assert "The wait in the queue (mean: native 5.0 s, container 5.0 s) is in no figure." in text
     assert "steady, until the first rank's exit: " in text

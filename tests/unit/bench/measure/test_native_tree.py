@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.report import html_report
+from dlcontainer.bench.report import markdown_report
 from dlcontainer.bench.samples import continuation
 from dlcontainer.errors import BenchDataError, ChecksFailedError
 from tests.benchrunner import Bench, ProbeRunner
@@ -28,7 +28,7 @@ def test_a_staged_tree_is_copied_once_and_launched(bench: Bench) -> None:
     series = bench.read()
     assert series.session.declared.workload["native_as"] == "staged"
     assert isinstance(series.session.machine["native_ready_s"], float)
-    text = html_report.markdown([analyse(series)])
+    text = markdown_report.summary([analyse(series)])
     assert "shown as staged; preparing it took" in text
     assert "pays off after" in text
 
@@ -36,7 +36,7 @@ def test_a_staged_tree_is_copied_once_and_launched(bench: Bench) -> None:
 def test_what_saves_nothing_is_never_paid_back(bench: Bench) -> None:
     runner = ProbeRunner(wall=lambda inside: 0.9 if inside else 1.0)
     bench.run(runner, native_as="staged")
-    assert "that never pays off" in html_report.markdown([analyse(bench.read())])
+    assert "that never pays off" in markdown_report.summary([analyse(bench.read())])
 
 
 def test_the_tree_as_it_is_costs_nothing(bench: Bench) -> None:
@@ -84,5 +84,5 @@ def test_a_copy_is_packed_with_what_is_imported(bench: Bench) -> None:
     assert packing[-1] == "torch"
     native = [argv for argv in runner.launches if not any("apptainer" in w for w in argv)]
     assert all(f"{copy[3]}/bin/python" in argv for argv in native)
-    text = html_report.markdown([analyse(bench.read())])
+    text = markdown_report.summary([analyse(bench.read())])
     assert "shown as packed; preparing it took" in text

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.analysis.session_analysis import Analysis
-from dlcontainer.bench.report import html_report, json_report
+from dlcontainer.bench.report import html_report, json_report, markdown_report
 from dlcontainer.bench.report import svg as plot
 from dlcontainer.bench.report.figures import session_plots
 from dlcontainer.bench.report.text import verdict_text
@@ -97,7 +97,7 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     assert "&lt;script&gt;alert(&#39;x&#39;)" in page
     for svg in re.findall(r"<svg (?!onload).*?</svg>", page, re.DOTALL):
         ET.fromstring(svg)
-    summary = html_report.markdown([analysis])
+    summary = markdown_report.summary([analysis])
     assert "\n# heading" not in summary
     json.dumps(json_report.session(analysis), allow_nan=False)
 
@@ -148,7 +148,7 @@ def test_the_words(name: str, headline: str, says: str) -> None:
     analysis = recorded(name)
     assert verdict_text.headline(analysis) == headline + UNCHECKED
     assert says in verdict_text.sentence(analysis)
-    assert says in html_report.markdown([analysis])
+    assert says in markdown_report.summary([analysis])
 
 
 def test_what_a_ratio_is_called() -> None:

@@ -9,7 +9,7 @@ import pytest
 from dlcontainer.bench import probes
 from dlcontainer.bench.analysis.across_sessions import across
 from dlcontainer.bench.analysis.qualification import standings
-from dlcontainer.bench.report import given, html_report, json_report
+from dlcontainer.bench.report import given, html_report, json_report, markdown_report
 from dlcontainer.bench.report.sections.notes import notes
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import contradictions, reader
@@ -115,7 +115,7 @@ def test_who_forges_an_earlier_procedure_is_believed_by_no_report(tmp_path: Path
     # The headline is quoted alone, by catalogues too.
     mark = ", not checked for contradictions"
     assert verdict_text.headline(analyses[0]).endswith(mark)
-    assert mark in html_report.markdown(analyses).splitlines()[2]
+    assert mark in markdown_report.summary(analyses).splitlines()[2]
     assert mark in html_report.html(analyses, [TEMPLATES])
     body = json_report.session(analyses[0])
     assert body["checked_for_contradictions"] is False

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench.report import html_report, inputs, json_report
+from dlcontainer.bench.report import inputs, json_report, markdown_report
 from dlcontainer.bench.report.sections import predictions
 from dlcontainer.bench.samples.declared_file import digest
 from dlcontainer.bench.scale import analysis, file
@@ -154,7 +154,7 @@ def test_the_section_names_everything_and_escapes_it(tmp_path: Path) -> None:
     assert section.tables[3].rows == ((CELLS[2].name, "<script>"),)
     assert ("image, tmpfs", "no <tmpfs>") in section.folded[1].rows
     assert all("<script>" not in plate.svg and "<b>" not in plate.svg for plate in section.plates)
-    assert "FASTER" in html_report.markdown([], [found])
+    assert "FASTER" in markdown_report.summary([], [found])
 
 
 def test_programs_get_the_same_figures(tmp_path: Path) -> None:
