@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dlcontainer.lab.storm import measure
-from dlcontainer.lab.storm.measure import Measured
 
 from dlcontainer.cli import layout, main
 from dlcontainer.cli.context import World
+from dlcontainer.lab.storm import measure
+from dlcontainer.lab.storm.measure import Measured
 from dlcontainer.packages import lockfile
 from tests import findings, locks, publishing, residents, stepseries
 from tests.stepseries import Plant
@@ -81,16 +81,16 @@ READS: Mapping[str, tuple[str | Typed, ...]] = {
     "site schema": (Typed(words="", verbatim=True),),
     "site show": ("lumi", "lumi -v", "frontier", "lum", "delta --proof {good}"),
     "validate": (Typed(words="{image}", runs=True),),
-    "verify": (Typed(words="{image}", runs=True),),
+    "evidence verify": (Typed(words="{image}", runs=True),),
 }
 # What these print comes after their work, in tests of their own.
 WRITES = frozenset(
     {
-        *("adopt", "attest", "fetch", "publish", "pull", "push", "sign"),
+        *("adopt", "evidence attest", "evidence sign", "fetch", "publish", "pull", "push"),
         *("base make", "base pin", "cache prune"),
         *("export ecl", "export jupyter", "export reframe", "export threads"),
         *(f"modules {one}" for one in ("alias", "default", "deprecate", "promote", "rollback")),
-        *("modules takeover", "modules unpublish"),
+        "modules unpublish",
         *("bench collectives", "bench convergence", "bench import", "bench input", "bench kernels"),
         *("bench threads", "bench train", "bench transfers", "bench variability"),
         *("lab count", "bench job", "lab probe-fs", "bench import-matrix", "lab slowfs"),
