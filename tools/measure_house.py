@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure the house: rooms, imports, signatures, golden files.
+"""Measure the house: rooms, imports, signatures, names, golden files.
 
 Reads files alone; it imports nothing of the package, so that any version can be measured.
 """
@@ -7,9 +7,11 @@ Reads files alone; it imports nothing of the package, so that any version can be
 import argparse
 import ast
 import json
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from pathlib import Path
 
 PACKAGE = "dlcontainer"
@@ -17,6 +19,21 @@ PACKAGE = "dlcontainer"
 EXEMPT = ("probe", "cli", "formats")
 PROBES = frozenset({"import", "train"})
 MANY = 5  # parameters
+# Words that stand for whatever was at hand: the thing's own name is better.
+_FILLERS = """
+    found own one said there wanted told given seen around beside known made asked held left each
+    both other others here way ways
+"""
+FILLERS = frozenset(_FILLERS.split())
+GENERIC = frozenset({"item", "value", "data", "entry", "result"})
+# What was done to a thing is no name of it. Regular ones end in -ed; these nouns do too.
+_IRREGULAR = """
+    Begun Bought Brought Built Chosen Done Drawn Driven Found Given Gone Held Hidden Kept Known Laid
+    Left Lent Lost Made Met Paid Ran Said Seen Sent Shown Spent Sought Taken Thrown Told Understood
+    Written
+"""
+IRREGULAR = frozenset(_IRREGULAR.split())
+NOUNS = frozenset({"Seed", "Speed", "Need", "Feed", "Bed"})
 
 
 def modules(root: Path) -> dict[str, Path]:
@@ -145,6 +162,71 @@ def probe_words(parsed: Mapping[str, ast.Module]) -> list[str]:
     return sorted(lines)
 
 
+def classes(parsed: Mapping[str, ast.Module]) -> Iterator[tuple[str, str]]:
+    """Yield every class, nested ones too: its own name, and where it stands."""
+    for module, tree in parsed.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                yield node.name, f"{module}:{node.lineno}"
+
+
+def homonyms(parsed: Mapping[str, ast.Module]) -> list[str]:
+    """List the names that several classes bear, with the places."""
+    places: dict[str, list[str]] = {}
+    for name, place in classes(parsed):
+        places.setdefault(name, []).append(place)
+    return [f"{name}: {', '.join(p)}" for name, p in sorted(places.items()) if len(p) > 1]
+
+
+def participles(parsed: Mapping[str, ast.Module]) -> list[str]:
+    """List the classes whose last word is a participle: Found, Told, JobEnded."""
+    return [f"{place} {name}" for name, place in classes(parsed) if _is_participle(name)]
+
+
+def _is_participle(name: str) -> bool:
+    words = re.findall(r"[A-Z][a-z]+", name)
+    last = words[-1] if words else ""
+    return last not in NOUNS and (last.endswith("ed") or last in IRREGULAR)
+
+
+def bindings(parsed: Mapping[str, ast.Module]) -> Iterator[tuple[str, str]]:
+    """Yield every name that is bound, parameters too: the name, and where it stands."""
+    for module, tree in parsed.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                yield node.id, f"{module}:{node.lineno}"
+            elif isinstance(node, ast.arg) and node.arg not in {"self", "cls"}:
+                yield node.arg, f"{module}:{node.lineno}"
+            elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+                yield node.name, f"{module}:{node.lineno}"
+
+
+def bound_to(words: frozenset[str], parsed: Mapping[str, ast.Module]) -> list[str]:
+    """List the bindings of some words, with their places."""
+    return [f"{place} {name}" for name, place in bindings(parsed) if name in words]
+
+
+def share(words: frozenset[str], parsed: Mapping[str, ast.Module]) -> float:
+    """Return the share of all bindings that these words have, percent."""
+    total = sum(1 for _ in bindings(parsed))
+    return round(100 * len(bound_to(words, parsed)) / max(1, total), 2)
+
+
+def giving(parsed: Mapping[str, ast.Module]) -> list[str]:
+    """List the functions whose docstring begins with Give: they return, or yield."""
+    return [
+        f"{module}.{function.name}"
+        for module, function in functions(parsed)
+        if (ast.get_docstring(function) or "").startswith("Give ")
+    ]
+
+
+def twins(parsed: Mapping[str, ast.Module]) -> list[str]:
+    """List the names that more than two modules bear."""
+    counts = Counter(name.rpartition(".")[2] for name in parsed)
+    return [f"{name}: {count}" for name, count in sorted(counts.items()) if count > 2]
+
+
 def layers(root: Path) -> list[int]:
     """Count the layers of each contract."""
     data = tomllib.loads((root / "pyproject.toml").read_text())
@@ -173,6 +255,12 @@ def measure(root: Path) -> dict[str, object]:
         "parameters that are tuples": len(tuples(parsed)),
         "functions of more than 5 parameters": len(wide(parsed)),
         "lines that name a probe": len(probe_words(parsed)),
+        "names borne by several classes": len(homonyms(parsed)),
+        "names borne by more than two modules": len(twins(parsed)),
+        "classes that are participles": len(participles(parsed)),
+        "bindings that are fillers, %": share(FILLERS, parsed),
+        "bindings that are generic, %": share(GENERIC, parsed),
+        "docstrings that begin with Give": len(giving(parsed)),
         "golden files": len(golden),
         "lines of the package": sum(
             len(path.read_text().splitlines()) for path in modules(root).values()
@@ -180,17 +268,29 @@ def measure(root: Path) -> dict[str, object]:
     }
 
 
+LISTS: dict[str, Callable[[Mapping[str, ast.Module]], list[str]]] = {
+    "tuples": tuples,
+    "wide": wide,
+    "probes": probe_words,
+    "homonyms": homonyms,
+    "modules": twins,
+    "participles": participles,
+    "fillers": partial(bound_to, FILLERS),
+    "generic": partial(bound_to, GENERIC),
+    "give": giving,
+}
+
+
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkout", type=Path, nargs="?", default=Path())
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--list", choices=["tuples", "wide", "probes"], help="name the places")
+    parser.add_argument("--list", choices=list(LISTS), help="name the places")
     options = parser.parse_args()
     root = options.checkout.resolve()
     if options.list:
-        listing = {"tuples": tuples, "wide": wide, "probes": probe_words}[options.list]
-        print("\n".join(listing(trees(root))))
+        print("\n".join(LISTS[options.list](trees(root))))
         return
     figures = measure(root)
     if options.json:

@@ -23,6 +23,13 @@ SMALL = {
     "dlcontainer/publish/catalogue": "the page of what is live",
     "dlcontainer/publish/unpacked": "images as folders, beside published trees",
 }
+HOMONYMS = 111
+MODULE_NAMES = 23
+PARTICIPLES = 106
+FILLERS_PERCENT = 8.44
+GIVE = 690
+# A ceiling: the generic words of others shall not take the fillers' place.
+GENERIC_PERCENT = 2.5
 
 
 def test_rooms() -> None:
@@ -64,6 +71,75 @@ def test_a_tuple_is_seen() -> None:
 
     text = "def f(a: tuple[int, str], b: tuple[int, ...], c: 'tuple[int, int]') -> None: ..."
     assert measure_house.tuples({"m": ast.parse(text)}) == ["m.f(a)", "m.f(c)"]
+
+
+def test_names() -> None:
+    parsed = measure_house.trees(ROOT)
+    assert len(measure_house.homonyms(parsed)) <= HOMONYMS
+    assert len(measure_house.twins(parsed)) <= MODULE_NAMES
+    assert len(measure_house.participles(parsed)) <= PARTICIPLES
+    assert len(measure_house.giving(parsed)) <= GIVE
+    assert measure_house.share(measure_house.FILLERS, parsed) <= FILLERS_PERCENT
+    assert measure_house.share(measure_house.GENERIC, parsed) <= GENERIC_PERCENT
+
+
+def test_a_participle_is_seen() -> None:
+    text = """
+class Told: ...
+class JobEnded: ...
+class Seed: ...
+class RankResult:
+    class _Kept: ...
+"""
+    found = measure_house.participles({"m": ast.parse(text)})
+    assert found == ["m:2 Told", "m:3 JobEnded", "m:6 _Kept"]
+
+
+def test_a_name_of_two_classes_is_seen_nested_ones_too() -> None:
+    parsed = {"a": ast.parse("class Row: ..."), "b": ast.parse("class Table:\n    class Row: ...")}
+    assert measure_house.homonyms(parsed) == ["Row: a:1, b:2"]
+
+
+def test_a_name_of_three_modules_is_seen() -> None:
+    names = ["dlcontainer.a.base", "dlcontainer.b.base", "dlcontainer.a.file", "dlcontainer.base"]
+    assert measure_house.twins({name: ast.parse("") for name in names}) == ["base: 3"]
+
+
+def test_every_kind_of_binding_is_seen() -> None:
+    text = """
+def f(found, *own, key=None, **given):
+    with open(key) as one, [x for other in own] as rows:
+        said: int = 1
+    for known in rows:
+        (here := known)
+    try:
+        wanted = lambda told: told
+    except OSError as left:
+        pass
+    match rows:
+        case [way, *others]:
+            pass
+"""
+    words = measure_house.bound_to(measure_house.FILLERS, {"m": ast.parse(text)})
+    text = "found given here known left one other others own said told wanted way"
+    assert " ".join(sorted(line.split()[1] for line in words)) == text
+
+
+def test_a_share_is_of_all_bindings_and_self_is_none() -> None:
+    parsed = {"m": ast.parse("class A:\n    def f(self, item, row, cell, mount): return self")}
+    assert measure_house.share(measure_house.GENERIC, parsed) == 25.0
+    assert measure_house.share(measure_house.FILLERS, parsed) == 0.0
+
+
+def test_a_docstring_that_gives_is_seen() -> None:
+    text = """
+def f():
+    "Give a row."
+def g():
+    "Return a row."
+def h(): ...
+"""
+    assert measure_house.giving({"m": ast.parse(text)}) == ["m.f"]
 
 
 def test_every_package_says_what_happens_in_it() -> None:
