@@ -130,7 +130,7 @@ def test_site_environment_shows_names_with_their_row_and_no_value(
     code, out, _ = run("site", "environment")
     assert (code, "s3cret" in out) == (0, False)
     assert "  LD_PRELOAD" in out
-    assert "DATA_HOME" in out.splitlines()[0]
+    assert "DATA_HOME" in out.splitlines()[1]
 
 
 def test_people_read_text(run: Run) -> None:
