@@ -26,19 +26,26 @@ from dlcontainer.bench import probes
 from dlcontainer.bench.analysis.session_analysis import analyse
 from dlcontainer.bench.samples import hash_chain, reader
 from dlcontainer.bench.samples.encoding import to_fields
-from dlcontainer.bench.samples.launch_order import Counts, plan_stages
-from dlcontainer.bench.samples.records import ArmDescription, Declared, End, Json, Sample, Session
+from dlcontainer.bench.samples.launch_order import LaunchCounts, plan_stages
+from dlcontainer.bench.samples.records import (
+    ArmDescription,
+    End,
+    Json,
+    Sample,
+    SessionDeclaration,
+    SessionHeader,
+)
 
 _FACTS: dict[str, Json] = {"python": "3.11", "threads": 2}
 
 
-def session(pairs: int) -> Session:
-    """Give a declaration of so many pairs and as many controls."""
-    declared = Declared(
+def session(pairs: int) -> SessionHeader:
+    """Return a declaration of so many pairs and as many controls."""
+    declared = SessionDeclaration(
         probe="train", question="overhead", metric="wall_s", margin=0.02, alpha=0.05, pairs=pairs,
         control_pairs=pairs, seed=1, warmups=0, arms=("native", "container"), loss_tolerance=0.01,
     )  # fmt: skip
-    return Session(
+    return SessionHeader(
         declared=declared,
         arms={
             "native": ArmDescription(what="made up"),
@@ -50,7 +57,7 @@ def session(pairs: int) -> Session:
 
 
 def ranks(count: int, draw: random.Random) -> list[Mapping[str, Json]]:
-    """Give what so many ranks of a launch say."""
+    """Return what so many ranks of a launch say."""
     return [
         {
             "rank": rank, "node": f"node{rank // 8}", "wall_s": round(draw.gauss(10, 0.1), 6),
@@ -61,12 +68,12 @@ def ranks(count: int, draw: random.Random) -> list[Mapping[str, Json]]:
 
 
 def records(pairs: int, values: int, *, ranked: bool = False) -> Iterator[dict[str, object]]:
-    """Give the lines' fields of a session whose launches hold so many raw values each."""
+    """Yield the lines' fields of a session whose launches hold so many raw values each."""
     draw = random.Random(1)
     yield to_fields(session(pairs))
     for arm in ("native", "container"):
         yield {"kind": "stack", "arm": arm, "facts": _FACTS}
-    (stage,) = plan_stages(looks=(pairs,), counts=Counts(controls=pairs), seed=1)
+    (stage,) = plan_stages(looks=(pairs,), counts=LaunchCounts(controls=pairs), seed=1)
     steps: list[Json] = [round(0.05 * draw.uniform(1, 1.1), 6) for _ in range(values - values // 2)]
     losses: list[Json] = [round(2.3 * 0.99**step, 5) for step in range(values // 2)] or [1.0]
     raw: dict[str, Json] = {"loss": losses, "steps_s": steps}

@@ -56,19 +56,19 @@ class Side:
         return {**kept, **own}
 
     def argv(self, *words: str | Path) -> list[str]:
-        """Give a command of this checkout's own package."""
+        """Return a command of this checkout's own package."""
         program = [sys.executable, "-c", f"{_START}; run()", str(self.checkout)]
         return [*program, *map(str, words)]
 
     def cold(self) -> float:
-        """Build with nothing in the cache; give the processor seconds."""
+        """Build with nothing in the cache; return the processor seconds."""
         shutil.rmtree(self.folder / "cache", ignore_errors=True)
         shutil.rmtree(self.folder / "built", ignore_errors=True)
         argv = self.argv("build", self.recipe, "--site", "local", "-o", self.folder / "built")
         return processor_s(argv, self.environ)
 
     def publish(self) -> Path:
-        """Build and publish; give the wrapper of python."""
+        """Build and publish; return the wrapper of python."""
         self.cold()
         (image,) = (self.folder / "built").glob("*.sif")
         root = self.folder / "root"
@@ -141,7 +141,7 @@ def _starts(wrapper: Path, environ: Mapping[str, str]) -> Callable[[], float]:
 
 
 def processor_s(argv: Sequence[str], environ: Mapping[str, str]) -> float:
-    """Run a command to its end; give its processor seconds, with those of all it waited for."""
+    """Run a command to its end; return its processor seconds, with those of all it waited for."""
     with tempfile.TemporaryFile() as said:
         child = subprocess.Popen(
             argv, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said

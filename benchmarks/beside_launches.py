@@ -31,11 +31,11 @@ from benchmarks import one_image, session_rows
 from benchmarks.one_image import TRAIN, File, Place, Ready
 from benchmarks.session_rows import Row, pooled
 from dlcontainer.bench.measure import session
-from dlcontainer.bench.measure.declaration import Settled
+from dlcontainer.bench.measure.declaration import WarmupOutcome
 from dlcontainer.bench.measure.recorder import Recorder
 from dlcontainer.bench.measure.units import availability, cpuset
-from dlcontainer.bench.measure.units.launches import Launches
-from dlcontainer.bench.measure.units.unit import Task, Unit
+from dlcontainer.bench.measure.units.launches import LaunchUnit
+from dlcontainer.bench.measure.units.unit import MeasurementTask, MeasurementUnit
 from dlcontainer.bench.probes.base import Probe
 from dlcontainer.bench.samples import continuation
 from dlcontainer.bench.samples.launch_order import Group
@@ -53,8 +53,8 @@ ALPHA = 0.05
 class Course:
     """A session that is measured unit by unit; `left` are those that are still to come."""
 
-    unit: Unit
-    settled: Settled
+    unit: MeasurementUnit
+    settled: WarmupOutcome
     recorder: Recorder
     left: deque[Group]
     cpus: tuple[int, ...]
@@ -104,7 +104,7 @@ def one_round(place: Place, number: int, steps: int) -> None:
 def asked(
     place: Place, unit: str, file: File, steps: int, cpus: tuple[int, ...], number: int
 ) -> tuple[Probe, SessionOptions]:
-    """Give the probe and the options of one session of a round."""
+    """Return the probe and the options of one session of a round."""
     # The smaller margin: what is printed does not depend on it.
     options = place.options(seed=7000 + number, margin=MARGINS[-1], file=file, unit=unit)
     options = replace(options, looks=str(COUNT))
@@ -119,10 +119,10 @@ def asked(
 @contextmanager
 def course(ready: Ready, unit: str, cpus: tuple[int, ...]) -> Iterator[Course]:
     """Warm a session up and open its file."""
-    task = Task(
+    task = MeasurementTask(
         settings=ready.settings, subject=ready.image, context=ready.context, sides=ready.sides
     )
-    chosen: Unit = Launches(task=task)
+    chosen: MeasurementUnit = LaunchUnit(task=task)
     if unit == "groups":
         grouped = session.in_groups(task, availability.choose(task.settings, task.sides))
         task, chosen = grouped.task, grouped
@@ -148,7 +148,7 @@ def bound_to(cpus: tuple[int, ...]) -> Iterator[None]:
 
 
 def write(folder: Path) -> list[Row]:
-    """Write one file with a line for each session of the folder, and give its lines."""
+    """Write one file with a line for each session of the folder, and return its lines."""
     known = {row.file: row for row in session_rows.read(folder / RESULTS)}
     for path in sorted(folder.glob("*-[0-9][0-9]*.jsonl")):
         row = session_rows.of(path)

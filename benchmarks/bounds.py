@@ -9,7 +9,7 @@ from dlcontainer.bench.stats.counts import rate_not_excluded
 
 
 def clopper_pearson(hits: int, count: int) -> list[float]:
-    """Give the exact bounds of a share, each wrong in at most one case of twenty.
+    """Return the exact bounds of a share, each wrong in at most one case of twenty.
 
     >>> [round(100 * bound, 1) for bound in clopper_pearson(0, 40)]
     [0.0, 7.2]
@@ -21,7 +21,7 @@ def clopper_pearson(hits: int, count: int) -> list[float]:
 
 
 def half_of_mean(values: Sequence[float]) -> float | None:
-    """Give half of the 95 % t interval of a mean over sessions; None for fewer than three."""
+    """Return half of the 95 % t interval of a mean over sessions; None for fewer than three."""
     if len(values) < 3:
         return None
     return student_t.quantile(0.025, len(values) - 1) * stdev(values) / sqrt(len(values))

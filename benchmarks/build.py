@@ -36,7 +36,7 @@ from benchmarks.sampling import (
     spread,
     table,
 )
-from dlcontainer.cli.context import World
+from dlcontainer.cli.context import CliContext
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import ProcessRunner
 
@@ -89,7 +89,7 @@ def _prepare(folder: Path, named: str) -> Bench:
             shutil.copyfile(there, home / name)
     own = {"HOME": str(home), "XDG_CACHE_HOME": str(folder / "cache")}
     environ = {k: v for k, v in os.environ.items() if not k.startswith("XDG_")} | own
-    world = World(environ=environ)
+    world = CliContext(environ=environ)
     source = world.locate("recipes", named)
     recipe: dict[str, Any] = yaml.safe_load(source.read_text())
     # A variant in a file of its own has no changes here: this machine can build none of those.
@@ -106,7 +106,7 @@ def _prepare(folder: Path, named: str) -> Bench:
         recipe=recipe["name"],
         folder=folder,
         environ=environ,
-        world=World(environ=environ),
+        world=CliContext(environ=environ),
         runner=runner,
     )
 

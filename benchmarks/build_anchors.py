@@ -10,14 +10,14 @@ from pathlib import Path
 from dlcontainer.build.base.bootstrap import BaseMaker
 from dlcontainer.build.base.root_tree import prepare
 from dlcontainer.build.preflight import choose_tmpdir
-from dlcontainer.cli.context import World
+from dlcontainer.cli.context import CliContext
 from dlcontainer.engines import apptainer, capabilities
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.engines.base import BuildSpec
 from dlcontainer.formats import build_context, texts
 from dlcontainer.packages import routing
 from dlcontainer.packages.apt import apt_config
-from dlcontainer.packages.routing import Routed
+from dlcontainer.packages.routing import PreparedRouting
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system.process import ProcessRunner
 
@@ -29,11 +29,11 @@ class Bench:
     recipe: str
     folder: Path
     environ: Mapping[str, str]
-    world: World
+    world: CliContext
     runner: ProcessRunner
 
     def fresh(self, name: str) -> Path:
-        """Give an empty folder."""
+        """Return an empty folder."""
         path = self.folder / name
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir(parents=True)
@@ -94,7 +94,7 @@ def fair(bench: Bench) -> float:
 
 
 def _engine(
-    bench: Bench, plan: Plan, places: tuple[Path, Routed], definition: str, spec: BuildSpec
+    bench: Bench, plan: Plan, places: tuple[Path, PreparedRouting], definition: str, spec: BuildSpec
 ) -> float:
     work, _ = places
     (work / spec.definition).write_text(definition)
@@ -110,20 +110,20 @@ def _engine(
     return done.elapsed
 
 
-def _routed(bench: Bench, plan: Plan, work: Path) -> Routed:
+def _routed(bench: Bench, plan: Plan, work: Path) -> PreparedRouting:
     folder = work / "routing"
     folder.mkdir()
     return routing.prepare(plan, bench.world.host, bench.runner, folder)
 
 
-def _mirror(routed: Routed) -> str:
+def _mirror(routed: PreparedRouting) -> str:
     if not routed.apt_sources:
         raise SystemExit("this machine has no apt sources of its release")
     return routed.apt_sources[0].uri
 
 
 def mode(bench: Bench) -> str:
-    """Tell in which mode the engine builds here; found out once, for all sides."""
+    """Return in which mode the engine builds here; found out once, for all sides."""
     engine = apptainer.find(bench.environ)
     tried = capabilities.require(bench.folder / "trial", engine, bench.world.host, bench.runner)
     return tried.build_mode or "plain"

@@ -29,7 +29,7 @@ sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != HE
 sys.path.insert(0, str(HERE.parent))
 
 from dlcontainer.bench.analysis import calibration
-from dlcontainer.bench.analysis.calibration import Reading
+from dlcontainer.bench.analysis.calibration import KernelReading
 from dlcontainer.bench.stats.counts import rate_not_excluded
 
 PROBE = HERE.parent / "dlcontainer" / "probe"
@@ -39,7 +39,7 @@ _TIMEOUT_S = 120
 
 
 def launch() -> dict[str, float]:
-    """Run one process; give its kernels' times."""
+    """Run one process; return its kernels' times."""
     argv = [sys.executable, "-S", str(PROBE), "import", "--module", "json"]
     env = {"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
     begin = time.perf_counter()
@@ -66,7 +66,7 @@ def run(pairs: int, draw: random.Random) -> dict[str, Any]:
     return {"seconds": time.perf_counter() - begin, "load": load, **sides}
 
 
-def readings(found: Mapping[str, Any]) -> list[Reading]:
+def readings(found: Mapping[str, Any]) -> list[KernelReading]:
     """Judge one run."""
     return [
         calibration.compare(

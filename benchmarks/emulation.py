@@ -27,7 +27,7 @@ from dlcontainer.build.base import native_helpers, root_tree
 from dlcontainer.build.base.bootstrap import BaseMaker
 from dlcontainer.build.build import BuildOptions, build
 from dlcontainer.build.context import BuildContext
-from dlcontainer.cli.context import World
+from dlcontainer.cli.context import CliContext
 from dlcontainer.engines import apptainer, execution
 from dlcontainer.errors import DlcontainerError
 from dlcontainer.packages import routing
@@ -61,7 +61,7 @@ class Quiet:
 def main() -> None:
     """Measure, print the table or JSON."""
     options = _options()
-    world = World(environ=dict(os.environ))
+    world = CliContext(environ=dict(os.environ))
     try:
         plan = world.plan(options.recipe, options.site, [])
         context = _context(world)
@@ -95,7 +95,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _context(world: World) -> BuildContext:
+def _context(world: CliContext) -> BuildContext:
     engine = apptainer.find(world.environ)
     runner = ProcessRunner(environ=world.environ)
     return BuildContext(

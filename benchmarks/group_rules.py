@@ -45,7 +45,7 @@ class Cell:
     planted: str
 
     def line(self, sessions: int, seed: int) -> str:
-        """Simulate the sessions and give their row."""
+        """Simulate the sessions and return their row."""
         shares = [
             self._share(words, truth, sessions, seed)
             for words, truth in ((DIFFERENT, 1.0), (("EQUIVALENT",), 1.05), (("EQUIVALENT",), 1.0))
@@ -71,7 +71,7 @@ class Cell:
 
 
 def cells() -> Iterator[Cell]:
-    """Give every cell."""
+    """Yield every cell."""
     for look in LOOKS:
         for sd in SCATTERS:
             for planted in PLANTED:

@@ -18,10 +18,10 @@ sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).re
 from statistics import median
 
 from dlcontainer.bench.scale import analysis, file
-from dlcontainer.bench.scale.cells import Cell
-from dlcontainer.bench.scale.records import Launched, Scale
+from dlcontainer.bench.scale.cells import MatrixCell
+from dlcontainer.bench.scale.records import CellLaunch, MatrixSession
 
-TREE = Cell(
+TREE = MatrixCell(
     subject="native",
     where="shared",
     open="files",
@@ -78,8 +78,8 @@ def shown(found: analysis.Median | None) -> str:
     return f"{found.middle:.3f} [{found.low:.3f}, {found.high:.3f}] ({found.level:.0%})"
 
 
-def figures(scale: Scale) -> list[Figures]:
-    """Give a row for each cold cell that was measured."""
+def figures(scale: MatrixSession) -> list[Figures]:
+    """Return a row for each cold cell that was measured."""
     by_cell = {row.cell: row.launches for row in analysis.rows(scale) if row.launches}
     found = []
     for cell, launches in by_cell.items():
@@ -105,13 +105,13 @@ def figures(scale: Scale) -> list[Figures]:
     return found
 
 
-def calls(launches: tuple[Launched, ...], name: str) -> float:
-    """Give the median of what reached the stand-in."""
+def calls(launches: tuple[CellLaunch, ...], name: str) -> float:
+    """Return the median of what reached the stand-in."""
     return median(float(str((one.stand_in or {})[name])) for one in launches)
 
 
-def added(cold: Cell, by_cell: dict[Cell, tuple[Launched, ...]]) -> dict[int, float]:
-    """Give what a round's cold launch took beyond its warm local one, s, by round."""
+def added(cold: MatrixCell, by_cell: dict[MatrixCell, tuple[CellLaunch, ...]]) -> dict[int, float]:
+    """Return what a round's cold launch took beyond its warm local one, s, by round."""
     warm = by_cell.get(replace(cold, where="local", state="warm"), ())
     there = {one.round: one.t_last_s for one in warm}
     return {

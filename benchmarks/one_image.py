@@ -16,7 +16,7 @@ from benchmarks.slower_steps import planted
 from dlcontainer.bench.measure import arms
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
-from dlcontainer.bench.measure.declaration import SessionSettings, Sides
+from dlcontainer.bench.measure.declaration import SessionSettings, SessionSides
 from dlcontainer.bench.probes import PROBES
 from dlcontainer.bench.probes.base import Probe, Value
 from dlcontainer.bench.samples import continuation, reader
@@ -42,7 +42,7 @@ class Place:
     group: int
 
     def options(self, *, seed: int, margin: float, file: "File", **values: Value) -> SessionOptions:
-        """Give what a user would type for one session of groups."""
+        """Return what a user would type for one session of groups."""
         return SessionOptions(
             site=self.site,
             image=self.image,
@@ -57,7 +57,7 @@ class Place:
 
 
 def parser(description: str) -> argparse.ArgumentParser:
-    """Give the options that scripts of sessions share."""
+    """Return the options that scripts of sessions share."""
     made = argparse.ArgumentParser(description=description)
     made.add_argument("--image", type=Path, help="needed unless --report is given")
     made.add_argument("--site", default="local")
@@ -99,7 +99,7 @@ class Ready:
     settings: SessionSettings
     image: BenchImage
     context: BenchContext
-    sides: Sides
+    sides: SessionSides
 
 
 def paths_of(folder: Path, stem: str) -> Iterator[Path]:
@@ -109,7 +109,7 @@ def paths_of(folder: Path, stem: str) -> Iterator[Path]:
 
 
 def file_of(folder: Path, stem: str) -> File | None:
-    """Give the file that a session is measured into; None where it is complete."""
+    """Return the file that a session is measured into; None where it is complete."""
     for path in paths_of(folder, stem):
         if not path.exists():
             return File(path=path)
@@ -143,12 +143,14 @@ def ready(
             candidate = replace(candidate, image=copies[1])
         if slower:
             candidate = replace(candidate, context=planted(context, settled.image, slower))
-        sides = Sides(reference=reference, candidate=candidate, joiner=None, why="the same image")
+        sides = SessionSides(
+            reference=reference, candidate=candidate, joiner=None, why="the same image"
+        )
         yield Ready(settings=settled.settings, image=settled.image, context=context, sides=sides)
 
 
 def copies_of(image: Path, folder: Path) -> tuple[Path, Path]:
-    """Give two copies of an image in a folder: made once, and anew for another image."""
+    """Return two copies of an image in a folder: made once, and anew for another image."""
     found = []
     for name in ("one", "other"):
         copy = folder / f"copy-{name}.sif"

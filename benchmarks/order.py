@@ -36,10 +36,10 @@ from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import SQUASH, Apptainer
 from dlcontainer.engines.base import RunSpec
 from dlcontainer.image import sif
-from dlcontainer.image.contents import Unpacked
+from dlcontainer.image.contents import FolderTree
 from dlcontainer.lab.filesystem import counting
 from dlcontainer.lab.filesystem.microbenchmark import resident
-from dlcontainer.lab.slowfs.counters import Seen
+from dlcontainer.lab.slowfs.counters import CounterSnapshot
 from dlcontainer.lab.slowfs.passthrough import Delay
 from dlcontainer.lab.slowfs.server import StandIn
 from dlcontainer.system.machine import find_program, mount_of
@@ -59,7 +59,7 @@ class Bench:
     folder: Path
     import_argv: tuple[str, ...]
     read_ms: float
-    seen: dict[str, list[Seen]] = field(default_factory=dict)
+    seen: dict[str, list[CounterSnapshot]] = field(default_factory=dict)
 
     def image(self, name: str) -> Path:
         """The image that is packed so."""
@@ -74,7 +74,7 @@ class Bench:
         return time.perf_counter() - began
 
     def from_disk(self, name: str) -> Callable[[], float]:
-        """Give the import from a file of which no page is in memory."""
+        """Return the import from a file of which no page is in memory."""
 
         def action() -> float:
             forget(self.image(name))
@@ -83,7 +83,7 @@ class Bench:
         return action
 
     def from_stand_in(self, name: str) -> Callable[[], float]:
-        """Give the import from a slow file system, mounted for it alone; its reads are kept."""
+        """Return the import from a slow file system, mounted for it alone; its reads are kept."""
 
         def action() -> float:
             delay = Delay(operation_s=self.read_ms / 1000, read_s=self.read_ms / 1000)
@@ -170,12 +170,14 @@ def _prepare(folder: Path, options: argparse.Namespace) -> tuple[Bench, Mapping[
         read_ms=options.read_ms,
     )
     spec = RunSpec(image=options.image.absolute(), argv=bench.import_argv, mode="userns")
-    task = counting.Task(argv=tuple(bench.engine.run_argv(spec)), ranks=1, under=None, work=folder)
+    task = counting.CountingTask(
+        argv=tuple(bench.engine.run_argv(spec)), ranks=1, under=None, work=folder
+    )
     trace = counting.count(task, "strace", runner).trace(None)
     tree, offset = folder / "tree", sif.tree(options.image).offset
     unpack = ["unsquashfs", "-quiet", "-no-progress", "-offset", str(offset), "-d", str(tree)]
     runner([*unpack, str(options.image)], timeout=600)
-    made = sort(trace, Unpacked(folder=tree).entries())
+    made = sort(trace, FolderTree(folder=tree).entries())
     (folder / "sort.list").write_bytes(made.text)
     (folder / "images").mkdir()
     ways: tuple[Sequence[str], ...] = ((), ("-sort", str(folder / "sort.list")))
@@ -186,7 +188,7 @@ def _prepare(folder: Path, options: argparse.Namespace) -> tuple[Bench, Mapping[
 
 
 def _rows(
-    samples: Samples, seen: Mapping[str, Sequence[Seen]], sizes: Mapping[str, float]
+    samples: Samples, seen: Mapping[str, Sequence[CounterSnapshot]], sizes: Mapping[str, float]
 ) -> list[Row]:
     plain, ordered = NAMES
     # The round before the first is thrown away there too.

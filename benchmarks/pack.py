@@ -44,7 +44,7 @@ class Side:
     processor_s: list[float] = field(default_factory=list)
 
     def spent(self) -> float:
-        """Give the processor seconds of all ended children, and of the server."""
+        """Return the processor seconds of all ended children, and of the server."""
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         return used.ru_utime + used.ru_stime + spent(self.server)
 
@@ -116,7 +116,7 @@ def counted_cold(image: Path, work: Path, options: argparse.Namespace) -> Mappin
 
 @contextmanager
 def mounted(image: Path, point: Path, *, log: Path | None = None) -> Iterator[int]:
-    """Mount an image's tree, as DLCONTAINER_KEEP does, and give the server's process.
+    """Mount an image's tree, as DLCONTAINER_KEEP does, and return the server's process.
 
     `log`: the server tells each request there.
     """
@@ -143,7 +143,7 @@ def _inside(image: Path, options: argparse.Namespace) -> list[str]:
 
 
 def _starter(side: Side, program: str, ranks: int) -> Callable[[], float]:
-    """Give the action: start ranks at once, tell the seconds until the last one has imported."""
+    """Return the action: start ranks at once, tell the seconds until the last one has imported."""
     argv = [*side.argv, "-c", program]
 
     def action() -> float:

@@ -127,7 +127,7 @@ def of(path: Path) -> Found:
 
 
 def _groups(series: Series) -> Iterator[tuple[Sample, Sample]]:
-    """Give both arms of each group, the reference first."""
+    """Yield both arms of each group, the reference first."""
     aside = continuation.set_aside(series)
     names = series.session.declared.sides.names
     found: dict[int, dict[str, Sample]] = {}
@@ -151,7 +151,7 @@ def _mean(points: Sequence[Point]) -> Point:
 
 
 def _level(rows: Iterable[Sequence[Point]]) -> Level:
-    """Give points without the means of their rows."""
+    """Return points without the means of their rows."""
     points, df = [], 0
     for row in rows:
         mean = _mean(row)
@@ -164,7 +164,7 @@ def _level(rows: Iterable[Sequence[Point]]) -> Level:
 
 
 def tables(found: Sequence[Found]) -> Iterator[str]:
-    """Give both tables, as lines of Markdown."""
+    """Yield both tables, as lines of Markdown."""
     yield (
         "| what scatters | of them | sd | faults explain "
         "| a thousand faults a step | a fault | sd left |"

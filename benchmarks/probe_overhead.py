@@ -85,7 +85,7 @@ def blocks(
 
 
 def mark_s(probe_train: Any, number: int = 200_000) -> float:
-    """Give the time of one mark, s: the best of five loops."""
+    """Return the time of one mark, s: the best of five loops."""
     best = float("inf")
     for _ in range(5):
         clock = probe_train.Clock()
@@ -114,7 +114,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def analysed(found: dict[str, Any], steps: int) -> str:
-    """Give the figures as lines of Markdown."""
+    """Return the figures as lines of Markdown."""
     pairs = found["pairs"]
     step = sum(pair["without"][0] for pair in pairs) / len(pairs) / steps
     alone = found["mark_s"] / step
@@ -132,12 +132,12 @@ def analysed(found: dict[str, Any], steps: int) -> str:
 
 
 def ratio(pairs: list[dict[str, Any]], which: int) -> str:
-    """Say the ratio of blocks with marks to those without, with its interval."""
+    """Return the words for the ratio of blocks with marks to those without, with its interval."""
     from dlcontainer.bench.stats import paired, regression
-    from dlcontainer.bench.stats.differences import Difference
+    from dlcontainer.bench.stats.differences import PairDifference
 
     differences = [
-        Difference(
+        PairDifference(
             number=number,
             d=log(pair["with"][which] / pair["without"][which]),
             candidate_first=pair["marked_first"],

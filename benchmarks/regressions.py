@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dlcontainer.bench.samples.launch_order import Group, Triple
 from dlcontainer.bench.stats import neighbours, regression
-from dlcontainer.bench.stats.differences import Ran
+from dlcontainer.bench.stats.differences import PairOrder
 from dlcontainer.bench.stats.neighbours import Rule
 
 Floats = NDArray[numpy.float64]
@@ -27,14 +27,14 @@ class Fits:
 
 
 def letters(group: Group) -> str:
-    """Give the arms that a pair or triple launches, in their order."""
+    """Return the arms that a pair or triple launches, in their order."""
     if group.series == "control":
         return "nn"
     return "cc" if group.series == "candidate_control" else group.order
 
 
-def ran(group: Group, before: str, sides: tuple[str, str], arms: str) -> Ran:
-    """Tell how two launches of a group ran; `before` is the arm that ran before the group."""
+def ran(group: Group, before: str, sides: tuple[str, str], arms: str) -> PairOrder:
+    """Return how two launches of a group ran; `before` is the arm that ran before the group."""
     launched = letters(group)
     if isinstance(group, Triple):
         places = launched.index(sides[0]), launched.index(sides[1])
@@ -44,10 +44,10 @@ def ran(group: Group, before: str, sides: tuple[str, str], arms: str) -> Ran:
     carry = tuple(
         int(follows[places[1]] == arm) - int(follows[places[0]] == arm) for arm in arms[1:]
     )
-    return Ran(places, carry)
+    return PairOrder(places, carry)
 
 
-def fit(series: Sequence[tuple[Floats, Sequence[Ran]]], rule: Rule = "launches") -> Fits:
+def fit(series: Sequence[tuple[Floats, Sequence[PairOrder]]], rule: Rule = "launches") -> Fits:
     """Fit sessions: the differences of the pairs, then those of each control that there is."""
     series = [one for one in series if one[1]]
     kept = regression.columns_of([set(one) for _, one in series], len(series[0][1]))
@@ -103,13 +103,13 @@ def _spread(left: Floats, columns: Floats, model: _Model, lag: Floats) -> tuple[
 
 
 def correlation(left: Floats, rule: Rule) -> Floats:
-    """Give each row's correlation of neighbours, corrected by the real code."""
+    """Return each row's correlation of neighbours, corrected by the real code."""
     raw = (left[:, 1:] * left[:, :-1]).sum(axis=1) / (left**2).sum(axis=1)
     return numpy.array([neighbours.correlation(one, left.shape[1], rule) for one in raw])
 
 
 def inflation(lag: Floats) -> Floats:
-    """Give the factor of each row's variance, by the real code."""
+    """Return the factor of each row's variance, by the real code."""
     return numpy.array([neighbours.inflation(one) for one in lag])
 
 

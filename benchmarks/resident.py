@@ -148,7 +148,7 @@ def one_session(place: Place, cell: Cell, number: int) -> bool:
 
 
 def write(folder: Path) -> list[Row]:
-    """Bring the one file of all sessions up to date, and give its lines.
+    """Bring the one file of all sessions up to date, and return its lines.
 
     A line whose session isn't there any more stays: the file alone is enough for the counts.
     """
@@ -164,7 +164,7 @@ def write(folder: Path) -> list[Row]:
 
 
 def by_cell(rows: Sequence[Row]) -> Iterator[tuple[Cell, list[Row]]]:
-    """Give each kind with its sessions."""
+    """Yield each kind with its sessions."""
     for cell in CELLS:
         yield cell, [row for row in rows if row.file.startswith(f"{cell.name}-")]
 
@@ -213,7 +213,7 @@ HEAD = (
 
 
 def line(cell: Cell, rows: Sequence[Row]) -> str:
-    """Give a line of a table: counts with their bounds (one-sided, 95 %), figures of sessions."""
+    """Return a line of a table: counts with their bounds (one-sided, 95 %), figures of sessions."""
     what = "two copies of an image" if cell.copies else f"planted {cell.slower:.0%}"
     whole = [row for row in rows if row.complete]
     first = f"| {what}, margin {cell.margin:.0%} | {len(whole)} of {cell.count}"
@@ -245,7 +245,7 @@ def _over_sessions(logs: Sequence[float]) -> str:
 
 
 def _of_mean(logs: Sequence[float]) -> tuple[float, float] | None:
-    """Give the interval of the sessions' mean: sessions are what it counts."""
+    """Return the interval of the sessions' mean: sessions are what it counts."""
     half = half_of_mean(logs)
     if half is None:
         return None

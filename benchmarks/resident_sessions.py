@@ -26,9 +26,9 @@ from benchmarks.simulation import (
 )
 from benchmarks.worlds import World, of_arm, walk
 from dlcontainer.bench.analysis.across_sessions import FEWEST
-from dlcontainer.bench.analysis.verdict import Rules
+from dlcontainer.bench.analysis.verdict import VerdictRules
 from dlcontainer.bench.samples import launch_order
-from dlcontainer.bench.samples.launch_order import Pair
+from dlcontainer.bench.samples.launch_order import ScheduledPair
 from dlcontainer.bench.samples.resident import order
 from dlcontainer.bench.samples.resident.records import GroupPlan
 
@@ -47,9 +47,9 @@ def draw(
     cancels: it is alive at once. An outlier is a group; a slow launch is a process, for all of its
     life; carry-over is between turns.
     """
-    counts = launch_order.Counts()
+    counts = launch_order.LaunchCounts()
     stages = launch_order.plan_stages(looks=design.looks, counts=counts, seed=seed)
-    groups = [group for stage in stages for group in stage if isinstance(group, Pair)]
+    groups = [group for stage in stages for group in stage if isinstance(group, ScheduledPair)]
     count, when = len(groups), numpy.arange(len(groups)) / len(groups)
     d = numpy.full((sessions, count), math.log(world.truth))
     d += numpy.array([_carried(seed, group) * world.carry for group in groups])
@@ -66,8 +66,8 @@ def draw(
     return Drawn(d, how, numpy.zeros((sessions, 0)), (), kernels)
 
 
-def _carried(seed: int, group: Pair) -> float:
-    """Give the share of the container's turns that follow a container, less the reference's.
+def _carried(seed: int, group: ScheduledPair) -> float:
+    """Return the share of the container's turns that follow a container, less the reference's.
 
     Before the first turn of a round a trainer is made, which leaves as much.
     """
@@ -79,7 +79,7 @@ def _carried(seed: int, group: Pair) -> float:
 
 
 def _slow(world: World, hit: Bools) -> Floats:
-    """Give the logs of an arm's mean time with slow processes, their expectation taken out."""
+    """Return the logs of an arm's mean time with slow processes, their expectation taken out."""
     hits, chance = numpy.arange(PER_ARM + 1), world.slow
     logs = numpy.log1p((world.slower - 1) * hits / PER_ARM)
     expected = float((scipy.stats.binom.pmf(hits, PER_ARM, chance) * logs).sum())
@@ -101,8 +101,8 @@ def across(
     return Ended(said, pairs, numpy.zeros(len(said), dtype=bool))
 
 
-def together(rules: Rules, means: Floats) -> NDArray[numpy.int64]:
-    """Give the word over each row of sessions' means."""
+def together(rules: VerdictRules, means: Floats) -> NDArray[numpy.int64]:
+    """Return the word over each row of sessions' means."""
     count = means.shape[1]
     se, middle = means.std(axis=1, ddof=1) / math.sqrt(count), means.mean(axis=1)
     halves = [scipy.stats.t.isf(tail, count - 1) * se for tail in (rules.alpha / 2, rules.alpha)]

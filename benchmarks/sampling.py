@@ -72,7 +72,7 @@ def interleave(actions: Mapping[str, Callable[[], float]], *, rounds: int, seed:
 
 
 def command(argv: Sequence[str], environ: Mapping[str, str]) -> Callable[[], float]:
-    """Give an action that runs a command to its end and tells its seconds."""
+    """Return an action that runs a command to its end and tells its seconds."""
 
     def action() -> float:
         start = time.perf_counter()
@@ -89,7 +89,7 @@ def command(argv: Sequence[str], environ: Mapping[str, str]) -> Callable[[], flo
 
 
 def spread(values: Sequence[float]) -> Interval:
-    """Give the median with its distribution-free interval, by order statistics."""
+    """Return the median with its distribution-free interval, by order statistics."""
     ordered, n = sorted(values), len(values)
     # The chance that the median lies below the k-th smallest of n samples is binomial.
     below = [sum(math.comb(n, i) for i in range(k)) / 2**n for k in range(n + 1)]
@@ -124,12 +124,12 @@ def _target(row: Row) -> str:
 
 
 def _of_row(row: Row) -> dict[str, object]:
-    """Give a row as plain data."""
+    """Return a row as plain data."""
     return {**asdict(row), "met": row.met}
 
 
 def as_json(name: str, facts: Mapping[str, object], rows: Sequence[Row], **more: object) -> str:
-    """Give a benchmark's outcome for programs: machine, rows, and `more` with the raw samples."""
+    """Return a benchmark's outcome for programs: machine, rows, and `more` with the raw samples."""
     body = {
         "schema": f"dlcontainer/benchmark-{name}/1",
         "machine": facts,
@@ -140,7 +140,7 @@ def as_json(name: str, facts: Mapping[str, object], rows: Sequence[Row], **more:
 
 
 def machine_facts() -> dict[str, object]:
-    """Say what the figures were measured on; no host name, no path."""
+    """Return what the figures were measured on; no host name, no path."""
     text = Path("/proc/cpuinfo").read_text(errors="replace")
     models = [line.split(":", 1)[1].strip() for line in text.splitlines() if "model name" in line]
     return {

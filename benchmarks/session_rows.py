@@ -118,7 +118,7 @@ def _judged(series: Series) -> Analysis:
 
 
 def seconds_of(series: Series, roles: Collection[str]) -> float:
-    """Give the time that samples took: both arms of a group at once."""
+    """Return the time that samples took: both arms of a group at once."""
     took: dict[tuple[str, str], float] = {}
     for sample in series.samples:
         if sample.role not in roles:
@@ -133,5 +133,5 @@ def seconds_of(series: Series, roles: Collection[str]) -> float:
 
 
 def pooled(scatters: Sequence[float]) -> float:
-    """Give the root of the mean square."""
+    """Return the root of the mean square."""
     return sqrt(fmean(one**2 for one in scatters))

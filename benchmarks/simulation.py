@@ -16,10 +16,10 @@ from benchmarks import regressions
 from benchmarks.regressions import Fits, Floats
 from benchmarks.worlds import World, launches
 from dlcontainer.bench.analysis import calibration
-from dlcontainer.bench.analysis.verdict import CONTROL_LEVEL, Evidence, Rules, judge
+from dlcontainer.bench.analysis.verdict import CONTROL_LEVEL, Evidence, VerdictRules, judge
 from dlcontainer.bench.samples import launch_order
 from dlcontainer.bench.stats import hodges_lehmann, margins, paired, regression
-from dlcontainer.bench.stats.differences import Difference, Ran
+from dlcontainer.bench.stats.differences import PairDifference, PairOrder
 from dlcontainer.bench.stats.neighbours import Rule
 
 Bools = NDArray[numpy.bool_]
@@ -41,10 +41,10 @@ class Design:
     rule: Rule = "launches"
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> VerdictRules:
         """The rules of each look."""
         spent = paired.spent_alpha(self.looks, self.alpha)
-        return Rules(margin=self.margin, alpha=spent, equivalence=self.equivalence)
+        return VerdictRules(margin=self.margin, alpha=spent, equivalence=self.equivalence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,14 @@ class Drawn:
     """Log-ratios of many sessions of one schedule, a row each, and how each pair ran."""
 
     pairs: Floats
-    pairs_ran: Sequence[Ran]
+    pairs_ran: Sequence[PairOrder]
     controls: Floats
-    controls_ran: Sequence[Ran]
+    controls_ran: Sequence[PairOrder]
     # The pairs' log-ratios of each kernel that gates.
     kernels: Floats
 
     def until(self, pairs: int, controls: int) -> "Drawn":
-        """Give the first so many of each."""
+        """Return the first so many of each."""
         return Drawn(
             self.pairs[:, :pairs], self.pairs_ran[:pairs],
             self.controls[:, :controls], self.controls_ran[:controls],
@@ -109,7 +109,7 @@ def draw(
     world: World, design: Design, sessions: int, random: numpy.random.Generator, seed: int
 ) -> Drawn:
     """Draw every launch of sessions that share the schedule of `seed`."""
-    counts = launch_order.Counts(controls=design.controls)
+    counts = launch_order.LaunchCounts(controls=design.controls)
     stages = launch_order.plan_stages(looks=design.looks, counts=counts, seed=seed)
     schedule = [pair for stage in stages for pair in stage]
     launched = "".join(map(regressions.letters, schedule))
@@ -157,7 +157,7 @@ def run(drawn: Drawn, design: Design) -> Ended:
 
 
 def at_look(drawn: Drawn, design: Design) -> tuple[NDArray[numpy.int64], Bools, Floats]:
-    """Give each session's word as `verdict.judge` does, whether a tail held it, and its mean."""
+    """Return each session's word as `verdict.judge` does, whether a tail held it, and its mean."""
     controls = (drawn.controls, drawn.controls_ran)
     fits = regressions.fit([(drawn.pairs, drawn.pairs_ran), controls], design.rule)
     word, tail = worded(design.rules, fits)
@@ -179,8 +179,10 @@ def _settled(name: str) -> float:
     return float(str(calibration.DECLARED[name]))
 
 
-def worded(rules: Rules, fits: Fits) -> tuple[NDArray[numpy.int64], Bools]:
-    """Give each session's word of a fitted model without its controls, and whether a tail held."""
+def worded(rules: VerdictRules, fits: Fits) -> tuple[NDArray[numpy.int64], Bools]:
+    """Return each session's word of a fitted model without its controls, and whether a tail
+    held.
+    """
     n = fits.adjusted.shape[1]
     halves = [scipy.stats.t.isf(tail, fits.df) * fits.se for tail in (rules.alpha / 2, rules.alpha)]
     bounds = [(fits.mean - half, fits.mean + half) for half in halves]
@@ -201,9 +203,9 @@ def worded(rules: Rules, fits: Fits) -> tuple[NDArray[numpy.int64], Bools]:
 
 
 def word_of(
-    rules: Rules, difference: tuple[Floats, ...], equivalence: tuple[Floats, ...]
+    rules: VerdictRules, difference: tuple[Floats, ...], equivalence: tuple[Floats, ...]
 ) -> NDArray[numpy.int64]:
-    """Give the words of intervals of logs, one for each question, as `verdict.worded` does."""
+    """Return the words of intervals of logs, one for each question, as `verdict.worded` does."""
     margin, (low, high) = margins.band(rules.margin).half_width, difference
     word = numpy.zeros(len(low), dtype=numpy.int64)
     narrow = high - low <= margin
@@ -214,7 +216,7 @@ def word_of(
     return word
 
 
-def refused(d: Floats, ran: Sequence[Ran]) -> Bools:
+def refused(d: Floats, ran: Sequence[PairOrder]) -> Bools:
     """Whether the interval of each session's controls excludes 1."""
     if d.shape[1] < 3 or len({one.candidate_first for one in ran}) < 2:
         return numpy.zeros(len(d), dtype=bool)
@@ -263,10 +265,10 @@ def _refusals(drawn: Drawn, row: int, look: int, design: Design) -> tuple[str, .
     return tuple(reading.task for reading in readings if reading.refuses)
 
 
-def differences(d: Floats, ran: Sequence[Ran]) -> list[Difference]:
-    """Give one session's pairs as the real code takes them."""
+def differences(d: Floats, ran: Sequence[PairOrder]) -> list[PairDifference]:
+    """Return one session's pairs as the real code takes them."""
     return [
-        Difference(
+        PairDifference(
             number=i + 1, d=float(value), candidate_first=ran[i].candidate_first,
             places=ran[i].places, carry=ran[i].carry,
         )
@@ -275,13 +277,13 @@ def differences(d: Floats, ran: Sequence[Ran]) -> list[Difference]:
 
 
 def agresti_coull(hits: int, count: int, z: float = 1.96) -> tuple[float, float, float]:
-    """Give a share with its 95 % interval (Agresti & Coull, 1998)."""
+    """Return a share with its 95 % interval (Agresti & Coull, 1998)."""
     middle = (hits + z * z / 2) / (count + z * z)
     half = z * math.sqrt(middle * (1 - middle) / (count + z * z))
     return hits / count, max(0.0, middle - half), min(1.0, middle + half)
 
 
 def share(ended: Ended, words: Sequence[str]) -> tuple[float, float, float]:
-    """Give the share of sessions that ended in one of the words, with its interval."""
+    """Return the share of sessions that ended in one of the words, with its interval."""
     wanted = numpy.isin(ended.words, [WORDS.index(word) for word in words])
     return agresti_coull(int(wanted.sum()), len(ended.words))

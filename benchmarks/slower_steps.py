@@ -64,7 +64,7 @@ CHECK = f"import torch; {MAKE}; print(getattr(torch.optim.SGD, 'planted', False)
 
 
 def planted(context: BenchContext, subject: BenchImage, share: float) -> BenchContext:
-    """Give the surroundings that lay slower byte code over the image's.
+    """Return the surroundings that lay slower byte code over the image's.
 
     Raises BenchDataError where it would not be used.
     """
@@ -85,7 +85,7 @@ def planted(context: BenchContext, subject: BenchImage, share: float) -> BenchCo
 
 
 def _said(context: BenchContext, subject: BenchImage, code: str, binds: Binds) -> list[str]:
-    """Run code in the image; give the words that it printed."""
+    """Run code in the image; return the words that it printed."""
     execution = context.execution
     spec = RunSpec(
         image=subject.image,

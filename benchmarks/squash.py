@@ -47,7 +47,7 @@ class Found:
     launches: dict[str, list[Launch]] = field(default_factory=dict)
 
     def values(self) -> dict[str, list[float]]:
-        """Give each figure's values, in the order of rounds."""
+        """Return each figure's values, in the order of rounds."""
         found = {
             "size, MB": [self.mb] if self.mb else [],
             "packing, processor s": self.packing_s,
@@ -62,7 +62,7 @@ class Found:
 
 
 def words(setting: str) -> tuple[str, ...]:
-    """Give mksquashfs's options of a setting's name; ValueError for another name."""
+    """Return mksquashfs's options of a setting's name; ValueError for another name."""
     if setting == GZIP:
         return ("-comp", "gzip")  # Apptainer's default, in blocks of 128 kB
     parts = _NAME.fullmatch(setting)

@@ -75,7 +75,7 @@ class Launcher:
         under = image if image.is_dir() else image.parent
         argv = tuple(self.engine.run_argv(RunSpec(image=image, argv=self.argv, mode=MODE)))
         with tempfile.TemporaryDirectory(prefix="dlcontainer-squash-") as work:
-            task = counting.Task(argv=argv, ranks=ranks, under=under, work=Path(work))
+            task = counting.CountingTask(argv=argv, ranks=ranks, under=under, work=Path(work))
             return counting.count(task, "slowfs", self.runner, StandIn(source=under)).node
 
     def _join(self, spec: RunSpec, name: str, server: int | None) -> tuple[float, float]:
@@ -117,7 +117,7 @@ def _server(inside: int) -> int | None:
 
 
 def spent(process: int | None) -> float:
-    """Tell the processor seconds of a process so far; none has spent none."""
+    """Return the words for the processor seconds of a process so far; none has spent none."""
     if process is None:
         return 0.0
     fields = _stat(process)
@@ -125,6 +125,6 @@ def spent(process: int | None) -> float:
 
 
 def _stat(process: int) -> list[int]:
-    """Give the fields of /proc/PID/stat after the name, the state as 0 (proc(5))."""
+    """Return the fields of /proc/PID/stat after the name, the state as 0 (proc(5))."""
     text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
     return [0, *(int(word) for word in text.rpartition(")")[2].split()[1:])]

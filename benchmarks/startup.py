@@ -33,11 +33,11 @@ from benchmarks.sampling import (
     spread,
     table,
 )
-from dlcontainer.cli.context import World
+from dlcontainer.cli.context import CliContext
 from dlcontainer.formats import texts
 from dlcontainer.planning import plan
 from dlcontainer.recipes import recipe
-from dlcontainer.sites.site import Target
+from dlcontainer.sites.site import SiteTarget
 
 RECIPE = "pytorch"
 SITE = "example-slurm"
@@ -126,12 +126,12 @@ def _start_up(
 
 def _further_texts(environ: dict[str, str], *, rounds: int) -> Samples:
     """Plan and render in this process, the formats in turn; the first round is left out."""
-    world = World(environ=environ)
+    world = CliContext(environ=environ)
     site = world.site(SITE)
     path = world.locate("recipes", RECIPE)
     folders = world.resources.template_folders()
     # Not every format makes sense on every site.
-    forms = texts.formats_of(world.plan(RECIPE, SITE, [], Target(), None))
+    forms = texts.formats_of(world.plan(RECIPE, SITE, [], SiteTarget(), None))
     samples: Samples = {"plan.resolve": [], "texts.text": []}
     for number in range(rounds + 1):
         for form in forms:

@@ -52,7 +52,7 @@ class Claim:
         return triples.seen(triples.simulate(self.world, self.arms, sessions, seed), self.contrast)
 
     def judged(self, ended: Ended) -> tuple[tuple[float, float, float], str]:
-        """Give the share with its interval, and whether the whole interval keeps to the limit."""
+        """Return the share with its interval, and whether the whole interval keeps to the limit."""
         found, low, high = share(ended, self.words)
         if self.is_upper:
             word = "yes" if high <= self.limit else "NO" if low > self.limit else "within noise"
@@ -62,7 +62,7 @@ class Claim:
 
 
 def claims() -> Iterator[Claim]:
-    """Give every claim that the protocol makes of the procedure with two arms."""
+    """Yield every claim that the protocol makes of the procedure with two arms."""
     for design, name in ((LOOKS, "8,16,32"), (QUICK, "8")):
         importing = Design(looks=design.looks, controls=design.controls, equivalence=False)
         for outliers in (0.03, 0.0):
@@ -96,7 +96,7 @@ def claims() -> Iterator[Claim]:
 
 
 def claims_of_three() -> Iterator[Claim]:
-    """Give every claim of the procedure with three arms; `sd` is that of two neighbours' d."""
+    """Yield every claim of the procedure with three arms; `sd` is that of two neighbours' d."""
     for design, name in ((LOOKS_OF_THREE, "12,18,36"), (QUICK_OF_THREE, "12")):
         for outliers in (0.03, 0.0):
             for sd in SDS:
@@ -138,7 +138,7 @@ def _of_three(design: Design, name: str, sd: float, outliers: float) -> Iterator
 
 
 def row(claim: Claim, ended: Ended) -> dict[str, object]:
-    """Give one line of the result."""
+    """Return one line of the result."""
     (found, low, high), met = claim.judged(ended)
     return {
         "claim": claim.name,
@@ -185,7 +185,7 @@ def main() -> None:
 
 
 def line(found: dict[str, object]) -> str:
-    """Give one line of the table."""
+    """Return one line of the table."""
     sign = "<=" if found["is_upper"] else ">="
     return (
         f"{found['claim']!s:66} sd {found['sd']!s:5} outliers {found['outliers']!s:4} "

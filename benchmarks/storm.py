@@ -37,10 +37,17 @@ from dlcontainer.lab.filesystem import microbenchmark
 from dlcontainer.lab.slowfs.cache_profiles import PROFILES
 from dlcontainer.lab.slowfs.passthrough import Delay
 from dlcontainer.lab.slowfs.server import StandIn
-from dlcontainer.lab.slowfs.server_queue import Service, Speed
+from dlcontainer.lab.slowfs.server_queue import ServerRates, Service
 from dlcontainer.lab.storm.alternatives import Way
-from dlcontainer.lab.storm.measure import Bench, Measured, Runnable, measure, of_prefix, packed
-from dlcontainer.lab.storm.model import FileSystem, Job, Load, predict
+from dlcontainer.lab.storm.measure import (
+    Bench,
+    LoadMeasurement,
+    Runnable,
+    measure,
+    of_prefix,
+    packed,
+)
+from dlcontainer.lab.storm.model import ImportLoad, ServerModel, StormJob, predict
 from dlcontainer.system.process import ProcessRunner
 
 
@@ -57,7 +64,7 @@ class Point:
 
     @property
     def name(self) -> str:
-        """Say what it is, in words."""
+        """Return what it is, in words."""
         image = "" if self.way == "tree" else "image, "
         return (
             f"{image}{self.nodes} nodes x {self.ranks} ranks, {self.latency_ms:g} ms, "
@@ -147,7 +154,7 @@ def _say(text: str) -> None:
 
 
 def _settled(
-    measured: Measured, overhead: Overhead, predicted: dict[Point, float]
+    measured: LoadMeasurement, overhead: Overhead, predicted: dict[Point, float]
 ) -> dict[str, object]:
     return {
         "measured": asdict(measured),
@@ -156,14 +163,14 @@ def _settled(
     }
 
 
-def _job(point: Point) -> Job:
+def _job(point: Point) -> StormJob:
     # All nodes of a point are this machine: its cores are shared by all ranks.
     cores = max(1, CORES // point.nodes)
-    return Job(nodes=point.nodes, ranks=point.ranks, cores=cores)
+    return StormJob(nodes=point.nodes, ranks=point.ranks, cores=cores)
 
 
-def _system(point: Point, overhead: Overhead) -> FileSystem:
-    return FileSystem(
+def _system(point: Point, overhead: Overhead) -> ServerModel:
+    return ServerModel(
         latency_s=point.latency_ms / 1000 + overhead.operation_s,
         rate=point.rate,
         read_s=point.latency_ms / 1000 + overhead.read_s,
@@ -176,7 +183,7 @@ def _stand_in(source: Path, point: Point, server: Path) -> StandIn:
     return StandIn(
         source=source,
         delay=Delay(operation_s=late, read_s=late),
-        speed=Speed(rate=point.rate, service=point.service),
+        speed=ServerRates(rate=point.rate, service=point.service),
         server=server,
     )
 
@@ -191,7 +198,7 @@ def _launch(what: Runnable, point: Point, runner: ProcessRunner) -> float:
         return last_rank(what, places[:-1], point.ranks, runner)
 
 
-def _calibrate(tree: Runnable, load: Load, runner: ProcessRunner) -> Overhead:
+def _calibrate(tree: Runnable, load: ImportLoad, runner: ProcessRunner) -> Overhead:
     """Find what an operation takes beside its nominal time: by micro-probe, then by import."""
     beside = []
     for point in CALIBRATION:

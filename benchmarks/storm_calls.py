@@ -23,9 +23,9 @@ from benchmarks.sampling import describe, machine_facts
 from benchmarks.stormpoints import folders, make_prefix
 from dlcontainer.lab.filesystem.counting import run_ranks
 from dlcontainer.lab.slowfs.cache_profiles import PROFILES, Profile
-from dlcontainer.lab.slowfs.counters import Seen
+from dlcontainer.lab.slowfs.counters import CounterSnapshot
 from dlcontainer.lab.slowfs.server import StandIn
-from dlcontainer.lab.storm.measure import Packed, Runnable, of_prefix, packed
+from dlcontainer.lab.storm.measure import PackedImport, Runnable, of_prefix, packed
 from dlcontainer.system.process import ProcessRunner
 
 
@@ -71,13 +71,13 @@ def main() -> None:
         )
 
 
-def _plain(seen: Seen) -> dict[str, object]:
+def _plain(seen: CounterSnapshot) -> dict[str, object]:
     return {"operations": seen.operations, "bytes": seen.bytes, "unique_files": len(seen.files)}
 
 
 def _counted(
     what: Runnable, commands: Sequence[Sequence[str]], profile: Profile, runner: ProcessRunner
-) -> Seen:
+) -> CounterSnapshot:
     with folders(1) as (place,):
         shown = StandIn(source=what.under, profile=profile)
         words = [[word.replace(str(what.under), str(place)) for word in argv] for argv in commands]
@@ -87,11 +87,13 @@ def _counted(
             return shown.counters.counted()
 
 
-def _tree(tree: Runnable, ranks: int, profile: Profile, runner: ProcessRunner) -> Seen:
+def _tree(tree: Runnable, ranks: int, profile: Profile, runner: ProcessRunner) -> CounterSnapshot:
     return _counted(tree, [tree.argv] * ranks, profile, runner)
 
 
-def _per_rank(image: Packed, ranks: int, profile: Profile, runner: ProcessRunner) -> Seen:
+def _per_rank(
+    image: PackedImport, ranks: int, profile: Profile, runner: ProcessRunner
+) -> CounterSnapshot:
     # Each rank's mount in a place of its own; the place is in the command more than once.
     inside = image.run.argv[5]
     commands = [
@@ -102,8 +104,8 @@ def _per_rank(image: Packed, ranks: int, profile: Profile, runner: ProcessRunner
 
 
 def _per_node(
-    tree: Runnable, image: Packed, ranks: int, profile: Profile, runner: ProcessRunner
-) -> Seen:
+    tree: Runnable, image: PackedImport, ranks: int, profile: Profile, runner: ProcessRunner
+) -> CounterSnapshot:
     with folders(2) as (place, inside):
         shown = StandIn(source=image.run.under, profile=profile)
         argv = [word.replace(str(tree.under), str(inside)) for word in tree.argv]

@@ -40,7 +40,7 @@ from benchmarks.stormpoints import (
 from dlcontainer.lab.filesystem import microbenchmark
 from dlcontainer.lab.slowfs.cache_profiles import PROFILES
 from dlcontainer.lab.storm.measure import Bench, Runnable, measure, of_prefix
-from dlcontainer.lab.storm.model import FileSystem, Job, Load, predict
+from dlcontainer.lab.storm.model import ImportLoad, ServerModel, StormJob, predict
 from dlcontainer.system.process import ProcessRunner
 
 SFTP_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server")
@@ -70,7 +70,7 @@ class Point:
 
     @property
     def name(self) -> str:
-        """Say what it is, in words."""
+        """Return what it is, in words."""
         return f"sshfs, {self.nodes} mounts x {self.ranks} ranks, {self.round_trip_ms:g} ms"
 
 
@@ -141,8 +141,8 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _job(nodes: int, ranks: int) -> Job:
-    return Job(nodes=nodes, ranks=ranks, cores=max(1, CORES // nodes))
+def _job(nodes: int, ranks: int) -> StormJob:
+    return StormJob(nodes=nodes, ranks=ranks, cores=max(1, CORES // nodes))
 
 
 @contextmanager
@@ -163,20 +163,22 @@ def _mounted(server: Server, source: Path, point: Path) -> Iterator[None]:
                 running.wait(_MOUNT_S)
 
 
-def _calibrate(server: Server, tree: Runnable, load: Load, runner: ProcessRunner) -> FileSystem:
+def _calibrate(
+    server: Server, tree: Runnable, load: ImportLoad, runner: ProcessRunner
+) -> ServerModel:
     """Probe a mount, then let one rank import: what reads cost beside comes from that."""
     with folders(1) as (place,), _mounted(server, tree.under, place):
         probed = microbenchmark.probe(place).speed
     assert probed.latency_ms is not None
     assert probed.operations_per_s is not None
     latency, rate = probed.latency_ms / 1000, probed.operations_per_s
-    bare = FileSystem(latency_s=latency, rate=rate, read_s=0.0)
+    bare = ServerModel(latency_s=latency, rate=rate, read_s=0.0)
     point = Point(nodes=1, ranks=1, round_trip_ms=server.round_trip_ms)
     took = median(_launch(server, tree, point, runner) for _ in range(3))
     without = predict(load, bare, _job(1, 1)).seconds
     read = max(0.0, (took - without) / load.read_waits)
     _say(f"calibration, {point.name}: {took:.2f} s; {latency * 1000:.2f} ms, {rate:.0f}/s")
-    return FileSystem(latency_s=latency, rate=rate, read_s=read)
+    return ServerModel(latency_s=latency, rate=rate, read_s=read)
 
 
 def _launch(server: Server, tree: Runnable, point: Point, runner: ProcessRunner) -> float:

@@ -35,12 +35,12 @@ class Outcome:
 
 
 def frozen(body: Mapping[str, object]) -> str:
-    """Give the digest of what was settled before the first held-out point was measured."""
+    """Return the digest of what was settled before the first held-out point was measured."""
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
 def last_rank(what: Runnable, points: Sequence[Path], ranks: int, runner: ProcessRunner) -> float:
-    """Start the ranks of all nodes (mounts) at once; give the seconds of the last."""
+    """Start the ranks of all nodes (mounts) at once; return the seconds of the last."""
     own = replace(runner, environ=what.environ)
     with folders(len(points)) as insides:
         # Each node mounts its image at a place of its own.
@@ -56,13 +56,13 @@ def last_rank(what: Runnable, points: Sequence[Path], ranks: int, runner: Proces
 
 
 def inside_of(what: Runnable) -> Path:
-    """Give the place where an import from an image mounts it; see `measure.packed`."""
+    """Return the place where an import from an image mounts it; see `measure.packed`."""
     return what.under.parent / "inside"
 
 
 @contextmanager
 def folders(count: int) -> Iterator[list[Path]]:
-    """Give empty folders to mount on."""
+    """Yield empty folders to mount on."""
     with ExitStack() as stack:
         yield [
             Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dlcontainer-node-")))
@@ -100,5 +100,5 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def as_json(outcomes: Sequence[Outcome]) -> list[dict[str, object]]:
-    """Give the points as plain data."""
+    """Return the points as plain data."""
     return [{**asdict(one), "error": one.error} for one in outcomes]

@@ -23,10 +23,10 @@ from benchmarks.simulation import (
     worded,
 )
 from benchmarks.worlds import World, launches
-from dlcontainer.bench.analysis.verdict import Evidence, Rules, judge
+from dlcontainer.bench.analysis.verdict import Evidence, VerdictRules, judge
 from dlcontainer.bench.samples import launch_order
 from dlcontainer.bench.stats import regression
-from dlcontainer.bench.stats.differences import Ran
+from dlcontainer.bench.stats.differences import PairOrder
 
 CONTRASTS = (("n", "c"), ("n", "u"), ("u", "c"))
 _SCHEDULES = 64
@@ -34,7 +34,7 @@ _CHUNK = 4000
 
 Words = NDArray[numpy.int64]
 # Differences of sessions, a row each, and how each of them ran.
-Series = tuple[Floats, Sequence[Ran]]
+Series = tuple[Floats, Sequence[PairOrder]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,10 +46,10 @@ class Arms:
     own_controls: int = 0
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> VerdictRules:
         """The rules of each look."""
         found = self.design.rules
-        return Rules(
+        return VerdictRules(
             margin=found.margin, alpha=found.alpha, equivalence=found.equivalence,
             block=launch_order.TRIPLES,
         )  # fmt: skip
@@ -95,7 +95,7 @@ def draw(
 ) -> Drawn:
     """Draw every launch of sessions that share the schedule of `seed`."""
     design = arms.design
-    counts = launch_order.Counts(
+    counts = launch_order.LaunchCounts(
         controls=design.controls, candidate_controls=arms.own_controls, triples=True
     )
     stages = launch_order.plan_stages(looks=design.looks, counts=counts, seed=seed)
@@ -158,7 +158,7 @@ def run(drawn: Drawn, arms: Arms) -> Ended:
 
 
 def holm(p_values: Floats, alpha: float) -> Bools:
-    """Give which of each row's p are significant by Holm's correction."""
+    """Return which of each row's p are significant by Holm's correction."""
     order_of = numpy.argsort(p_values, axis=1)
     count = p_values.shape[1]
     bounds = [alpha / (count - rank) for rank in range(count)]
@@ -169,7 +169,7 @@ def holm(p_values: Floats, alpha: float) -> Bools:
 
 
 def seen(ends: list[Ended], contrast: tuple[str, str] | None) -> simulation.Ended:
-    """Give one contrast's ends; without one SLOWER stands for a difference claimed on some."""
+    """Return one contrast's ends; without one SLOWER stands for a difference claimed on some."""
     words = [
         end.words[contrast] if contrast else end.claims * WORDS.index("SLOWER") for end in ends
     ]

@@ -132,7 +132,7 @@ SCATTERS: tuple[tuple[Unit, tuple[float, ...]], ...] = (
 
 
 def rows(sessions: int, untouched: int) -> Iterator[Row]:
-    """Give every row; `untouched` are the sessions of those in which nothing is planted."""
+    """Yield every row; `untouched` are the sessions of those in which nothing is planted."""
     for unit in UNITS:
         for planted, world in PLANTED.items():
             count = untouched // unit.of if world == _QUIET else sessions
@@ -155,7 +155,7 @@ HEAD = (
 
 
 def line(row: Row, cells: Sequence[str]) -> str:
-    """Give a row of the table."""
+    """Return a row of the table."""
     return f"| {' | '.join([row.unit.name, f'{100 * row.world.sd:g} %', row.planted, *cells])} |"
 
 
@@ -166,7 +166,7 @@ def _share(ended: Ended, words: tuple[str, ...], limit: float | None = None) -> 
 
 
 def replaced(text: str, table: str) -> str:
-    """Give a page with this table in place of the one between the marks."""
+    """Return a page with this table in place of the one between the marks."""
     before, mark, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not mark or not end:

@@ -84,5 +84,5 @@ def walk(sessions: int, count: int, ar: float, sd: float, random: numpy.random.G
 
 
 def quiet(world: World) -> World:
-    """Give the same machine without outliers."""
+    """Return the same machine without outliers."""
     return replace(world, outliers=0.0)

@@ -13,18 +13,18 @@ from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.declaration import SessionSettings
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.probes.base import Setting, Value
+from dlcontainer.bench.probes.base import ParameterContext, Value
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.schedule import Schedule
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.config.resources import probe_files
-from dlcontainer.planning.launch.here import Here
-from dlcontainer.system.machine import Host
-from dlcontainer.system.process import Completed, Runner, RunOptions
+from dlcontainer.planning.launch.here import HostSurroundings
+from dlcontainer.system.machine import HostMachine
+from dlcontainer.system.process import CompletedCommand, Runner, RunOptions
 from tests.fakes import Quiet, completed
 from tests.values import HOST, execution_of, folder_of, plan_of
 
-Answer = Callable[[int], Completed | Exception | None]
+Answer = Callable[[int], CompletedCommand | Exception | None]
 
 
 def said(wall: float, train: bool) -> str:
@@ -57,7 +57,7 @@ class ProbeRunner:
     launches: list[tuple[str, ...]] = field(default_factory=list)
     others: list[tuple[str, ...]] = field(default_factory=list)
 
-    def __call__(self, argv: Sequence[str], **options: Unpack[RunOptions]) -> Completed:
+    def __call__(self, argv: Sequence[str], **options: Unpack[RunOptions]) -> CompletedCommand:
         if not any("dlc-start" in word for word in argv):
             self.others.append(tuple(argv))
             return completed(*argv, stdout=self.stdout)
@@ -78,14 +78,14 @@ class Bench:
 
     folder: Path
     modules: tuple[str, ...] = ("torch",)
-    host: Host = HOST
+    host: HostMachine = HOST
     # The image is somebody else's; nobody trusted it.
     adopted: bool = False
     # The image was built from the very plan of the session.
     planned: bool = False
     # Of the recipe, what is not as usual.
     changes: Mapping[str, Any] = field(default_factory=dict)
-    surroundings: Here = field(default_factory=Here)
+    surroundings: HostSurroundings = field(default_factory=HostSurroundings)
     unit: str | None = "launches"
     group: int | None = None
     progress: Quiet = field(default_factory=Quiet)
@@ -124,7 +124,7 @@ class Bench:
         typed: dict[str, Value] = {"native_as": native_as}
         if probe == "train":
             typed = {"device": "cpu", "unit": self.unit, "group": self.group}
-        values = PROBES[probe].values(typed, Setting(contents=subject.contents))
+        values = PROBES[probe].values(typed, ParameterContext(contents=subject.contents))
         wanted |= {"probe": PROBES[probe], "values": values, **changes}
         numbers = {one.name: wanted.pop(one.name) for one in fields(Schedule) if one.name in wanted}
         settings = SessionSettings(schedule=Schedule(**numbers), **wanted)

@@ -12,7 +12,7 @@ from dlcontainer.bench.samples.comparable import LossCheck, LossCurves
 from dlcontainer.bench.samples.encoding import to_fields
 from dlcontainer.bench.samples.records import (
     ArmDescription,
-    Declared,
+    AttestedStack,
     End,
     Json,
     Mount,
@@ -20,8 +20,8 @@ from dlcontainer.bench.samples.records import (
     Record,
     Role,
     Sample,
-    Session,
-    Stack,
+    SessionDeclaration,
+    SessionHeader,
 )
 from dlcontainer.bench.samples.vocabulary import Question
 from dlcontainer.bench.samples.writer import Writer
@@ -86,8 +86,8 @@ class Plan:
     declared: Mapping[str, Json] = field(default_factory=dict)
 
 
-def session(plan: Plan) -> Session:
-    declared = Declared(
+def session(plan: Plan) -> SessionHeader:
+    declared = SessionDeclaration(
         probe=plan.probe,
         question=plan.question,
         metric="steady_s" if plan.probe == "train" else "ready_s",
@@ -117,7 +117,7 @@ def session(plan: Plan) -> Session:
         ),
         "container": ArmDescription(what="image", why="mounted anew by each launch"),
     }
-    return Session(
+    return SessionHeader(
         declared=declared,
         arms={name: arms[name] for name in declared.arms},
         machine=MACHINE,
@@ -233,8 +233,8 @@ def _log_ratio(plan: Plan, role: Role, number: int) -> float:
 
 def write(path: Path, plan: Plan) -> Path:
     with Writer(path, session(plan)) as out:
-        out.stack(Stack(arm="native", facts=plan.reference))
-        out.stack(Stack(arm="container", facts=plan.candidate))
+        out.stack(AttestedStack(arm="native", facts=plan.reference))
+        out.stack(AttestedStack(arm="container", facts=plan.candidate))
         for sample in draw(plan):
             out.sample(sample)
         out.end(complete=plan.complete, reason="" if plan.complete else "interrupted by the user")
@@ -245,8 +245,8 @@ def write_quickly(path: Path, plan: Plan) -> Path:
     """Write a long session without waiting for the disk after each line."""
     records: list[Record] = [
         session(plan),
-        Stack(arm="native", facts=plan.reference),
-        Stack(arm="container", facts=plan.candidate),
+        AttestedStack(arm="native", facts=plan.reference),
+        AttestedStack(arm="container", facts=plan.candidate),
         *(samples := draw(plan)),
         End(complete=True, samples=len(samples)),
     ]

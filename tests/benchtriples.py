@@ -7,8 +7,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, cast
 
-from dlcontainer.bench.samples.launch_order import Counts, Group, plan_stages
-from dlcontainer.bench.samples.records import ArmDescription, Json, Role, Sample, Session, Stack
+from dlcontainer.bench.samples.launch_order import Group, LaunchCounts, plan_stages
+from dlcontainer.bench.samples.records import (
+    ArmDescription,
+    AttestedStack,
+    Json,
+    Role,
+    Sample,
+    SessionHeader,
+)
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.bench.samples.writer import Writer
 from tests import benchseries
@@ -42,7 +49,7 @@ class Triples:
     change: Callable[[Sample], Sample] = lambda sample: sample
 
 
-def session(plan: Triples) -> Session:
+def session(plan: Triples) -> SessionHeader:
     """Give the first line."""
     base = benchseries.session(Plan(pairs=plan.triples, control_pairs=plan.controls))
     declared = replace(
@@ -60,7 +67,9 @@ def session(plan: Triples) -> Session:
 def draw(plan: Triples) -> list[Sample]:
     """Draw every launch in its order."""
     noise = random.Random(plan.seed)
-    counts = Counts(controls=plan.controls, candidate_controls=plan.own_controls, triples=True)
+    counts = LaunchCounts(
+        controls=plan.controls, candidate_controls=plan.own_controls, triples=True
+    )
     looks = tuple(look for look in plan.looks if look < plan.triples)
     stages = plan_stages(looks=(*looks, plan.triples), counts=counts, seed=plan.seed)
     found: list[Sample] = []
@@ -96,7 +105,7 @@ def write(path: Path, plan: Triples) -> Path:
     """Write the session."""
     with Writer(path, session(plan)) as out:
         for arm, facts in plan.stacks.items():
-            out.stack(Stack(arm=arm, facts=facts))
+            out.stack(AttestedStack(arm=arm, facts=facts))
         for sample in draw(plan):
             out.sample(sample)
         out.end(complete=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-from dlcontainer.config.image_names import Reference
+from dlcontainer.config.image_names import ImageReference
 from tests.fakeregistry import sha256
 
 NAME = "site/demo"
@@ -30,8 +30,8 @@ class FakeArtifacts:
     # the logins and tokens that came with them
     shown: list[str | None] = field(default_factory=list)
 
-    def reference(self, tag: str = "1") -> Reference:
-        return Reference(name=f"{self.address}/{NAME}", tag=tag, digest=None)
+    def reference(self, tag: str = "1") -> ImageReference:
+        return ImageReference(name=f"{self.address}/{NAME}", tag=tag, digest=None)
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         url = urlsplit(handler.path)

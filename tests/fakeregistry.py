@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from dlcontainer.config.image_names import Reference
+from dlcontainer.config.image_names import ImageReference
 from dlcontainer.registry.client import MEDIA_TYPES
 
 OCI_INDEX, DOCKER_LIST, OCI_MANIFEST, DOCKER_MANIFEST = MEDIA_TYPES
@@ -71,8 +71,8 @@ class FakeRegistry:
         entries.append({"digest": f"sha256:{'0' * 64}", "platform": unknown})
         return self.put(tag, json.dumps({"mediaType": kind, "manifests": entries}).encode())
 
-    def reference(self, *, tag: str | None = "1", digest: str | None = None) -> Reference:
-        return Reference(name=f"{self.address}/{NAME}", tag=tag, digest=digest)
+    def reference(self, *, tag: str | None = "1", digest: str | None = None) -> ImageReference:
+        return ImageReference(name=f"{self.address}/{NAME}", tag=tag, digest=digest)
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         path = handler.path.split("?")[0]

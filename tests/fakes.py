@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Unpack
 
-from dlcontainer.system.process import CommandFailedError, Completed, RunOptions
+from dlcontainer.system.process import CommandFailedError, CompletedCommand, RunOptions
 
 
-def completed(*argv: str, code: int = 0, stdout: str = "", stderr: str = "") -> Completed:
-    return Completed(argv=argv, returncode=code, stdout=stdout, stderr=stderr, elapsed=0.0)
+def completed(*argv: str, code: int = 0, stdout: str = "", stderr: str = "") -> CompletedCommand:
+    return CompletedCommand(argv=argv, returncode=code, stdout=stdout, stderr=stderr, elapsed=0.0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,7 +32,7 @@ class RecordingRunner:
     unless `strict`: then it is an AssertionError.
     """
 
-    answers: list[Completed | Exception] = field(default_factory=list)
+    answers: list[CompletedCommand | Exception] = field(default_factory=list)
     strict: bool = False
     calls: list[Call] = field(default_factory=list)
 
@@ -40,7 +40,7 @@ class RecordingRunner:
     def argvs(self) -> list[tuple[str, ...]]:
         return [call.argv for call in self.calls]
 
-    def __call__(self, argv: Sequence[str], **options: Unpack[RunOptions]) -> Completed:
+    def __call__(self, argv: Sequence[str], **options: Unpack[RunOptions]) -> CompletedCommand:
         assert not isinstance(argv, str), "a command is a sequence of str"
         assert options.keys() <= RunOptions.__optional_keys__, options.keys()
         on_line = options.get("on_line")

@@ -6,24 +6,33 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dlcontainer.lab.slowfs.counters import METADATA
-from dlcontainer.lab.storm.alternatives import Case, Staging, Way, curve, nodes_to_pay, rows
-from dlcontainer.lab.storm.model import FileSystem, Job, Load
+from dlcontainer.lab.storm.alternatives import (
+    StagingCost,
+    StormCase,
+    Way,
+    curve,
+    nodes_to_pay,
+    rows,
+)
+from dlcontainer.lab.storm.model import ImportLoad, ServerModel, StormJob
 
-LOADS: dict[Way, Load] = {
-    "tree": Load(shared_operations=3000, own_operations=1200, read_waits=300, mb=120, cpu_s=1.5),
-    "image per node": Load(
+LOADS: dict[Way, ImportLoad] = {
+    "tree": ImportLoad(
+        shared_operations=3000, own_operations=1200, read_waits=300, mb=120, cpu_s=1.5
+    ),
+    "image per node": ImportLoad(
         shared_operations=7, own_operations=0, read_waits=200, mb=70, cpu_s=1.5, start_s=0.2
     ),
-    "staged": Load(
+    "staged": ImportLoad(
         shared_operations=0, own_operations=0, read_waits=0, mb=0, cpu_s=1.5, start_s=0.2
     ),
 }
 
 
 def storm(*, assumed: bool = False, launches: int | None = 2) -> dict[str, object]:
-    system = FileSystem(latency_s=0.0005, rate=20_000, read_s=0.001)
-    case = Case(loads=LOADS, staging=Staging(mb=330, network_mb_s=1000), system=system)
-    job = Job(nodes=128, ranks=8, cores=64)
+    system = ServerModel(latency_s=0.0005, rate=20_000, read_s=0.001)
+    case = StormCase(loads=LOADS, staging=StagingCost(mb=330, network_mb_s=1000), system=system)
+    job = StormJob(nodes=128, ranks=8, cores=64)
     fact = {"key": "latency_ms", "value": 0.5, "source": "probed <here>", "assumed": assumed}
     return {
         "schema": "dlcontainer/storm/1",

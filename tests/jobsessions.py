@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from dlcontainer.bench.job import scripts
-from dlcontainer.bench.job.records import Declared, Side
-from dlcontainer.bench.job.scripts import Framing
+from dlcontainer.bench.job.records import JobDeclaration, Side
+from dlcontainer.bench.job.scripts import JobFrame
 from dlcontainer.bench.job.session import JobContext
-from dlcontainer.bench.job.submit import Done
+from dlcontainer.bench.job.submit import JobEnding
 from dlcontainer.schedulers.base import Cause
 from tests.fakes import Quiet
 from tests.values import HOST
@@ -44,7 +44,7 @@ def leave(folder: Path, ranks: list[dict[str, Any]], *, end: float = 3.0, code: 
         (folder / name).write_text(json.dumps(body) + "\n")
 
 
-def declared(**changes: Any) -> Declared:
+def declared(**changes: Any) -> JobDeclaration:
     usual: dict[str, Any] = {
         "command": ("python", "train.py"), "first_step": "step", "pairs": 8, "seed": 3,
         "margin_s": 1.0, "nodes": 1, "tasks_per_node": 1, "replace": 2, "site": "demo",
@@ -52,7 +52,7 @@ def declared(**changes: Any) -> Declared:
         "native": {"prefix": "/sw/native", "why": "given by --native"},
         "scripts": {"native": "native\n", "container": "container\n"},
     }  # fmt: skip
-    return Declared(**{**usual, **changes})
+    return JobDeclaration(**{**usual, **changes})
 
 
 # What becomes of a job, by its number from 0: its state and its script's exit code.
@@ -69,7 +69,7 @@ class Clockwork:
     sides: list[Side] = field(default_factory=list)
     draw: random.Random = field(default_factory=lambda: random.Random(7))
 
-    def run(self, frame: Path, log: Path) -> Done:
+    def run(self, frame: Path, log: Path) -> JobEnding:
         number = len(self.sides)
         contained = "export DLCONTAINER_IMAGE=" in frame.read_text()
         self.sides.append("container" if contained else "native")
@@ -82,7 +82,7 @@ class Clockwork:
         if state == "COMPLETED":
             own = rank(0, 0.2, ranks="1", first_s=start, last_s=start + 1, ended_s=start + 2)
             leave(frame.parent, [own], end=start + 3, code=code)
-        return Done(
+        return JobEnding(
             job=str(number), submitted=NOW - 5, state=state, cause=CAUSES.get(state, "job"),
         )  # fmt: skip
 
@@ -90,7 +90,7 @@ class Clockwork:
 def context(folder: Path, submitter: Clockwork, **changes: Any) -> JobContext:
     work = folder / "work"
     work.mkdir(exist_ok=True)
-    framing = Framing(
+    framing = JobFrame(
         command=("python", "train.py"), first_step="step", cwd=folder, image=Path("/i/demo.sif"),
         head=("#SBATCH -N 1",),
     )  # fmt: skip

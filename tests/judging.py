@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dlcontainer.bench import probes
 from dlcontainer.bench.analysis import interim, session_analysis
 from dlcontainer.bench.analysis.session_analysis import Analysis
-from dlcontainer.bench.analysis.verdict import Rules
+from dlcontainer.bench.analysis.verdict import VerdictRules
 from dlcontainer.bench.samples.series import Series
 
 # What refuses few launches by chance (declared: one session in a hundred), whatever is measured.
@@ -27,5 +27,5 @@ def analyse(series: Series) -> Analysis:
     return session_analysis.analyse(series, probes.traits(series))
 
 
-def rules(series: Series) -> Rules:
+def rules(series: Series) -> VerdictRules:
     return interim.rules(series, equivalence=probes.traits(series).equivalence)

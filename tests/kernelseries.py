@@ -6,9 +6,9 @@ from pathlib import Path
 
 from dlcontainer.bench.probes import kernel_shapes
 from dlcontainer.bench.probes.kernels import fact
-from dlcontainer.bench.samples.records import Json, Sample, Stack
+from dlcontainer.bench.samples.records import AttestedStack, Json, Sample
 from dlcontainer.bench.samples.rows import agreement
-from dlcontainer.bench.samples.rows.records import Row, RowPlan
+from dlcontainer.bench.samples.rows.records import RowPlan, SampleRow
 from dlcontainer.bench.samples.traits import ROWS_METRIC
 from dlcontainer.bench.samples.writer import Writer
 from tests import benchseries, rowseries
@@ -76,8 +76,8 @@ def write(path: Path, plant: Plant) -> Path:
     native: dict[str, Json] = {"kernel_libraries": said}
     inside: dict[str, Json] = {"kernel_libraries": {**said, **plant.other}}
     with Writer(path, replace(base, declared=declared)) as out:
-        out.stack(Stack(arm="native", facts={**benchseries.FACTS, **native}))
-        out.stack(Stack(arm="container", facts={**benchseries.INSIDE, **inside}))
+        out.stack(AttestedStack(arm="native", facts={**benchseries.FACTS, **native}))
+        out.stack(AttestedStack(arm="container", facts={**benchseries.INSIDE, **inside}))
         for sample in rowseries.draw(rowseries.Plant()):
             out.sample(_changed(sample, plant))
         out.end(complete=True)
@@ -87,7 +87,7 @@ def write(path: Path, plant: Plant) -> Path:
 def _changed(sample: Sample, plant: Plant) -> Sample:
     factor = plant.ratio if sample.arm == "container" else 1.0
     rows = tuple(
-        Row(
+        SampleRow(
             parameters=row,
             n=30,
             best=0.9 * factor * truth(row),

@@ -7,7 +7,7 @@ import tarfile
 from collections.abc import Mapping, Sequence
 
 from dlcontainer.config.field_types import OCI_ARCH, Arch
-from dlcontainer.config.image_names import Reference
+from dlcontainer.config.image_names import ImageReference
 from tests import fakeregistry
 from tests.fakeregistry import FakeRegistry, Reply
 
@@ -51,7 +51,7 @@ def put(
     arch: Arch = "x86_64",
     in_index: bool = False,
     sizes: Mapping[int, int] | None = None,
-) -> Reference:
+) -> ImageReference:
     """Put an image of packed layers, the lowest first; some may be announced with another size."""
     described = []
     config = json.dumps({"architecture": OCI_ARCH[arch], "os": "linux"}).encode()

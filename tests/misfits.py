@@ -9,7 +9,7 @@ from dlcontainer.errors import MisfitError
 from dlcontainer.planning import conflicts
 from dlcontainer.planning.plan import Plan
 from dlcontainer.sites import loading
-from dlcontainer.sites.site import USUAL, Target
+from dlcontainer.sites.site import USUAL, SiteTarget
 from tests.values import HOST, SITE, folder_of, plan_of, write_yaml
 
 GPU = {"vendor": "nvidia", "model": "a GPU", "per_node": 4}
@@ -17,7 +17,9 @@ GROUPS = ("os", "cpu", "accelerator", "network", "mpi", "jobs")
 MPI = {"family": "openmpi", "name": "Open MPI 4.1.4"}
 
 
-def settle(tmp_path: Path, site: dict[str, Any], target: Target = USUAL, /, **recipe: Any) -> Plan:
+def settle(
+    tmp_path: Path, site: dict[str, Any], target: SiteTarget = USUAL, /, **recipe: Any
+) -> Plan:
     """Settle a recipe at a site, both written to files first."""
     facts = {
         key: {"sources": ["made-up"], **value} if key in GROUPS else value

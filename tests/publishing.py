@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dlcontainer.publish.modulefiles import LastResort
-from dlcontainer.publish.publish import PublishContext, Published, publish
+from dlcontainer.publish.modulefiles import FallbackPrograms
+from dlcontainer.publish.publish import Publication, PublishContext, publish
 from dlcontainer.sites.site import Site
 from dlcontainer.system.workspace import PREFIX
 from tests.fakes import RecordingRunner
@@ -73,7 +73,7 @@ def image_of(
 
 def context(*, ok: bool = True, **changes: Any) -> PublishContext:
     given = PublishContext(
-        resort=LastResort(engine=Path("/opt/bin/apptainer")),
+        resort=FallbackPrograms(engine=Path("/opt/bin/apptainer")),
         runner=RecordingRunner(strict=True),
         templates=(TEMPLATES,),
         progress=Quiet(),
@@ -82,7 +82,7 @@ def context(*, ok: bool = True, **changes: Any) -> PublishContext:
     return replace(given, **changes)
 
 
-def put(image: Path, root: Path | None, site: Site = SITE, **changes: Any) -> Published:
+def put(image: Path, root: Path | None, site: Site = SITE, **changes: Any) -> Publication:
     return publish(image, site, root, context(**changes))
 
 

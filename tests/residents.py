@@ -15,18 +15,18 @@ import pytest
 from dlcontainer.bench.measure.units import groups
 from dlcontainer.bench.samples.records import (
     GROUPS_PROCEDURE,
-    Declared,
+    AttestedStack,
     Order,
     Sample,
-    Session,
-    Stack,
+    SessionDeclaration,
+    SessionHeader,
 )
 from dlcontainer.bench.samples.resident import agreement, order
 from dlcontainer.bench.samples.resident.order import GroupOrder
-from dlcontainer.bench.samples.resident.records import GroupPlan, Lost, Resident, Turn
+from dlcontainer.bench.samples.resident.records import GroupPlan, LostGroup, ResidentProcess, Turn
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.bench.samples.writer import Writer
-from dlcontainer.system.process import CommandFailedError, Completed, RunOptions
+from dlcontainer.system.process import CommandFailedError, CompletedCommand, RunOptions
 from tests import benchseries
 from tests.fakes import completed
 
@@ -56,7 +56,7 @@ class ResidentRunner:
     at_work: list[str] = field(default_factory=list)
     together: int = 0
 
-    def __call__(self, argv: Sequence[str], **_options: Unpack[RunOptions]) -> Completed:
+    def __call__(self, argv: Sequence[str], **_options: Unpack[RunOptions]) -> CompletedCommand:
         if not any("dlc-start" in word for word in argv):
             return completed(*argv)
         words = list(argv)
@@ -162,11 +162,11 @@ def write(path: Path, truth: Truth) -> Path:
     session = _session(truth)
     lot = _Lot(truth, random.Random(truth.seed), session.declared)
     with Writer(path, session) as out:
-        out.stack(Stack(arm="native", facts=benchseries.FACTS))
-        out.stack(Stack(arm="container", facts=benchseries.INSIDE))
+        out.stack(AttestedStack(arm="native", facts=benchseries.FACTS))
+        out.stack(AttestedStack(arm="container", facts=benchseries.INSIDE))
         for arm in truth.lost:
             out.lost(
-                Lost(group=1, arm=arm, process="x", reason="ended by signal 9", started="2026")
+                LostGroup(group=1, arm=arm, process="x", reason="ended by signal 9", started="2026")
             )
         for group in agreement.schedule(session.declared)[0]:
             for sample in lot.group(group.number, group.order):
@@ -175,7 +175,7 @@ def write(path: Path, truth: Truth) -> Path:
     return path
 
 
-def _session(truth: Truth) -> Session:
+def _session(truth: Truth) -> SessionHeader:
     plan = GroupPlan(
         per_arm=truth.per_arm,
         rounds=truth.rounds,
@@ -202,7 +202,7 @@ def _session(truth: Truth) -> Session:
 class _Lot:
     truth: Truth
     random: random.Random
-    declared: Declared
+    declared: SessionDeclaration
     now: float = 1000.0
     samples: int = 0
 
@@ -251,7 +251,7 @@ class _Lot:
     def _sample(self, number: int, first: Order, letter: str, group: "_Group") -> Sample:
         names = [name for name in order.names(self.truth.per_arm) if name[0] == letter]
         residents = tuple(
-            Resident(
+            ResidentProcess(
                 name=name,
                 started_s=group.starts[name],
                 ready_s=0.005,

@@ -7,10 +7,16 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
-from dlcontainer.bench.samples.launch_order import Counts, plan_stages
-from dlcontainer.bench.samples.records import Declared, Json, Sample, Session, Stack
+from dlcontainer.bench.samples.launch_order import LaunchCounts, plan_stages
+from dlcontainer.bench.samples.records import (
+    AttestedStack,
+    Json,
+    Sample,
+    SessionDeclaration,
+    SessionHeader,
+)
 from dlcontainer.bench.samples.rows import agreement
-from dlcontainer.bench.samples.rows.records import Row, RowPlan
+from dlcontainer.bench.samples.rows.records import RowPlan, SampleRow
 from dlcontainer.bench.samples.traits import ROWS_METRIC
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.bench.samples.writer import Writer
@@ -47,8 +53,8 @@ class Plant:
     change: Callable[[Sample], Sample] = lambda sample: sample
 
 
-def row(number: int, seconds: float) -> Row:
-    return Row(
+def row(number: int, seconds: float) -> SampleRow:
+    return SampleRow(
         parameters=PLAN.rows[number],
         n=N,
         best=0.8 * seconds,
@@ -64,11 +70,11 @@ def truth(number: int) -> float:
     return ALPHA_S + BETA_S * int(PLAN.rows[number]["bytes"])
 
 
-def session(plant: Plant) -> Session:
+def session(plant: Plant) -> SessionHeader:
     plan = benchseries.Plan(pairs=plant.pairs, control_pairs=0, seed=plant.seed)
     base = benchseries.session(plan)
     work: dict[str, Json] = {"backend": "gloo", "ranks": 2, "ranks_per_node": 2, "nodes": 1}
-    declared: Declared = replace(
+    declared: SessionDeclaration = replace(
         base.declared,
         probe="collectives",
         metric=ROWS_METRIC,
@@ -85,7 +91,7 @@ def session(plant: Plant) -> Session:
 
 def draw(plant: Plant) -> list[Sample]:
     chance, samples = random.Random(plant.seed), list[Sample]()
-    stages = plan_stages(looks=(plant.pairs,), counts=Counts(), seed=plant.seed)
+    stages = plan_stages(looks=(plant.pairs,), counts=LaunchCounts(), seed=plant.seed)
     for group in (group for stage in stages for group in stage):
         for position, letter in enumerate(group.order):
             arm: ArmName = "container" if letter == "c" else "native"
@@ -119,8 +125,8 @@ def _factor(plant: Plant, number: int, arm: ArmName, chance: random.Random) -> f
 
 def write(path: Path, plant: Plant) -> Path:
     with Writer(path, session(plant)) as out:
-        out.stack(Stack(arm="native", facts=benchseries.FACTS))
-        out.stack(Stack(arm="container", facts=benchseries.INSIDE))
+        out.stack(AttestedStack(arm="native", facts=benchseries.FACTS))
+        out.stack(AttestedStack(arm="container", facts=benchseries.INSIDE))
         for sample in draw(plant):
             out.sample(sample)
         out.end(complete=True)

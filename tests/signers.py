@@ -149,6 +149,6 @@ def _begun(
 def pieces_in(place: Path) -> list[Piece]:
     """Read all evidence in a folder; each piece must be readable."""
     said: list[str] = []
-    found = list(pieces.loaded(folders.offers(place), pieces.Notes(tell=said.append)))
+    found = list(pieces.loaded(folders.offers(place), pieces.RefusalNotes(tell=said.append)))
     assert said == []
     return found

@@ -9,10 +9,16 @@ from pathlib import Path
 from statistics import median
 
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.samples.launch_order import Counts, plan_stages
-from dlcontainer.bench.samples.records import Declared, Json, Sample, Session, Stack
+from dlcontainer.bench.samples.launch_order import LaunchCounts, plan_stages
+from dlcontainer.bench.samples.records import (
+    AttestedStack,
+    Json,
+    Sample,
+    SessionDeclaration,
+    SessionHeader,
+)
 from dlcontainer.bench.samples.rows import agreement
-from dlcontainer.bench.samples.rows.records import Row, RowPlan
+from dlcontainer.bench.samples.rows.records import RowPlan, SampleRow
 from dlcontainer.bench.samples.traits import ROWS_METRIC
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.bench.samples.writer import Writer
@@ -54,7 +60,7 @@ class Plant:
         return self.nodes[rank // self.ranks_per_node]
 
 
-def session(plant: Plant) -> Session:
+def session(plant: Plant) -> SessionHeader:
     base = benchseries.session(
         benchseries.Plan(pairs=plant.pairs, control_pairs=0, seed=plant.seed)
     )
@@ -63,7 +69,7 @@ def session(plant: Plant) -> Session:
         work |= {"ranks": plant.ranks, "ranks_per_node": plant.ranks_per_node}
         work |= {"nodes": len(plant.nodes), "distributed": ""}
     work |= {"watch": True} if plant.watched else {}
-    declared: Declared = replace(
+    declared: SessionDeclaration = replace(
         base.declared,
         probe="variability",
         metric=ROWS_METRIC,
@@ -82,7 +88,7 @@ def session(plant: Plant) -> Session:
 
 def draw(plant: Plant) -> list[Sample]:
     chance, samples = random.Random(plant.seed), list[Sample]()
-    stages = plan_stages(looks=(plant.pairs,), counts=Counts(), seed=plant.seed)
+    stages = plan_stages(looks=(plant.pairs,), counts=LaunchCounts(), seed=plant.seed)
     for group in (group for stage in stages for group in stage):
         for position, letter in enumerate(group.order):
             arm: ArmName = "container" if letter == "c" else "native"
@@ -106,7 +112,7 @@ def draw(plant: Plant) -> list[Sample]:
 
 
 def _filled(sample: Sample, plant: Plant, each: list[list[float]]) -> Sample:
-    row = Row(
+    row = SampleRow(
         parameters=ROW,
         n=len(each[0]),
         best=max(min(own) for own in each),
@@ -147,8 +153,10 @@ def write(path: Path, plant: Plant) -> Path:
     with Writer(path, session(plant)) as out:
         for node in plant.nodes:
             name = node if plant.ranks > 1 else ""
-            out.stack(Stack(arm="native", facts={**benchseries.FACTS, **facts}, node=name))
-            out.stack(Stack(arm="container", facts={**benchseries.INSIDE, **facts}, node=name))
+            out.stack(AttestedStack(arm="native", facts={**benchseries.FACTS, **facts}, node=name))
+            out.stack(
+                AttestedStack(arm="container", facts={**benchseries.INSIDE, **facts}, node=name)
+            )
         for sample in draw(plant):
             out.sample(sample)
         out.end(complete=True)

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from dlcontainer.cli import layout, main
-from dlcontainer.cli.context import World
+from dlcontainer.cli.context import CliContext
 from dlcontainer.lab.storm import measure
-from dlcontainer.lab.storm.measure import Measured
+from dlcontainer.lab.storm.measure import LoadMeasurement
 from dlcontainer.packages import lockfile
 from tests import findings, locks, publishing, residents, stepseries
 from tests.stepseries import Plant
@@ -138,7 +138,7 @@ def samples(folder: Path) -> Samples:
     lockfile.write(folder / "old.json", locks.lock())
     base = locks.lock().base.model_copy(update={"packages": (locks.deb("mawk", "2"),)})
     lockfile.write(folder / "new.json", locks.lock(base=base))
-    kept = Measured(loads=findings.LOADS, image_mb=330.0, profile="lustre", subject="torch")
+    kept = LoadMeasurement(loads=findings.LOADS, image_mb=330.0, profile="lustre", subject="torch")
     measure.write(kept, folder / "loads.json")
     slow = Plant(nodes=tuple(f"nid{number:06}" for number in range(12)), slow={"nid000007": 1.2})
     nodes = stepseries.write(folder / "steps.jsonl", slow)
@@ -182,7 +182,7 @@ def read_once(patch: pytest.MonkeyPatch) -> None:
 
     def once(name: str, usual: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(usual)
-        def read(world: World, *words: Any, **named: Any) -> Any:
+        def read(world: CliContext, *words: Any, **named: Any) -> Any:
             key = repr((name, words, named, world.user_folder))
             if key not in kept:
                 found = usual(world, *words, **named)
@@ -192,7 +192,7 @@ def read_once(patch: pytest.MonkeyPatch) -> None:
         return read
 
     for name in ("site", "matrix"):
-        patch.setattr(World, name, once(name, getattr(World, name)))
+        patch.setattr(CliContext, name, once(name, getattr(CliContext, name)))
 
 
 class Terminal(io.StringIO):

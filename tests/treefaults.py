@@ -15,7 +15,7 @@ import pytest
 
 from dlcontainer.errors import PublishError
 from dlcontainer.publish.tree import audit, changes, collection
-from dlcontainer.publish.tree.collection import Policy
+from dlcontainer.publish.tree.collection import RetentionPolicy
 from dlcontainer.publish.tree.generation import Deprecation
 from tests.trees import DAY, Clock, act, hand, hidden, image_file, put, seen
 
@@ -87,7 +87,7 @@ def _collect(root: Path, images: Path) -> None:
     import time
 
     later = Clock(max(time.time(), Clock().now) + 100 * DAY)
-    policy = Policy(keep_s=30 * DAY)
+    policy = RetentionPolicy(keep_s=30 * DAY)
     act(root, lambda tree: collection.collect(tree, policy), hand(later, strict=False))
 
 

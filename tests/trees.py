@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dlcontainer.publish import modulefiles
-from dlcontainer.publish.modulefiles import Release
+from dlcontainer.publish.modulefiles import ModuleRelease
 from dlcontainer.publish.tree import changes, contents
-from dlcontainer.publish.tree.layout import Tree
-from dlcontainer.publish.tree.store import Draft
-from dlcontainer.publish.tree.transaction import Hand, opened
+from dlcontainer.publish.tree.layout import PublishedTree
+from dlcontainer.publish.tree.store import ReleaseDraft
+from dlcontainer.publish.tree.transaction import Publisher, opened
 from dlcontainer.system.workspace import PREFIX
 from tests.fakes import RecordingRunner
 from tests.values import TEMPLATES
@@ -30,10 +30,10 @@ class Clock:
         return self.now
 
 
-def hand(clock: Callable[[], float] | None = None, *, strict: bool = True) -> Hand:
+def hand(clock: Callable[[], float] | None = None, *, strict: bool = True) -> Publisher:
     notes: list[str] = []
     runner = RecordingRunner(strict=strict)
-    return Hand(runner=runner, note=notes.append, clock=clock or Clock())
+    return Publisher(runner=runner, note=notes.append, clock=clock or Clock())
 
 
 def image_file(folder: Path, data: bytes = b"an image") -> Path:
@@ -46,10 +46,10 @@ def image_file(folder: Path, data: bytes = b"an image") -> Path:
 @contextlib.contextmanager
 def draft(
     image: Path, version: str = "1.0", facts: str = "", name: str = "demo", fallback: str = ""
-) -> Iterator[Draft]:
+) -> Iterator[ReleaseDraft]:
     """Make a release's draft of real modulefiles; `facts` are those of the site."""
     sha256 = hashlib.sha256(image.read_bytes()).hexdigest()
-    about = Release(
+    about = ModuleRelease(
         name=name,
         version=version,
         summary="a demo",
@@ -75,18 +75,18 @@ def draft(
         "checks.json": b"{}",
     }
     with image.open("rb") as file:
-        yield Draft(name=name, version=version, image=file, sha256=sha256, files=files)
+        yield ReleaseDraft(name=name, version=version, image=file, sha256=sha256, files=files)
 
 
 def put(
-    root: Path, image: Path, version: str = "1.0", facts: str = "", by: Hand | None = None
+    root: Path, image: Path, version: str = "1.0", facts: str = "", by: Publisher | None = None
 ) -> int:
     """Publish; give the generation's number."""
     with opened(root, by or hand()) as tree, draft(image, version, facts) as given:
         return changes.publish(tree, given).number
 
 
-def act(root: Path, change: Callable[[Tree], object], by: Hand | None = None) -> None:
+def act(root: Path, change: Callable[[PublishedTree], object], by: Publisher | None = None) -> None:
     with opened(root, by or hand()) as tree:
         change(tree)
 

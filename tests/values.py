@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from dlcontainer import config
-from dlcontainer.config import Document, Sourced, resources
+from dlcontainer.config import Document, SelectedDocument, resources
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.engines.execution import Execution
 from dlcontainer.planning import plan
 from dlcontainer.planning.matrix import Combination
-from dlcontainer.planning.plan import Plan, Setting
+from dlcontainer.planning.plan import Plan, PlanContext
 from dlcontainer.recipes import recipe
 from dlcontainer.sites import loading
-from dlcontainer.sites.site import USUAL, Site, Target, targets
-from dlcontainer.system.machine import Host
+from dlcontainer.sites.site import USUAL, Site, SiteTarget, targets
+from dlcontainer.system.machine import HostMachine
 from tests.fakes import Quiet
 
 if TYPE_CHECKING:
-    from dlcontainer.cli.context import World
+    from dlcontainer.cli.context import CliContext
     from dlcontainer.system.runner import Runner
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,7 +32,7 @@ RECORDED = ROOT / "tests" / "recorded"
 GOLDEN = ROOT / "tests" / "golden"
 
 # A Debian 12 machine, as `read_host` found it.
-HOST = Host(
+HOST = HostMachine(
     arch="x86_64",
     distribution="debian",
     release="bookworm",
@@ -46,7 +46,7 @@ HOST = Host(
     home=Path("/home/ada"),
     environ={},
 )
-TRIAL = Trial(
+TRIAL = EngineCapabilities(
     key="key",
     program="/opt/engine/bin/apptainer",
     version="apptainer version 1.4.5",
@@ -110,7 +110,7 @@ def recorded(name: str) -> str:
     return (RECORDED / name).read_text()
 
 
-def host(**changes: Any) -> Host:
+def host(**changes: Any) -> HostMachine:
     """Give the recorded host with some facts changed."""
     return replace(HOST, **changes)
 
@@ -142,19 +142,21 @@ def folder_of(parent: Path, **changes: Any) -> Path:
     return folder
 
 
-def site_of(data: Mapping[str, Any] = SITE, *, on: Host = HOST, **changes: Any) -> Sourced[Site]:
+def site_of(
+    data: Mapping[str, Any] = SITE, *, on: HostMachine = HOST, **changes: Any
+) -> SelectedDocument[Site]:
     """Give a site of plain data, as `siteconfig.load` would."""
     written = config.from_data({**data, **changes}, layer="site")
-    return Sourced(value=config.validate(written, Site), document=written)
+    return SelectedDocument(value=config.validate(written, Site), document=written)
 
 
 def plan_of(
     folder: Path,
     *,
-    site: Sourced[Site] | None = None,
+    site: SelectedDocument[Site] | None = None,
     changes: Sequence[Document] = (),
-    on: Host = HOST,
-    trial: Trial | None = None,
+    on: HostMachine = HOST,
+    trial: EngineCapabilities | None = None,
     templates: Mapping[str, str] | None = None,
     probe: tuple[Path, ...] = (),
     asked: str | None = None,
@@ -166,13 +168,15 @@ def plan_of(
         recipe=recipe.read(folder / "recipe.yaml", display="recipe.yaml"),
         folder=folder,
         changes=changes,
-        setting=Setting(host=on, trial=trial, templates=templates or {}, probe=probe),
-        asked=asked,
+        setting=PlanContext(host=on, trial=trial, templates=templates or {}, probe=probe),
+        variant=asked,
         cpu=cpu,
     )
 
 
-def shipped_site(name: str, target: Target = USUAL, *, on: Host = HOST) -> Sourced[Site]:
+def shipped_site(
+    name: str, target: SiteTarget = USUAL, *, on: HostMachine = HOST
+) -> SelectedDocument[Site]:
     path = ROOT / "site-configs" / f"{name}.yaml"
     return loading.load(
         path,
@@ -190,18 +194,18 @@ def shipped_plan(
     variant: str | None = None,
     *,
     cpu: bool = False,
-    on: Host = HOST,
+    on: HostMachine = HOST,
 ) -> Plan:
     """Settle a shipped recipe for a shipped site, as the command line would."""
     return _world(on).plan(recipe, site, variant=variant, cpu=cpu)
 
 
-def shipped_matrix(*, on: Host = HOST) -> list[Combination]:
+def shipped_matrix(*, on: HostMachine = HOST) -> list[Combination]:
     """Settle every shipped recipe for every shipped site, as `plan --all` would."""
     return list(_world(on).matrix(None, None))
 
 
-def shipped_sites(*, on: Host = HOST) -> Iterator[tuple[str, Site]]:
+def shipped_sites(*, on: HostMachine = HOST) -> Iterator[tuple[str, Site]]:
     """Load every shipped site, the archive's too, for each of its epochs and node types."""
     for path in sorted((ROOT / "site-configs").rglob("*.yaml")):
         for target in targets(shipped_site(path.stem, on=on).value):
@@ -216,12 +220,12 @@ def shipped_variants() -> Iterator[tuple[str, Any]]:
             yield f"{path.parent.name}:{name}", data
 
 
-def _world(on: Host) -> "World":
-    from dlcontainer.cli.context import World
+def _world(on: HostMachine) -> "CliContext":
+    from dlcontainer.cli.context import CliContext
 
     # No user's folder, no engine: nothing but what is shipped, on the recorded machine.
     environ = {"XDG_CONFIG_HOME": "/no/such/config", "XDG_CACHE_HOME": "/no/such/cache"}
-    world = World(environ={**environ, "PATH": "/no/such"})
+    world = CliContext(environ={**environ, "PATH": "/no/such"})
     world.__dict__["host"] = on
     world.__dict__["resources"] = resources.locate(None, package=ROOT / "dlcontainer")
     world.__dict__["setting"] = replace(world.setting, trial=None, today=None)

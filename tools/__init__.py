@@ -6,7 +6,7 @@ _OLDEST = (3, 11)
 
 
 def refusal(major: int, minor: int) -> "str | None":  # quoted: any Python 3 reads it
-    """Say why this Python can't be used; None where it can."""
+    """Return why this Python can't be used; None where it can."""
     if (major, minor) >= _OLDEST:
         return None
     return (

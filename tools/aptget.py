@@ -22,7 +22,7 @@ class Simulation:
     removes: tuple[str, ...]
 
     def refusal(self) -> str | None:
-        """Say why this must not be done on the host, or return None where it may."""
+        """Return why this must not be done on the host, or return None where it may."""
         libc = [name for name in (*self.installs, *self.removes) if _LIBC.match(name)]
         if libc:
             return f"it would replace the host's C library ({', '.join(libc)})"
@@ -41,7 +41,7 @@ def parse_simulation(text: str) -> Simulation:
 
 
 def available() -> bool:
-    """Tell whether this machine has apt-get and dpkg-deb."""
+    """Return whether this machine has apt-get and dpkg-deb."""
     return bool(shutil.which("apt-get") and shutil.which("dpkg-deb"))
 
 

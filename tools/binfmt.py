@@ -13,7 +13,7 @@ ENABLE = ("update-binfmts", "--enable")
 
 
 def missing(folder: Path = FOLDER) -> list[tuple[str, ...]]:
-    """Give the commands, of root, that are still to be run; the packages are there."""
+    """Return the commands, of root, that are still to be run; the packages are there."""
     commands: list[tuple[str, ...]] = []
     if not (folder / "status").exists():
         commands.append(MOUNT)

@@ -92,7 +92,7 @@ class Console:
             print(f"    {line}", flush=True)
 
     def environment(self) -> dict[str, str]:
-        """Give what a command of dlcontainer's needs to go on with this run's clock."""
+        """Return what a command of dlcontainer's needs to go on with this run's clock."""
         place = f" {self.place}" if self.titles and self.number else ""
         return {HANDED: f"{self.began:.3f}{place}"}
 
@@ -174,5 +174,5 @@ def run_steps(work: Callable[[], int]) -> int:
 
 
 def verbose_by(environ: Mapping[str, str]) -> bool:
-    """Tell whether `make V=1` asked for all that the tools say."""
+    """Return whether `make V=1` asked for all that the tools say."""
     return environ.get("V", "") not in ("", "0")

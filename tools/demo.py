@@ -72,7 +72,7 @@ class Demo:
         self.call(str(self.bin / "dlcontainer"), *argv)
 
     def answer(self, *argv: str) -> dict[str, Any]:
-        """Give dlcontainer's JSON; an error of its ends the demo with its exit code."""
+        """Return dlcontainer's JSON; an error of its ends the demo with its exit code."""
         command = [str(self.bin / "dlcontainer"), *argv, "--json"]
         done = run(command, cwd=PROJECT, env=self._environment(), check=False)
         try:
@@ -93,7 +93,7 @@ def titles() -> list[str]:
 
 
 def free_mb(folder: Path) -> int:
-    """Give the free space for this user, MB, at the nearest folder that is there."""
+    """Return the free space for this user, MB, at the nearest folder that is there."""
     while not folder.exists():
         folder = folder.parent
     return shutil.disk_usage(folder).free // 1_000_000
@@ -156,7 +156,7 @@ def set_up(demo: Demo) -> None:
 
 
 def look_ahead(demo: Demo) -> str:
-    """Say what is impossible here, before the first long step, and give the image's name.
+    """Return what is impossible here, before the first long step, and return the image's name.
 
     SetupError where nothing is possible.
     """
@@ -238,7 +238,7 @@ def compare(demo: Demo, image: str, folder: Path) -> None:
 
 
 def too_busy(samples: Mapping[str, Path]) -> str | None:
-    """Say which sessions took one look in place of all, and why; None where none did.
+    """Return which sessions took one look in place of all, and why; None where none did.
 
     A session itself decides that, by the load that it sees as it begins, and declares it.
     """

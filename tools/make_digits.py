@@ -27,7 +27,7 @@ def array(values: bytes, shape: Sequence[int]) -> bytes:
 
 
 def packed(images: bytes, labels: bytes) -> bytes:
-    """Give the archive of all images (one byte a pixel, row by row) and labels.
+    """Return the archive of all images (one byte a pixel, row by row) and labels.
 
     Raises ValueError where they are not the digits.
     """

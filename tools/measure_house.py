@@ -105,7 +105,7 @@ def folders(root: Path) -> dict[str, int]:
 
 
 def functions(parsed: Mapping[str, ast.Module]) -> Iterator[tuple[str, ast.FunctionDef]]:
-    """Give every function with its module."""
+    """Yield every function with its module."""
     for name, tree in parsed.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef):

@@ -38,7 +38,7 @@ def unpack(debs: Iterable[Path], tree: Path) -> None:
 
 
 def is_elf(file: Path) -> bool:
-    """Tell whether a file is a program or library, and no link and no script."""
+    """Return whether a file is a program or library, and no link and no script."""
     if file.is_symlink() or not file.is_file():
         return False
     with file.open("rb") as handle:

@@ -104,7 +104,7 @@ def stream(argv: Sequence[str], *, what: str, cwd: Path | None = None) -> None:
 
 
 def _relevant(lines: Sequence[str]) -> list[str]:
-    """Give what tells why a tool failed: its own errors, and the last lines."""
+    """Return what tells why a tool failed: its own errors, and the last lines."""
     last = lines[-_TAIL:]
     errors = [line for line in lines[:-_TAIL] if re.match(r"\s*(E:|ERROR|error:)", line)]
     return [*errors[:_ERRORS], *last]
@@ -139,7 +139,7 @@ def _started(argv: Sequence[str], **options: object) -> Iterator["subprocess.Pop
 
 
 def cure(text: str) -> str | None:
-    """Give what to do about a failed command's last lines; None where they are not known."""
+    """Return what to do about a failed command's last lines; None where they are not known."""
     return next((step for pattern, step in _CURES.items() if re.search(pattern, text)), None)
 
 

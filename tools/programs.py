@@ -96,7 +96,7 @@ def in_prefix(prefix: Path) -> list[Program]:
 
 
 def has_ca_bundle() -> bool:
-    """Tell whether the host has a bundle of certificate authorities."""
+    """Return whether the host has a bundle of certificate authorities."""
     return any(Path(bundle).is_file() for bundle in _CA_BUNDLES)
 
 

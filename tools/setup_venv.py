@@ -62,7 +62,7 @@ def read_stamp(venv: Path) -> dict[str, str]:
 
 
 def next_step(stamp: dict[str, str], wanted: dict[str, str]) -> str:
-    """Say what is to be done: `nothing`, `install` into what is there, or `make` it anew."""
+    """Return what is to be done: `nothing`, `install` into what is there, or `make` it anew."""
     same = all(stamp.get(key) == wanted[key] for key in ("python", "venv", "project"))
     if not same:
         return "make"
@@ -120,7 +120,7 @@ def make_venv(venv: Path, *, unpack_only: bool) -> None:
 
 
 def has_ensurepip() -> bool:
-    """Tell whether this Python can put pip into an environment by itself."""
+    """Return whether this Python can put pip into an environment by itself."""
     # Debian leaves a stub that imports but has no wheels: asking for the version finds out.
     probe = "import ensurepip, venv; ensurepip.version()"
     return run([base_python(), "-c", probe], check=False).returncode == 0

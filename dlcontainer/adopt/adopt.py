@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.adopt import archive, given, layer, links, reading, vetting, write_record
-from dlcontainer.adopt.given import Given
-from dlcontainer.adopt.layer import Origin
-from dlcontainer.adopt.reading import Seen
+from dlcontainer.adopt.given import AdoptionSource
+from dlcontainer.adopt.layer import ImageOrigin
+from dlcontainer.adopt.reading import ImageSurvey
 from dlcontainer.config.field_types import OCI_ARCH
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.base import BuildSpec
@@ -15,11 +15,11 @@ from dlcontainer.engines.execution import Execution
 from dlcontainer.errors import BuildError, ChecksFailedError, MisfitError
 from dlcontainer.formats import apptainer_metadata
 from dlcontainer.image import sbom, sif
-from dlcontainer.image.contents import Entry, Packed, take
+from dlcontainer.image.contents import SquashfsTree, TreeEntry, take
 from dlcontainer.image.contents.rpm import RpmReader
 from dlcontainer.image.record import Record
 from dlcontainer.registry import pull
-from dlcontainer.registry.connection import Way
+from dlcontainer.registry.connection import RegistryAccess
 from dlcontainer.sites.site import Site
 from dlcontainer.system.machine import free_mb
 from dlcontainer.system.process import CommandFailedError
@@ -33,7 +33,7 @@ _QUICK = ("-comp", "lz4")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wishes:
+class AdoptionOptions:
     """What was asked: where to, how it is called, which commands a module has; `most` in bytes."""
 
     output: Path
@@ -50,34 +50,36 @@ class AdoptContext:
     """With what an image is adopted; `check` validates it against its record."""
 
     execution: Execution
-    way: Way
+    way: RegistryAccess
     check: Callable[[Path, Record], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Adopted:
+class AdoptionResult:
     """An image and its record, in their places, and what its files told."""
 
     image: Path
     record: Path
     digest: str
-    seen: Seen
+    seen: ImageSurvey
     trusted: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Work:
+class _Adoption:
     """One adoption: `work` is private, `near` on the file system of the output."""
 
-    source: Given
+    source: AdoptionSource
     site: Site
-    wishes: Wishes
+    wishes: AdoptionOptions
     context: AdoptContext
     work: Path
     near: Path
 
 
-def adopt(source: Given, site: Site, wishes: Wishes, context: AdoptContext) -> Adopted:
+def adopt(
+    source: AdoptionSource, site: Site, wishes: AdoptionOptions, context: AdoptContext
+) -> AdoptionResult:
     """Adopt an image for a site.
 
     Raises BuildError for a registry or an archive that does not give what it announced,
@@ -97,11 +99,13 @@ def adopt(source: Given, site: Site, wishes: Wishes, context: AdoptContext) -> A
         workspace(wishes.output, execution.runner, execution.progress.note, hands_on=True) as near,
     ):
         return _adopted(
-            _Work(source=source, site=site, wishes=wishes, context=context, work=work, near=near)
+            _Adoption(
+                source=source, site=site, wishes=wishes, context=context, work=work, near=near
+            )
         )
 
 
-def _adopted(work: _Work) -> Adopted:
+def _adopted(work: _Adoption) -> AdoptionResult:
     execution, site = work.context.execution, work.site
     # Its files, the layer, the validation; before them what makes a SIF of another kind.
     execution.progress.expect(3 if work.source.kind == "sif" else 5)
@@ -109,24 +113,24 @@ def _adopted(work: _Work) -> Adopted:
     image, origin = work.work / _PLAIN, _origin(work, digest)
     _require_arch(image, site, origin)
     execution.progress.step("read its files")
-    tree = Packed.of(image, execution.host.environ, execution.runner)
+    tree = SquashfsTree.of(image, execution.host.environ, execution.runner)
     entries = tree.entries()
     vetting.require_harmless(entries, _most(work), origin.source)
     rpms = RpmReader(runner=execution.runner, environ=execution.host.environ)
     contents = take(tree, rpms, entries)
-    seen = reading.read(entries, contents.packages)
-    _require_usable(seen, origin)
+    survey = reading.read(entries, contents.packages)
+    _require_usable(survey, origin)
     _require_commands(work.wishes.commands, entries, origin)
     sets = _variables(tree, work.work / "scripts")
-    content = layer.content(origin, site, seen, work.wishes.commands, sets)
+    content = layer.content(origin, site, survey, work.wishes.commands, sets)
     execution.progress.step("add the layer: record, probe, mount points")
     folder = work.work / "layer"
     folder.mkdir()
-    layer.write(folder, content, site, entries, seen.interpreters[0])
+    layer.write(folder, content, site, entries, survey.interpreters[0])
     (work.work / layer.DEFINITION).write_text(layer.definition(image, content, origin))
     finished = work.near / "image.sif"
     _build(work, layer.DEFINITION, finished, apptainer.SQUASH, {"DLC_LAYER": str(folder)})
-    written = write_record.Facts(
+    written = write_record.AdoptionFacts(
         origin=origin,
         content=content,
         image=finished,
@@ -139,15 +143,15 @@ def _adopted(work: _Work) -> Adopted:
     (work.near / "sbom.json").write_text(bill)
     execution.progress.step("validate it")
     work.context.check(finished, record)
-    return _settled(work, origin, seen, record)
+    return _settled(work, origin, survey, record)
 
 
-def _most(work: _Work) -> int:
+def _most(work: _Adoption) -> int:
     return min(work.wishes.most, free_mb(work.work) * 1_000_000)
 
 
-def _plain(work: _Work) -> str:
-    """Have the image as a SIF in the private folder; give the digest that names it."""
+def _plain(work: _Adoption) -> str:
+    """Have the image as a SIF in the private folder; return the digest that names it."""
     source, execution, plain = work.source, work.context.execution, work.work / _PLAIN
     if source.kind == "sif":
         plain.symlink_to(source.path)
@@ -164,19 +168,19 @@ def _plain(work: _Work) -> str:
         digest = archive.unpack(source.path, work.site.arch, layout, most)
     where = source.reference or source.path.name
     manifest = archive.manifest_of(layout)
-    made = vetting.require_layers(layout, manifest, most, where)
-    for fix in made:
+    replacements = vetting.require_layers(layout, manifest, most, where)
+    for fix in replacements:
         execution.progress.note(fix.said)
-    if made:
-        links.lay(layout, manifest, made)
+    if replacements:
+        links.lay(layout, manifest, replacements)
     execution.progress.step("unpack its layers")
     _build(work, f"oci:{_LAYOUT}", plain, _QUICK, {})
     return digest
 
 
-def _origin(work: _Work, digest: str) -> Origin:
+def _origin(work: _Adoption, digest: str) -> ImageOrigin:
     name, version = given.name_of(work.source, digest)
-    return Origin(
+    return ImageOrigin(
         source=given.shown(work.source, digest),
         digest=digest,
         name=work.wishes.name or name,
@@ -185,7 +189,7 @@ def _origin(work: _Work, digest: str) -> Origin:
 
 
 def _build(
-    work: _Work, definition: str, image: Path, squash: Sequence[str], values: Mapping[str, str]
+    work: _Adoption, definition: str, image: Path, squash: Sequence[str], values: Mapping[str, str]
 ) -> None:
     execution = work.context.execution
     foreign = work.site.arch != execution.host.arch
@@ -214,7 +218,7 @@ def _build(
         ) from None
 
 
-def _variables(tree: Packed, folder: Path) -> list[str]:
+def _variables(tree: SquashfsTree, folder: Path) -> list[str]:
     """Name the variables that the image's scripts set, read and not run."""
     folder.mkdir()
     sizes = {entry.path: entry.size for entry in tree.entries() if entry.kind == "-"}
@@ -227,7 +231,7 @@ def _variables(tree: Packed, folder: Path) -> list[str]:
     )
 
 
-def _require_arch(image: Path, site: Site, origin: Origin) -> None:
+def _require_arch(image: Path, site: Site, origin: ImageOrigin) -> None:
     arch = sif.arch(image)
     if arch != site.arch:
         raise MisfitError(
@@ -236,14 +240,14 @@ def _require_arch(image: Path, site: Site, origin: Origin) -> None:
         )
 
 
-def _require_usable(seen: Seen, origin: Origin) -> None:
-    if seen.c_library == "musl":
+def _require_usable(survey: ImageSurvey, origin: ImageOrigin) -> None:
+    if survey.c_library == "musl":
         raise ChecksFailedError(
             f"{origin.source} is built on musl",
             why="drivers and MPI libraries of a site are built for glibc: none of them loads there",
             next_step="choose an image of a distribution with glibc (Debian, Ubuntu, RHEL, SLES)",
         )
-    if not seen.interpreters:
+    if not survey.interpreters:
         oldest = ".".join(map(str, reading.OLDEST))
         raise ChecksFailedError(
             f"{origin.source} has no Python",
@@ -252,7 +256,9 @@ def _require_usable(seen: Seen, origin: Origin) -> None:
         )
 
 
-def _require_commands(names: Sequence[str], entries: Sequence[Entry], origin: Origin) -> None:
+def _require_commands(
+    names: Sequence[str], entries: Sequence[TreeEntry], origin: ImageOrigin
+) -> None:
     present = {entry.path.rpartition("/")[2] for entry in entries if entry.kind in "-l"}
     missing = sorted(set(names) - present)
     if missing:
@@ -263,11 +269,13 @@ def _require_commands(names: Sequence[str], entries: Sequence[Entry], origin: Or
         )
 
 
-def _stem(work: _Work, origin: Origin) -> str:
+def _stem(work: _Adoption, origin: ImageOrigin) -> str:
     return f"{origin.name}-{origin.version}-{work.site.target}"
 
 
-def _settled(work: _Work, origin: Origin, seen: Seen, record: Record) -> Adopted:
+def _settled(
+    work: _Adoption, origin: ImageOrigin, survey: ImageSurvey, record: Record
+) -> AdoptionResult:
     stem = work.wishes.output / _stem(work, origin)
     image = stem.with_name(f"{stem.name}.sif")
     written = stem.with_name(f"{stem.name}.json")
@@ -276,10 +284,10 @@ def _settled(work: _Work, origin: Origin, seen: Seen, record: Record) -> Adopted
         settle(work.near / "record.json", written)
         # Last: who sees the image sees its record too.
         settle(work.near / "image.sif", image)
-    return Adopted(
+    return AdoptionResult(
         image=image,
         record=written,
         digest=record.digest,
-        seen=seen,
+        seen=survey,
         trusted=not record.is_contained,
     )

@@ -21,7 +21,7 @@ _MOST_INDEXES = 3
 
 
 def unpack(archive: Path, arch: Arch, folder: Path, most: int) -> str:
-    """Take an archive's image for an architecture; give its manifest's digest.
+    """Take an archive's image for an architecture; return its manifest's digest.
 
     Raises ChecksFailedError for a file that is no archive, BuildError for a part whose bytes are
     not its digest's, MisfitError where there is nothing for this architecture.
@@ -46,9 +46,9 @@ def unpack(archive: Path, arch: Arch, folder: Path, most: int) -> str:
     digest = _chosen(index, arch, blobs, archive)
     body = _blob(blobs, digest, archive)
     manifest = _document(body, archive)
-    given = pull.parts(manifest, archive)
+    sizes = pull.parts(manifest, archive)
     _require_arch(manifest, arch, blobs, archive)
-    for part, size in given.items():
+    for part, size in sizes.items():
         path = blobs / part.removeprefix("sha256:")
         if not path.is_file() or path.stat().st_size != size:
             raise _damaged(archive, f"{part} is missing, or has not {size} bytes")
@@ -57,13 +57,13 @@ def unpack(archive: Path, arch: Arch, folder: Path, most: int) -> str:
 
 
 def _laid_out(tar: tarfile.TarFile, blobs: Path, most: int, archive: Path) -> Any:
-    index, left = None, most
+    index, remaining = None, most
     for member in tar:
         source = tar.extractfile(member) if member.isreg() else None
         if source is None:
             continue
-        left -= member.size
-        if left < 0:
+        remaining -= member.size
+        if remaining < 0:
             raise _damaged(archive, f"it holds more than {most / 1e9:.1f} GB")
         match = _BLOB.fullmatch(member.name)
         if match:
@@ -101,21 +101,21 @@ def _chosen(index: Any, arch: Arch, blobs: Path, archive: Path) -> str:
 
 
 def _fitting(entries: Iterable[dict[str, Any]], arch: Arch, archive: Path) -> str:
-    entries, wanted = list(entries), OCI_ARCH[arch]
+    entries, oci_arch = list(entries), OCI_ARCH[arch]
     # Attestations stand in an index as images for unknown/unknown.
     for entry in entries:
         platform = entry.get("platform")
         named = platform.get("architecture") if isinstance(platform, dict) else None
-        if named == wanted or (named is None and len(entries) == 1):
+        if named == oci_arch or (named is None and len(entries) == 1):
             return str(entry.get("digest"))
     raise _other_platform(archive, arch, f"none of its {len(entries)} images")
 
 
 def _require_arch(manifest: Any, arch: Arch, blobs: Path, archive: Path) -> None:
     config = _document(_blob(blobs, manifest["config"]["digest"], archive), archive)
-    seen = config.get("architecture") if isinstance(config, dict) else None
-    if seen != OCI_ARCH[arch]:
-        raise _other_platform(archive, arch, f"the image is for {seen!a}, it")
+    image_arch = config.get("architecture") if isinstance(config, dict) else None
+    if image_arch != OCI_ARCH[arch]:
+        raise _other_platform(archive, arch, f"the image is for {image_arch!a}, it")
 
 
 def _document(body: bytes, archive: Path) -> Any:
@@ -149,7 +149,7 @@ def _other_platform(archive: Path, arch: Arch, what: str) -> MisfitError:
 
 
 def manifest_of(folder: Path) -> Any:
-    """Give the manifest of a layout that `unpack` or `pull` wrote."""
+    """Return the manifest of a layout that `unpack` or `pull` wrote."""
     index = json.loads((folder / "index.json").read_text())
     digest = index["manifests"][0]["digest"].removeprefix("sha256:")
     return json.loads((folder / "blobs" / "sha256" / digest).read_text())

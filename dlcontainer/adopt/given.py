@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Literal
 
 from dlcontainer.config.field_types import Arch
-from dlcontainer.config.image_names import Reference, parse_image
+from dlcontainer.config.image_names import ImageReference, parse_image
 from dlcontainer.errors import ChecksFailedError, DlcontainerError, UsageError
 from dlcontainer.image import sif
 from dlcontainer.registry import base_image
-from dlcontainer.registry.connection import Way
+from dlcontainer.registry.connection import RegistryAccess
 from dlcontainer.system import digests, foreign_files
 
 _ARCHIVE = "oci-archive:"
@@ -19,15 +19,15 @@ _SIF_MAGIC_AT, _SIF_MAGIC = 32, b"SIF_MAGIC"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Given:
+class AdoptionSource:
     """What was given: a pinned image of a registry, or a file of one of two kinds."""
 
     kind: Literal["registry", "archive", "sif"]
-    reference: Reference | None = None
+    reference: ImageReference | None = None
     path: Path = Path()
 
 
-def read(source: str, arch: Arch, way: Way, site: str) -> Given:
+def read(source: str, arch: Arch, access: RegistryAccess, site: str) -> AdoptionSource:
     """Read the argument; raises UsageError for a tag without a digest, with the line to type."""
     if source.startswith("docker://"):
         try:
@@ -35,8 +35,8 @@ def read(source: str, arch: Arch, way: Way, site: str) -> Given:
         except ValueError as error:
             raise UsageError(str(error), next_step="dlcontainer adopt --help") from None
         if reference.digest is None:
-            raise _unpinned(reference, arch, way, site)
-        return Given(kind="registry", reference=reference)
+            raise _unpinned(reference, arch, access, site)
+        return AdoptionSource(kind="registry", reference=reference)
     path = Path(source.removeprefix(_ARCHIVE))
     try:
         with foreign_files.opened(path) as file:
@@ -47,7 +47,7 @@ def read(source: str, arch: Arch, way: Way, site: str) -> Given:
             next_step="give docker://NAME@sha256:DIGEST, an OCI archive or a SIF",
         ) from None
     if head[_TAR_MAGIC_AT:].startswith(_TAR_MAGIC):
-        return Given(kind="archive", path=path.absolute())
+        return AdoptionSource(kind="archive", path=path.absolute())
     if not head[_SIF_MAGIC_AT:].startswith(_SIF_MAGIC):
         raise ChecksFailedError(
             f"{path} is neither a SIF nor an OCI archive",
@@ -55,39 +55,41 @@ def read(source: str, arch: Arch, way: Way, site: str) -> Given:
             next_step="give docker://NAME@sha256:DIGEST, an OCI archive or a SIF",
         )
     sif.tree(path)
-    return Given(kind="sif", path=path.absolute())
+    return AdoptionSource(kind="sif", path=path.absolute())
 
 
 def sha256_of(path: Path) -> str:
-    """Give a file's digest, as registries write it."""
+    """Return a file's digest, as registries write it."""
     return f"sha256:{digests.of_file(path)}"
 
 
-def name_of(given: Given, digest: str) -> tuple[str, str]:
-    """Give a name and a version for the module: of the image's own name, or of the file's."""
+def name_of(adoption_source: AdoptionSource, digest: str) -> tuple[str, str]:
+    """Return a name and a version for the module: of the image's own name, or of the file's."""
     tag = None
-    if given.reference is not None:
-        last, tag = given.reference.name.rpartition("/")[2], given.reference.tag
+    if adoption_source.reference is not None:
+        last, tag = adoption_source.reference.name.rpartition("/")[2], adoption_source.reference.tag
     else:
-        last = re.sub(r"(\.oci)?\.(sif|tar|img)$", "", given.path.name)
+        last = re.sub(r"(\.oci)?\.(sif|tar|img)$", "", adoption_source.path.name)
     name = re.sub(r"[^a-z0-9._-]+", "-", last.lower()).strip("-._")[:62]
     # A version begins with a letter or a digit; a tag may be longer, too.
     version = (tag or "").lstrip("._-")[:62]
     return name or "image", version or digest.removeprefix("sha256:")[:12]
 
 
-def shown(given: Given, digest: str) -> str:
-    """Say in one line where an image came from; no folder of this host."""
-    if given.reference is not None:
-        return f"docker://{given.reference.tagged}@{given.reference.digest}"
-    name = given.path.name if given.path.name.isprintable() else "a file"
-    return f"{name} ({'SIF' if given.kind == 'sif' else 'OCI archive'}), {digest}"
+def shown(adoption_source: AdoptionSource, digest: str) -> str:
+    """Return one line that says where an image came from; no folder of this host."""
+    if adoption_source.reference is not None:
+        return f"docker://{adoption_source.reference.tagged}@{adoption_source.reference.digest}"
+    name = adoption_source.path.name if adoption_source.path.name.isprintable() else "a file"
+    return f"{name} ({'SIF' if adoption_source.kind == 'sif' else 'OCI archive'}), {digest}"
 
 
-def _unpinned(reference: Reference, arch: Arch, way: Way, site: str) -> UsageError:
+def _unpinned(
+    reference: ImageReference, arch: Arch, access: RegistryAccess, site: str
+) -> UsageError:
     line = f"dlcontainer adopt docker://{reference.tagged}@"
     try:
-        now: str | None = base_image.find_digest(reference, arch, way)
+        now: str | None = base_image.find_digest(reference, arch, access)
         why = "a tag names another image tomorrow"
     except DlcontainerError as error:
         now = None

@@ -8,12 +8,12 @@ from pathlib import Path, PurePosixPath
 from typing import get_args
 
 from dlcontainer import __version__
-from dlcontainer.adopt.reading import Interpreter, Seen
+from dlcontainer.adopt.reading import ImageSurvey, Interpreter
 from dlcontainer.config.field_types import MpiFamily
 from dlcontainer.config.resources import probe_files
 from dlcontainer.formats import apptainer_metadata, labels
 from dlcontainer.image import layout
-from dlcontainer.image.contents import Entry
+from dlcontainer.image.contents import TreeEntry
 from dlcontainer.sites.site import Site
 from dlcontainer.system import digests
 
@@ -25,7 +25,7 @@ DEFINITION = "layer.def"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Origin:
+class ImageOrigin:
     """Where an image came from, as it is written down, and the digest that names it."""
 
     source: str
@@ -35,10 +35,14 @@ class Origin:
 
 
 def content(
-    origin: Origin, site: Site, seen: Seen, commands: Sequence[str], sets: Sequence[str]
+    origin: ImageOrigin,
+    site: Site,
+    survey: ImageSurvey,
+    commands: Sequence[str],
+    sets: Sequence[str],
 ) -> dict[str, object]:
-    """Give all that makes the adopted image; `sets` are the variables that the image sets."""
-    python = seen.interpreters[0]
+    """Return all that makes the adopted image; `sets` are the variables that the image sets."""
+    python = survey.interpreters[0]
     summary = f"{origin.name} {origin.version}, adopted: its recipe is unknown"
     return {
         "site": site.name,
@@ -54,31 +58,31 @@ def content(
             "prefix": python.prefix,
             "exposes": list(dict.fromkeys([*python.commands, *commands])),
             "verify": {"imports": dict(python.frameworks)},
-            "stack": _stack(seen),
-            "glibc": seen.glibc,
+            "stack": _stack(survey),
+            "glibc": survey.glibc,
             "recipe": "unknown",
             "sets": sorted(sets),
-            "seen": asdict(seen),
+            "seen": asdict(survey),
         },
         "environment": {},
         "probe": {path.name: digests.of_file(path) for path in probe_files()},
     }
 
 
-def _stack(seen: Seen) -> dict[str, object]:
-    """Give the MPI as a recipe states its own, where all that is known is of one family."""
-    families = {library.family for library in seen.mpi}
-    known = families & set(get_args(MpiFamily))
-    return {"mpi": {"family": families.pop()}} if len(families) == 1 and known else {}
+def _stack(survey: ImageSurvey) -> dict[str, object]:
+    """Return the MPI as a recipe states its own, where all that is known is of one family."""
+    families = {library.family for library in survey.mpi}
+    listed = families & set(get_args(MpiFamily))
+    return {"mpi": {"family": families.pop()}} if len(families) == 1 and listed else {}
 
 
 def digest(content: Mapping[str, object]) -> str:
-    """Give the digest of a content, as plans have theirs."""
+    """Return the digest of a content, as plans have theirs."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def write(folder: Path, content: Mapping[str, object], site: Site, entries: Sequence[Entry],
+def write(folder: Path, content: Mapping[str, object], site: Site, entries: Sequence[TreeEntry],
           python: Interpreter) -> None:  # fmt: skip
     """Write the layer's files below an empty folder, as they will lie in the image."""
     for path, data in _files(content, python):
@@ -110,7 +114,7 @@ def _files(content: Mapping[str, object], python: Interpreter) -> Iterator[tuple
         yield _ENVIRONMENT, f'export PATH="{python.prefix}/bin:$PATH"\n'.encode()
 
 
-def mount_points(site: Site, entries: Sequence[Entry]) -> list[str]:
+def mount_points(site: Site, entries: Sequence[TreeEntry]) -> list[str]:
     """Name the site's folders that are missing in the image and lie below no link or file of it."""
     kinds = {entry.path: entry.kind for entry in entries}
     points = [layout.ROUTING_FOLDER, *(system.path for system in site.filesystems)]
@@ -122,13 +126,13 @@ def mount_points(site: Site, entries: Sequence[Entry]) -> list[str]:
     return sorted(set(missing))
 
 
-def definition(image: Path, content: Mapping[str, object], origin: Origin) -> str:
-    """Give the definition file that lays the layer over an image; no program of it runs."""
-    given = {
+def definition(image: Path, content: Mapping[str, object], origin: ImageOrigin) -> str:
+    """Return the definition file that lays the layer over an image; no program of it runs."""
+    variables = {
         f"{labels.PREFIX}.adopted": origin.digest,
         f"{labels.PREFIX}.digest": f"sha256:{digest(content)}",
     }
-    lines = [f"    {key} {value}" for key, value in given.items()]
+    lines = [f"    {key} {value}" for key, value in variables.items()]
     return (
         f"Bootstrap: localimage\nFrom: {image.name}\n\n%setup\n    set -eu\n"
         '    cp -R "$DLC_LAYER/." "${APPTAINER_ROOTFS:-$SINGULARITY_ROOTFS}/"\n\n%labels\n'

@@ -24,12 +24,14 @@ _LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar+gzip"
 
 
 def absolute(path: str, links: Mapping[str, str]) -> str | None:
-    """Give the first absolute link on a path, where an engine leaves the tree; None without one."""
-    return next((one for one in follow(path, links).met if links[one].startswith("/")), None)
+    """Return the first absolute link on a path, where an engine leaves the tree; None without
+    one.
+    """
+    return next((link for link in follow(path, links).met if links[link].startswith("/")), None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fix:
+class LinkReplacement:
     """What takes the place of a link; `target` is a link's own."""
 
     path: str
@@ -39,41 +41,45 @@ class Fix:
     @property
     def said(self) -> str:
         """Say it in a line."""
-        made = {"link": f"a link to {self.target}", "folder": "a folder", "file": "an empty file"}
-        return f"{self.path} becomes {made[self.kind]}: the engine writes there"
+        kinds = {"link": f"a link to {self.target}", "folder": "a folder", "file": "an empty file"}
+        return f"{self.path} becomes {kinds[self.kind]}: the engine writes there"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Written:
+class EnginePaths:
     """The paths that an engine writes: folders that it makes, files that it makes."""
 
     folders: tuple[str, ...]
     files: tuple[str, ...]
 
 
-def fixes(written: Written, links: Mapping[str, str], folders: Collection[str]) -> list[Fix]:
+def fixes(
+    written: EnginePaths, links: Mapping[str, str], folders: Collection[str]
+) -> list[LinkReplacement]:
     """Lead the links on these paths within the tree, to what is there; raises LeavesError."""
-    made: dict[str, Fix] = {}
+    replacements: dict[str, LinkReplacement] = {}
     for path in (*written.folders, *written.files):
         for link in follow(path, links).met:
             is_file = link == path and path in written.files
             end = follow(link, links).end
-            wanted = posixpath.dirname(end) if is_file else end
-            if wanted != "/" and wanted not in folders:
+            folder = posixpath.dirname(end) if is_file else end
+            if folder != "/" and folder not in folders:
                 # It leads to nothing: what the engine would have made takes its place.
-                made[link] = Fix(path=link, kind="file" if is_file else "folder")
+                replacements[link] = LinkReplacement(
+                    path=link, kind="file" if is_file else "folder"
+                )
             elif links[link].startswith("/"):
                 up = "../" * (link.count("/") - 1)
                 target = (up + links[link].lstrip("/")) or "."
-                made[link] = Fix(path=link, kind="link", target=target)
-    return list(made.values())
+                replacements[link] = LinkReplacement(path=link, kind="link", target=target)
+    return list(replacements.values())
 
 
-def lay(folder: Path, manifest: Mapping[str, Any], made: Iterable[Fix]) -> None:
+def lay(folder: Path, manifest: Mapping[str, Any], replacements: Iterable[LinkReplacement]) -> None:
     """Lay one more layer over the image of a layout."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
-        for fix in made:
+        for fix in replacements:
             entry = tarfile.TarInfo(fix.path.lstrip("/"))
             entry.mode = 0o644 if fix.kind == "file" else 0o755
             if fix.kind != "file":

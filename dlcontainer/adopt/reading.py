@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dlcontainer.image.contents import Entry, Package
+from dlcontainer.image.contents import InstalledPackage, TreeEntry
 
 # Distribution (PyPI or conda) -> the module that it brings; what one of the probes can use.
 FRAMEWORKS: Mapping[str, str] = {
@@ -58,7 +58,7 @@ class Interpreter:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mpi:
+class MpiLibrary:
     """An MPI library by its file's name; the family is unknown where nothing tells."""
 
     library: str
@@ -66,23 +66,23 @@ class Mpi:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Seen:
+class ImageSurvey:
     """All that files tell; `packages` counts by kind, a database that is not read is 'present'."""
 
     interpreters: tuple[Interpreter, ...]
-    mpi: tuple[Mpi, ...]
+    mpi: tuple[MpiLibrary, ...]
     c_library: Literal["glibc", "musl", "unknown"]
     glibc: str | None
     packages: Mapping[str, int | Literal["present"]]
 
 
-def read(entries: Sequence[Entry], packages: Sequence[Package]) -> Seen:
-    """Tell what an image holds."""
+def read(entries: Sequence[TreeEntry], packages: Sequence[InstalledPackage]) -> ImageSurvey:
+    """Return what an image holds."""
     paths = {entry.path: entry for entry in entries if entry.kind in "-l"}
     has_glibc = any(map(_GLIBC.fullmatch, paths))
     has_musl = any(map(_MUSL.fullmatch, paths))
-    versions = [one.version for one in packages if one.name in _GLIBC_PACKAGES]
-    return Seen(
+    versions = [package.version for package in packages if package.name in _GLIBC_PACKAGES]
+    return ImageSurvey(
         interpreters=tuple(_interpreters(paths, packages)),
         mpi=tuple(_mpi(paths)),
         c_library="glibc" if has_glibc else "musl" if has_musl else "unknown",
@@ -91,15 +91,17 @@ def read(entries: Sequence[Entry], packages: Sequence[Package]) -> Seen:
     )
 
 
-def _interpreters(paths: Mapping[str, Entry], packages: Sequence[Package]) -> list[Interpreter]:
-    found = []
+def _interpreters(
+    paths: Mapping[str, TreeEntry], packages: Sequence[InstalledPackage]
+) -> list[Interpreter]:
+    interpreters = []
     for prefix, minor in sorted({*_stdlibs(paths), *_venvs(paths)}):
         names = ("python", "python3", f"python3.{minor}")
         path = next(
             (f"{prefix}/bin/{name}" for name in names if f"{prefix}/bin/{name}" in paths), ""
         )
         if _PLAIN.fullmatch(path) and minor >= _OLDEST_MINOR:
-            found.append(
+            interpreters.append(
                 Interpreter(
                     path=path,
                     prefix=prefix,
@@ -108,7 +110,14 @@ def _interpreters(paths: Mapping[str, Entry], packages: Sequence[Package]) -> li
                 )
             )
     # The one that has frameworks is meant; else one that was put there, before the system's own.
-    return sorted(found, key=lambda one: (not one.frameworks, one.prefix in _USUAL, one.prefix))
+    return sorted(
+        interpreters,
+        key=lambda candidate: (
+            not candidate.frameworks,
+            candidate.prefix in _USUAL,
+            candidate.prefix,
+        ),
+    )
 
 
 def _stdlibs(paths: Iterable[str]) -> Iterable[tuple[str, int]]:
@@ -116,7 +125,7 @@ def _stdlibs(paths: Iterable[str]) -> Iterable[tuple[str, int]]:
     return {(match["prefix"], int(match["minor"])) for match in matches if match}
 
 
-def _venvs(paths: Mapping[str, Entry]) -> Iterable[tuple[str, int]]:
+def _venvs(paths: Mapping[str, TreeEntry]) -> Iterable[tuple[str, int]]:
     matches = (_VENV.fullmatch(path) for path in paths if path.endswith("/pyvenv.cfg"))
     for match in filter(None, matches):
         beginning = f"{match['prefix']}/lib/python3."
@@ -125,18 +134,18 @@ def _venvs(paths: Mapping[str, Entry]) -> Iterable[tuple[str, int]]:
         yield from ((match["prefix"], int(minor)) for minor in minors if minor.isdecimal())
 
 
-def _frameworks(prefix: str, packages: Sequence[Package]) -> tuple[tuple[str, str], ...]:
-    found: dict[str, str] = {}
+def _frameworks(prefix: str, packages: Sequence[InstalledPackage]) -> tuple[tuple[str, str], ...]:
+    frameworks: dict[str, str] = {}
     # What PyPI's metadata says is the module's own version; conda's record is the last to ask.
-    for package in sorted(packages, key=lambda one: one.kind != "pypi"):
+    for package in sorted(packages, key=lambda installed: installed.kind != "pypi"):
         module = FRAMEWORKS.get(re.sub(r"[-_.]+", "-", package.name).lower())
         is_python = package.kind in ("pypi", "conda") and package.version.isprintable()
         if module and is_python and _belongs(package, prefix):
-            found.setdefault(module, package.version)
-    return tuple(sorted(found.items()))
+            frameworks.setdefault(module, package.version)
+    return tuple(sorted(frameworks.items()))
 
 
-def _belongs(package: Package, prefix: str) -> bool:
+def _belongs(package: InstalledPackage, prefix: str) -> bool:
     if package.kind == "conda":
         return prefix in package.places
     matches = filter(None, map(_PACKAGES.fullmatch, package.places))
@@ -145,15 +154,15 @@ def _belongs(package: Package, prefix: str) -> bool:
     return any(match["prefix"] in mine for match in matches)
 
 
-def _mpi(paths: Mapping[str, Entry]) -> list[Mpi]:
+def _mpi(paths: Mapping[str, TreeEntry]) -> list[MpiLibrary]:
     families = {name for name, sign in _FAMILIES if any(sign.fullmatch(path) for path in paths)}
     family = families.pop() if len(families) == 1 else "unknown"
     libraries = sorted(path for path in paths if _LIBMPI.fullmatch(path))
-    return [Mpi(library=path, family=family) for path in libraries]
+    return [MpiLibrary(library=path, family=family) for path in libraries]
 
 
 def _counted(
-    paths: Iterable[str], packages: Sequence[Package]
+    paths: Iterable[str], packages: Sequence[InstalledPackage]
 ) -> dict[str, int | Literal["present"]]:
     counted: dict[str, int | Literal["present"]] = {}
     for kind in sorted({package.kind for package in packages}):

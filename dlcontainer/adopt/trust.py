@@ -13,7 +13,7 @@ from dlcontainer.system.guarded_files import Owners
 
 
 def of(user: str, sha256: str) -> Mapping[str, str]:
-    """Give what a record says of somebody's trust."""
+    """Return what a record says of somebody's trust."""
     return {
         "by": user,
         "sha256": sha256,
@@ -21,16 +21,16 @@ def of(user: str, sha256: str) -> Mapping[str, str]:
     }
 
 
-def of_others(image: Path, known: Owners) -> RecordFile | None:
-    """Give the record beside an image that was adopted, or pulled unverified; None for others."""
+def of_others(image: Path, owners: Owners) -> RecordFile | None:
+    """Return the record beside an image that was adopted, or pulled unverified; None for others."""
     try:
-        file = record.opened(record.beside(image), known)
+        file = record.opened(record.beside(image), owners)
     except ChecksFailedError:
         return None  # a file of that name that is no record says nothing of the image
     if file is None:
         return None
-    said = file.record
-    is_foreign = said.content.adopted or said.unverified or said.stranger
+    trusted = file.record
+    is_foreign = trusted.content.adopted or trusted.unverified or trusted.stranger
     return file if is_foreign else None
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from dlcontainer.adopt import links as links_
-from dlcontainer.adopt.links import Fix, Written
+from dlcontainer.adopt.links import EnginePaths, LinkReplacement
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import layout
-from dlcontainer.image.contents import Entry
+from dlcontainer.image.contents import TreeEntry
 from dlcontainer.image.contents.following import LeavesError, follow
 from dlcontainer.system import foreign_tars
 
@@ -32,13 +32,13 @@ OWN = ("/.singularity.d", "/opt")
 # The engine makes these where they are missing, and empties what they lead to.
 _FILES = ("/etc/hosts", "/etc/resolv.conf", "/etc/passwd", "/etc/group")
 _OUTSIDE = "an engine writes there, and would write outside of the image"
-_WRITTEN = Written(folders=FOLDERS, files=_FILES)
+_WRITTEN = EnginePaths(folders=FOLDERS, files=_FILES)
 _MOST_ENTRIES = 10_000_000
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
-def require_harmless(entries: Sequence[Entry], most: int, where: object) -> None:
+def require_harmless(entries: Sequence[TreeEntry], most: int, where: object) -> None:
     """Refuse a tree by its entries; raises ChecksFailedError."""
     total = sum(entry.size for entry in entries)
     if total > most:
@@ -77,26 +77,26 @@ def require_links(links: Mapping[str, str], where: object) -> None:
 
 
 def _require_inside(links: Mapping[str, str], where: object) -> list[str]:
-    """Refuse what leads out of the tree, or where no link may be; give the engine's own links."""
-    own = [path for path in links if path.startswith(f"{OWN[0]}/")]
-    for path in (*OWN, *own, *FOLDERS, *_FILES):
+    """Refuse what leads out of the tree, or where no link may be; return the engine's own links."""
+    engine_links = [path for path in links if path.startswith(f"{OWN[0]}/")]
+    for path in (*OWN, *engine_links, *FOLDERS, *_FILES):
         if path in OWN and path in links:
             raise _link(where, path, f"it is a link to {links[path]!r}; {_OUTSIDE}")
         try:
             follow(path, links)
         except LeavesError as error:
             raise _link(where, path, f"it leads {error}; {_OUTSIDE}") from None
-    return own
+    return engine_links
 
 
 def _on_host(first: str, path: str, links: Mapping[str, str]) -> str:
-    """Give where this host ends up on a path of a tree: at its first absolute link."""
+    """Return where this host ends up on a path of a tree: at its first absolute link."""
     rest = path.removeprefix(first) if path.startswith(f"{first}/") else ""
     return links[first] + rest
 
 
 @dataclass(slots=True, kw_only=True)
-class _Counted(io.RawIOBase):
+class _LimitedStream(io.RawIOBase):
     """A stream that ends with a refusal once it gave all that is left of an allowance."""
 
     source: BinaryIO
@@ -117,7 +117,7 @@ class _Counted(io.RawIOBase):
 
 def require_layers(
     folder: Path, manifest: Mapping[str, Any], most: int, where: object
-) -> list[Fix]:
+) -> list[LinkReplacement]:
     """Read the layers of a layout through once, without unpacking them to disk.
 
     Gives what must take the place of links that the engine would follow to this host. Raises
@@ -125,11 +125,13 @@ def require_layers(
     """
     links: dict[str, str] = {}
     folders: set[str] = set()
-    left = most
+    remaining = most
     for layer in manifest["layers"]:
         path = folder / "blobs" / "sha256" / layer["digest"].removeprefix("sha256:")
         with path.open("rb") as file:
-            counted = _Counted(source=_unpacked(file, where), left=left, most=most, where=where)
+            counted = _LimitedStream(
+                source=_unpacked(file, where), left=remaining, most=most, where=where
+            )
             try:
                 for kind, name, target in _members(counted):
                     # A later layer's file takes the place of a link, and the other way round.
@@ -143,15 +145,15 @@ def require_layers(
                         above = posixpath.dirname(above)
                     if name in OWN and kind == "-":
                         raise _link(where, name, "it is no folder")
-                own = _require_inside(links, where)
+                engine_links = _require_inside(links, where)
             except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
                 raise ChecksFailedError(
                     f"{where}: a layer can't be read",
                     why=f"{layer['digest']}: {error}",
                     next_step="copy the image again",
                 ) from None
-            left = counted.left
-    for path in own:
+            remaining = counted.left
+    for path in engine_links:
         if path in links and links_.absolute(path, links):
             raise _link(where, path, f"it is a link to {links[path]!r}; {_OUTSIDE}")
     return links_.fixes(_WRITTEN, links, folders)
@@ -172,7 +174,7 @@ def _unpacked(file: BinaryIO, where: object) -> BinaryIO:
     return file
 
 
-def _members(stream: _Counted) -> Iterator[tuple[str, str, str]]:
+def _members(stream: _LimitedStream) -> Iterator[tuple[str, str, str]]:
     with tarfile.open(fileobj=stream, mode="r|", tarinfo=foreign_tars.Member) as tar:
         for number, member in enumerate(tar):
             if number > _MOST_ENTRIES:

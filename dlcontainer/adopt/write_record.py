@@ -8,20 +8,20 @@ from pathlib import Path
 
 from dlcontainer import __version__
 from dlcontainer.adopt import layer, trust
-from dlcontainer.adopt.layer import Origin
+from dlcontainer.adopt.layer import ImageOrigin
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.execution import Execution
 from dlcontainer.image import sbom
-from dlcontainer.image.contents import Contents
+from dlcontainer.image.contents import TreeContents
 from dlcontainer.image.record import SCHEMA, Record
 from dlcontainer.system import digests
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Facts:
+class AdoptionFacts:
     """All that a record is made of; `name` is the image's file in its place."""
 
-    origin: Origin
+    origin: ImageOrigin
     content: Mapping[str, object]
     image: Path
     name: str
@@ -29,7 +29,7 @@ class Facts:
     trusted: bool
 
 
-def write(path: Path, facts: Facts) -> Record:
+def write(path: Path, facts: AdoptionFacts) -> Record:
     """Write the record of an adopted image."""
     capabilities, host = facts.execution.capabilities, facts.execution.host
     sha256 = digests.of_file(facts.image)
@@ -54,7 +54,7 @@ def write(path: Path, facts: Facts) -> Record:
     return Record.model_validate_json(text)
 
 
-def bill(origin: Origin, digest: str, arch: str, contents: Contents) -> str:
-    """Give the bill of materials, by the databases of packages in the image."""
-    subject = sbom.Subject(name=origin.name, version=origin.version, digest=digest, arch=arch)
+def bill(origin: ImageOrigin, digest: str, arch: str, contents: TreeContents) -> str:
+    """Return the bill of materials, by the databases of packages in the image."""
+    subject = sbom.BillSubject(name=origin.name, version=origin.version, digest=digest, arch=arch)
     return sbom.render(subject, contents)

@@ -21,33 +21,33 @@ from dlcontainer.build import (
 )
 from dlcontainer.build.backends import oci_backend, select
 from dlcontainer.build.backends.backend import BuildBackend
-from dlcontainer.build.backends.oci_export import Delivered
+from dlcontainer.build.backends.oci_export import ExportedImage
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.cache import age, explain, previous
-from dlcontainer.build.cache.age import Age
+from dlcontainer.build.cache.age import BaseAge
 from dlcontainer.build.cache.cached_step import Packages
 from dlcontainer.build.cache.oci_layers import OciStore
-from dlcontainer.build.cache.previous import Places
-from dlcontainer.build.context import BuildContext, BuildRun, Folders, Origin
+from dlcontainer.build.cache.previous import BuildOutputs
+from dlcontainer.build.context import BuildContext, BuildFolders, BuildRun, BuildStart
 from dlcontainer.build.description import Description, Ingredients
-from dlcontainer.build.leaks import Leaks
-from dlcontainer.build.prefetch import Supplies
-from dlcontainer.build.provenance import Sources
-from dlcontainer.build.run_steps import Policy, StepResult
-from dlcontainer.build.step_errors import Failure
+from dlcontainer.build.leaks import LeakGuard
+from dlcontainer.build.prefetch import FetchedSupplies
+from dlcontainer.build.provenance import BuildSources
+from dlcontainer.build.run_steps import StepPolicy, StepResult
+from dlcontainer.build.step_errors import StepFailure
 from dlcontainer.config.suggestions import suggest
 from dlcontainer.errors import BuildError, UsageError
 from dlcontainer.formats import build_context
 from dlcontainer.image.record import Record
 from dlcontainer.packages.pip import pip_report
-from dlcontainer.packages.routing import Routed
+from dlcontainer.packages.routing import PreparedRouting
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry.base_image import BaseImage
 from dlcontainer.system.atomic_files import flush
-from dlcontainer.system.background import Task, beside
+from dlcontainer.system.background import BackgroundTask, beside
 from dlcontainer.system.environ import proxies
-from dlcontainer.system.progress import Steps
+from dlcontainer.system.progress import StepProgress
 from dlcontainer.system.workspace import reap, settle, settling, workspace
 
 
@@ -66,7 +66,7 @@ class BuildOptions:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Image:
+class BuiltImage:
     """A finished image and what lies beside it; size in bytes, time in s.
 
     `name` is what an engine's store knows it by, where it stays in one: then it is no file.
@@ -74,17 +74,19 @@ class Image:
     `age`: of what date its base and packages are.
     """
 
-    places: Places
+    places: BuildOutputs
     sha256: str
     size: int
     seconds: float
-    age: Age
+    age: BaseAge
     name: str | None = None
     pushed: str | None = None
     found: bool = False
 
 
-def build(plan: Plan, context: BuildContext, output: Path, options: BuildOptions) -> Image | None:
+def build(
+    plan: Plan, context: BuildContext, output: Path, options: BuildOptions
+) -> BuiltImage | None:
     """Build a plan's image into a folder; None where it was to end after a step.
 
     Goes on from the last step whose result is kept. Raises BuildError with the failed step, its
@@ -113,8 +115,10 @@ def build(plan: Plan, context: BuildContext, output: Path, options: BuildOptions
         workspace(scratch, runner, note) as work,
         beside(runner) as background,
     ):
-        folders = Folders(output=output, staging=staging, work=work)
-        run = BuildRun(folders=folders, steps=Steps(execution.progress), background=background)
+        folders = BuildFolders(output=output, staging=staging, work=work)
+        run = BuildRun(
+            folders=folders, steps=StepProgress(execution.progress), background=background
+        )
         with step_errors.log_kept(folders.log, failed):
             context = preparation.secured(context, work)
             image = Build(plan=plan, context=context, options=options, run=run, start=start).make()
@@ -124,7 +128,7 @@ def build(plan: Plan, context: BuildContext, output: Path, options: BuildOptions
     return image
 
 
-def _existing(plan: Plan, context: BuildContext, output: Path, start: float) -> Image | None:
+def _existing(plan: Plan, context: BuildContext, output: Path, start: float) -> BuiltImage | None:
     places = previous.places(plan, context, output)
     record = previous.found(plan, context, places)
     if record is None:
@@ -136,13 +140,13 @@ def _existing(plan: Plan, context: BuildContext, output: Path, start: float) -> 
     return replace(image, name=name, found=True)
 
 
-def _image(places: Places, record: Record, start: float, made: Age) -> Image:
-    return Image(
+def _image(places: BuildOutputs, record: Record, start: float, age: BaseAge) -> BuiltImage:
+    return BuiltImage(
         places=places,
         sha256=record.image.sha256,
         size=record.image.size,
         seconds=time.monotonic() - start,
-        age=made,
+        age=age,
     )
 
 
@@ -169,16 +173,16 @@ class Build:
     run: BuildRun
     start: float
 
-    def make(self) -> Image | None:
+    def make(self) -> BuiltImage | None:
         """Make the image, and what lies beside it; None where it was to end after a step."""
         routed = preparation.route(self.plan, self.context, self.run.folders.work)
-        guard = leaks.Leaks(credentials=routed.credentials, plan=self.plan.name)
+        guard = leaks.LeakGuard(credentials=routed.credentials, plan=self.plan.name)
         with guard.hidden(self.run.folders.log, self.run.steps):
             guard.planned(self.plan.content)
             with proxies.naming_faults(routed.environment):
                 return self._made(routed, guard)
 
-    def _made(self, routed: Routed, guard: Leaks) -> Image | None:
+    def _made(self, routed: PreparedRouting, guard: LeakGuard) -> BuiltImage | None:
         plan, context, run = self.plan, self.context, self.run
         build_context.stage(plan, run.folders.context)
         supplies = prefetch.begin(plan, context, routed, run, fresh=self.options.fresh)
@@ -188,7 +192,7 @@ class Build:
         preparation.add_shortcuts(plan, context, routed, run)
         todo = self._todo(base)
         sources = preparation.sources(plan, context, base)
-        origin = Origin(routed=routed, base=base)
+        origin = BuildStart(routed=routed, base=base)
         gathered = run.background.start(
             lambda runner: provenance.gather(plan, replace(sources, runner=runner))
         )
@@ -229,13 +233,16 @@ class Build:
             )
         return todo[: names.index(until) + 1]
 
-    def _failure(self) -> Failure:
-        return Failure(plan=self.plan, output=self.run.folders.output)
+    def _failure(self) -> StepFailure:
+        return StepFailure(plan=self.plan, output=self.run.folders.output)
 
     def _policy(
-        self, routed: Routed, supplies: Supplies, checked: Callable[[str, int], None]
-    ) -> Policy:
-        return Policy(
+        self,
+        routed: PreparedRouting,
+        supplies: FetchedSupplies,
+        checked: Callable[[str, int], None],
+    ) -> StepPolicy:
+        return StepPolicy(
             failure=self._failure(),
             installed=lambda: pip_report.take_installed(routed),
             worth_keeping_s=self.context.worth_keeping_s,
@@ -247,7 +254,7 @@ class Build:
         )
 
     def _grow(
-        self, backend: BuildBackend, todo: Sequence[BuildStep], policy: Policy
+        self, backend: BuildBackend, todo: Sequence[BuildStep], policy: StepPolicy
     ) -> list[StepResult]:
         try:
             return run_steps.grow(backend, todo, self.run.steps, policy)
@@ -259,8 +266,8 @@ class Build:
     def _pack(
         self,
         backend: BuildBackend,
-        sources: Sources,
-        gathered: Task[dict[str, object]],
+        sources: BuildSources,
+        gathered: BackgroundTask[dict[str, object]],
         wheels: Packages,
     ) -> Description:
         """Let a grown image describe itself, say what could not be read, and make its file."""
@@ -279,14 +286,14 @@ class Build:
         base: BaseTree | BaseImage,
         described: Description,
         results: Sequence[StepResult],
-        delivered: Delivered | None,
+        delivered: ExportedImage | None,
     ) -> Record:
         """Write the record and the bill of materials beside the image, not yet to be seen."""
         context, folders = self.context, self.run.folders
         self.run.steps.begin("record", "record")
         if folders.image.exists():  # some images stay in an engine's store
             self.run.background.start(lambda _: flush(folders.image))
-        facts = write_record.Facts(
+        facts = write_record.BuildFacts(
             plan=self.plan,
             host=context.execution.host,
             trial=context.execution.capabilities,
@@ -308,7 +315,7 @@ class Build:
         shutil.copyfile(described.sbom, folders.sbom)
         return record
 
-    def _finished(self, record: Record, delivered: Delivered | None) -> Image:
+    def _finished(self, record: Record, delivered: ExportedImage | None) -> BuiltImage:
         """Bring all to where it is seen."""
         folders = self.run.folders
         places = previous.places(self.plan, self.context, folders.output)

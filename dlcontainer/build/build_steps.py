@@ -82,12 +82,14 @@ def work(
     """
     blocks = {block.name: block for block in step_commands.image_blocks(plan)}
     digests = _digests(plan)
-    own = dict(labels.image_files(plan))
+    variables = dict(labels.image_files(plan))
     later = {layout.MANIFEST: "manifest.json"} | {
-        target: name for name, target in own.items() if target in (layout.VERIFY, layout.PROBE)
+        target: name
+        for name, target in variables.items()
+        if target in (layout.VERIFY, layout.PROBE)
     }
-    names = {target: name for name, target in own.items() if target not in later}
-    parts: list[tuple[str, step_commands.Block | None, Mapping[str, str]]] = []
+    names = {target: name for name, target in variables.items() if target not in later}
+    parts: list[tuple[str, step_commands.CommandBlock | None, Mapping[str, str]]] = []
     for step in plan.recipe.steps:
         block = blocks.pop(step.name, None)
         files = {target: names[target] for target in sorted(step.files.values())}
@@ -136,10 +138,10 @@ def laid_out(step: BuildStep, folder: Path) -> Iterator[str]:
     for number, (source, target) in enumerate(step.files):
         copy = shutil.copytree if source.is_dir() else shutil.copyfile
         copy(source, files / str(number))
-        there = f"{layout.ROUTING_FOLDER}/{_FILES}/{number}"
+        inside = f"{layout.ROUTING_FOLDER}/{_FILES}/{number}"
         lines.append(f"mkdir -p {quote(target.rpartition('/')[0] or '/')}")
         lines.append(f"rm -rf {quote(target)}")
-        lines.append(f"cp -R {there} {quote(target)}")
+        lines.append(f"cp -R {inside} {quote(target)}")
     # What has no key is no step of the plan, and no news.
     news = f"==> step {step.number}/{step.total} {step.name}"
     head = [f"echo {quote(news)}"] if step.key else []

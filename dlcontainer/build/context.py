@@ -15,15 +15,15 @@ from dlcontainer.engines.oci import OciClient
 from dlcontainer.formats import texts
 from dlcontainer.image.open_trace import Trace
 from dlcontainer.packages.bundle import Bundle
-from dlcontainer.packages.routing import Routed
+from dlcontainer.packages.routing import PreparedRouting
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry.base_image import BaseImage
-from dlcontainer.registry.connection import Way
+from dlcontainer.registry.connection import RegistryAccess
 from dlcontainer.sites.engine import EngineConfig
 from dlcontainer.system import machine
-from dlcontainer.system.background import Beside
+from dlcontainer.system.background import BackgroundWork
 from dlcontainer.system.machine import find_program
-from dlcontainer.system.progress import Steps
+from dlcontainer.system.progress import StepProgress
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,15 +89,15 @@ class BuildContext:
         return self.bundle.lock.step_keys() if self.bundle else {}
 
     def squash(self, plan: Plan) -> tuple[str, ...]:
-        """Give mksquashfs's settings for a plan's image."""
+        """Return mksquashfs's settings for a plan's image."""
         return squash(self.level, lz4=plan.recipe.image.compression == "lz4")
 
     def text(self, plan: Plan) -> str:
-        """Give the definition file of a plan."""
+        """Return the definition file of a plan."""
         return texts.text(plan, "apptainer", list(self.templates))
 
     def step_cache(self, site: EngineConfig, *, quiet: bool = False) -> StepCache:
-        """Give the cache of kept steps, with the makers that a site trusts."""
+        """Return the cache of kept steps, with the makers that a site trusts."""
         return StepCache(
             folder=Path(site.cache) if site.cache else self.execution.cache / "steps",
             builders=site.builders,
@@ -106,7 +106,7 @@ class BuildContext:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Folders:
+class BuildFolders:
     """Where one build works: what is finished in `staging` is renamed into `output`.
 
     `work` is private and may lie on another file system.
@@ -146,26 +146,26 @@ class Folders:
 class BuildRun:
     """One build under way: where it works, what follows its steps, what runs beside them."""
 
-    folders: Folders
-    steps: Steps
-    background: Beside
+    folders: BuildFolders
+    steps: StepProgress
+    background: BackgroundWork
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Origin:
+class BuildStart:
     """What the first step starts from, and how the steps get out."""
 
-    routed: Routed
+    routed: PreparedRouting
     base: BaseTree | BaseImage
 
 
-def registry_access(plan: Plan, routed: Routed) -> Way:
-    """Say how a registry is reached."""
+def registry_access(plan: Plan, routed: PreparedRouting) -> RegistryAccess:
+    """Return how a registry is reached."""
     plain = plan.site.routing.plain_http
-    return Way(proxies=routed.environment, ca=routed.ca, plain_http=plain)
+    return RegistryAccess(proxies=routed.environment, ca=routed.ca, plain_http=plain)
 
 
-def speaks_plain_http(plan: Plan, routed: Routed) -> bool:
-    """Tell whether the base comes from a registry that is spoken to without TLS."""
+def speaks_plain_http(plan: Plan, routed: PreparedRouting) -> bool:
+    """Return whether the base comes from a registry that is spoken to without TLS."""
     image = plan.recipe.base.reference
     return image is not None and registry_access(plan, routed).is_plain(image.address)

@@ -7,12 +7,12 @@ from pathlib import Path
 from dlcontainer.build import provenance
 from dlcontainer.build.backends.backend import BuildBackend
 from dlcontainer.build.build_steps import BuildStep
-from dlcontainer.build.provenance import Sources
+from dlcontainer.build.provenance import BuildSources
 from dlcontainer.formats import pack_commands, slim_commands
 from dlcontainer.formats.pack_commands import ModulePack
 from dlcontainer.image import contents, layout, sbom
 from dlcontainer.image import libraries as image_libraries
-from dlcontainer.image.contents import Entry, Library, Tree, elf
+from dlcontainer.image.contents import FileTree, Library, TreeEntry, elf
 from dlcontainer.image.contents.rpm import RpmReader
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system.machine import source_date
@@ -34,7 +34,7 @@ class Description:
 class Ingredients:
     """What an image was made of: the provenance, and the sources that it was gathered of."""
 
-    sources: Sources
+    sources: BuildSources
     provenance: Mapping[str, object]
     wheels: tuple[Mapping[str, str], ...]
 
@@ -46,22 +46,22 @@ def describe(
 
     `work` is a private folder. Raises CommandFailedError as any step does.
     """
-    sources, made = ingredients.sources, dict(ingredients.provenance)
+    sources, body = ingredients.sources, dict(ingredients.provenance)
     tree = backend.files()
     reader = RpmReader(runner=sources.runner, environ=sources.environ)
     entries = tree.entries()
-    found = sbom.with_hashes(contents.take(tree, reader, entries), ingredients.wheels)
+    inventory = sbom.with_hashes(contents.take(tree, reader, entries), ingredients.wheels)
     folder = work / "described"
     folder.mkdir()
     if plan.recipe.slim:
-        made["slim"] = removed(tree, folder)
+        body["slim"] = removed(tree, folder)
     packed = _packed(tree, folder) if plan.has_pack else None
     if packed:
-        made["pack"] = asdict(packed)
+        body["pack"] = asdict(packed)
     generated = {packed.file: packed.sha256} if packed and packed.file else {}
     texts = {
-        layout.SBOM: sbom.render(_subject(plan, sources), found, generated),
-        layout.PROVENANCE: provenance.render(made),
+        layout.SBOM: sbom.render(_subject(plan, sources), inventory, generated),
+        layout.PROVENANCE: provenance.render(body),
         layout.LIBRARIES: image_libraries.render(libraries(tree, entries, folder)),
     }
     files = []
@@ -73,34 +73,37 @@ def describe(
         name="describe", number=1, total=1, script="", files=tuple(files), inputs={}, key=""
     )
     backend.run(step)
-    return Description(sbom=files[0][0], provenance=made, notes=found.notes)
+    return Description(sbom=files[0][0], provenance=body, notes=inventory.notes)
 
 
-def libraries(tree: Tree, entries: Iterable[Entry], folder: Path) -> tuple[Library, ...]:
+def libraries(tree: FileTree, entries: Iterable[TreeEntry], folder: Path) -> tuple[Library, ...]:
     """List the shared libraries that no package of the distribution brought."""
-    wanted = [entry.path for entry in entries if _is_own(entry)]
-    return elf.libraries(tree.fetch(wanted, folder))
+    paths = [entry.path for entry in entries if _is_own(entry)]
+    return elf.libraries(tree.fetch(paths, folder))
 
 
-def removed(tree: Tree, folder: Path) -> dict[str, object]:
-    """Tell what the step `slim` has removed, by name."""
+def removed(tree: FileTree, folder: Path) -> dict[str, object]:
+    """Return what the step `slim` has removed, by name."""
     report = tree.fetch([slim_commands.REPORT], folder)[slim_commands.REPORT]
-    return {name: asdict(one) for name, one in slim_commands.read(report.read_text()).items()}
+    return {
+        name: asdict(removed_files)
+        for name, removed_files in slim_commands.read(report.read_text()).items()
+    }
 
 
-def _packed(tree: Tree, folder: Path) -> ModulePack:
+def _packed(tree: FileTree, folder: Path) -> ModulePack:
     report = tree.fetch([layout.PACK], folder)[layout.PACK]
     return pack_commands.read(report.read_text())
 
 
-def _is_own(entry: Entry) -> bool:
+def _is_own(entry: TreeEntry) -> bool:
     return elf.is_library(entry) and not entry.path.startswith(
         tuple(f"{folder}/" for folder in _OF_PACKAGES)
     )
 
 
-def _subject(plan: Plan, sources: Sources) -> sbom.Subject:
-    return sbom.Subject(
+def _subject(plan: Plan, sources: BuildSources) -> sbom.BillSubject:
+    return sbom.BillSubject(
         name=plan.name,
         version=plan.recipe.version,
         digest=plan.digest,

@@ -6,11 +6,11 @@ from dlcontainer.build import build_steps, preparation, run_steps
 from dlcontainer.build.backends import select
 from dlcontainer.build.base import bootstrap, native_helpers, root_tree
 from dlcontainer.build.cache import explain, previous
-from dlcontainer.build.cache.explain import Reason
+from dlcontainer.build.cache.explain import CacheReason
 from dlcontainer.build.context import BuildContext, speaks_plain_http
 from dlcontainer.engines.base import StepSpec
 from dlcontainer.formats import build_context
-from dlcontainer.packages.routing import Routed
+from dlcontainer.packages.routing import PreparedRouting
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system.workspace import workspace
 
@@ -21,7 +21,7 @@ def planned_commands(
     """List the commands that a build would run (`--dry-run`); folders made for it are named so."""
     work, execution = scratch / "BUILD", context.execution
     host, engine = execution.host, execution.engine
-    routed = Routed.nothing(work / "routing")
+    routed = PreparedRouting.nothing(work / "routing")
     commands = []
     if not plan.recipe.base.image and preparation.given_base(context) is None:
         target = work / "rootfs.tar"
@@ -56,7 +56,7 @@ def coming(plan: Plan, context: BuildContext, staged: Path, *, fresh: bool) -> l
     return [step.name for step in todo[number:]]
 
 
-def reasons(plan: Plan, context: BuildContext, scratch: Path) -> list[Reason]:
+def reasons(plan: Plan, context: BuildContext, scratch: Path) -> list[CacheReason]:
     """Say of each step whether the next build takes it from the cache, and why another is not."""
     execution, image = context.execution, plan.recipe.base.image
     base = preparation.kept_base(plan, context)

@@ -10,7 +10,7 @@ _KILLED = (137, -9)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Explained:
+class FailureCause:
     """The cause of a failure, the line that shows it, what to do."""
 
     cause: str
@@ -120,7 +120,7 @@ _KINDS = (
 )
 
 
-def explain(lines: str, returncode: int, oom_kills: int = 0) -> Explained | None:
+def explain(lines: str, returncode: int, oom_kills: int = 0) -> FailureCause | None:
     """Explain a failure by the last lines of its log, its exit code and the cgroup's OOM kills.
 
     None for what is of no known kind.
@@ -128,7 +128,7 @@ def explain(lines: str, returncode: int, oom_kills: int = 0) -> Explained | None
     if oom_kills > 0 or (returncode in _KILLED and not oom_kills):
         how = f"the kernel ended {oom_kills} of its processes" if oom_kills else "it was killed"
         cause = "out of memory" if oom_kills else "killed from outside, mostly for want of memory"
-        return Explained(
+        return FailureCause(
             cause=cause,
             line=how,
             next_step="build where there is more memory, in a job for example; --tmpdir on a disk "
@@ -137,5 +137,5 @@ def explain(lines: str, returncode: int, oom_kills: int = 0) -> Explained | None
     for line in reversed(lines.splitlines()):
         for kind in _KINDS:
             if re.search(kind.pattern, line, re.IGNORECASE):
-                return Explained(cause=kind.cause, line=line.strip(), next_step=kind.next_step)
+                return FailureCause(cause=kind.cause, line=line.strip(), next_step=kind.next_step)
     return None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dlcontainer.errors import ConfigError
 from dlcontainer.image import layout, open_trace
-from dlcontainer.image.contents import Entry, Tree, elf
+from dlcontainer.image.contents import FileTree, TreeEntry, elf
 from dlcontainer.image.open_trace import Trace
 
 # mksquashfs: -32768 to 32767, the highest first; what is in no list has 0.
@@ -20,7 +20,7 @@ _ENGINE = ("/.singularity.d/actions/", "/.singularity.d/env/")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sorted:
+class SortFile:
     """The text of a sort file, how many files it has and how many paths are none of the tree's."""
 
     text: bytes
@@ -29,15 +29,15 @@ class Sorted:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Arranged:
+class SquashOrder:
     """The texts of mksquashfs's sort file and action file; empty where none is needed."""
 
     sort: bytes
     actions: bytes
 
 
-def sort(trace: Trace, entries: Sequence[Entry]) -> Sorted:
-    """Give mksquashfs's sort file for a tree: each traced file of it, once, in the trace's order.
+def sort(trace: Trace, entries: Sequence[TreeEntry]) -> SortFile:
+    """Return mksquashfs's sort file for a tree: each traced file of it, once, in the trace's order.
 
     The module pack lies first, in the trace or not, and then what the engine reads at each start.
     Links are followed inside the tree. A path whose file is not there counts as a stranger.
@@ -45,29 +45,30 @@ def sort(trace: Trace, entries: Sequence[Entry]) -> Sorted:
     kinds = {entry.path: entry.kind for entry in entries}
     links = {entry.path: entry.target for entry in entries if entry.kind == "l"}
     # Each import reads the pack, and most traces begin where it is open already.
-    found = {path: None for path in sorted(kinds) if path.endswith(layout.PACK_FILE)}
-    if found:
+    ranks = {path: None for path in sorted(kinds) if path.endswith(layout.PACK_FILE)}
+    if ranks:
         each_start = [path for path in sorted(kinds) if path.startswith(_ENGINE)]
-        found.update({path: None for path in each_start if kinds[path] == "-"})
+        ranks.update({path: None for path in each_start if kinds[path] == "-"})
     strangers = 0
     for path in trace.paths:
         real = _real(path, links)
         if real is None or real not in kinds:
             strangers += 1
         elif kinds[real] == "-":
-            found.setdefault(real)
+            ranks.setdefault(real)
     # More files than numbers: neighbours share one, and lie as they would without a trace.
-    each = len(found) // _HIGHEST + 1
+    stride = len(ranks) // _HIGHEST + 1
     lines = [
-        _escaped(path) + b" %d\n" % (_HIGHEST - number // each) for number, path in enumerate(found)
+        _escaped(path) + b" %d\n" % (_HIGHEST - number // stride)
+        for number, path in enumerate(ranks)
     ]
-    return Sorted(text=b"".join(lines), files=len(found), strangers=strangers)
+    return SortFile(text=b"".join(lines), files=len(ranks), strangers=strangers)
 
 
 def arranger(
     trace: Trace | None, note: Callable[[str], None], *, has_pack: bool, raw_libraries: bool = False
-) -> Callable[[Tree, Path], Arranged] | None:
-    """Give what arranges a tree's files and notes how much of the trace it has.
+) -> Callable[[FileTree, Path], SquashOrder] | None:
+    """Return what arranges a tree's files and notes how much of the trace it has.
 
     Without a trace it is the one that the step `pack` left in the tree; without that, no order.
     `raw_libraries`: those that the pack's imports open are not compressed.
@@ -75,20 +76,22 @@ def arranger(
     if trace is None and not has_pack:
         return None
 
-    def made(tree: Tree, folder: Path) -> Arranged:
-        own, entries = of_pack(tree, folder) if has_pack else Trace(paths=()), tree.entries()
-        found = sort(trace or own, entries)
+    def made(tree: FileTree, folder: Path) -> SquashOrder:
+        pack_trace, entries = of_pack(tree, folder) if has_pack else Trace(paths=()), tree.entries()
+        sort_file = sort(trace or pack_trace, entries)
         if trace:
-            note(f"{found.files} files lie in the order of the trace")
-        if trace and found.strangers:
-            note(f"{found.strangers} paths of the trace are not in the image: skipped")
-        return Arranged(sort=found.text, actions=raw(own, entries) if raw_libraries else b"")
+            note(f"{sort_file.files} files lie in the order of the trace")
+        if trace and sort_file.strangers:
+            note(f"{sort_file.strangers} paths of the trace are not in the image: skipped")
+        return SquashOrder(
+            sort=sort_file.text, actions=raw(pack_trace, entries) if raw_libraries else b""
+        )
 
     return made
 
 
-def raw(trace: Trace, entries: Sequence[Entry]) -> bytes:
-    """Give mksquashfs's actions that leave a trace's shared libraries uncompressed.
+def raw(trace: Trace, entries: Sequence[TreeEntry]) -> bytes:
+    """Return mksquashfs's actions that leave a trace's shared libraries uncompressed.
 
     A name that means something to its patterns is passed over: that file is compressed as usual.
     """
@@ -97,7 +100,7 @@ def raw(trace: Trace, entries: Sequence[Entry]) -> bytes:
     return "".join(f'uncompressed@pathname("{name}")\n' for name in names).encode()
 
 
-def of_pack(tree: Tree, folder: Path) -> Trace:
+def of_pack(tree: FileTree, folder: Path) -> Trace:
     """Read the trace that the step `pack` has left; an empty one where no import was traced."""
     path = tree.fetch([layout.TRACE], folder).get(layout.TRACE)
     try:

@@ -11,7 +11,7 @@ from dlcontainer.errors import BuildError, DlcontainerError
 from dlcontainer.image.contents import search
 from dlcontainer.packages import credentials
 from dlcontainer.packages.credentials import Credential
-from dlcontainer.system.progress import Progress, Steps
+from dlcontainer.system.progress import Progress, StepProgress
 
 _NAMED = 5
 # The inodes' clock runs in ticks: it may be this much behind the one that is asked here.
@@ -19,7 +19,7 @@ _TICK_NS = 50_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Leaks:
+class LeakGuard:
     """What may not stay; without credentials nothing is read."""
 
     credentials: tuple[Credential, ...]
@@ -27,8 +27,8 @@ class Leaks:
 
     def planned(self, content: Mapping[str, object]) -> None:
         """Refuse a plan that says one: its variables and texts are in the image, and in labels."""
-        said = json.dumps(content, ensure_ascii=False).encode()
-        self._refuse_bytes(said, "the plan: a recipe's or a site's text")
+        encoded = json.dumps(content, ensure_ascii=False).encode()
+        self._refuse_bytes(encoded, "the plan: a recipe's or a site's text")
 
     def after_step(self, backend: BuildBackend, step: str, began_ns: int) -> None:
         """Refuse a step that wrote one down, before its result is kept; raises BuildError.
@@ -49,12 +49,12 @@ class Leaks:
             self._refuse_bytes(path.read_bytes(), path.name)
 
     @contextlib.contextmanager
-    def hidden(self, log: Path, steps: Steps) -> Iterator[None]:
+    def hidden(self, log: Path, steps: StepProgress) -> Iterator[None]:
         """Hide them in the log, in all that is shown meanwhile, and in errors."""
         if not self.credentials:
             yield
             return
-        steps.progress = _Masked(progress=steps.progress, credentials=self.credentials)
+        steps.progress = _MaskingProgress(progress=steps.progress, credentials=self.credentials)
         try:
             yield
         except DlcontainerError as error:
@@ -66,19 +66,19 @@ class Leaks:
 
     def _refuse(self, backend: BuildBackend, what: str, since_ns: int) -> None:
         tree = backend.files()
-        held = search.search(tree, credentials.shortest(self.credentials), since_ns)
-        if held:
+        leaking = search.search(tree, credentials.shortest(self.credentials), since_ns)
+        if leaking:
             origins = ", ".join(credential.origin for credential in self.credentials)
-            raise self._error(f"{what} a credential in the image (of {origins})", held)
+            raise self._error(f"{what} a credential in the image (of {origins})", leaking)
 
     def _refuse_bytes(self, data: bytes, name: str) -> None:
         for credential in self.credentials:
             if any(form in data for form in credential.forms):
                 raise self._error(f"there is a credential of {credential.origin}", [name])
 
-    def _error(self, what: str, held: Sequence[str]) -> BuildError:
-        named = [credentials.masked(path, self.credentials) for path in held[:_NAMED]]
-        more = len(held) - len(named)
+    def _error(self, what: str, leaking: Sequence[str]) -> BuildError:
+        named = [credentials.masked(path, self.credentials) for path in leaking[:_NAMED]]
+        more = len(leaking) - len(named)
         return BuildError(
             f"{self.plan}: {what}",
             why="".join(f"\n    {path}" for path in named)
@@ -96,7 +96,7 @@ class Leaks:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Masked:
+class _MaskingProgress:
     """A progress that shows no credential."""
 
     progress: Progress

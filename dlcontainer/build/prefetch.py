@@ -21,10 +21,10 @@ from dlcontainer.image.layout import ROUTING_FOLDER
 from dlcontainer.packages import routing
 from dlcontainer.packages.pip import pip_config
 from dlcontainer.packages.pip.pip_resolver import Pip
-from dlcontainer.packages.routing import Routed
+from dlcontainer.packages.routing import PreparedRouting
 from dlcontainer.planning.plan import Plan
 from dlcontainer.recipes.steps import Step
-from dlcontainer.system.background import Task
+from dlcontainer.system.background import BackgroundTask
 from dlcontainer.system.process import (
     CommandEndedError,
     CommandFailedError,
@@ -38,11 +38,11 @@ _KEPT, _MOST = "pip", 10**10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Supplies:
+class FetchedSupplies:
     """What is fetched for the steps of one build."""
 
     folder: Path
-    coming: dict[str, Task[None]]
+    coming: dict[str, BackgroundTask[None]]
     log: Path
     on_note: Callable[[str], None]
 
@@ -84,11 +84,11 @@ class Supplies:
 
 
 def begin(
-    plan: Plan, context: BuildContext, routed: Routed, run: BuildRun, *, fresh: bool
-) -> Supplies:
+    plan: Plan, context: BuildContext, routed: PreparedRouting, run: BuildRun, *, fresh: bool
+) -> FetchedSupplies:
     """Begin to fetch the wheels of the steps that will be run."""
     log, on_note = run.folders.log, context.execution.progress.note
-    supplies = Supplies(folder=routed.folder, coming={}, log=log, on_note=on_note)
+    supplies = FetchedSupplies(folder=routed.folder, coming={}, log=log, on_note=on_note)
     for step in _wanted(plan, context, run.folders.context, fresh=fresh):
         (routed.folder / _WHEELS / step.name).mkdir(parents=True)
         supplies.coming[step.name] = run.background.start(
@@ -123,9 +123,9 @@ def _not_kept(todo: Sequence[BuildStep], plan: Plan, context: BuildContext) -> s
     return {step.name for step in todo[number:]}
 
 
-def _fetch(plan: Plan, execution: Execution, routed: Routed, step: Step) -> None:
-    facts, wanted = plan.recipe.base.facts, step.python_packages
-    if wanted is None or facts is None or facts.python is None or facts.glibc is None:
+def _fetch(plan: Plan, execution: Execution, routed: PreparedRouting, step: Step) -> None:
+    facts, packages = plan.recipe.base.facts, step.python_packages
+    if packages is None or facts is None or facts.python is None or facts.glibc is None:
         return
     kept = execution.cache / _KEPT
     environment = {**routed.environment, "PIP_CACHE_DIR": str(kept)}
@@ -144,7 +144,7 @@ def _fetch(plan: Plan, execution: Execution, routed: Routed, step: Step) -> None
     )
     _make_room(kept)
     folder = routed.folder / _WHEELS / step.name
-    pip.fetch(wanted.packages, routed.upstreams.get(wanted.upstream or "", ""), folder)
+    pip.fetch(packages.packages, routed.upstreams.get(packages.upstream or "", ""), folder)
 
 
 def _make_room(kept: Path, most: int = _MOST) -> None:

@@ -10,7 +10,7 @@ from dlcontainer.formats import docker_values
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system import guarded_files, machine
 from dlcontainer.system.environ import variables
-from dlcontainer.system.machine import Host, find_program
+from dlcontainer.system.machine import HostMachine, find_program
 from dlcontainer.system.progress import Progress
 
 # What a build writes is of the order of the unpacked tree; the packed image is below half of it.
@@ -25,13 +25,13 @@ _MAKERS = tuple(_PACKAGES)
 _MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108  a private folder is made in it
 
 
-def check_architecture(plan: Plan, host: Host, root: Path = Path("/")) -> None:
+def check_architecture(plan: Plan, host: HostMachine, root: Path = Path("/")) -> None:
     """Refuse an image whose programs this host can't run, emulated or not; raises BuildError."""
     if plan.site.arch != host.arch:
         emulation.require(plan.site.arch, plan.site.name, root)
 
 
-def check_base(plan: Plan, host: Host) -> None:
+def check_base(plan: Plan, host: HostMachine) -> None:
     """Refuse a root tree that this host has no programs to make; raises BuildError.
 
     The kind of a base is content: no host replaces one by the other.
@@ -40,19 +40,19 @@ def check_base(plan: Plan, host: Host) -> None:
     if plan.recipe.base.image or not missing:
         return
     of = f"{plan.recipe.name} --site {plan.site.name}"
-    ways = (
+    programs = (
         f"an image of a registry as the base: dlcontainer base pin {of}",
         f"a bundle: dlcontainer fetch {of} -o DIR where they are, here build --offline DIR",
         f"the base: dlcontainer base make {of} -o FILE where they are, here build --base FILE",
     )
-    own = ""
+    advice = ""
     if "apt-get" not in missing:
         packages = dict.fromkeys(_PACKAGES[name] for name in missing)
-        own = f"install them ({installation.helper(host.environ, *packages)}); or "
+        advice = f"install them ({installation.helper(host.environ, *packages)}); or "
     raise BuildError(
         f"this host can't make the base: no {', '.join(missing)} on PATH",
         why=f"{plan.recipe.base.title}: a distribution's own programs make its root tree",
-        next_step=f"{own}one of\n    " + "\n    ".join(ways),
+        next_step=f"{advice}one of\n    " + "\n    ".join(programs),
     )
 
 
@@ -69,11 +69,11 @@ def check_conversion(plan: Plan) -> None:
         )
 
 
-def choose_tmpdir(plan: Plan, host: Host, asked: Path | None) -> Path:
+def choose_tmpdir(plan: Plan, host: HostMachine, tmpdir: Path | None) -> Path:
     """Choose where the tree is unpacked: asked for, the site's, TMPDIR, roomy memory, /tmp."""
-    if asked is not None:
+    if tmpdir is not None:
         # The engine works elsewhere.
-        return asked.absolute()
+        return tmpdir.absolute()
     site = plan.site.engine.tmpdir
     if site and Path(site).is_dir():
         return Path(site)
@@ -119,11 +119,11 @@ def check_space(plan: Plan, output: Path, scratch: Path, progress: Progress) -> 
             "a node-local --tmpdir is better"
         )
     need = plan.recipe.space_mb
-    for folder, wanted, option in ((scratch, need, "--tmpdir"), (output, need // 2, "-o")):
+    for folder, needed_mb, option in ((scratch, need, "--tmpdir"), (output, need // 2, "-o")):
         free = machine.free_mb(folder)
-        if free < wanted:
+        if free < needed_mb:
             raise BuildError(
-                f"{folder} has {free} MB free, the build needs about {wanted} MB",
+                f"{folder} has {free} MB free, the build needs about {needed_mb} MB",
                 next_step=f"make room, or give another folder: {option}",
             )
 

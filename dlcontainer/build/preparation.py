@@ -9,17 +9,17 @@ from dlcontainer.build.base import carried_base, native_helpers, pinning, root_t
 from dlcontainer.build.base.bootstrap import BaseMaker
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.context import BuildContext, BuildRun, registry_access
-from dlcontainer.build.provenance import Sources
-from dlcontainer.config.image_names import Reference
+from dlcontainer.build.provenance import BuildSources
+from dlcontainer.config.image_names import ImageReference
 from dlcontainer.engines.execution import Execution
 from dlcontainer.packages import bundle_copy, routing
-from dlcontainer.packages.routing import Routed
+from dlcontainer.packages.routing import PreparedRouting
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry import base_image as registry
 from dlcontainer.registry import layout
 from dlcontainer.registry.base_image import BaseImage
-from dlcontainer.registry.connection import Way
-from dlcontainer.registry.layout import Layout
+from dlcontainer.registry.connection import RegistryAccess
+from dlcontainer.registry.layout import OciLayout
 from dlcontainer.system.progress import Progress
 
 # An image that a bundle carries, in a build's private folder.
@@ -27,14 +27,14 @@ _CARRIED = "base-image"
 
 
 def secured(context: BuildContext, work: Path) -> BuildContext:
-    """Give the context with a bundle that others can't change while the build reads it."""
+    """Return the context with a bundle that others can't change while the build reads it."""
     if context.bundle is None:
         return context
     bundle = bundle_copy.secured(context.bundle, work / "bundle")
     return replace(context, bundle=bundle, base=given_base(context))
 
 
-def route(plan: Plan, context: BuildContext, work: Path) -> Routed:
+def route(plan: Plan, context: BuildContext, work: Path) -> PreparedRouting:
     """Write the routing of a build below `work`; say what it leaves out."""
     execution, bundle = context.execution, context.bundle
     if bundle is not None:
@@ -47,19 +47,21 @@ def route(plan: Plan, context: BuildContext, work: Path) -> Routed:
     return routed
 
 
-def base(plan: Plan, context: BuildContext, routed: Routed, run: BuildRun) -> BaseTree | BaseImage:
-    """Give the base of a plan: a tree from the cache or made now, or a checked image."""
-    wanted, progress = plan.recipe.base, context.execution.progress
-    run.steps.begin("base", f"base: {wanted.title}")
-    image = wanted.reference
+def base(
+    plan: Plan, context: BuildContext, routed: PreparedRouting, run: BuildRun
+) -> BaseTree | BaseImage:
+    """Return the base of a plan: a tree from the cache or made now, or a checked image."""
+    base, progress = plan.recipe.base, context.execution.progress
+    run.steps.begin("base", f"base: {base.title}")
+    image = base.reference
     if image is not None:
         if context.bundle is not None and context.bundle.image is not None:
             return _carried_image(image, context.bundle.image, run.folders.work)
         return _base_image(plan, image, registry_access(plan, routed), progress)
-    given = given_base(context)
-    if given is not None:
-        carried = carried_base.take(plan, given, run.folders.work, context.bundle)
-        progress.note(f"base of {carried.made} taken from {given}")
+    file = given_base(context)
+    if file is not None:
+        carried = carried_base.take(plan, file, run.folders.work, context.bundle)
+        progress.note(f"base of {carried.made} taken from {file}")
         return carried
     maker = _maker(context.execution)
     tree = root_tree.prepare(plan, routed, maker, run.folders.work, run.folders.log)
@@ -69,22 +71,22 @@ def base(plan: Plan, context: BuildContext, routed: Routed, run: BuildRun) -> Ba
 
 
 def has_base(plan: Plan, context: BuildContext) -> bool:
-    """Tell whether the base needs no making: it is an image, given, or in the cache."""
+    """Return whether the base needs no making: it is an image, given, or in the cache."""
     return bool(plan.recipe.base.image) or kept_base(plan, context) is not None
 
 
 def kept_base(plan: Plan, context: BuildContext) -> BaseTree | None:
-    """Tell which root tree a build would begin with, if it needs no making."""
+    """Return which root tree a build would begin with, if it needs no making."""
     if plan.recipe.base.image:
         return None
-    given = given_base(context)
-    if given is not None:
-        return carried_base.peek(plan, given, context.bundle)
+    file = given_base(context)
+    if file is not None:
+        return carried_base.peek(plan, file, context.bundle)
     return root_tree.recall(plan, context.execution.cache, context.bundle)
 
 
 def given_base(context: BuildContext) -> Path | None:
-    """Give the finished base that a build was handed: by --base, or in its bundle."""
+    """Return the finished base that a build was handed: by --base, or in its bundle."""
     if context.base is not None:
         return context.base
     return context.bundle.base if context.bundle else None
@@ -100,8 +102,8 @@ def _maker(execution: Execution) -> BaseMaker:
     )
 
 
-def _carried_image(image: Reference, carried: Layout, work: Path) -> BaseImage:
-    """Give the image that a bundle carries; its blobs were checked as it was opened."""
+def _carried_image(image: ImageReference, carried: OciLayout, work: Path) -> BaseImage:
+    """Return the image that a bundle carries; its blobs were checked as it was opened."""
     folder = work / _CARRIED
     layout.lay(carried, folder)
     return BaseImage(
@@ -113,7 +115,9 @@ def _carried_image(image: Reference, carried: Layout, work: Path) -> BaseImage:
     )
 
 
-def _base_image(plan: Plan, image: Reference, how: Way, progress: Progress) -> BaseImage:
+def _base_image(
+    plan: Plan, image: ImageReference, how: RegistryAccess, progress: Progress
+) -> BaseImage:
     if image.digest is None:
         raise pinning.refusal(plan, image, how)
     checked = registry.check(image, plan.site.arch, how)
@@ -133,7 +137,9 @@ def _has_shortcuts(plan: Plan, context: BuildContext) -> bool:
     return wanted and native_helpers.possible(plan, context.execution.host)
 
 
-def add_shortcuts(plan: Plan, context: BuildContext, routed: Routed, run: BuildRun) -> None:
+def add_shortcuts(
+    plan: Plan, context: BuildContext, routed: PreparedRouting, run: BuildRun
+) -> None:
     """Lay native programs beside the routing, where they help an emulated build."""
     execution, folders = context.execution, run.folders
     host = execution.host
@@ -153,9 +159,9 @@ def root(plan: Plan, kind: str, tree: BaseTree | BaseImage | None) -> dict[str, 
     return build_steps.root(digest, plan.site.arch, kind)
 
 
-def sources(plan: Plan, context: BuildContext, made_of: BaseTree | BaseImage) -> Sources:
-    """Say what an image is made of beside its plan."""
-    return Sources(
+def sources(plan: Plan, context: BuildContext, made_of: BaseTree | BaseImage) -> BuildSources:
+    """Return what an image is made of beside its plan."""
+    return BuildSources(
         text=context.text(plan),
         base=made_of.sha256 if isinstance(made_of, BaseTree) else None,
         engine=context.version,

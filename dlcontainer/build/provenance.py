@@ -27,7 +27,7 @@ _TIMEOUT_S = 20.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sources:
+class BuildSources:
     """What a plan alone does not tell: `base` and `lock` are SHA-256, `engine` is its version."""
 
     text: str
@@ -38,8 +38,8 @@ class Sources:
     environ: Mapping[str, str]
 
 
-def gather(plan: Plan, sources: Sources) -> dict[str, object]:
-    """Say of what and with what an image is made."""
+def gather(plan: Plan, sources: BuildSources) -> dict[str, object]:
+    """Return of what and with what an image is made."""
     return {
         "schema": SCHEMA,
         "plan": {"digest": plan.digest, "content": plan.content},
@@ -61,8 +61,9 @@ def render(body: Mapping[str, object]) -> str:
     return json.dumps(body, indent=1, sort_keys=True) + "\n"
 
 
-def checkout(folder: Path, sources: Sources) -> dict[str, object] | None:
-    """Tell the last git commit that changed a folder; `dirty`: something in it differs from that.
+def checkout(folder: Path, sources: BuildSources) -> dict[str, object] | None:
+    """Return the words for the last git commit that changed a folder; `dirty`: something in it
+    differs from that.
 
     Not the checkout's HEAD: a commit elsewhere makes no other image. None where no commit holds
     the folder, or git can't tell.
@@ -101,16 +102,16 @@ def _site(plan: Plan) -> dict[str, object]:
     }
 
 
-def _tools(sources: Sources) -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
+def _tools(sources: BuildSources) -> dict[str, str | None]:
+    versions: dict[str, str | None] = {}
     for name, option in _TOOLS.items():
         program = find_program(name, sources.environ)
-        said = _said([str(program), option], sources, check=False) if program else None
-        found[name] = said.strip().partition("\n")[0] if said else None
-    return found
+        version = _said([str(program), option], sources, check=False) if program else None
+        versions[name] = version.strip().partition("\n")[0] if version else None
+    return versions
 
 
-def _said(argv: list[str], sources: Sources, *, check: bool = True) -> str | None:
+def _said(argv: list[str], sources: BuildSources, *, check: bool = True) -> str | None:
     kept = {name: sources.environ[name] for name in ("HOME", "PATH") if name in sources.environ}
     env = {"PATH": os.defpath, **kept, "LC_ALL": "C"}
     try:

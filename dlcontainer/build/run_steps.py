@@ -12,7 +12,7 @@ from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.cache.cached_step import CachedStep, Packages
 from dlcontainer.errors import BuildError
 from dlcontainer.system.process import CommandFailedError
-from dlcontainer.system.progress import Steps, step_title
+from dlcontainer.system.progress import StepProgress, step_title
 
 # What is done sooner than this (s) is done again rather than kept: packing a tree takes as long.
 WORTH_KEEPING_S = 2.0
@@ -22,7 +22,7 @@ Failure = Callable[[BuildStep | str, CommandFailedError], BuildError]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Policy:
+class StepPolicy:
     """How an image is to grow.
 
     `failure` makes the error of a step that failed; `installed` tells what the step that just ran
@@ -64,7 +64,7 @@ def reached(
 
 
 def grow(
-    backend: BuildBackend, todo: Sequence[BuildStep], progress: Steps, policy: Policy
+    backend: BuildBackend, todo: Sequence[BuildStep], progress: StepProgress, policy: StepPolicy
 ) -> list[StepResult]:
     """Run the steps that no kept result holds; keep the results of those that took a while.
 
@@ -100,7 +100,7 @@ def _keep(
     backend: BuildBackend,
     step: BuildStep,
     packages: Packages,
-    progress: Steps,
+    progress: StepProgress,
     later: Callable[[SaveTask], object],
 ) -> None:
     with _noting(step, progress):
@@ -115,21 +115,21 @@ def _keep(
 
 
 @contextlib.contextmanager
-def _noting(step: BuildStep, progress: Steps) -> Iterator[None]:
+def _noting(step: BuildStep, progress: StepProgress) -> Iterator[None]:
     """Note what keeps a result from being kept: it costs time later, and nothing now."""
     try:
         yield
     except (CommandFailedError, BuildError, OSError) as error:
-        said = error.completed.stdout if isinstance(error, CommandFailedError) else str(error)
-        known = error_patterns.explain(said, 1)
-        why = known.cause if known else said.strip().rpartition("\n")[2]
+        stdout = error.completed.stdout if isinstance(error, CommandFailedError) else str(error)
+        cause = error_patterns.explain(stdout, 1)
+        why = cause.cause if cause else stdout.strip().rpartition("\n")[2]
         progress.progress.note(f"the result of '{step.name}' is not kept: {why}")
 
 
 def _begin(
-    backend: BuildBackend, todo: Sequence[BuildStep], progress: Steps, total: int
+    backend: BuildBackend, todo: Sequence[BuildStep], progress: StepProgress, total: int
 ) -> list[StepResult]:
-    """Start from the last kept result that is there, or the base; give the steps in it.
+    """Start from the last kept result that is there, or the base; return the steps in it.
 
     With `total` steps there are that many to run, but those in it.
     """
@@ -151,6 +151,8 @@ def _begin(
         return done
 
 
-def _taken(step: BuildStep, parent: CachedStep | None, own: CachedStep | None) -> StepResult:
+def _taken(step: BuildStep, parent: CachedStep | None, cached: CachedStep | None) -> StepResult:
     # The bytes are the parent's, so its maker is named, whoever kept this very step as well.
-    return StepResult(step=step, seconds=None, kept=parent, packages=own.packages if own else ())
+    return StepResult(
+        step=step, seconds=None, kept=parent, packages=cached.packages if cached else ()
+    )

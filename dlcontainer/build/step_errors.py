@@ -13,14 +13,14 @@ from dlcontainer.errors import BuildError, EngineError
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system import machine
 from dlcontainer.system.process import CommandFailedError
-from dlcontainer.system.progress import IMAGE_STEP, IMAGE_TITLE, Steps
+from dlcontainer.system.progress import IMAGE_STEP, IMAGE_TITLE, StepProgress
 
 _LAST_LINES = 12
 _LINE_WIDTH = 200
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Failure:
+class StepFailure:
     """Make the error of a step that failed: what it said last, and what that means."""
 
     plan: Plan
@@ -34,13 +34,13 @@ class Failure:
         done = error.completed
         log = self.output / f"{self.plan.name}.failed.log"
         kills = machine.cgroup_oom_kills() - self.oom_kills
-        known = error_patterns.explain(done.stdout, done.returncode, kills)
+        cause = error_patterns.explain(done.stdout, done.returncode, kills)
         read = f"read {log}; the next build goes on from the last step that is kept"
         return BuildError(
             f"{self.plan.name}: the build failed in step '{name}'"
-            + (f": {known.cause}" if known else ""),
-            why="\n" + _last_lines(done.stdout) + (f"\n    => {known.line}" if known else ""),
-            next_step=f"{known.next_step}; {read}" if known else read,
+            + (f": {cause.cause}" if cause else ""),
+            why="\n" + _last_lines(done.stdout) + (f"\n    => {cause.line}" if cause else ""),
+            next_step=f"{cause.next_step}; {read}" if cause else read,
         )
 
 
@@ -76,7 +76,7 @@ def _full_disk_explained(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def packing(failure: Failure, progress: Steps) -> Iterator[None]:
+def packing(failure: StepFailure, progress: StepProgress) -> Iterator[None]:
     """Name the last phase, and what fails in it."""
     progress.begin(IMAGE_STEP, IMAGE_TITLE)
     try:

@@ -8,26 +8,26 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from dlcontainer import __version__
-from dlcontainer.build.backends.oci_export import Delivered
+from dlcontainer.build.backends.oci_export import ExportedImage
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.run_steps import StepResult
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.engines.base import Outcome
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.image.record import SCHEMA, Record
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry.base_image import BaseImage
 from dlcontainer.system import digests
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Facts:
+class BuildFacts:
     """All that a record is made of; times in s."""
 
     plan: Plan
-    host: Host
-    trial: Trial
+    host: HostMachine
+    trial: EngineCapabilities
     image: Path
     base: BaseTree | BaseImage
     text: str
@@ -45,10 +45,10 @@ class Facts:
     order: str | None = None
     # what was made, and where it went if Docker or Podman built it
     outcome: Outcome = "sif"
-    delivered: Delivered | None = None
+    delivered: ExportedImage | None = None
 
 
-def write(path: Path, facts: Facts) -> Record:
+def write(path: Path, facts: BuildFacts) -> Record:
     """Write the record of a finished image."""
     plan, base = facts.plan, facts.base
     sha256, size = _measured(facts)
@@ -73,7 +73,7 @@ def write(path: Path, facts: Facts) -> Record:
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "seconds": round(facts.seconds, 1),
         "steps": [{"name": name, "seconds": seconds} for name, seconds in facts.steps],
-        "work": [_step(one) for one in facts.done],
+        "work": [_step(step) for step in facts.done],
         # The plan stands above already.
         "provenance": {key: value for key, value in facts.provenance.items() if key != "plan"},
         "python_packages": list(facts.packages),
@@ -83,7 +83,7 @@ def write(path: Path, facts: Facts) -> Record:
     return Record.model_validate_json(text)
 
 
-def _engine(facts: Facts) -> dict[str, object]:
+def _engine(facts: BuildFacts) -> dict[str, object]:
     trial = facts.trial
     return {
         "version": trial.version,
@@ -99,7 +99,7 @@ def file_name(plan: Plan, outcome: Outcome) -> str | None:
     return names.get(outcome)
 
 
-def _measured(facts: Facts) -> tuple[str, int]:
+def _measured(facts: BuildFacts) -> tuple[str, int]:
     if facts.outcome == "image" and facts.delivered:
         return facts.delivered.id.removeprefix("sha256:"), facts.delivered.size
     return digests.of_file(facts.image), facts.image.stat().st_size

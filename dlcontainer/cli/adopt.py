@@ -9,10 +9,10 @@ import typer
 from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:
-    from dlcontainer.adopt.adopt import AdoptContext, Adopted
-    from dlcontainer.cli.context import World
+    from dlcontainer.adopt.adopt import AdoptContext, AdoptionResult
+    from dlcontainer.cli.context import CliContext
     from dlcontainer.image.record import Record
-    from dlcontainer.registry.connection import Way
+    from dlcontainer.registry.connection import RegistryAccess
     from dlcontainer.sites.site import Site
 
 Source = Annotated[
@@ -62,7 +62,7 @@ def adopt(
     if _already(source, loaded, world, trusted=trust, as_json=as_json):
         return
     module, version = _names(name)
-    wishes = adopting.Wishes(
+    wishes = adopting.AdoptionOptions(
         output=target.absolute(),
         tmpdir=tmpdir.absolute() if tmpdir else None,
         commands=tuple(_command(word) for word in command or []),
@@ -71,15 +71,17 @@ def adopt(
         most=most_gb * 10**9,
         trusted=trust,
     )
-    way = _way(loaded, world)
-    source_read = given.read(source, loaded.arch, way, site)
-    context = _context(loaded, way, world, console)
+    access = _way(loaded, world)
+    source_read = given.read(source, loaded.arch, access, site)
+    context = _context(loaded, access, world, console)
     with console.beating():
         done = adopting.adopt(source_read, loaded, wishes, context)
     _show(done, as_json=as_json)
 
 
-def _context(site: "Site", way: "Way", world: "World", console: output.Console) -> "AdoptContext":
+def _context(
+    site: "Site", access: "RegistryAccess", world: "CliContext", console: output.Console
+) -> "AdoptContext":
     from dlcontainer.adopt.adopt import AdoptContext
     from dlcontainer.validate import validate as validating
     from dlcontainer.validate.inspected import ValidateContext
@@ -92,43 +94,45 @@ def _context(site: "Site", way: "Way", world: "World", console: output.Console) 
         )
         validating.require_ok(validating.validate(image, site, context, written))
 
-    return AdoptContext(execution=execution, way=way, check=check)
+    return AdoptContext(execution=execution, way=access, check=check)
 
 
-def _way(site: "Site", world: "World") -> "Way":
+def _way(site: "Site", world: "CliContext") -> "RegistryAccess":
     from dlcontainer.packages.proxies import proxies_of
     from dlcontainer.packages.routing import ca_of
-    from dlcontainer.registry.connection import Way
+    from dlcontainer.registry.connection import RegistryAccess
 
     routing = site.routing
-    return Way(
+    return RegistryAccess(
         proxies=proxies_of(routing, world.host),
         ca=ca_of(routing, world.host),
         plain_http=routing.plain_http,
     )
 
 
-def _already(source: str, site: "Site", world: "World", *, trusted: bool, as_json: bool) -> bool:
+def _already(
+    source: str, site: "Site", world: "CliContext", *, trusted: bool, as_json: bool
+) -> bool:
     """Deal with an image that was adopted: note the trust in its record, or refuse."""
     from dlcontainer.adopt import trust
     from dlcontainer.errors import UsageError
 
     path = Path(source)
-    there = trust.of_others(path, site.owners) if path.is_file() else None
-    if there is None:
+    record = trust.of_others(path, site.owners) if path.is_file() else None
+    if record is None:
         return False
     if not trusted:
         raise UsageError(
-            f"{path} {there.record.came} already"
-            if there.record.content.adopted
-            else f"{path} {there.record.came}",
+            f"{path} {record.record.came} already"
+            if record.record.content.adopted
+            else f"{path} {record.record.came}",
             next_step=f"dlcontainer validate {path}; to run it as your own: --trust",
         )
-    trust.write(path, there, world.host.user)
+    trust.write(path, record, world.host.user)
     if as_json:
         output.emit("adopt", {"image": str(path), "trusted_by": world.host.user})
     else:
-        output.say(f"{path}: trusted by {world.host.user}, sha256 {there.record.image.sha256}")
+        output.say(f"{path}: trusted by {world.host.user}, sha256 {record.record.image.sha256}")
     return True
 
 
@@ -168,7 +172,7 @@ def _require(kind: object, text: str, option: str) -> None:
         raise UsageError(f"{option}: {why}", next_step="dlcontainer adopt --help") from None
 
 
-def _show(done: "Adopted", *, as_json: bool) -> None:
+def _show(done: "AdoptionResult", *, as_json: bool) -> None:
     if as_json:
         body = {
             "image": str(done.image),
@@ -181,7 +185,7 @@ def _show(done: "Adopted", *, as_json: bool) -> None:
         return
     python = done.seen.interpreters[0]
     frameworks = ", ".join(f"{name} {version}" for name, version in python.frameworks)
-    mpi = ", ".join(f"{one.library} ({one.family})" for one in done.seen.mpi)
+    mpi = ", ".join(f"{library.library} ({library.family})" for library in done.seen.mpi)
     counted = ", ".join(f"{count} {kind}" for kind, count in done.seen.packages.items())
     rows = [
         ("python", f"{python.path}, {python.version}"),

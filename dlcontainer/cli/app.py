@@ -59,7 +59,7 @@ class HelpCommand(TyperCommand):
         return found
 
     def get_help(self, ctx: Any) -> str:
-        """Give the help page."""
+        """Return the help page."""
         return help_page.command(self, ctx, sys.stdout)
 
 
@@ -139,7 +139,7 @@ class HelpGroup(TyperGroup):
         self.commands = cast("dict[str, Any]", _Commands(self.entries))
 
     def get_help(self, ctx: Any) -> str:
-        """Give the help page."""
+        """Return the help page."""
         return help_page.group(self, ctx, sys.stdout)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
@@ -159,13 +159,13 @@ class HelpGroup(TyperGroup):
             raise typer.Exit(UsageError.exit_code)
         for param in self.get_params(ctx):
             _lighten(param)
-        found: list[str] = super().parse_args(ctx, args)
-        return found
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that was typed; raises UsageError with what to type instead."""
-        known = args[0] in self.commands or ctx.resilient_parsing or args[0].startswith("-")
-        return super().resolve_command(ctx, args) if known else self._refuse(ctx, args)
+        is_known = args[0] in self.commands or ctx.resilient_parsing or args[0].startswith("-")
+        return super().resolve_command(ctx, args) if is_known else self._refuse(ctx, args)
 
     def _refuse(self, ctx: Any, args: list[str]) -> NoReturn:
         import difflib

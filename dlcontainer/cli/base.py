@@ -9,7 +9,7 @@ from dlcontainer.cli import options, output
 from dlcontainer.cli.app import App
 
 if TYPE_CHECKING:
-    from dlcontainer.config.image_names import Reference
+    from dlcontainer.config.image_names import ImageReference
 
 app = App(help="The base: pin an image of a registry by its digest, or make a root tree as a file.")
 
@@ -39,27 +39,27 @@ def pin(
     """Read the digest of a base's image from its registry, and write it down for this site."""
     from dlcontainer.build.base import pins
     from dlcontainer.cli.context import here
-    from dlcontainer.sites.site import Target
+    from dlcontainer.sites.site import SiteTarget
 
     world = here()
-    meant = Target(node_type=node_type, epoch=epoch)
+    meant = SiteTarget(node_type=node_type, epoch=epoch)
     # As if nothing were pinned yet: the name that the recipe gives is what is looked up.
     as_image = ["base.kind=oci", "site.images=null", *(settings or [])]
     settled = world.plan(recipe, site, as_image, meant, variant, cpu=cpu)
     usual = world.plan(recipe, site, settings, meant, variant, cpu=cpu).recipe.base
     is_tree = usual.image is None
-    found = pins.read(settled, _given(image), world.host, replaces_tree=is_tree)
+    pin = pins.read(settled, _given(image), world.host, replaces_tree=is_tree)
     name = world.locate("site-configs", _bare(site)).stem
     if not show:
-        pins.write(world.pins_file, name, found)
+        pins.write(world.pins_file, name, pin)
     place = None if show else str(world.pins_file)
     if as_json:
-        body = {"image": found.image, "pinned": found.pinned, "site": name, "file": place}
+        body = {"image": pin.image, "pinned": pin.pinned, "site": name, "file": place}
         output.emit("base-pinned", body)
     elif show:
-        output.write(f"{pins.as_site_lines(found)}\n")
+        output.write(f"{pins.as_site_lines(pin)}\n")
     else:
-        output.say(f"{place}: {found.image} is {found.pinned} for site {name}")
+        output.say(f"{place}: {pin.image} is {pin.pinned} for site {name}")
 
 
 @app.command()
@@ -84,24 +84,24 @@ def make(
     from dlcontainer.build.base import finished
     from dlcontainer.cli import fetch
     from dlcontainer.cli.context import here
-    from dlcontainer.sites.site import Target
+    from dlcontainer.sites.site import SiteTarget
     from dlcontainer.system import file_locks
 
     world = here()
-    meant = Target(node_type=node_type, epoch=epoch)
+    meant = SiteTarget(node_type=node_type, epoch=epoch)
     settled = world.plan(recipe, site, settings, meant, variant, cpu=cpu)
     console = output.Console(verbose=verbose, events=as_json)
     with file_locks.building(world.cache, console.note):
         bundle = fetch.bundle_of(
             world, settled, console, locked=locked, offline=None, dry_run=False
         )
-        made = finished.make(
+        record = finished.make(
             settled, bundle, fetch.finisher(world, console, tmpdir), target.absolute()
         )
     if as_json:
-        output.emit("base-made", {"file": str(target), **made.model_dump(exclude={"schema_"})})
+        output.emit("base-made", {"file": str(target), **record.model_dump(exclude={"schema_"})})
         return
-    console.end(f"done: {made.size / 1e6:.0f} MB, sha256:{made.sha256}")
+    console.end(f"done: {record.size / 1e6:.0f} MB, sha256:{record.sha256}")
     output.copied(str(target))
 
 
@@ -111,7 +111,7 @@ def _bare(site: str) -> str:
     return read_target(site)[0]
 
 
-def _given(image: str | None) -> "Reference | None":
+def _given(image: str | None) -> "ImageReference | None":
     from dlcontainer.config.image_names import parse_image
     from dlcontainer.errors import UsageError
 

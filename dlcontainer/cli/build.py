@@ -151,14 +151,14 @@ def build(
     from dlcontainer.build.build import BuildOptions
     from dlcontainer.cli import build_context, build_output
     from dlcontainer.cli.context import here
-    from dlcontainer.sites.site import Target
+    from dlcontainer.sites.site import SiteTarget
     from dlcontainer.system import file_locks
 
     world = here()
-    meant = Target(node_type=node_type, epoch=epoch)
+    meant = SiteTarget(node_type=node_type, epoch=epoch)
     settled = world.plan(recipe, site, settings, meant, variant, cpu=cpu)
     console = output.Console(verbose=verbose, events=as_json)
-    wanted = build_context.Wanted(
+    request = build_context.BuildRequest(
         engine=engine or settled.site.engine.kind,
         outcome=to,
         registry=registry,
@@ -171,26 +171,26 @@ def build(
     )
     target, tmpdir = target.absolute(), tmpdir.absolute() if tmpdir else None
     with file_locks.building(world.cache, console.note):
-        context = build_context.ready(world, settled, wanted, console)
+        context = build_context.ready(world, settled, request, console)
         if dry_run:
             build_output.show_dry_run(settled, context, target, tmpdir, as_json=as_json)
         elif explain:
             build_output.show_reasons(settled, context, tmpdir, as_json=as_json)
         else:
-            asked = BuildOptions(
+            build_options = BuildOptions(
                 tmpdir=tmpdir,
                 fresh=no_cache,
                 until=until,
                 on_failure=_shell(console) if shell else None,
             )
-            _build(settled, context, target, asked, console, as_json=as_json)
+            _build(settled, context, target, build_options, console, as_json=as_json)
 
 
 def _build(
     settled: "Plan",
     context: "BuildContext",
     target: Path,
-    asked: "BuildOptions",
+    build_options: "BuildOptions",
     console: output.Console,
     *,
     as_json: bool,
@@ -200,14 +200,14 @@ def _build(
 
     console.note(f"plan sha256:{settled.digest[:12]}…, {context.version}")
     # A shell on failure has the terminal for itself.
-    with contextlib.nullcontext() if asked.on_failure else console.beating():
-        image = building.build(settled, context, target, asked)
+    with contextlib.nullcontext() if build_options.on_failure else console.beating():
+        image = building.build(settled, context, target, build_options)
     if image is not None:
         build_output.show(image, settled, console, as_json=as_json)
     elif as_json:
-        output.emit("build-until", {"step": asked.until, "digest": settled.digest})
+        output.emit("build-until", {"step": build_options.until, "digest": settled.digest})
     else:
-        console.end(f"done up to step '{asked.until}': the next build goes on from there")
+        console.end(f"done up to step '{build_options.until}': the next build goes on from there")
 
 
 def _shell(console: output.Console) -> "Callable[[BuildBackend, BuildError], None]":

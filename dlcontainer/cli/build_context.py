@@ -10,12 +10,12 @@ from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.build.context import BuildContext
-    from dlcontainer.cli.context import World
+    from dlcontainer.cli.context import CliContext
     from dlcontainer.planning.plan import Plan
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
+class BuildRequest:
     """What was asked of the build on the command line, or of the site."""
 
     engine: EngineKind
@@ -30,7 +30,7 @@ class Wanted:
 
 
 def ready(
-    world: "World", settled: "Plan", wanted: Wanted, console: output.Console
+    world: "CliContext", settled: "Plan", request: BuildRequest, console: output.Console
 ) -> "BuildContext":
     """Make a context ready; raises UsageError for what the engine can't, EngineError."""
     from dlcontainer.build.backends.oci_export import ExportTarget
@@ -38,9 +38,9 @@ def ready(
     from dlcontainer.engines import oci_socket
     from dlcontainer.image import open_trace
 
-    _check(wanted)
-    check_compression(wanted, settled.recipe.image.compression)
-    if wanted.base is not None and settled.recipe.base.image:
+    _check(request)
+    check_compression(request, settled.recipe.image.compression)
+    if request.base is not None and settled.recipe.base.image:
         raise UsageError(
             "--base is for a root tree, and this base is an image of a registry",
             next_step="leave it out, or: --set base.kind=tree",
@@ -49,11 +49,11 @@ def ready(
         world,
         settled,
         console,
-        locked=wanted.locked,
-        offline=wanted.offline,
-        dry_run=wanted.dry_run,
+        locked=request.locked,
+        offline=request.offline,
+        dry_run=request.dry_run,
     )
-    kind = wanted.engine
+    kind = request.engine
     if bundle is not None and bundle.image is not None and kind != "apptainer":
         raise UsageError(
             f"{kind} can't start from the image that the bundle carries",
@@ -64,58 +64,58 @@ def ready(
         execution=world.execution(console),
         templates=tuple(world.resources.template_folders()),
         bundle=bundle,
-        base=wanted.base,
-        level=wanted.level,
-        order=open_trace.read(wanted.order_from) if wanted.order_from else None,
+        base=request.base,
+        level=request.level,
+        order=open_trace.read(request.order_from) if request.order_from else None,
         oci=None
         if kind == "apptainer"
         else oci_socket.connect(kind, world.environ, world.host.uid),
         export=ExportTarget(
-            outcome=wanted.outcome,
-            registry=wanted.registry,
-            plain_http=_is_loopback(wanted.registry),
+            outcome=request.outcome,
+            registry=request.registry,
+            plain_http=_is_loopback(request.registry),
         ),
     )
 
 
-def _check(wanted: Wanted) -> None:
-    if wanted.engine == "apptainer" and wanted.outcome != "sif":
+def _check(request: BuildRequest) -> None:
+    if request.engine == "apptainer" and request.outcome != "sif":
         raise UsageError(
-            f"--to {wanted.outcome}: Apptainer makes SIFs, and nothing else",
+            f"--to {request.outcome}: Apptainer makes SIFs, and nothing else",
             next_step="--engine docker, or --engine podman",
         )
-    if wanted.engine == "apptainer" and wanted.registry:
+    if request.engine == "apptainer" and request.registry:
         raise UsageError(
             "--registry is for images that Docker or Podman builds",
             next_step="--engine docker, or --engine podman",
         )
-    if wanted.engine != "apptainer" and wanted.order_from:
+    if request.engine != "apptainer" and request.order_from:
         raise UsageError(
             "--order-from is for images that Apptainer packs from a tree",
-            why=f"what {wanted.engine} builds has no tree that lies open",
+            why=f"what {request.engine} builds has no tree that lies open",
             next_step="--engine apptainer",
         )
-    if wanted.engine != "apptainer" and wanted.dry_run:
+    if request.engine != "apptainer" and request.dry_run:
         raise UsageError(
-            f"--dry-run shows commands, and {wanted.engine} is asked over its socket",
+            f"--dry-run shows commands, and {request.engine} is asked over its socket",
             next_step="--explain says what would be built",
         )
 
 
-def check_compression(wanted: Wanted, compression: str) -> None:
+def check_compression(request: BuildRequest, compression: str) -> None:
     """Refuse an image.compression that the command line rules out; raises UsageError."""
     from dlcontainer.engines.apptainer import LEVEL
 
-    if compression == "lz4" and wanted.level != LEVEL:
+    if compression == "lz4" and request.level != LEVEL:
         raise UsageError(
-            f"--level {wanted.level} is zstd's, and the recipe or the site wants lz4",
+            f"--level {request.level} is zstd's, and the recipe or the site wants lz4",
             why="lz4 has no levels",
             next_step="leave one of them out: --level, or image.compression",
         )
-    if compression == "raw-libraries" and wanted.engine != "apptainer":
+    if compression == "raw-libraries" and request.engine != "apptainer":
         raise UsageError(
             "image.compression: raw-libraries is for images that Apptainer packs from a tree",
-            why=f"what {wanted.engine} builds has no tree that lies open",
+            why=f"what {request.engine} builds has no tree that lies open",
             next_step="--engine apptainer, or --set image.compression=lz4",
         )
 

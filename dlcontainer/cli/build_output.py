@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 from dlcontainer.cli import output
 
 if TYPE_CHECKING:
-    from dlcontainer.build.build import Image
+    from dlcontainer.build.build import BuiltImage
     from dlcontainer.build.context import BuildContext
     from dlcontainer.planning.plan import Plan
 
 
-def show(image: "Image", settled: "Plan", console: output.Console, *, as_json: bool) -> None:
+def show(image: "BuiltImage", settled: "Plan", console: output.Console, *, as_json: bool) -> None:
     """Say what was built, or that it was there."""
-    there = image.places
+    outputs = image.places
     if as_json:
         output.emit(
             "build",
             {
-                "image": str(there.image) if there.image else None,
+                "image": str(outputs.image) if outputs.image else None,
                 "name": image.name,
                 "pushed": image.pushed,
-                "record": str(there.record),
-                "log": str(there.log),
-                "sbom": str(there.sbom),
+                "record": str(outputs.record),
+                "log": str(outputs.log),
+                "sbom": str(outputs.sbom),
                 "sha256": image.sha256,
                 "size": image.size,
                 "seconds": round(image.seconds, 1),
@@ -40,7 +40,7 @@ def show(image: "Image", settled: "Plan", console: output.Console, *, as_json: b
             console.note(line)
     else:
         console.end(f"done: {image.size / 1e6:.0f} MB")
-    output.copied(str(there.image or image.name))
+    output.copied(str(outputs.image or image.name))
     if image.pushed:
         output.copied(image.pushed)
 
@@ -55,12 +55,19 @@ def show_reasons(
     reasons = dry_run.reasons(settled, context, scratch)
     if as_json:
         body = [
-            {"step": one.step.name, "key": one.step.key, "cached": one.cached, "why": one.why}
-            for one in reasons
+            {
+                "step": reason.step.name,
+                "key": reason.step.key,
+                "cached": reason.cached,
+                "why": reason.why,
+            }
+            for reason in reasons
         ]
         output.emit("explain", {"digest": settled.digest, "steps": body})
         return
-    rows = [(one.step.name, "cache" if one.cached else "run", one.why) for one in reasons]
+    rows = [
+        (reason.step.name, "cache" if reason.cached else "run", reason.why) for reason in reasons
+    ]
     output.say(output.table(rows, head=("step", "from", "why")))
 
 

@@ -12,8 +12,8 @@ from dlcontainer.errors import EngineError, UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.build.cache.oci_layers import OciStore
-    from dlcontainer.build.cache.stores import Entry, Store
-    from dlcontainer.cli.context import World
+    from dlcontainer.build.cache.stores import CacheEntry, Store
+    from dlcontainer.cli.context import CliContext
 
 app = App(
     help="The cache: kept steps, in the engines' stores too, bases, locked packages, native twins."
@@ -54,12 +54,12 @@ def list_(
         return
     head = ("kind", "name", "size", "used", "maker", *(["key"] if verbose else []))
     rows = [
-        (one.kind, one.name, _size(one.size), stores.shown(one.used), one.maker, one.key[:24])
-        for one in entries
+        (kept.kind, kept.name, _size(kept.size), stores.shown(kept.used), kept.maker, kept.key[:24])
+        for kept in entries
     ]
     output.say(output.table([row[: len(head)] for row in rows], head=head))
     for store in chosen:
-        total = sum(one.size for one in entries if one.kind == store.kind)
+        total = sum(kept.size for kept in entries if kept.kind == store.kind)
         output.copied(store.place, before=f"{_size(total)} of {store.kind} in ")
 
 
@@ -93,13 +93,13 @@ def prune(
     output.say(f"removed {len(gone)}, {_size(sum(entry.size for entry in gone))}")
 
 
-def _world() -> "World":
+def _world() -> "CliContext":
     from dlcontainer.cli.context import here
 
     return here()
 
 
-def _stores(world: "World", kinds: list[str] | None, site: str | None) -> "list[Store]":
+def _stores(world: "CliContext", kinds: list[str] | None, site: str | None) -> "list[Store]":
     from dlcontainer.build.cache import stores
     from dlcontainer.build.cache.step_cache import StepCache
     from dlcontainer.config.suggestions import suggest
@@ -116,12 +116,12 @@ def _stores(world: "World", kinds: list[str] | None, site: str | None) -> "list[
         builders=(),
         on_note=output.Console().note,
     )
-    found = stores.of_cache(world.cache, steps, _engines(world, kinds))
-    return [store for store in found if not kinds or store.kind in kinds]
+    every_store = stores.of_cache(world.cache, steps, _engines(world, kinds))
+    return [store for store in every_store if not kinds or store.kind in kinds]
 
 
-def _engines(world: "World", kinds: list[str] | None) -> "list[OciStore]":
-    """Give the stores of the engines that answer; say of one that is here and does not."""
+def _engines(world: "CliContext", kinds: list[str] | None) -> "list[OciStore]":
+    """Return the stores of the engines that answer; say of one that is here and does not."""
     from dlcontainer.build.cache.oci_layers import OciStore
     from dlcontainer.config.field_types import ARCHES
     from dlcontainer.engines import oci_socket
@@ -129,7 +129,7 @@ def _engines(world: "World", kinds: list[str] | None) -> "list[OciStore]":
     from dlcontainer.system.machine import find_program
 
     arch = next((arch for arch in ARCHES if arch == world.host.arch), ARCHES[0])
-    found = []
+    engine_stores = []
     for kind in OCI_KINDS:
         if kinds and kind not in kinds:
             continue
@@ -139,15 +139,15 @@ def _engines(world: "World", kinds: list[str] | None) -> "list[OciStore]":
             if kinds or find_program(kind, world.environ):
                 output.Console().note(f"{kind}'s store is not seen: {error.what}")
             continue
-        found.append(OciStore(client=client, arch=arch))
-    return found
+        engine_stores.append(OciStore(client=client, arch=arch))
+    return engine_stores
 
 
 def _size(size: int) -> str:
     return f"{size / 1e6:.0f} MB"
 
 
-def _body(entry: "Entry") -> dict[str, object]:
+def _body(entry: "CacheEntry") -> dict[str, object]:
     from dlcontainer.build.cache import stores
 
     return {

@@ -29,7 +29,7 @@ STATES: dict[str, Style] = {
 
 
 def has_colour(stream: TextIO) -> bool:
-    """Tell whether a stream is a terminal with colours that wants them (no-color.org)."""
+    """Return whether a stream is a terminal with colours that wants them (no-color.org)."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb":
         return False
     return stream.isatty()

@@ -25,8 +25,8 @@ def names(kind: Kind) -> list[str]:
     """List the recipes or sites that have a name."""
     # As config/resources.py, which takes a YAML parser along; a test holds the two together.
     pattern = "*/recipe.yaml" if kind == "recipes" else "*.yaml"
-    found = {_name(kind, path) for root in _roots() for path in (root / kind).glob(pattern)}
-    return sorted(found)
+    matches = {_name(kind, path) for root in _roots() for path in (root / kind).glob(pattern)}
+    return sorted(matches)
 
 
 def sites(incomplete: str) -> list[str]:
@@ -63,10 +63,10 @@ def _quietly(find: Callable[[], list[str]]) -> list[str]:
 
 def _roots() -> list[Path]:
     home = variables.home(os.environ)
-    own = user_folders.folder(os.environ, "XDG_CONFIG_HOME", home, ".config")
+    folder = user_folders.folder(os.environ, "XDG_CONFIG_HOME", home, ".config")
     # A wheel brings its own data; a checkout has none there.
     shipped = _PACKAGE / "_data"
-    return [own, shipped if shipped.is_dir() else _PACKAGE.parent]
+    return [folder, shipped if shipped.is_dir() else _PACKAGE.parent]
 
 
 def _name(kind: Kind, path: Path) -> str:
@@ -80,14 +80,14 @@ def _text(kind: Kind, name: str) -> str:
 
 
 def _sites(incomplete: str) -> list[str]:
-    known = names("site-configs")
+    sites = names("site-configs")
     site, mark, _ = incomplete.partition("@")
-    if mark and site in known:
+    if mark and site in sites:
         return [f"{site}@{epoch}" for epoch in _keys(site, "epochs")]
     site, mark, _ = incomplete.partition(":")
-    if mark and site in known:
+    if mark and site in sites:
         return [f"{site}:{kind}" for kind in _keys(site, "node_types")]
-    return known
+    return sites
 
 
 def _of_site(ctx: typer.Context, key: str) -> list[str]:
@@ -96,11 +96,11 @@ def _of_site(ctx: typer.Context, key: str) -> list[str]:
 
 
 def _typed(ctx: typer.Context, option: str, kind: Kind) -> str | None:
-    """Give what was typed for an option or an argument; the parser leaves arguments in a rest."""
-    known = names(kind)
+    """Return what was typed for an option or an argument; the parser leaves arguments in a rest."""
+    candidates = names(kind)
     for word in (ctx.params.get(option), *ctx.args):
         bare = str(word).partition("@")[0].partition(":")[0]
-        if bare in known:
+        if bare in candidates:
             return bare
     return None
 
@@ -125,5 +125,5 @@ def _top_keys(text: str, key: str) -> Iterator[str]:
 
 def _variants(recipe: str | None) -> list[str]:
     chosen = [recipe] if recipe else names("recipes")
-    found = {key for name in chosen for key in _top_keys(_text("recipes", name), "variants")}
-    return sorted(found)
+    keys = {key for name in chosen for key in _top_keys(_text("recipes", name), "variants")}
+    return sorted(keys)

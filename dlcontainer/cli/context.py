@@ -9,30 +9,30 @@ from typing import TYPE_CHECKING
 
 from dlcontainer import config
 from dlcontainer.cli import user_folders
-from dlcontainer.config import Document, Sourced, resources
-from dlcontainer.config.resources import Kind, Resources
+from dlcontainer.config import Document, SelectedDocument, resources
+from dlcontainer.config.resources import Kind, ResourceFolders
 from dlcontainer.errors import ConfigError, EngineError, MisfitError, UsageError
 from dlcontainer.sites import loading
-from dlcontainer.sites.site import USUAL, Site, Target, read_target
+from dlcontainer.sites.site import USUAL, Site, SiteTarget, read_target
 from dlcontainer.system import digests
 from dlcontainer.system.environ import variables
-from dlcontainer.system.machine import Host, read_host
+from dlcontainer.system.machine import HostMachine, read_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dlcontainer.cli.output import Console
-    from dlcontainer.engines.capabilities import Trial
+    from dlcontainer.engines.capabilities import EngineCapabilities
     from dlcontainer.engines.execution import Execution
     from dlcontainer.planning.matrix import Combination
-    from dlcontainer.planning.plan import Plan, Setting
+    from dlcontainer.planning.plan import Plan, PlanContext
 
 # What overrides.yaml may hold: site or recipe -> its overrides.
 OVERRIDES = ("sites", "recipes")
 
 
 @dataclass(frozen=True, kw_only=True)
-class World:
+class CliContext:
     """This run's surroundings; the environment is read here and nowhere below."""
 
     environ: dict[str, str]
@@ -46,7 +46,7 @@ class World:
         return self.environ if self.given is None else self.given
 
     @cached_property
-    def host(self) -> Host:
+    def host(self) -> HostMachine:
         """This machine."""
         return read_host(self.environ)
 
@@ -69,7 +69,7 @@ class World:
         return variables.temporary(self.environ)
 
     @cached_property
-    def resources(self) -> Resources:
+    def resources(self) -> ResourceFolders:
         """The folders of recipes, templates and site configs."""
         return resources.locate(self.user_folder)
 
@@ -79,15 +79,15 @@ class World:
         path = self.user_folder / "overrides.yaml"
         if not path.exists():
             return None
-        found = config.load(path, layer="user", display=str(path))
-        for key in found.data:
+        document = config.load(path, layer="user", display=str(path))
+        for key in document.data:
             if key not in OVERRIDES:
                 raise ConfigError(
                     f"{key}: unknown key{config.suggest(key, OVERRIDES)}",
-                    where=found.origin((key,)).where,
+                    where=document.origin((key,)).where,
                     next_step="overrides stand below sites.NAME or recipes.NAME",
                 )
-        return found
+        return document
 
     @property
     def pins_file(self) -> Path:
@@ -101,7 +101,7 @@ class World:
         return config.load(path, layer="pins", display=str(path)) if path.exists() else None
 
     def override(self, kind: str, name: str) -> Document | None:
-        """Give the user's overrides of one site or recipe, over the pins."""
+        """Return the user's overrides of one site or recipe, over the pins."""
         files = [file for file in (self.pins, self.overrides) if file is not None]
         parts = [part for file in files if (part := config.subtree(file, (kind, name)))]
         return config.merge(*parts) if parts else None
@@ -114,11 +114,11 @@ class World:
         return self.resources.find(kind, name)
 
     def site(
-        self, name: str, target: Target = USUAL, changes: Document | None = None
-    ) -> Sourced[Site]:
+        self, name: str, target: SiteTarget = USUAL, changes: Document | None = None
+    ) -> SelectedDocument[Site]:
         """Load a site: SITE[@EPOCH][:NODE_TYPE] or a path; overrides and --set site.* over it."""
         bare, meant = read_target(name)
-        meant = Target(
+        meant = SiteTarget(
             node_type=target.node_type or meant.node_type, epoch=target.epoch or meant.epoch
         )
         path = self.locate("site-configs", bare)
@@ -128,7 +128,7 @@ class World:
         return loading.load(
             path,
             display=self.resources.display,
-            find=lambda other: self.locate("site-configs", other),
+            find=lambda name: self.locate("site-configs", name),
             overrides=config.merge(*layers) if layers else None,
             host=self.host,
             target=meant,
@@ -154,7 +154,7 @@ class World:
         runner = console.runner(self.environ)
         return execution.prepare(engine, self.host, runner, self.cache, console)
 
-    def recalled_trial(self) -> "Trial | None":
+    def recalled_trial(self) -> "EngineCapabilities | None":
         """Recall what was found out about the engine; starts no process."""
         from dlcontainer.engines import apptainer, capabilities
 
@@ -169,7 +169,7 @@ class World:
         recipe: str | None,
         site_name: str,
         settings: list[str] | None = None,
-        target: Target = USUAL,
+        target: SiteTarget = USUAL,
         variant: str | None = None,
         *,
         cpu: bool = False,
@@ -178,61 +178,61 @@ class World:
 
         `cpu` asks for a variant without device code.
         """
-        given = config.from_settings(settings or [])
-        if "site" in given.data and not isinstance(given.data["site"], dict):
+        settings_over = config.from_settings(settings or [])
+        if "site" in settings_over.data and not isinstance(settings_over.data["site"], dict):
             raise UsageError(
                 "--set site=…: a site is not a single value",
                 next_step="name it with --site; change one value with --set site.KEY=VALUE",
             )
-        site = self.site(site_name, target, config.subtree(given, ("site",)))
+        site = self.site(site_name, target, config.subtree(settings_over, ("site",)))
         name = recipe or site.value.default_recipe
-        written, rest = self.recipe(name), config.without(given, "site")
+        written, rest = self.recipe(name), config.without(settings_over, "site")
         try:
             return self._settle(site, name, written, rest, variant, cpu=cpu)
         except MisfitError as error:
             from dlcontainer.planning import matrix, refusals
 
-            over = config.subtree(given, ("site",))
-            sources = matrix.Sources(
-                site=lambda _, other: self.site(site_name, other, over),
+            over = config.subtree(settings_over, ("site",))
+            sources = matrix.PlanSources(
+                site=lambda _, target: self.site(site_name, target, over),
                 recipe=lambda _: written,
                 settle=lambda of, _, kind: self._settle(of, name, written, rest, kind, cpu=cpu),
             )
             # Found out only here, by trying: where many are settled, nobody asks.
-            known = error.next_step.split(refusals.OR) if error.next_step else []
-            ways = [*known, *matrix.that_go(site, name, variant, sources)]
-            error.next_step = refusals.OR.join(dict.fromkeys(ways)) or None
+            steps = error.next_step.split(refusals.OR) if error.next_step else []
+            options = [*steps, *matrix.that_go(site, name, variant, sources)]
+            error.next_step = refusals.OR.join(dict.fromkeys(options)) or None
             raise
 
     def _settle(
         self,
-        site: Sourced[Site],
+        site: SelectedDocument[Site],
         name: str,
         written: Document,
-        given: Document,
+        settings_over: Document,
         variant: str | None,
         *,
         cpu: bool,
     ) -> "Plan":
         from dlcontainer.planning import plan as planning
 
-        changes = [self.override("recipes", str(written.data.get("name"))), given]
+        changes = [self.override("recipes", str(written.data.get("name"))), settings_over]
         return planning.resolve(
             site=site,
             recipe=written,
             folder=self.locate("recipes", name).parent,
             changes=[change for change in changes if change is not None],
             setting=self.setting,
-            asked=variant,
+            variant=variant,
             cpu=cpu,
         )
 
     @cached_property
-    def setting(self) -> "Setting":
+    def setting(self) -> "PlanContext":
         """What surrounds every plan of this run."""
-        from dlcontainer.planning.plan import Setting
+        from dlcontainer.planning.plan import PlanContext
 
-        return Setting(
+        return PlanContext(
             host=self.host,
             trial=self.recalled_trial(),
             templates=self.template_digests(),
@@ -252,7 +252,7 @@ class World:
         # Read when it is asked for: one that is wrong does not stop the others.
         read = cache(self.recipe)
         nothing = config.from_data({}, layer="--set")
-        sources = matrix.Sources(
+        sources = matrix.PlanSources(
             site=self.site,
             recipe=read,
             settle=lambda of, name, kind: self._settle(
@@ -261,11 +261,11 @@ class World:
             cpu=cpu,
         )
         names = [site] if site else self.resources.names("site-configs")
-        asked = [recipe] if recipe is not None else self.resources.names("recipes")
-        return matrix.combinations(names, asked, sources, archived=site is not None)
+        recipes = [recipe] if recipe is not None else self.resources.names("recipes")
+        return matrix.combinations(names, recipes, sources, archived=site is not None)
 
     def template_digests(self) -> dict[str, str]:
-        """Give the SHA-256 of each image template in use: a changed one is another plan."""
+        """Return the SHA-256 of each image template in use: a changed one is another plan."""
         by_name: dict[str, str] = {}
         for folder in reversed(self.resources.template_folders()):
             for path in sorted((folder / "image").glob("*.j2")):
@@ -277,7 +277,7 @@ def _is_path(name: str) -> bool:
     return "/" in name or name.endswith((".yaml", ".yml"))
 
 
-def here() -> World:
-    """Give the world of this process; variables that count as not set are not in it."""
+def here() -> CliContext:
+    """Return the world of this process; variables that count as not set are not in it."""
     settled = variables.settled(os.environ)
-    return World(environ=settled.environ, note=settled.note, given=dict(os.environ))
+    return CliContext(environ=settled.environ, note=settled.note, given=dict(os.environ))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dlcontainer.inspection.bitwise import Bits
-    from dlcontainer.inspection.changes import Change
+    from dlcontainer.inspection.changes import ImageChange
     from dlcontainer.inspection.compare import Comparison
 
 _FEW = 12
@@ -59,56 +59,56 @@ def diff(
             output.say(_bits_text(differing))
         return
     before, after = (summary.inspect(image, world.environ, runner) for image in images)
-    found = compare.compare(before, after, bitwise.outline(*images))
+    comparison = compare.compare(before, after, bitwise.outline(*images))
     if as_json:
-        output.emit("diff", {**named, "same": found.same, **asdict(found)})
+        output.emit("diff", {**named, "same": comparison.same, **asdict(comparison)})
         return
-    output.say("\n".join(_lines(found)))
+    output.say("\n".join(_lines(comparison)))
 
 
-def _lines(found: "Comparison") -> list[str]:
-    lines = ["the same, bit by bit"] if found.identical else []
-    lines += [_REBUILT] if found.is_rebuilt else []
-    lines += _group("image", found.facts)
-    lines += _group("packages", found.packages, sized=True)
-    lines += _group("folders (MB)", found.folders[:_FEW], megabytes=True)
-    if len(found.folders) > _FEW:
-        lines.append(f"  … and {len(found.folders) - _FEW} more (--json)")
-    lines += _group("environment", found.environment)
-    lines += _group("labels", found.labels)
-    lines += _sonames(found.sonames or ())
+def _lines(comparison: "Comparison") -> list[str]:
+    lines = ["the same, bit by bit"] if comparison.identical else []
+    lines += [_REBUILT] if comparison.is_rebuilt else []
+    lines += _group("image", comparison.facts)
+    lines += _group("packages", comparison.packages, sized=True)
+    lines += _group("folders (MB)", comparison.folders[:_FEW], megabytes=True)
+    if len(comparison.folders) > _FEW:
+        lines.append(f"  … and {len(comparison.folders) - _FEW} more (--json)")
+    lines += _group("environment", comparison.environment)
+    lines += _group("labels", comparison.labels)
+    lines += _sonames(comparison.sonames or ())
     for head, changes in (
-        ("plan", found.plan),
-        ("provenance", found.provenance),
-        ("record", found.record),
+        ("plan", comparison.plan),
+        ("provenance", comparison.provenance),
+        ("record", comparison.record),
     ):
         lines += _group(head, changes[:_FEW])
         if len(changes) > _FEW:
             lines.append(f"  … and {len(changes) - _FEW} more (--json)")
-    lines += _bytes(found)
-    if found.notes:
-        lines += ["notes", *(f"  {note}" for note in found.notes)]
+    lines += _bytes(comparison)
+    if comparison.notes:
+        lines += ["notes", *(f"  {note}" for note in comparison.notes)]
     return lines
 
 
-def _bytes(found: "Comparison") -> list[str]:
-    """Say which parts of the files differ, and how many files of the trees, in what."""
-    if found.identical:
+def _bytes(comparison: "Comparison") -> list[str]:
+    """Return which parts of the files differ, and how many files of the trees, in what."""
+    if comparison.identical:
         return []
-    lines = [f"parts of the image file that differ: {', '.join(found.parts) or 'none'}"]
+    lines = [f"parts of the image file that differ: {', '.join(comparison.parts) or 'none'}"]
     rows = []
-    for change in found.files:
+    for change in comparison.files:
         more = ", …" if change.count > len(change.examples) else ""
         rows.append([f"  {change.count}", change.how, f"{', '.join(change.examples)}{more}"])
     if rows:
         lines += ["files, by their listing (--bits reads each)", output.table(rows)]
-    elif not found.same_tree:
+    elif not comparison.same_tree:
         lines.append(f"files: {_SAME_LISTING}")
     return lines
 
 
 def _group(
-    head: str, changes: "Iterable[Change]", *, sized: bool = False, megabytes: bool = False
+    head: str, changes: "Iterable[ImageChange]", *, sized: bool = False, megabytes: bool = False
 ) -> list[str]:
     rows = []
     for change in changes:
@@ -123,16 +123,16 @@ def _group(
     return [head, output.table(rows)] if rows else []
 
 
-def _sonames(changes: "Iterable[Change]") -> list[str]:
+def _sonames(changes: "Iterable[ImageChange]") -> list[str]:
     lines = []
     for change in changes:
         before, after = set(change.before.split()), set(change.after.split())
-        said = change.how
-        if said == "changed":
+        change_text = change.how
+        if change_text == "changed":
             moved = [f"+{name}" for name in sorted(after - before)]
             moved += [f"-{name}" for name in sorted(before - after)]
-            said = f"needs {' '.join(moved)}"
-        lines.append(f"  {change.name}  {said}")
+            change_text = f"needs {' '.join(moved)}"
+        lines.append(f"  {change.name}  {change_text}")
     return ["sonames", *lines] if lines else []
 
 
@@ -140,9 +140,9 @@ def _short(text: str) -> str:
     return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}…"
 
 
-def _bits_text(found: "Bits") -> str:
-    if found.same:
+def _bits_text(bits: "Bits") -> str:
+    if bits.same:
         return "the same, bit by bit"
-    lines = ["parts", *(f"  {one.path}  {', '.join(one.how)}" for one in found.parts)]
-    files = [f"  {one.path}  {', '.join(one.how)}" for one in found.files]
+    lines = ["parts", *(f"  {part.path}  {', '.join(part.how)}" for part in bits.parts)]
+    files = [f"  {file.path}  {', '.join(file.how)}" for file in bits.files]
     return "\n".join([*lines, f"files: {len(files)} differ", *files])

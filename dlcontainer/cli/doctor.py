@@ -9,7 +9,7 @@ from dlcontainer.cli import options, output
 from dlcontainer.engines.base import EngineKind
 
 if TYPE_CHECKING:
-    from dlcontainer.doctor.finding import Finding
+    from dlcontainer.doctor.finding import DoctorFinding
 
 # The schema's first version has these words; they stay.
 _IN_JSON = {"ok": "ok", "warning": "poor", "error": "bad"}
@@ -51,7 +51,7 @@ def doctor(
     output.say(f"images can be built and run here{_limits(findings)}")
 
 
-def _limits(findings: list["Finding"]) -> str:
+def _limits(findings: list["DoctorFinding"]) -> str:
     """Say of the last line that it promises less than it seems."""
     without = any(finding.name == "base" and finding.state != "ok" for finding in findings)
     return ", but no distribution's base can be made: see 'base'" if without else ""

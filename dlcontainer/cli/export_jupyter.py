@@ -8,8 +8,8 @@ import typer
 from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:
-    from dlcontainer.cli.context import World
-    from dlcontainer.publish.kernelspec import Module
+    from dlcontainer.cli.context import CliContext
+    from dlcontainer.publish.kernelspec import KernelModule
 
 _VENV = "DLCONTAINER_VENV"
 
@@ -60,12 +60,16 @@ def jupyter(
     console = output.Console(verbose=verbose, quiet=as_json)
     chosen = _module(world, module, root)
     active = variables.text(world.environ, _VENV)
-    own = venv or (Path(active) if active else None)
+    environment = venv or (Path(active) if active else None)
     places = kernelspec.folders(world.environ, world.host.home)
     console.step(f"try {chosen.name}")
     runner = console.runner(world.environ)
     kernel = kernelspec.tried(
-        chosen, own.absolute() if own else None, places.runtime, world.environ, runner
+        chosen,
+        environment.absolute() if environment else None,
+        places.runtime,
+        world.environ,
+        runner,
     )
     path = kernelspec.write(kernel, (target or places.kernels).absolute(), name or kernel.name)
     if as_json:
@@ -84,13 +88,13 @@ def jupyter(
     )
 
 
-def _module(world: "World", given: str | None, root: Path | None) -> "Module":
+def _module(world: "CliContext", name: str | None, root: Path | None) -> "KernelModule":
     from dlcontainer.errors import UsageError
     from dlcontainer.publish import kernelspec
     from dlcontainer.publish.tree import changes, layout
     from dlcontainer.system.machine import find_program
 
-    if given is None:
+    if name is None:
         python = find_program("python", world.environ)
         folder = python.parent.parent if python is not None else None
         if root is None and folder is not None and _has_image(folder):
@@ -100,20 +104,18 @@ def _module(world: "World", given: str | None, root: Path | None) -> "Module":
             next_step="module load NAME, or give NAME/VERSION with --root ROOT",
         )
     if root is None:
-        return kernelspec.at(Path(given))
-    version = given.partition("/")[2]
+        return kernelspec.at(Path(name))
+    version = name.partition("/")[2]
     if not version or "/" in version:
-        raise UsageError(
-            f"{given}: not NAME/VERSION", next_step="give it as `module load` takes it"
-        )
+        raise UsageError(f"{name}: not NAME/VERSION", next_step="give it as `module load` takes it")
     for listed in changes.listing(root.absolute()):
-        if listed.entry.module == given:
+        if listed.entry.module == name:
             return kernelspec.at(listed.folder)
     raise UsageError(
-        f"{given} is not published in {root}", next_step=layout.typed(root.absolute(), "list")
+        f"{name} is not published in {root}", next_step=layout.typed(root.absolute(), "list")
     )
 
 
 def _has_image(folder: Path) -> bool:
-    """Tell whether a folder is a release, of an image file or an unpacked one."""
+    """Return whether a folder is a release, of an image file or an unpacked one."""
     return any((folder / name).is_file() for name in ("image.sif", "tree.list"))

@@ -12,8 +12,8 @@ from dlcontainer.cli.bench import session_options, sessions
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.cli.context import World
-    from dlcontainer.formats.reframe import Reference
+    from dlcontainer.cli.context import CliContext
+    from dlcontainer.formats.reframe import MetricReference
     from dlcontainer.sites.site import Site
 
 _BOUNDS = 2
@@ -69,7 +69,7 @@ def reframe(
     world = here()
     settled = world.site(site).value
     folders = world.resources.template_folders()
-    wanted = texts.Wanted(
+    request = texts.ReframeRequest(
         site=named,
         image=image.absolute(),
         probes=chosen,
@@ -79,7 +79,7 @@ def reframe(
         metrics={name: reframe_session.metrics(name) for name in chosen},
         stepped=tuple(name for name, probe in PROBES.items() if probe.repeats),
     )
-    written = [(target, texts.test(settled, wanted, folders))]
+    written = [(target, texts.test(settled, request, folders))]
     if settings is not None:
         written.append((settings, texts.settings(_node_types(world, site, settled), folders)))
     for path, text in written:
@@ -91,60 +91,62 @@ def reframe(
         return
     for path, _ in written:
         output.copied(str(path), before="wrote ")
-    given = settings or "SETTINGS.py"
-    output.copied(f"reframe -C {given} -c {target} --system={system} -r", before="next: ")
+    settings_path = settings or "SETTINGS.py"
+    output.copied(f"reframe -C {settings_path} -c {target} --system={system} -r", before="next: ")
 
 
 def _probes(text: str) -> tuple[str, ...]:
-    found = tuple(dict.fromkeys(word.strip() for word in text.split(",")))
+    selected = tuple(dict.fromkeys(word.strip() for word in text.split(",")))
     # The package of configs reads YAML: --help does not need it.
     from dlcontainer.config.suggestions import suggest
 
-    known = tuple(PROBES)
-    for word in found:
-        if word not in known:
+    probes = tuple(PROBES)
+    for word in selected:
+        if word not in probes:
             raise UsageError(
-                f"--probe: no probe is called {word!r}{suggest(word, known)}",
-                next_step=f"the probes: {', '.join(known)}",
+                f"--probe: no probe is called {word!r}{suggest(word, probes)}",
+                next_step=f"the probes: {', '.join(probes)}",
             )
-    return found
+    return selected
 
 
-def _node_types(world: "World", name: str, site: "Site") -> list["Site"]:
-    """Give the site once for each of its node types, the one that is meant first."""
-    from dlcontainer.sites.site import Target
+def _node_types(world: "CliContext", name: str, site: "Site") -> list["Site"]:
+    """Return the site once for each of its node types, the one that is meant first."""
+    from dlcontainer.sites.site import SiteTarget
 
-    others = [kind for kind in site.node_types if kind != site.node_type]
-    return [site, *(world.site(name, Target(node_type=kind)).value for kind in others)]
+    further = [kind for kind in site.node_types if kind != site.node_type]
+    return [site, *(world.site(name, SiteTarget(node_type=kind)).value for kind in further)]
 
 
-def _references(texts: Sequence[str], probes: Sequence[str]) -> dict[str, dict[str, "Reference"]]:
+def _references(
+    texts: Sequence[str], probes: Sequence[str]
+) -> dict[str, dict[str, "MetricReference"]]:
     figures = {name: reframe_session.figures(name) for name in probes}
-    found: dict[str, dict[str, Reference]] = {}
+    references: dict[str, dict[str, MetricReference]] = {}
     for text in texts:
         key, equals, numbers = text.partition("=")
         probe, _, figure = key.partition(".")
         if figure not in figures.get(probe, ()) or not equals:
             from dlcontainer.config.suggestions import suggest
 
-            known = [f"{one}.{name}" for one, names in figures.items() for name in names]
+            figure_names = [f"{probe}.{name}" for probe, names in figures.items() for name in names]
             raise UsageError(
-                f"--reference {text}: no figure {key!r}{suggest(key, known)}",
-                next_step="PROBE.FIGURE=VALUE[,LOWEST[,HIGHEST]] of " + ", ".join(known),
+                f"--reference {text}: no figure {key!r}{suggest(key, figure_names)}",
+                next_step="PROBE.FIGURE=VALUE[,LOWEST[,HIGHEST]] of " + ", ".join(figure_names),
             )
-        found.setdefault(probe, {})[figure] = _reference(text, numbers)
-    return found
+        references.setdefault(probe, {})[figure] = _reference(text, numbers)
+    return references
 
 
-def _reference(text: str, numbers: str) -> "Reference":
+def _reference(text: str, numbers: str) -> "MetricReference":
     from math import isfinite
 
-    from dlcontainer.formats.reframe import Reference
+    from dlcontainer.formats.reframe import MetricReference
 
     value, *bounds = [part.strip() for part in numbers.split(",")]
     try:
-        given = [float(part) if part else None for part in bounds]
-        values = [float(value), *(bound for bound in given if bound is not None)]
+        limits = [float(part) if part else None for part in bounds]
+        values = [float(value), *(bound for bound in limits if bound is not None)]
     except ValueError:
         values = []
     if not values or not all(map(isfinite, values)) or len(bounds) > _BOUNDS:
@@ -152,10 +154,10 @@ def _reference(text: str, numbers: str) -> "Reference":
             f"--reference {text}: not VALUE[,LOWEST[,HIGHEST]]",
             next_step="shares of the value, e.g. 1,-0.05,0.05; empty: no bound",
         )
-    lowest, highest = [*given, None, None][:_BOUNDS]
+    lowest, highest = [*limits, None, None][:_BOUNDS]
     if (lowest or 0) > 0 or (highest or 0) < 0:
         raise UsageError(
             f"--reference {text}: bounds must include the value",
             next_step="the lowest is a share below: 1,-0.05,0.05",
         )
-    return Reference(value=values[0], lowest=lowest, highest=highest)
+    return MetricReference(value=values[0], lowest=lowest, highest=highest)

@@ -9,9 +9,9 @@ from dlcontainer.cli import options, output
 from dlcontainer.errors import BenchDataError, ChecksFailedError, UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.probes.threads import Choice
+    from dlcontainer.bench.probes.threads import ThreadChoice
     from dlcontainer.bench.samples.series import Series
-    from dlcontainer.cli.context import World
+    from dlcontainer.cli.context import CliContext
     from dlcontainer.sites.site import Site
 
 _PROBE = "threads"
@@ -51,7 +51,7 @@ def threads(
     world = here()
     parent = _parent(world, site or series.session.declared.site)
     _require_new(target, parent)
-    measured = with_threads.Measured(
+    measured = with_threads.ThreadSetting(
         threads=chosen.threads,
         summary=_words(parent, chosen),
         source=f"{samples.name}, sha256 {digests.of_file(samples)}",
@@ -86,19 +86,19 @@ def _session(samples: Path) -> "Series":
     return analyses[0].series
 
 
-def _choice(series: "Series") -> "Choice":
+def _choice(series: "Series") -> "ThreadChoice":
     from dlcontainer.bench.probes import threads as probe
 
-    found = probe.choice(series, series.session.declared.arms[-1])
-    if found is None:
+    choice = probe.choice(series, series.session.declared.arms[-1])
+    if choice is None:
         raise BenchDataError(
             f"{series.path} has times of one number of threads alone, or of none",
             next_step=f"dlcontainer bench {_PROBE} with --counts 1,2,4",
         )
-    return found
+    return choice
 
 
-def _unsure(chosen: "Choice") -> ChecksFailedError:
+def _unsure(chosen: "ThreadChoice") -> ChecksFailedError:
     tied = ", ".join(map(str, chosen.tied))
     return ChecksFailedError(
         f"{chosen.threads} threads are not told apart from {tied}: nothing was written",
@@ -108,25 +108,25 @@ def _unsure(chosen: "Choice") -> ChecksFailedError:
     )
 
 
-def _ratio(chosen: "Choice") -> str:
+def _ratio(chosen: "ThreadChoice") -> str:
     behind = chosen.behind
     if behind.low <= 0:
         return f"{behind.ratio:.3f} (too few launches for an interval)"
     return f"{behind.ratio:.3f} [{behind.low:.3f}, {behind.high:.3f}]"
 
 
-def _words(parent: "Site", chosen: "Choice") -> str:
+def _words(parent: "Site", chosen: "ThreadChoice") -> str:
     many = "thread" if chosen.threads == 1 else "threads"
-    others = ", ".join(map(str, chosen.others))
+    rest = ", ".join(map(str, chosen.measured))
     tied = ", ".join(map(str, chosen.tied))
     sure = f"not told apart from {tied}" if tied else "sure"
     return (
         f"{parent.target} with {chosen.threads} {many} a process: the best of {chosen.kernels} "
-        f"kernels (others: {others}; {chosen.next} takes {_ratio(chosen)} times as long; {sure})"
+        f"kernels (others: {rest}; {chosen.next} takes {_ratio(chosen)} times as long; {sure})"
     )
 
 
-def _parent(world: "World", name: str) -> "Site":
+def _parent(world: "CliContext", name: str) -> "Site":
     """Load the site of the session; raises UsageError where that is a path, which none extends."""
     from dlcontainer.sites.site import read_target
 
@@ -152,7 +152,7 @@ def _require_new(target: Path, parent: "Site") -> None:
         )
 
 
-def _require_loads(world: "World", target: Path, text: str, wanted: int) -> None:
+def _require_loads(world: "CliContext", target: Path, text: str, threads: int) -> None:
     """Read the site as a user will, before it takes its place; raises ConfigError."""
     import tempfile
 
@@ -163,10 +163,10 @@ def _require_loads(world: "World", target: Path, text: str, wanted: int) -> None
         path = Path(folder) / target.name
         path.write_text(text)
         site = world.site(str(path)).value
-    said = {site.environment.get(VARIABLE), site.jobs.environment.get(VARIABLE)}
-    if said != {str(wanted)}:
+    numbers = {site.environment.get(VARIABLE), site.jobs.environment.get(VARIABLE)}
+    if numbers != {str(threads)}:
         raise ConfigError(
-            f"{VARIABLE} would be {', '.join(sorted(map(str, said)))} in place of {wanted}",
+            f"{VARIABLE} would be {', '.join(sorted(map(str, numbers)))} in place of {threads}",
             why="your overrides.yaml lies over every site file",
             next_step=f"take {VARIABLE} out of overrides.yaml, sites: {target.stem}",
         )

@@ -8,8 +8,8 @@ import typer
 from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:
-    from dlcontainer.build.base.finished import Finisher
-    from dlcontainer.cli.context import World
+    from dlcontainer.build.base.finished import BaseFinisher
+    from dlcontainer.cli.context import CliContext
     from dlcontainer.packages.bundle import Bundle
     from dlcontainer.planning.plan import Plan
 
@@ -45,10 +45,10 @@ def fetch(
     from dlcontainer.packages import fetch as fetching
     from dlcontainer.packages import lock_resolver
     from dlcontainer.packages import lockfile as locks
-    from dlcontainer.sites.site import Target
+    from dlcontainer.sites.site import SiteTarget
 
     world = here()
-    meant = Target(node_type=node_type, epoch=epoch)
+    meant = SiteTarget(node_type=node_type, epoch=epoch)
     settled = world.plan(recipe, site, settings, meant, variant, cpu=cpu)
     console = output.Console(verbose=verbose, events=as_json)
     runner = console.runner(world.environ)
@@ -64,7 +64,7 @@ def fetch(
     fetcher = fetching.Fetcher(host=world.host, runner=runner, scratch=scratch, progress=console)
     with console.beating():
         bundle = fetching.fetch(settled, lock, fetcher, folder.absolute(), with_image=with_base)
-    _carry_base(world, settled, bundle, console, tmpdir, wanted=with_base)
+    _carry_base(world, settled, bundle, console, tmpdir, carry=with_base)
     size = sum(path.stat().st_size for path in bundle.folder.rglob("*") if path.is_file())
     if as_json:
         facts = lock_resolver.facts(lock)
@@ -75,13 +75,13 @@ def fetch(
 
 
 def _carry_base(
-    world: "World",
+    world: "CliContext",
     settled: "Plan",
     bundle: "Bundle",
     console: output.Console,
     tmpdir: Path | None,
     *,
-    wanted: bool,
+    carry: bool,
 ) -> None:
     """Put the finished base into a bundle; one of before goes first. An image is there already."""
     import shutil
@@ -93,17 +93,17 @@ def _carry_base(
     if bundle.image is not None:
         return
     shutil.rmtree(bundle.folder / bundles.BASE, ignore_errors=True)
-    if wanted and not settled.recipe.base.image:
+    if carry and not settled.recipe.base.image:
         target = bundle.folder / bundles.BASE / bundles.BASE_FILE
         with file_locks.building(world.cache, console.note):
             finished.make(settled, bundle, finisher(world, console, tmpdir), target)
 
 
-def finisher(world: "World", console: output.Console, tmpdir: Path | None) -> "Finisher":
-    """Give what makes finished bases for this user."""
-    from dlcontainer.build.base.finished import Finisher
+def finisher(world: "CliContext", console: output.Console, tmpdir: Path | None) -> "BaseFinisher":
+    """Return what makes finished bases for this user."""
+    from dlcontainer.build.base.finished import BaseFinisher
 
-    return Finisher(
+    return BaseFinisher(
         host=world.host,
         runner=console.runner(world.environ),
         cache=world.cache,
@@ -113,7 +113,7 @@ def finisher(world: "World", console: output.Console, tmpdir: Path | None) -> "F
 
 
 def bundle_of(
-    world: "World",
+    world: "CliContext",
     settled: "Plan",
     console: output.Console,
     *,
@@ -121,7 +121,7 @@ def bundle_of(
     offline: Path | None,
     dry_run: bool,
 ) -> "Bundle | None":
-    """Give what a build takes its packages from: --locked FILE, --offline DIR, both or neither.
+    """Return what a build takes its packages from: --locked FILE, --offline DIR, both or neither.
 
     A dry run checks the lock, and fetches nothing.
     """

@@ -25,7 +25,7 @@ _MANY = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Row:
+class _HelpRow:
     panel: str
     name: str
     text: str
@@ -33,11 +33,16 @@ class _Row:
 
 def command(of: Any, ctx: Any, stream: TextIO) -> str:
     """Lay out the help of one command."""
-    shown = [one for one in of.get_params(ctx) if not getattr(one, "hidden", False)]
-    arguments = [one for one in shown if one.param_type_name == "argument"]
-    options = [one for one in shown if one.param_type_name == "option"]
-    rows = [_Row(panel="Arguments", name=_metavar(one, ctx), text=one.help) for one in arguments]
-    usual = {one.opts[0]: one for one in options} if len(options) > _MANY else {}
+    shown = [
+        parameter for parameter in of.get_params(ctx) if not getattr(parameter, "hidden", False)
+    ]
+    arguments = [parameter for parameter in shown if parameter.param_type_name == "argument"]
+    options = [parameter for parameter in shown if parameter.param_type_name == "option"]
+    rows = [
+        _HelpRow(panel="Arguments", name=_metavar(parameter, ctx), text=parameter.help)
+        for parameter in arguments
+    ]
+    usual = {parameter.opts[0]: parameter for parameter in options} if len(options) > _MANY else {}
     first = [usual[name] for name in _USUAL if name in usual]
     rows += [replace(_option(one, ctx), panel=_USUAL_PANEL) for one in first]
     # Options of a group stand together, in the order of the groups' first ones; ours end the page.
@@ -50,26 +55,36 @@ def group(of: Any, ctx: Any, stream: TextIO) -> str:
     """Lay out the help of a group: its commands, each with its first sentence."""
     # By the group's table: no command's module is read for this page.
     rows = [
-        _Row(panel=one.panel or "Commands", name=one.name, text=_summary(one.summary))
-        for one in of.entries.values()
-        if not one.hidden
+        _HelpRow(
+            panel=subcommand.panel or "Commands",
+            name=subcommand.name,
+            text=_summary(subcommand.summary),
+        )
+        for subcommand in of.entries.values()
+        if not subcommand.hidden
     ]
-    options = [one for one in of.get_params(ctx) if not getattr(one, "hidden", False)]
-    rows += [_option(one, ctx) for one in options]
+    options = [
+        parameter for parameter in of.get_params(ctx) if not getattr(parameter, "hidden", False)
+    ]
+    rows += [_option(parameter, ctx) for parameter in options]
     return _page(of, f"{ctx.command_path} [OPTIONS] COMMAND [ARGUMENTS]", rows, stream)
 
 
 def _usage(ctx: Any, arguments: Iterable[Any], options: Iterable[Any]) -> str:
     words = [ctx.command_path]
-    words += [f"{one.opts[0]} {_metavar(one, ctx)}" for one in options if one.required]
+    words += [
+        f"{parameter.opts[0]} {_metavar(parameter, ctx)}"
+        for parameter in options
+        if parameter.required
+    ]
     words.append("[OPTIONS]")
-    for one in arguments:
-        name = _metavar(one, ctx)
-        words.append(name if one.required or name.startswith("[") else f"[{name}]")
+    for parameter in arguments:
+        name = _metavar(parameter, ctx)
+        words.append(name if parameter.required or name.startswith("[") else f"[{name}]")
     return " ".join(words)
 
 
-def _page(of: Any, usage: str, rows: list[_Row], stream: TextIO) -> str:
+def _page(of: Any, usage: str, rows: list[_HelpRow], stream: TextIO) -> str:
     width = min(layout.columns(stream) or shutil.get_terminal_size().columns, layout.PAGE)
     head = textwrap.fill(f"Usage: {usage}", width, subsequent_indent=" " * 7, **_WHOLE)
     about = " ".join((of.help or "").split())
@@ -93,7 +108,7 @@ def _page(of: Any, usage: str, rows: list[_Row], stream: TextIO) -> str:
 _WHOLE: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 
-def _lines(row: _Row, column: int, width: int, stream: TextIO) -> list[str]:
+def _lines(row: _HelpRow, column: int, width: int, stream: TextIO) -> list[str]:
     indent = " " * (len(_INDENT) + column)
     text = textwrap.wrap(" ".join(row.text.split()), max(width - len(indent), 1), **_WHOLE)
     name = paint(row.name, "name", stream)
@@ -103,28 +118,30 @@ def _lines(row: _Row, column: int, width: int, stream: TextIO) -> list[str]:
     return [first, *(indent + line for line in text[1:])]
 
 
-def _option(one: Any, ctx: Any) -> _Row:
-    short = [word for word in one.opts if not word.startswith("--")]
-    names = ", ".join([*short, *(word for word in one.opts if word not in short)])
-    metavar = "" if one.is_flag else f" {_metavar(one, ctx)}"
-    panel = _EVERYWHERE if one.name in _COMMON else one.rich_help_panel
-    text = "Show this page." if one.name == "help" else one.help or ""
-    return _Row(panel=panel or _OPTIONS, name=f"{names}{metavar}", text=text + _default(one, ctx))
+def _option(parameter: Any, ctx: Any) -> _HelpRow:
+    short = [word for word in parameter.opts if not word.startswith("--")]
+    names = ", ".join([*short, *(word for word in parameter.opts if word not in short)])
+    metavar = "" if parameter.is_flag else f" {_metavar(parameter, ctx)}"
+    panel = _EVERYWHERE if parameter.name in _COMMON else parameter.rich_help_panel
+    text = "Show this page." if parameter.name == "help" else parameter.help or ""
+    return _HelpRow(
+        panel=panel or _OPTIONS, name=f"{names}{metavar}", text=text + _default(parameter, ctx)
+    )
 
 
-def _default(one: Any, ctx: Any) -> str:
-    if one.required:
+def _default(parameter: Any, ctx: Any) -> str:
+    if parameter.required:
         return " Required."
-    if one.is_flag or not one.show_default:
+    if parameter.is_flag or not parameter.show_default:
         return ""
-    value = one.get_default(ctx, call=False)
+    value = parameter.get_default(ctx, call=False)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return "" if value is None or callable(value) else f" Default: {value}."
 
 
-def _metavar(one: Any, ctx: Any) -> str:
-    return str(one.metavar or one.display_type(ctx).strip("<>"))
+def _metavar(parameter: Any, ctx: Any) -> str:
+    return str(parameter.metavar or parameter.display_type(ctx).strip("<>"))
 
 
 def _summary(text: str) -> str:

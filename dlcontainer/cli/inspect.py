@@ -33,90 +33,105 @@ def inspect(
 
     world = here()
     console = output.Console(verbose=verbose, quiet=as_json)
-    seen = summary.inspect(options.image_file(image), world.environ, console.runner(world.environ))
+    inspection = summary.inspect(
+        options.image_file(image), world.environ, console.runner(world.environ)
+    )
     if sbom:
-        output.write(f"{output.printable(summary.require_sbom(seen)).rstrip()}\n")
+        output.write(f"{output.printable(summary.require_sbom(inspection)).rstrip()}\n")
     elif as_json:
-        output.emit("inspect", _body(seen))
+        output.emit("inspect", _body(inspection))
     elif packages:
-        output.say(_packages(seen))
+        output.say(_packages(inspection))
     else:
-        for line in _lines(seen):
+        for line in _lines(inspection):
             output.say(line)
 
 
-def _body(seen: "Inspection") -> dict[str, object]:
-    body = asdict(replace(seen, entries=()))
+def _body(inspection: "Inspection") -> dict[str, object]:
+    body = asdict(replace(inspection, entries=()))
     del body["entries"]  # as many as there are files
-    body["image"] = str(seen.image)
-    body["sbom"] = seen.sbom is not None
+    body["image"] = str(inspection.image)
+    body["sbom"] = inspection.sbom is not None
     return body
 
 
-def _lines(seen: "Inspection") -> list[str]:
-    found = seen.contents
-    biggest = sorted(found.folders.items(), key=lambda one: -one[1])[:_BIGGEST]
+def _lines(inspection: "Inspection") -> list[str]:
+    contents = inspection.contents
+    biggest = sorted(contents.folders.items(), key=lambda folder_size: -folder_size[1])[:_BIGGEST]
     kinds: dict[str, int] = {}
-    for package in found.packages:
+    for package in contents.packages:
         kinds[package.kind] = kinds.get(package.kind, 0) + 1
     counted = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     folders = ", ".join(f"{name} {size / 1e6:.0f}" for name, size in biggest)
     rows = [
-        ("image", f"{seen.image.name}, {seen.size / 1e6:.1f} MB, {seen.arch}"),
-        *_origin(seen),
+        ("image", f"{inspection.image.name}, {inspection.size / 1e6:.1f} MB, {inspection.arch}"),
+        *_origin(inspection),
         ("packages", counted or "none in a database that can be read"),
-        ("unpacked", f"{found.size / 1e6:.0f} MB in {found.files} files; MB: {folders}"),
-        ("sbom", _sbom(seen)),
-        ("parts", ", ".join(f"{part.name or part.kind} {part.size}" for part in seen.parts)),
+        ("unpacked", f"{contents.size / 1e6:.0f} MB in {contents.files} files; MB: {folders}"),
+        ("sbom", _sbom(inspection)),
+        ("parts", ", ".join(f"{part.name or part.kind} {part.size}" for part in inspection.parts)),
     ]
-    if seen.libraries is not None:
-        rows.append(("libraries", f"{len(seen.libraries)} that no package of the base brought"))
+    if inspection.libraries is not None:
+        rows.append(
+            ("libraries", f"{len(inspection.libraries)} that no package of the base brought")
+        )
     lines = [output.table(rows)]
-    lines += _named("environment", seen.environment)
-    lines += _named("labels", seen.labels)
-    lines += _steps(seen.record)
-    if seen.notes:
-        lines += ["notes", *(f"  {note}" for note in seen.notes)]
+    lines += _named("environment", inspection.environment)
+    lines += _named("labels", inspection.labels)
+    lines += _steps(inspection.record)
+    if inspection.notes:
+        lines += ["notes", *(f"  {note}" for note in inspection.notes)]
     return lines
 
 
-def _origin(seen: "Inspection") -> list[tuple[str, str]]:
-    if seen.manifest is None:
-        return [("base", f"{seen.contents.distribution} {seen.contents.release}".strip() or "?")]
-    content = seen.manifest.get("content", {})
+def _origin(inspection: "Inspection") -> list[tuple[str, str]]:
+    if inspection.manifest is None:
+        return [
+            (
+                "base",
+                f"{inspection.contents.distribution} {inspection.contents.release}".strip() or "?",
+            )
+        ]
+    content = inspection.manifest.get("content", {})
     if "adopted" in content:
-        return _adopted(seen, content)
+        return _adopted(inspection, content)
     recipe = content.get("recipe", {})
     plan = f"{recipe.get('name')} {recipe.get('version')} for {content.get('site')}"
-    rows = [("plan", f"{plan}, sha256:{seen.manifest.get('digest')}")]
-    made: Mapping[str, Any] = seen.provenance or {}
-    base = made.get("base") or {}
+    rows = [("plan", f"{plan}, sha256:{inspection.manifest.get('digest')}")]
+    provenance: Mapping[str, Any] = inspection.provenance or {}
+    base = provenance.get("base") or {}
     digest = base.get("image") or f"sha256:{base.get('sha256')}"
-    release = f"{seen.contents.distribution} {seen.contents.release}"
+    release = f"{inspection.contents.distribution} {inspection.contents.release}"
     rows.append(("base", f"{release}, {digest}" if base else release))
-    if made:
-        tools = [f"{name} {said}" for name, said in made["tools"].items() if said]
+    if provenance:
+        tools = [f"{name} {version}" for name, version in provenance["tools"].items() if version]
         rows.append(("made with", "; ".join(tools)))
-        rows.append(("recipe", _checkout((made.get("recipe") or {}).get("git"))))
-        if "pack" in made:
-            rows.append(("pack", _pack(made["pack"])))
-        rows += [("slim", f"{name}: {_removed(one)}") for name, one in made.get("slim", {}).items()]
+        rows.append(("recipe", _checkout((provenance.get("recipe") or {}).get("git"))))
+        if "pack" in provenance:
+            rows.append(("pack", _pack(provenance["pack"])))
+        rows += [
+            ("slim", f"{name}: {_removed(removed)}")
+            for name, removed in provenance.get("slim", {}).items()
+        ]
     return rows
 
 
-def _adopted(seen: "Inspection", content: "Mapping[str, Any]") -> list[tuple[str, str]]:
-    told = content["adopted"]
-    record = seen.record or {}
-    known = record.get("trust") or {}
+def _adopted(inspection: "Inspection", content: "Mapping[str, Any]") -> list[tuple[str, str]]:
+    adoption = content["adopted"]
+    record = inspection.record or {}
+    trust = record.get("trust") or {}
     # Trust holds for the bytes that it was given for.
-    if known.get("sha256") != (record.get("image") or {}).get("sha256"):
-        known = {}
+    if trust.get("sha256") != (record.get("image") or {}).get("sha256"):
+        trust = {}
     return [
-        ("adopted", f"{told.get('name')} {told.get('version')} for {content.get('site')}"),
-        ("source", str(told.get("source"))),
+        ("adopted", f"{adoption.get('name')} {adoption.get('version')} for {content.get('site')}"),
+        ("source", str(adoption.get("source"))),
         ("recipe", "unknown"),
-        ("trusted", f"by {known['by']}, {known['at']}" if known else "by nobody: runs contained"),
-        ("base", f"{seen.contents.distribution} {seen.contents.release}".strip() or "?"),
+        ("trusted", f"by {trust['by']}, {trust['at']}" if trust else "by nobody: runs contained"),
+        (
+            "base",
+            f"{inspection.contents.distribution} {inspection.contents.release}".strip() or "?",
+        ),
     ]
 
 
@@ -132,14 +147,14 @@ def _pack(pack: "Mapping[str, Any]") -> str:
     return f"{size}, sha256:{pack['sha256']}" + (f"; not imported: {failed}" if failed else "")
 
 
-def _removed(one: "Mapping[str, Any]") -> str:
-    return f"{one['files']} files removed, {one['bytes'] / 1e6:.1f} MB unpacked"
+def _removed(removed: "Mapping[str, Any]") -> str:
+    return f"{removed['files']} files removed, {removed['bytes'] / 1e6:.1f} MB unpacked"
 
 
-def _sbom(seen: "Inspection") -> str:
-    if seen.sbom is None:
+def _sbom(inspection: "Inspection") -> str:
+    if inspection.sbom is None:
         return "none"
-    part = any(part.kind == "sbom" for part in seen.parts)
+    part = any(part.kind == "sbom" for part in inspection.parts)
     where = "inside and as a part of the image" if part else "inside"
     return f"CycloneDX, {where}; --sbom prints it"
 
@@ -158,9 +173,9 @@ def _steps(record: "Mapping[str, Any] | None") -> list[str]:
     return ["steps", output.table(rows)]
 
 
-def _packages(seen: "Inspection") -> str:
+def _packages(inspection: "Inspection") -> str:
     rows = [
         (package.kind, package.name, package.version, package.arch, " ".join(package.places))
-        for package in seen.contents.packages
+        for package in inspection.contents.packages
     ]
     return output.table(rows, head=("kind", "name", "version", "arch", "in"))

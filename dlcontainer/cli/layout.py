@@ -31,14 +31,14 @@ _WORD = re.compile(r"(\s*)(\S+)")
 
 
 def columns(stream: TextIO) -> int | None:
-    """Give the width of the terminal that a stream is; None where it is none."""
+    """Return the width of the terminal that a stream is; None where it is none."""
     if not stream.isatty():
         return None
     with contextlib.suppress(OSError, ValueError):
         # Of the very stream: the other one may be a file. A user's COLUMNS comes first.
         given = int(os.environ.get("COLUMNS") or 0)
-        own = given if given > 0 else os.get_terminal_size(stream.fileno()).columns
-        return own or shutil.get_terminal_size().columns
+        width = given if given > 0 else os.get_terminal_size(stream.fileno()).columns
+        return width or shutil.get_terminal_size().columns
     return shutil.get_terminal_size().columns
 
 
@@ -53,7 +53,7 @@ def padded(text: str, width: int) -> str:
 
 
 def cut(text: str, width: int) -> str:
-    """Give the start of a text that takes at most so many cells."""
+    """Return the start of a text that takes at most so many cells."""
     ends = itertools.accumulate(map(_cells, text))
     return "".join(one for one, end in zip(text, ends, strict=True) if end <= width)
 
@@ -110,8 +110,8 @@ def _fit(line: str, width: int) -> list[str]:
     # On a narrow terminal a text that begins far to the right moves to the left.
     most = max(width - len(_HANGING) - _LEAST_TEXT, 0)
     indent = " " * min(len(line) - len(body), most)
-    first, *others = _said(body, max(width - len(indent) - len(_HANGING), _LEAST_TEXT))
-    return [indent + first, *(indent + _HANGING + other for other in others)]
+    first, *rest = _said(body, max(width - len(indent) - len(_HANGING), _LEAST_TEXT))
+    return [indent + first, *(indent + _HANGING + line for line in rest)]
 
 
 def _said(text: str, width: int) -> list[str]:
@@ -125,7 +125,9 @@ def _said(text: str, width: int) -> list[str]:
 
 
 def _is_typed(command: str) -> bool:
-    """Tell a command from a sentence about one: options, paths and words to fill in are typed."""
+    """Return the words for a command from a sentence about one: options, paths and words to fill
+    in are typed.
+    """
     words = command.split()[1:]
     return not command.endswith(".") and any(
         word.startswith("-") or "/" in word or word.isupper() for word in words
@@ -161,7 +163,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _longest(cell: str) -> int:
-    """Give the width of the widest word: what a wrapped column can't be narrower than."""
+    """Return the width of the widest word: what a wrapped column can't be narrower than."""
     return max((cells(word) for _, word in _pieces(cell)), default=0)
 
 
@@ -197,25 +199,25 @@ def _floor(needs: Sequence[tuple[int, int]]) -> int:
 
 def _shrunk(needs: Sequence[tuple[int, int]], room: int) -> list[int]:
     """Narrow the widest columns until a row fits."""
-    found = [full for full, _ in needs]
-    while sum(found) > room:
-        free = [i for i, (_, least) in enumerate(needs) if found[i] > max(least, _NARROWEST)]
-        found[max(free, key=lambda i: found[i])] -= 1
-    return found
+    widths_left = [full for full, _ in needs]
+    while sum(widths_left) > room:
+        free = [i for i, (_, least) in enumerate(needs) if widths_left[i] > max(least, _NARROWEST)]
+        widths_left[max(free, key=lambda i: widths_left[i])] -= 1
+    return widths_left
 
 
 def _stacked(row: Sequence[str], head: Sequence[str], width: int) -> list[str]:
     """Set a row as its first cell, with the others below it, each named by its column's head."""
-    first, *others = row
-    named = len(others) > 1 and head
-    found = _wrap(first, width)
-    for name, cell in zip(head[1:] if named else itertools.repeat(""), others, strict=False):
+    first, *rest = row
+    named = len(rest) > 1 and head
+    lines = _wrap(first, width)
+    for name, cell in zip(head[1:] if named else itertools.repeat(""), rest, strict=False):
         if cell:
             whole = f"{name}: {cell}" if name else cell
             is_short = cells(whole) + 2 <= width
             text = [whole] if is_short else _wrap(whole, max(width - 4, _LEAST_TEXT))
-            found += [f"  {'  ' if i else ''}{part}" for i, part in enumerate(text)]
-    return found
+            lines += [f"  {'  ' if i else ''}{part}" for i, part in enumerate(text)]
+    return lines
 
 
 def _row(line: Sequence[str], widths: Sequence[int], *, wraps: bool) -> list[str]:

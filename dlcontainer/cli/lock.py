@@ -11,7 +11,7 @@ from dlcontainer.cli import options, output
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dlcontainer.packages.lock_diff import Change
+    from dlcontainer.packages.lock_diff import LockChange
     from dlcontainer.packages.lockfile import Lock
 
 
@@ -47,7 +47,7 @@ def lock(
     from dlcontainer.packages import lock_resolver
     from dlcontainer.packages import lockfile as locks
     from dlcontainer.packages.lock_diff import compare
-    from dlcontainer.sites.site import Target
+    from dlcontainer.sites.site import SiteTarget
 
     if diff is not None:
         if check is not None or target is not None:
@@ -63,7 +63,7 @@ def lock(
         recipe, site = recipe or before.recipe, site or before.site
         variant = variant or before.variant
     world = here()
-    meant = Target(node_type=node_type, epoch=epoch)
+    meant = SiteTarget(node_type=node_type, epoch=epoch)
     settled = world.plan(
         recipe, options.required_site(site, "lock", recipe), settings, meant, variant, cpu=cpu
     )
@@ -77,22 +77,22 @@ def lock(
         progress=console,
     )
     with console.beating():
-        made = lock_resolver.lock(settled, locker)
+        locked_packages = lock_resolver.lock(settled, locker)
     if before is not None:
-        changes = compare(before, made)
+        changes = compare(before, locked_packages)
         _show(changes, "lock-check", as_json=as_json)
         raise typer.Exit(1 if changes else 0)
     path = target or Path("locks") / f"{settled.name}.lock.json"
-    locks.write(path, made)
-    _say_written(path, made, as_json=as_json)
+    locks.write(path, locked_packages)
+    _say_written(path, locked_packages, as_json=as_json)
 
 
-def _say_written(path: Path, made: "Lock", *, as_json: bool) -> None:
+def _say_written(path: Path, lock: "Lock", *, as_json: bool) -> None:
     from dlcontainer.packages import lock_resolver
 
-    facts = lock_resolver.facts(made)
+    facts = lock_resolver.facts(lock)
     if as_json:
-        output.emit("lock-written", {"file": str(path), "digest": made.digest, **facts})
+        output.emit("lock-written", {"file": str(path), "digest": lock.digest, **facts})
         return
     size = f"{facts['bytes'] / 1e6:.0f} MB"
     output.say(
@@ -101,11 +101,15 @@ def _say_written(path: Path, made: "Lock", *, as_json: bool) -> None:
     )
 
 
-def _show(changes: "Sequence[Change]", schema: str, *, as_json: bool) -> None:
+def _show(changes: "Sequence[LockChange]", schema: str, *, as_json: bool) -> None:
     if as_json:
-        output.emit(schema, {"same": not changes, "changes": [asdict(one) for one in changes]})
+        output.emit(
+            schema, {"same": not changes, "changes": [asdict(change) for change in changes]}
+        )
     elif changes:
-        rows = [(one.part, one.name, one.old or "-", one.new or "-") for one in changes]
+        rows = [
+            (change.part, change.name, change.old or "-", change.new or "-") for change in changes
+        ]
         output.say(output.table(rows, head=("where", "package", "old", "new")))
     else:
         output.say("nothing moved" if schema == "lock-check" else "the same")

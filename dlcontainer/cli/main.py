@@ -91,7 +91,7 @@ _OF_DISKS = (
 
 
 def _of_a_disk(raised: OSError, argv: list[str]) -> DlcontainerError:
-    """Say which file system failed, with the exit code of the command's own errors."""
+    """Return which file system failed, with the exit code of the command's own errors."""
     kinds = {
         **dict.fromkeys(("publish", "modules"), PublishError),
         **dict.fromkeys(("bench", "lab"), BenchDataError),
@@ -156,7 +156,7 @@ def _run(argv: list[str], *, as_json: bool) -> int:
 
 
 def _flushed(argv: list[str]) -> int:
-    """Write what is left of the result; give the exit code, where the device is full."""
+    """Write what is left of the result; return the exit code, where the device is full."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:

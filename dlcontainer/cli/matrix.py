@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from dlcontainer.cli.context import World
+    from dlcontainer.cli.context import CliContext
     from dlcontainer.planning.matrix import Combination
     from dlcontainer.planning.plan import Plan
 
 
 def plan_all(
-    world: "World",
+    world: "CliContext",
     recipe: str | None,
     site: str | None,
     *,
@@ -23,23 +23,32 @@ def plan_all(
     every: bool,
 ) -> None:
     """Print a line a supported combination; of one site, or with `every`, the others too."""
-    found = list(world.matrix(recipe, site, cpu=cpu))
+    combinations = list(world.matrix(recipe, site, cpu=cpu))
     if as_json:
-        output.emit("matrix", {"combinations": [_body(one) for one in found]})
+        output.emit(
+            "matrix", {"combinations": [_body(combination) for combination in combinations]}
+        )
     else:
-        output.say(table(found, every=every, explained=every or site is not None))
-    _raise_errors(found)
+        output.say(table(combinations, every=every, explained=every or site is not None))
+    _raise_errors(combinations)
 
 
-def table(found: "Iterable[Combination]", *, every: bool, explained: bool) -> str:
+def table(combinations: "Iterable[Combination]", *, every: bool, explained: bool) -> str:
     """Set the combinations in a table, with the unsupported ones below it, or their number."""
     rows, reasons = [], []
-    for one in found:
-        if one.plan is not None:
-            cells = _row(one.plan)
-            rows.append((one.target, one.recipe, *(cells if every else cells[:2])))
-        elif one.reason is not None:
-            reasons.append((one.target, one.recipe, one.kind or "", _one_line(one.reason)))
+    for combination in combinations:
+        if combination.plan is not None:
+            cells = _row(combination.plan)
+            rows.append((combination.target, combination.recipe, *(cells if every else cells[:2])))
+        elif combination.reason is not None:
+            reasons.append(
+                (
+                    combination.target,
+                    combination.recipe,
+                    combination.kind or "",
+                    _one_line(combination.reason),
+                )
+            )
     head = ("target", "recipe", "version", "variant", "kind", "base", "digest")
     text = output.table(rows, head=head if every else head[:4])
     if reasons and explained:
@@ -54,7 +63,7 @@ def table(found: "Iterable[Combination]", *, every: bool, explained: bool) -> st
 
 
 def render_all(
-    world: "World",
+    world: "CliContext",
     recipe: str | None,
     site: str | None,
     folder: "Path",
@@ -65,22 +74,30 @@ def render_all(
     """Write the texts of every combination that makes sense, a folder each."""
     from dlcontainer.formats import output_folder as folders
 
-    found = list(world.matrix(recipe, site, cpu=cpu))
-    plans = {one.plan.name: one.plan for one in found if one.plan is not None}
+    combinations = list(world.matrix(recipe, site, cpu=cpu))
+    plans = {
+        combination.plan.name: combination.plan
+        for combination in combinations
+        if combination.plan is not None
+    }
     templates = world.resources.template_folders()
     with folders.writing(folder) as aside:
         for name, plan in sorted(plans.items()):
             folders.write(plan, aside / name, templates)
-    left_out = [one for one in found if one.plan is None and one.error is None]
+    left_out = [
+        combination
+        for combination in combinations
+        if combination.plan is None and combination.error is None
+    ]
     if as_json:
-        body = [_body(one) for one in found]
+        body = [_body(combination) for combination in combinations]
         output.emit("render-all", {"folder": str(folder), "combinations": body})
     else:
         output.say(
             f"wrote {len(plans)} plans to {folder}; {len(left_out)} combinations are unsupported, "
             "for reasons that `dlcontainer plan --all` shows"
         )
-    _raise_errors(found)
+    _raise_errors(combinations)
 
 
 def _row(plan: "Plan") -> tuple[str, str, str, str, str]:
@@ -99,19 +116,25 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _body(one: "Combination") -> dict[str, object]:
-    body: dict[str, object] = {"target": one.target, "recipe": one.recipe, "kind": one.kind}
-    if one.plan is not None:
-        version, variant, _, base, _ = _row(one.plan)
-        name, digest = one.plan.name, one.plan.digest
+def _body(combination: "Combination") -> dict[str, object]:
+    body: dict[str, object] = {
+        "target": combination.target,
+        "recipe": combination.recipe,
+        "kind": combination.kind,
+    }
+    if combination.plan is not None:
+        version, variant, _, base, _ = _row(combination.plan)
+        name, digest = combination.plan.name, combination.plan.digest
         body |= {"plan": name, "version": version, "variant": variant}
         body |= {"base": base, "digest": digest}
-    if one.reason is not None:
-        body["reason"] = _one_line(one.reason)
-    if one.error is not None:
-        body["error"] = str(one.error)
+    if combination.reason is not None:
+        body["reason"] = _one_line(combination.reason)
+    if combination.error is not None:
+        body["error"] = str(combination.error)
     return body
 
 
-def _raise_errors(found: "Iterable[Combination]") -> None:
-    wrong_files.raise_all(one.error for one in found if one.error is not None)
+def _raise_errors(combinations: "Iterable[Combination]") -> None:
+    wrong_files.raise_all(
+        combination.error for combination in combinations if combination.error is not None
+    )

@@ -156,7 +156,7 @@ Tmpdir = Annotated[
 
 
 def required_site(site: str | None, command: str, recipe: str | None = None) -> str:
-    """Give the site of a command that needs one unless told --all; raises UsageError."""
+    """Return the site of a command that needs one unless told --all; raises UsageError."""
     if site is not None:
         return site
     why, step = usage_errors.with_site(f"dlcontainer {command}", [recipe or ""]) or (None, None)
@@ -175,7 +175,7 @@ def refuse_with_all(**given: object) -> None:
 
 
 def image_file(path: Path) -> Path:
-    """Give the path of an image as an absolute one.
+    """Return the path of an image as an absolute one.
 
     Raises UsageError for none and for a folder: a mistyped path is not a bad image.
     """
@@ -193,7 +193,7 @@ def image_file(path: Path) -> Path:
 
 
 def resources(**given: str | int | None) -> list[str]:
-    """Give a job's resources as settings of the site."""
+    """Return a job's resources as settings of the site."""
     return [
         f"site.scheduler.resources.{name}={json.dumps(value)}"
         for name, value in given.items()

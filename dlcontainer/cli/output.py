@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dlcontainer.system.process import ProcessRunner
-    from dlcontainer.validate.inspected import Check
+    from dlcontainer.validate.inspected import CheckResult
 
 _CLEAR = "\r\033[K"
 _HEARTBEAT_S = 30.0
@@ -72,7 +72,7 @@ def say_path(path: "Path", *, as_json: bool) -> None:
 
 
 def is_terminal() -> bool:
-    """Tell whether results go to a terminal, where people read them."""
+    """Return whether results go to a terminal, where people read them."""
     return sys.stdout.isatty()
 
 
@@ -139,7 +139,7 @@ def _clean(value: Any) -> Any:
 
 
 def document(schema: str, body: Mapping[str, object]) -> str:
-    """Give a result as JSON: one object, its schema first."""
+    """Return a result as JSON: one object, its schema first."""
     import json
 
     return json.dumps({"schema": f"dlcontainer/{schema}/1", **body}, indent=1)
@@ -163,9 +163,9 @@ def shown(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def values(found: Iterable[tuple[str, object, object]], *, every: bool) -> str:
+def values(triples: Iterable[tuple[str, object, object]], *, every: bool) -> str:
     """Set keys and values in a table; with `every` where each comes from."""
-    rows = [(key, shown(value), str(origin)) for key, value, origin in found]
+    rows = [(key, shown(value), str(origin)) for key, value, origin in triples]
     if every:
         return table(rows, head=("key", "value", "origin"))
     return table([row[:2] for row in rows], head=("key", "value"))
@@ -281,7 +281,7 @@ class Console:
         else:
             self._print(f"  note: {text}")
 
-    def checked(self, check: "Check") -> None:
+    def checked(self, check: "CheckResult") -> None:
         """Say what a check found: one that passes is no news, but for those who ask for all."""
         if check.state != "ok":
             mark = "FAILED" if check.state == "failed" else check.state
@@ -365,12 +365,12 @@ class Console:
             print(_CLEAR, end="", file=sys.stderr, flush=True)
 
     def runner(self, environ: Mapping[str, str], *, of_user: bool = False) -> "ProcessRunner":
-        """Give the door to other processes; it echoes commands when asked to.
+        """Return the door to other processes; it echoes commands when asked to.
 
         Of this process's environment they get no secret; a program `of_user` gets all.
         """
         from dlcontainer.system import machine
         from dlcontainer.system.process import ProcessRunner
 
-        given = environ if of_user else machine.for_children(environ)
-        return ProcessRunner(environ=given, echo=self.line if self.verbose else None)
+        child_environ = environ if of_user else machine.for_children(environ)
+        return ProcessRunner(environ=child_environ, echo=self.line if self.verbose else None)

@@ -8,7 +8,7 @@ from dlcontainer.cli import options, output
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dlcontainer.engines.capabilities import Trial
+    from dlcontainer.engines.capabilities import EngineCapabilities
     from dlcontainer.planning.plan import Plan
     from dlcontainer.recipes.steps import Step
 
@@ -28,7 +28,7 @@ def plan(
     """Show what a build would make: base, steps, digest; with -v where each value comes from."""
     from dlcontainer.cli.context import here
     from dlcontainer.planning.plan import base_python
-    from dlcontainer.sites.site import Target
+    from dlcontainer.sites.site import SiteTarget
 
     if every:
         options.refuse_with_all(set=settings, node_type=node_type, epoch=epoch, variant=variant)
@@ -37,7 +37,7 @@ def plan(
         matrix.plan_all(here(), recipe, site, cpu=cpu, as_json=as_json, every=verbose)
         return
     site = options.required_site(site, "plan", recipe)
-    meant = Target(node_type=node_type, epoch=epoch)
+    meant = SiteTarget(node_type=node_type, epoch=epoch)
     settled = here().plan(recipe, site, settings, meant, variant, cpu=cpu)
     if as_json:
         output.emit("plan", _body(settled))
@@ -64,8 +64,8 @@ def plan(
         values = [(f"  {k}", output.shown(v), origin) for k, v, origin in settled.origins]
         output.say(output.table(values))
         return
-    others = len(settled.choice.passed_over) if settled.choice else 0
-    variants = f", and why {others} other variants were not taken" if others else ""
+    rivals = len(settled.choice.passed_over) if settled.choice else 0
+    variants = f", and why {rivals} other variants were not taken" if rivals else ""
     output.say(f"\n-v shows {len(settled.origins)} values, each with its origin{variants}")
 
 
@@ -90,8 +90,8 @@ def _say_notes(settled: "Plan") -> None:
 def _job(settled: "Plan") -> list[tuple[str, str]]:
     from dlcontainer.formats import job_request
 
-    found = job_request.asked(settled)
-    rows = [f"{one.name} {one.meant} ({one.written}: {one.where})" for one in found]
+    settings = job_request.asked(settled)
+    rows = [f"{one.name} {one.meant} ({one.written}: {one.where})" for one in settings]
     return list(zip(["job", *[""] * len(rows)], rows, strict=False))
 
 
@@ -105,7 +105,7 @@ def _variant(settled: "Plan", *, every: bool) -> list[tuple[str, str]]:
     return rows
 
 
-def _engine(kind: str, trial: "Trial | None") -> str:
+def _engine(kind: str, trial: "EngineCapabilities | None") -> str:
     if trial is None:
         return f"{kind}, not tried here: run `dlcontainer doctor`"
     return f"{trial.version}, builds in mode {trial.build_mode}, runs in mode {trial.run_mode}"
@@ -139,7 +139,7 @@ def _body(settled: "Plan") -> dict[str, object]:
             "build_mode": settled.trial.build_mode if settled.trial else None,
             "run_mode": settled.trial.run_mode if settled.trial else None,
         },
-        "job": [asdict(one) for one in job_request.asked(settled)],
+        "job": [asdict(setting) for setting in job_request.asked(settled)],
         "origins": {key: str(origin) for key, _, origin in settled.origins},
         "notes": list(settled.notes),
     }

@@ -42,7 +42,7 @@ def prove(
                 f"no {record.beside(image).name} beside {image}",
                 next_step=record.copy_too(record.beside(image)),
             )
-    case = judge.Case(proof=read, site=_site(read, site), record=written)
+    case = judge.ProofCase(proof=read, site=_site(read, site), record=written)
     findings = judge.judge(case)
     bad = [finding.name for finding in findings if finding.state in BAD]
     if as_json:

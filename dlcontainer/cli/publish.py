@@ -12,10 +12,10 @@ from dlcontainer.cli.signing import trust_options
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.cli.context import World
+    from dlcontainer.cli.context import CliContext
     from dlcontainer.image.record import Record
-    from dlcontainer.publish.access import Closed
-    from dlcontainer.publish.publish import PublishContext, Published
+    from dlcontainer.publish.access import AccessBarrier
+    from dlcontainer.publish.publish import Publication, PublishContext
     from dlcontainer.sites.site import Site
 
 
@@ -75,16 +75,16 @@ def publish(
         _write_script(cvmfs, path, site, root, as_json=as_json)
         return
     console = output.Console(verbose=verbose, quiet=as_json)
-    given = reach.read(proofs, loaded.engine.builders) if proofs else None
+    evidence = reach.read(proofs, loaded.engine.builders) if proofs else None
     trust = trust_options.trust_of(loaded, keys=key, roots=certificate_roots, keyrings=pgp)
     demand = trust_options.demand_of(loaded, require_evidence, signed=require_signed)
     trust_options.note_unasked(demand, console, key, certificate_roots, pgp)
-    asked = trust_options.asking(trust, demand, world, console)
+    signatures = trust_options.asking(trust, demand, world, console)
     context = replace(
         _context(site, world, console),
-        proofs=given,
-        verify=trust_options.verifier(asked, console),
-        admit=asked.admit if asked else admit_any,
+        proofs=evidence,
+        verify=trust_options.verifier(signatures, console),
+        admit=signatures.admit if signatures else admit_any,
         unpacked=layout == "tree",
     )
     with console.beating():
@@ -94,10 +94,10 @@ def publish(
     _show(done, loaded.modules.kind, as_json=as_json)
 
 
-def _context(name: str, world: "World", console: output.Console) -> "PublishContext":
-    """Give what publishing takes of this machine."""
+def _context(name: str, world: "CliContext", console: output.Console) -> "PublishContext":
+    """Return what publishing takes of this machine."""
     from dlcontainer.engines import apptainer, execution
-    from dlcontainer.publish.modulefiles import LastResort
+    from dlcontainer.publish.modulefiles import FallbackPrograms
     from dlcontainer.publish.publish import PublishContext
     from dlcontainer.sites.site import read_target
     from dlcontainer.system.machine import find_program
@@ -109,16 +109,16 @@ def _context(name: str, world: "World", console: output.Console) -> "PublishCont
 
     def check(image: Path, written: "Record", built_for: "Site") -> Sequence[dict[str, object]]:
         console.step(f"check {image.name}")
-        around = ValidateContext(
+        checked = ValidateContext(
             execution=execution.prepare(program, world.host, runner, world.cache, console),
             on_check=console.checked,
             on_begin=console.phase,
         )
-        checks = validating.validate(image, built_for, around, written)
+        checks = validating.validate(image, built_for, checked, written)
         return [check.body for check in checks]
 
     return PublishContext(
-        resort=LastResort(
+        resort=FallbackPrograms(
             engine=program.program,
             squashfuse=find_program("squashfuse_ll", world.host.environ),
         ),
@@ -146,7 +146,7 @@ def _write_script(target: Path, image: Path, site: str, root: Path, *, as_json: 
     output.say("next: run it on the release manager machine of the repository")
 
 
-def _show(done: "Published", kind: str, *, as_json: bool) -> None:
+def _show(done: "Publication", kind: str, *, as_json: bool) -> None:
     uses = {name: str(done.root / "modules" / name) for name in ("lmod", "tcl")}
     if as_json:
         body = {
@@ -155,7 +155,7 @@ def _show(done: "Published", kind: str, *, as_json: bool) -> None:
             "folder": str(done.folder),
             "generation": done.generation,
             "use": uses,
-            "closed": [_closed(one) for one in done.closed],
+            "closed": [_closed(barrier) for barrier in done.closed],
         }
         output.emit("publish", body)
         return
@@ -165,11 +165,11 @@ def _show(done: "Published", kind: str, *, as_json: bool) -> None:
         output.say(f"already published, identical: {done.folder}")
     for name, path in uses.items():
         if kind in (name, "none"):
-            other = "   # with Environment Modules" if (kind, name) == ("none", "tcl") else ""
-            output.copied(quote(["module", "use", path]) + other)
+            remark = "   # with Environment Modules" if (kind, name) == ("none", "tcl") else ""
+            output.copied(quote(["module", "use", path]) + remark)
     output.copied(f"module load {done.module}")
 
 
-def _closed(closed: "Closed") -> dict[str, object]:
+def _closed(closed: "AccessBarrier") -> dict[str, object]:
     paths = {"path": str(closed.path), "folder": str(closed.folder), "mode": f"{closed.mode:04o}"}
     return {"part": closed.part, **paths, "group": closed.group, "fix": closed.fix}

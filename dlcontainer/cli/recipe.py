@@ -19,11 +19,11 @@ def list_(as_json: options.Json = False, verbose: options.Verbose = False) -> No
     world = here()
     versions: dict[str, list[str]] = {}
     wrong: list[ConfigError] = []
-    for one in world.matrix(None, "local"):
-        if one.plan is not None:
-            versions.setdefault(one.recipe, []).append(one.plan.recipe.version)
-        elif one.error is not None:
-            wrong.append(one.error)
+    for combination in world.matrix(None, "local"):
+        if combination.plan is not None:
+            versions.setdefault(combination.recipe, []).append(combination.plan.recipe.version)
+        elif combination.error is not None:
+            wrong.append(combination.error)
     rows = []
     for name in world.resources.names("recipes"):
         try:
@@ -39,8 +39,8 @@ def list_(as_json: options.Json = False, verbose: options.Verbose = False) -> No
             {"name": name, "version": version, "variants": count, "summary": data.get("summary")}
         )
     if as_json:
-        found = {"recipes": rows, "errors": list(dict.fromkeys(map(str, wrong)))}
-        output.emit("recipes", found)
+        body = {"recipes": rows, "errors": list(dict.fromkeys(map(str, wrong)))}
+        output.emit("recipes", body)
     else:
         head = ("name", "version here", "variants", "summary")
         cells = [["-" if cell is None else cell for cell in row.values()] for row in rows]
@@ -69,12 +69,12 @@ def show(
 ) -> None:
     """Show one recipe as resolved for a site; with -v each value's origin."""
     from dlcontainer.cli.context import here
-    from dlcontainer.sites.site import Target
+    from dlcontainer.sites.site import SiteTarget
 
     if path:
         output.say_path(here().locate("recipes", name).parent, as_json=as_json)
         return
-    meant = Target(node_type=node_type, epoch=epoch)
+    meant = SiteTarget(node_type=node_type, epoch=epoch)
     settled = here().plan(name, site, None, meant, variant, cpu=cpu)
     if as_json:
         output.emit(

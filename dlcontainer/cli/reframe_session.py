@@ -21,12 +21,12 @@ _SIDES = ("native", "container")
 
 
 def tasks(probes: Sequence[str], words: Sequence[str], bench: typer.Typer) -> "Tasks":
-    """Give the tasks of a job that runs `bench` with these words; raises UsageError."""
+    """Return the tasks of a job that runs `bench` with these words; raises UsageError."""
     from dlcontainer.bench.measure import launcher
     from dlcontainer.formats.reframe import Tasks
 
-    asked = [_ranks(name, words, bench) for name in probes]
-    ranks = asked[0]
+    rank_options = [_ranks(name, words, bench) for name in probes]
+    ranks = rank_options[0]
     if ranks is None:
         return Tasks()
     return Tasks(ranks=ranks.ranks, per_node=launcher.per_node(ranks), nodes=ranks.nodes)
@@ -54,8 +54,8 @@ def _ranks(name: str, words: Sequence[str], bench: typer.Typer) -> "RankOptions 
 
 def _read(name: str, words: Sequence[str], bench: typer.Typer) -> dict[str, Any]:
     group = typer.main.get_group(bench)
-    own = ["--site", "local", "--image", "image.sif"]
-    context = group.commands[name].make_context(name, [*words, *own])
+    words_before = ["--site", "local", "--image", "image.sif"]
+    context = group.commands[name].make_context(name, [*words, *words_before])
     spelled = {param.name: param.opts for param in context.command.params}
     for ours in _OURS:
         behind = [word.partition("=")[0] for word in words]
@@ -65,8 +65,8 @@ def _read(name: str, words: Sequence[str], bench: typer.Typer) -> dict[str, Any]
                 f"{taken[0]} behind --: the test gives it to `bench` itself",
                 next_step="leave it out there",
             )
-    for param, given in context.params.items():
-        path = Path(given) if isinstance(given, str) and "/" in given else given
+    for param, argument in context.params.items():
+        path = Path(argument) if isinstance(argument, str) and "/" in argument else argument
         if isinstance(path, Path) and param not in _OURS and not path.is_absolute():
             raise UsageError(
                 f"{path}: a path that begins at this folder",
@@ -77,7 +77,7 @@ def _read(name: str, words: Sequence[str], bench: typer.Typer) -> dict[str, Any]
 
 
 def metrics(name: str) -> dict[str, list[str]]:
-    """Give the probe's further figures: name in the test -> name in the report, unit."""
+    """Return the probe's further figures: name in the test -> name in the report, unit."""
     return {
         metric.name.rpartition(".")[2]: [metric.name, metric.unit]
         for metric in PROBES[name].metrics[1:]

@@ -12,7 +12,7 @@ from dlcontainer.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from dlcontainer.cli.context import World
+    from dlcontainer.cli.context import CliContext
     from dlcontainer.planning.plan import Plan
 
 Format = Literal["apptainer", "dockerfile", "native", "job", "route"]
@@ -68,10 +68,12 @@ def render(
 ) -> None:
     """Render the definition file, the Dockerfile, the native script or the site's job script."""
     from dlcontainer.cli.context import here
-    from dlcontainer.sites.site import Target
+    from dlcontainer.sites.site import SiteTarget
 
-    asked = options.resources(account=account, partition=partition, time=time, nodes=nodes)
-    if (launch is not None or asked) and form != "job":
+    resource_settings = options.resources(
+        account=account, partition=partition, time=time, nodes=nodes
+    )
+    if (launch is not None or resource_settings) and form != "job":
         raise UsageError(
             "--form, --account, --partition, --time and --nodes are a job script's",
             next_step="--format job",
@@ -92,17 +94,19 @@ def render(
         matrix.render_all(world, recipe, site, Path(target), cpu=cpu, as_json=as_json)
         return
     site = options.required_site(site, "render", recipe)
-    given = [*(settings or []), *asked]
-    meant = Target(node_type=node_type, epoch=epoch)
-    settled = world.plan(recipe, site, given, meant, variant, cpu=cpu)
+    every_setting = [*(settings or []), *resource_settings]
+    meant = SiteTarget(node_type=node_type, epoch=epoch)
+    settled = world.plan(recipe, site, every_setting, meant, variant, cpu=cpu)
     into = target is not None and _is_folder(target)
-    wanted = _Wanted(form=form, launch=launch, target=target, with_base=with_base, into=into)
+    request = _RenderRequest(
+        form=form, launch=launch, target=target, with_base=with_base, into=into
+    )
     console = output.Console(verbose=verbose, quiet=as_json)
-    _render(world, settled, wanted, console, as_json=as_json)
+    _render(world, settled, request, console, as_json=as_json)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Wanted:
+class _RenderRequest:
     """What was asked for; `into` a folder."""
 
     form: Format | None
@@ -119,48 +123,53 @@ def _is_folder(target: str) -> bool:
 
 
 def _render(
-    world: "World", settled: "Plan", wanted: _Wanted, console: output.Console, *, as_json: bool
+    world: "CliContext",
+    settled: "Plan",
+    request: _RenderRequest,
+    console: output.Console,
+    *,
+    as_json: bool,
 ) -> None:
     from dlcontainer.formats import texts
     from dlcontainer.sites import gpu_jobs
 
-    form: Format = wanted.form or "apptainer"
+    form: Format = request.form or "apptainer"
     folders = world.resources.template_folders()
-    builds = wanted.into and _stands_alone(form)
-    if wanted.with_base and not builds:
+    builds = request.into and _stands_alone(form)
+    if request.with_base and not builds:
         raise UsageError(
             "--with-base: only a folder that an image is built in can hold a base",
             next_step="-o FOLDER/ with --format apptainer, dockerfile or route",
         )
-    text = texts.text(settled, form, folders, wanted.launch)
+    text = texts.text(settled, form, folders, request.launch)
     for note in gpu_jobs.notes(settled.site) if form == "job" else ():
         output.complain(f"note: {note}")
-    beside = texts.beside(settled, form, folders)
-    if builds and wanted.form is None:
+    neighbours = texts.beside(settled, form, folders)
+    if builds and request.form is None:
         name = texts.FILE_NAMES["dockerfile"]
-        beside[name] = texts.text(settled, "dockerfile", folders)
-    every = {texts.FILE_NAMES[form]: text, **beside}
-    written, said = None, ""
+        neighbours[name] = texts.text(settled, "dockerfile", folders)
+    every = {texts.FILE_NAMES[form]: text, **neighbours}
+    written, message = None, ""
     if builds:
         from dlcontainer.formats import standing_alone
 
-        target = Path(str(wanted.target))
-        laid = _base_layer(world, settled, wanted, every, console)
+        target = Path(str(request.target))
+        laid = _base_layer(world, settled, request, every, console)
         names = standing_alone.write(settled, every, target, folders, laid)
-        written, said = target / texts.FILE_NAMES[form], f"wrote {target}: {', '.join(names)}"
-    elif wanted.target is not None:
+        written, message = target / texts.FILE_NAMES[form], f"wrote {target}: {', '.join(names)}"
+    elif request.target is not None:
         from dlcontainer.formats import build_context
 
-        written = build_context.write(settled, form, text, wanted.target, beside)
-        said = f"wrote {written}"
+        written = build_context.write(settled, form, text, request.target, neighbours)
+        message = f"wrote {written}"
     if as_json:
-        body = {"format": form, "digest": settled.digest, "text": text, "beside": beside}
+        body = {"format": form, "digest": settled.digest, "text": text, "beside": neighbours}
         output.emit("render", {**body, "written": str(written) if written else None})
     elif written is None:
         output.write(text)
     else:
-        output.say(said)
-        _say_missing(settled, every, wanted)
+        output.say(message)
+        _say_missing(settled, every, request)
 
 
 def _stands_alone(form: Format) -> bool:
@@ -169,28 +178,28 @@ def _stands_alone(form: Format) -> bool:
     return form in folder_readme.COMMANDS
 
 
-def _say_missing(settled: "Plan", every: "Mapping[str, str]", wanted: _Wanted) -> None:
+def _say_missing(settled: "Plan", every: "Mapping[str, str]", request: _RenderRequest) -> None:
     """Say in one line that a text begins with a file that is not beside it."""
     from dlcontainer.formats import folder_readme
 
     files = folder_readme.base_files(settled, every)
-    if files and not wanted.with_base:
-        how = "add --with-base" if wanted.into else "-o FOLDER/ --with-base"
+    if files and not request.with_base:
+        how = "add --with-base" if request.into else "-o FOLDER/ --with-base"
         output.complain(f"note: the base is missing ({', '.join(files)}); to get it: {how}")
 
 
 def _base_layer(
-    world: "World",
+    world: "CliContext",
     settled: "Plan",
-    wanted: _Wanted,
+    request: _RenderRequest,
     every: "Mapping[str, str]",
     console: output.Console,
 ) -> "Callable[[Path], None] | None":
-    """Give what puts the base into the folder; None where nobody asked, or a registry has it."""
+    """Return what puts the base into the folder; None where nobody asked, or a registry has it."""
     from dlcontainer.formats import folder_readme
 
     files = folder_readme.base_files(settled, every)
-    if not (wanted.with_base and files):
+    if not (request.with_base and files):
         return None
     from dlcontainer.build import preflight
     from dlcontainer.build.base import finished
@@ -198,7 +207,7 @@ def _base_layer(
     from dlcontainer.system import file_locks
 
     scratch = preflight.choose_tmpdir(settled, world.host, None)
-    log = Path(f"{Path(str(wanted.target))}.failed.log")
+    log = Path(f"{Path(str(request.target))}.failed.log")
 
     def lay(folder: Path) -> None:
         with file_locks.building(world.cache, console.note):

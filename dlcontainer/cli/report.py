@@ -58,7 +58,7 @@ def report(
 
     from dlcontainer.bench.analysis.across_sessions import across
     from dlcontainer.bench.job import analysis as jobbing
-    from dlcontainer.bench.job.records import Job
+    from dlcontainer.bench.job.records import JobSession
     from dlcontainer.bench.report import files as written
     from dlcontainer.bench.report import given, json_report, markdown_report
     from dlcontainer.bench.report import html_report as reporting
@@ -69,17 +69,17 @@ def report(
     failing = _words(fail_on)
     if formats and target is None:
         raise UsageError("--format without -o", next_step="name the file: -o report.html")
-    wanted = written.targets(target, formats) if target else ()
+    targets = written.targets(target, formats) if target else ()
     if target is not None:
-        written.check(wanted, target, files)
+        written.check(targets, target, files)
         report_files.require(target)
-    analyses, found = given.read(files)
+    analyses, findings = given.read(files)
     sites = [analysis.series.session.declared.site for analysis in analyses]
     reached = _reached(proofs, sites) if proofs else {}
     if target is not None:
         templates = here().resources.template_folders()
-        settled = replace(reporting.page(analyses, found), reached=site_tables.reached(reached))
-        written.write(wanted, settled, [a.series for a in analyses], templates, found)
+        settled = replace(reporting.page(analyses, findings), reached=site_tables.reached(reached))
+        written.write(targets, settled, [a.series for a in analyses], templates, findings)
     words = [(str(a.series.path), a.verdict.word) for a in analyses]
     words += [
         (f"across {len(item.members)} allocations", item.word)
@@ -87,20 +87,22 @@ def report(
         if item.word is not None
     ]
     words += [
-        (str(one.path), jobbing.read(one.finding).word)
-        for one in found
-        if isinstance(one.finding, Job)
+        (str(finding.path), jobbing.read(finding.finding).word)
+        for finding in findings
+        if isinstance(finding.finding, JobSession)
     ]
     bad = [f"{name}: {word}" for name, word in words if _slug(word) in failing]
-    paths = [str(one.path) for one in wanted]
+    paths = [str(report_file.path) for report_file in targets]
     if as_json:
-        said = {"written": str(target) if target else None, "files": paths}
-        output.emit("report", {**json_report.report(analyses, found), "reached": reached, **said})
+        body = {"written": str(target) if target else None, "files": paths}
+        output.emit(
+            "report", {**json_report.report(analyses, findings), "reached": reached, **body}
+        )
         raise typer.Exit(1 if bad else 0)
     if output.is_terminal():
-        _show(reporting.briefs(analyses, found), reached, paths)
+        _show(reporting.briefs(analyses, findings), reached, paths)
     else:
-        _say(markdown_report.summary(analyses, found), reached, paths)
+        _say(markdown_report.summary(analyses, findings), reached, paths)
     if bad:
         raise ChecksFailedError(
             f"{len(bad)} of {len(words)} verdicts are of --fail-on",
@@ -161,7 +163,7 @@ def _show_details(one: "Brief") -> None:
 
 
 def _reached(proofs: list[Path], sites: list[str]) -> dict[str, list[str]]:
-    """Say how far the sessions' sites got, by files; raises UsageError without a session."""
+    """Return how far the sessions' sites got, by files; raises UsageError without a session."""
     from dlcontainer.cli.context import here
     from dlcontainer.proof import reach
 
@@ -170,11 +172,11 @@ def _reached(proofs: list[Path], sites: list[str]) -> dict[str, list[str]]:
             "--proof: none of the files is a session, which would name its site",
             next_step="ask for the site: dlcontainer site show SITE --proof PATH",
         )
-    found = {}
+    stages = {}
     for name in dict.fromkeys(sites):
         site = here().site(name).value
-        found[name] = reach.lines(reach.read(proofs, site.engine.builders), site)
-    return found
+        stages[name] = reach.lines(reach.read(proofs, site.engine.builders), site)
+    return stages
 
 
 def _slug(word: str) -> str:
@@ -185,11 +187,11 @@ def _words(text: str) -> set[str]:
     from dlcontainer.bench.analysis.verdict import Word
     from dlcontainer.config.suggestions import suggest
 
-    known = [_slug(word) for word in get_args(Word)]
-    found = {word.strip().lower() for word in text.split(",") if word.strip()}
-    for word in sorted(found - set(known)):
+    words = [_slug(word) for word in get_args(Word)]
+    chosen = {word.strip().lower() for word in text.split(",") if word.strip()}
+    for word in sorted(chosen - set(words)):
         raise UsageError(
-            f"--fail-on: no verdict is called '{word}'{suggest(word, known)}",
-            next_step=f"the verdicts: {', '.join(known)}",
+            f"--fail-on: no verdict is called '{word}'{suggest(word, words)}",
+            next_step=f"the verdicts: {', '.join(words)}",
         )
-    return found
+    return chosen

@@ -12,7 +12,7 @@ from dlcontainer.cli.app import App, at
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from dlcontainer.cli.context import World
+    from dlcontainer.cli.context import CliContext
     from dlcontainer.sites.site import Site
 
 # Of a target that the columns of all groups are set by.
@@ -65,7 +65,7 @@ def _say(rows: "Sequence[Mapping[str, str]]", *, every: bool) -> None:
         output.say(output.table([[row[key] for key in head] for row in cells], head=head))
 
 
-def _rows(world: "World", name: str) -> "Iterator[dict[str, str]]":
+def _rows(world: "CliContext", name: str) -> "Iterator[dict[str, str]]":
     from dlcontainer.sites.site import targets
 
     for target in targets(world.site(name).value):
@@ -101,12 +101,12 @@ def show(
     """Show one site as resolved: its values, its sources, what is not known; origins with -v."""
     from dlcontainer import config
     from dlcontainer.cli.context import here
-    from dlcontainer.sites.site import Target, read_target
+    from dlcontainer.sites.site import SiteTarget, read_target
 
     if path:
         output.say_path(here().locate("site-configs", read_target(name)[0]), as_json=as_json)
         return
-    loaded = here().site(name, Target(node_type=node_type, epoch=epoch))
+    loaded = here().site(name, SiteTarget(node_type=node_type, epoch=epoch))
     plain = loaded.document
     for key in ("sources", "unknown", "epochs", "node_types"):
         plain = config.without(plain, key)
@@ -127,8 +127,11 @@ def show(
         return
     output.say(output.values(values, every=verbose))
     for title, lines in (
-        ("epochs", [f"{key}: {one.summary}" for key, one in site.epochs.items()]),
-        ("node types", [f"{key}: {one.summary}" for key, one in site.node_types.items()]),
+        ("epochs", [f"{key}: {epoch.summary}" for key, epoch in site.epochs.items()]),
+        (
+            "node types",
+            [f"{key}: {node_type.summary}" for key, node_type in site.node_types.items()],
+        ),
         ("sources", [f"{key}: {text}" for key, text in site.sources.items()]),
         ("from memory, not checked", list(_remembered(site))),
         ("not known", list(site.unknown)),
@@ -174,12 +177,12 @@ def diff(
             layer="site",
         )
         sides.append({key: value for key, value, _ in config.flatten(resolved)})
-    left, right = sides
-    keys = [*left, *(key for key in right if key not in left)]
-    rows = [(key, left.get(key), right.get(key)) for key in keys]
+    before, right = sides
+    keys = [*before, *(key for key in right if key not in before)]
+    rows = [(key, before.get(key), right.get(key)) for key in keys]
     rows = [row for row in rows if row[1] != row[2] and ".sources[" not in row[0]]
     if as_json:
-        body = [{"key": key, "first": one, "second": other} for key, one, other in rows]
+        body = [{"key": key, "first": first, "second": second} for key, first, second in rows]
         output.emit("site-diff", {"first": first, "second": second, "differences": body})
         return
     shown = [(key, *(_cell(value) for value in values)) for key, *values in rows]

@@ -11,7 +11,7 @@ from dlcontainer.cli import options, output
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dlcontainer.planning.launch.refused_variables import Rules
+    from dlcontainer.planning.launch.refused_variables import RefusalTable
 
 _PASS = "DLCONTAINER_PASS"  # noqa: S105  a variable's name
 
@@ -44,36 +44,41 @@ def environment(
 
     world = here()
     passed = world.site(site).value.modules.pass_environment if site else ()
-    asked = refused_variables.user_names(reader.text(world.environ, _PASS) or "")
-    rules = refused_variables.rules(_environment(image), (*passed, *asked))
-    seen = variables(world.environ, rules)
+    user_names = refused_variables.user_names(reader.text(world.environ, _PASS) or "")
+    rules = refused_variables.rules(_environment(image), (*passed, *user_names))
+    judged = variables(world.environ, rules)
     if as_json:
         table = [asdict(row) for row in rules.rows]
-        output.emit("explain-env", {"variables": list(map(asdict, seen)), "refused": table})
+        output.emit("explain-env", {"variables": list(map(asdict, judged)), "refused": table})
         return
-    inside = [variable.name for variable in seen if variable.goes_in]
+    inside = [variable.name for variable in judged if variable.goes_in]
     output.say(f"{len(inside)} variables go in{':' if inside else ''}")
     if inside:
         output.say(output.table([("", " ".join(inside))]))
-    outside = [variable for variable in seen if not variable.goes_in]
+    outside = [variable for variable in judged if not variable.goes_in]
     output.say(f"{len(outside)} stay outside (to let one in: {_PASS}=NAME):")
     if outside:
-        output.say(output.table([f"  {one.name}", one.row or "", one.why or ""] for one in outside))
+        output.say(
+            output.table(
+                [f"  {variable.name}", variable.row or "", variable.why or ""]
+                for variable in outside
+            )
+        )
 
 
-def variables(environ: "Mapping[str, str]", rules: "Rules") -> list[Variable]:
+def variables(environ: "Mapping[str, str]", rules: "RefusalTable") -> list[Variable]:
     """Judge each variable of an environment, by name."""
     from dlcontainer.planning.launch.refused_variables import CERTIFICATES
 
-    seen = []
+    judged = []
     for name in sorted(environ):
         row = rules.refusal(name)
         why = row.why if row else None
         if row is None and name in CERTIFICATES:
             why = "where the image shows the file"
         key = row.key if row else None
-        seen.append(Variable(name=name, goes_in=row is None, row=key, why=why))
-    return seen
+        judged.append(Variable(name=name, goes_in=row is None, row=key, why=why))
+    return judged
 
 
 def _environment(image: Path | None) -> "Mapping[str, str]":

@@ -20,7 +20,7 @@ def nearest(error: UnicodeError) -> tuple[str | bytes, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end]
-    return "".join(_NEAREST.get(one, "?") for one in text), error.end
+    return "".join(_NEAREST.get(character, "?") for character in text), error.end
 
 
 def prepare() -> None:
@@ -40,7 +40,7 @@ def prepare() -> None:
     sys.stdout.reconfigure(errors=_HANDLER)
     errors = _opened(sys.stderr, 2)
     encoding = errors.encoding
-    sys.stderr = _Remarks(errors.detach(), encoding, _HANDLER, line_buffering=True)
+    sys.stderr = _ErrorStream(errors.detach(), encoding, _HANDLER, line_buffering=True)
 
 
 def _opened(stream: TextIO | None, number: int) -> io.TextIOWrapper:
@@ -49,7 +49,7 @@ def _opened(stream: TextIO | None, number: int) -> io.TextIOWrapper:
     return open(number, "w", encoding="utf-8", closefd=False)
 
 
-class _Remarks(io.TextIOWrapper):
+class _ErrorStream(io.TextIOWrapper):
     """Standard error: a reader that has gone, or a full device, ends no command.
 
     A build whose log can't be written is a build all the same, and its exit code is its own.

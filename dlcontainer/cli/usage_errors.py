@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def translated(problem: "typer.TyperException", argv: list[str]) -> UsageError:
-    """Give an error of the parser as ours, its next step the help of the very command."""
+    """Return an error of the parser as ours, its next step the help of the very command."""
     ctx: Any = getattr(problem, "ctx", None)
     path = ctx.command_path if ctx is not None else "dlcontainer"
-    names = {one.name for one in ctx.command.params} if ctx is not None else set()
+    names = {parameter.name for parameter in ctx.command.params} if ctx is not None else set()
     step = None
     if {"site", "recipe"} <= names:
         step = with_site(path, argv[len(path.split()) - 1 :])
@@ -25,20 +25,21 @@ def translated(problem: "typer.TyperException", argv: list[str]) -> UsageError:
 
 
 def with_site(path: str, words: "Iterable[str]") -> tuple[str, str] | None:
-    """Say which word is a site, with the line to type; None where none is one, or --site is there.
+    """Return which word is a site, with the line to type; None where none is one, or --site is
+    there.
 
     `words` are what follows the command.
     """
     from dlcontainer.cli import completion
 
-    given = list(words)
-    if any(word in ("-s", "--site") or word.startswith("--site=") for word in given):
+    typed = list(words)
+    if any(word in ("-s", "--site") or word.startswith("--site=") for word in typed):
         return None
     sites, recipes = completion.names("site-configs"), completion.names("recipes")
-    site = next((word for word in given if _bare(word) in sites), None)
+    site = next((word for word in typed if _bare(word) in sites), None)
     if site is None:
         return None
-    recipe = next((word for word in given if word in recipes and word != site), None)
+    recipe = next((word for word in typed if word in recipes and word != site), None)
     line = " ".join([path, *([recipe] if recipe else []), "--site", site])
     return f"'{site}' is a site: it goes with --site; the recipe is the argument", line
 

@@ -7,5 +7,5 @@ from dlcontainer.system.environ import variables
 
 
 def folder(environ: Mapping[str, str], variable: str, home: Path, default: str) -> Path:
-    """Give dlcontainer's folder below the one that a variable names, or below its default."""
+    """Return dlcontainer's folder below the one that a variable names, or below its default."""
     return (variables.folder(environ, variable) or home / default) / "dlcontainer"

@@ -8,7 +8,7 @@ import typer
 from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:
-    from dlcontainer.cli.context import World
+    from dlcontainer.cli.context import CliContext
     from dlcontainer.sites.site import Site
 
 
@@ -27,7 +27,7 @@ def validate(
     from dlcontainer.image import record, sif
     from dlcontainer.planning import built_for
     from dlcontainer.validate import validate as validating
-    from dlcontainer.validate.inspected import Check, ValidateContext
+    from dlcontainer.validate.inspected import CheckResult, ValidateContext
 
     world = here()
     path = options.image_file(image)
@@ -35,7 +35,7 @@ def validate(
     sif.arch(image)  # what is no image at all needs no engine to say so
     console = output.Console(verbose=verbose, quiet=as_json)
 
-    def show(check: Check) -> None:
+    def show(check: CheckResult) -> None:
         if not as_json:
             console.rest()
             mark = "FAILED" if check.state == "failed" else check.state
@@ -68,7 +68,7 @@ def validate(
     output.say(f"valid: {len(checks) - untried} checks{more}")
 
 
-def _site(world: "World", given: str, image: Path) -> "Site":
+def _site(world: "CliContext", site_name: str, image: Path) -> "Site":
     """Load a site: in the epoch and on the kind of node that the image was built for, if it was
     built for this site and no other is named.
     """
@@ -77,8 +77,8 @@ def _site(world: "World", given: str, image: Path) -> "Site":
     from dlcontainer.planning import built_for
     from dlcontainer.sites.site import USUAL, read_target
 
-    name, target = read_target(given)
-    loaded = world.site(given).value
+    name, target = read_target(site_name)
+    loaded = world.site(site_name).value
     written = record.read(record.beside(image))
     if target != USUAL or written is None or written.content.site != loaded.name:
         return loaded

@@ -1,9 +1,17 @@
 """YAML that a human wrote: plain data, the origin of each value, strict models, nearest hints."""
 
-from dlcontainer.config.document import Document, KeyPath, Origin, dotted, flatten
+from dlcontainer.config.document import Document, KeyPath, ValueOrigin, dotted, flatten
 from dlcontainer.config.merge import merge
 from dlcontainer.config.overrides import from_settings
-from dlcontainer.config.select import Sourced, from_data, map_text, nest, replaced, subtree, without
+from dlcontainer.config.select import (
+    SelectedDocument,
+    from_data,
+    map_text,
+    nest,
+    replaced,
+    subtree,
+    without,
+)
 from dlcontainer.config.suggestions import suggest
 from dlcontainer.config.validation import validate
 from dlcontainer.config.yaml_text.files import load, parse
@@ -11,8 +19,8 @@ from dlcontainer.config.yaml_text.files import load, parse
 __all__ = [
     "Document",
     "KeyPath",
-    "Origin",
-    "Sourced",
+    "SelectedDocument",
+    "ValueOrigin",
     "dotted",
     "flatten",
     "from_data",

@@ -14,7 +14,7 @@ PLAIN_KEY = re.compile(r"[A-Za-z0-9_/:+@-]+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Origin:
+class ValueOrigin:
     """Which layer a value comes from and where it stands there.
 
     `written` is the text of a number, boolean or null as typed (`1.10`, which is 1.1 by then);
@@ -45,13 +45,13 @@ class Document:
     """
 
     data: dict[str, object]
-    origins: Mapping[KeyPath, Origin]
+    origins: Mapping[KeyPath, ValueOrigin]
 
-    def origin(self, path: KeyPath) -> Origin:
+    def origin(self, path: KeyPath) -> ValueOrigin:
         """Return the origin of a path, or of the nearest thing around it that has one."""
         while path and path not in self.origins:
             path = path[:-1]
-        return self.origins.get(path, Origin(layer="defaults", mark=None))
+        return self.origins.get(path, ValueOrigin(layer="defaults", mark=None))
 
 
 def dotted(path: KeyPath) -> str:
@@ -66,7 +66,7 @@ def dotted(path: KeyPath) -> str:
     return text
 
 
-def flatten(document: Document) -> list[tuple[str, object, Origin]]:
+def flatten(document: Document) -> list[tuple[str, object, ValueOrigin]]:
     """List each value that holds no others (an empty list or mapping too) with its origin."""
     return [
         (dotted(path), value, document.origin(path))

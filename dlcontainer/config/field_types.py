@@ -33,7 +33,7 @@ KEY_ROLES: tuple[KeyRole, ...] = get_args(KeyRole)
 
 
 def role_of(kind: EvidenceKind) -> KeyRole:
-    """Give the role that evidence of a kind takes."""
+    """Return the role that evidence of a kind takes."""
     return "image" if kind == "record" or kind == "bill" else kind
 
 
@@ -115,7 +115,7 @@ _PROXY = (
 
 
 def is_proxy(value: str) -> bool:
-    """Tell whether this is the address of a proxy: http://[USER:PASSWORD@]HOST[:PORT]."""
+    """Return whether this is the address of a proxy: http://[USER:PASSWORD@]HOST[:PORT]."""
     return bool(re.fullmatch(_PROXY, value)) and value.isprintable()
 
 
@@ -130,7 +130,7 @@ def _proxy(value: str) -> str:
 
 
 def is_apt_mark(name: str) -> bool:
-    """Tell whether apt reads a name's end as a mark: '-' removes, '+' installs; g++ has none."""
+    """Return whether apt reads a name's end as a mark: '-' removes, '+' installs; g++ has none."""
     return name.endswith("-") or (name.endswith("+") and not name.endswith("++"))
 
 

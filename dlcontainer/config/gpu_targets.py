@@ -40,7 +40,7 @@ _INTEL = frozenset({"pvc", "bmg", "dg2", "ats-m75", "ats-m150", "spir64"})
 
 
 def meant(text: str) -> tuple[str, ...]:
-    """Give the names that another spelling of a GPU or its code may mean.
+    """Return the names that another spelling of a GPU or its code may mean.
 
     None for a right name, and for one of which nothing is known: a new vendor's is no mistake.
     """

@@ -22,7 +22,7 @@ _HUB_ADDRESS = "registry-1.docker.io"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reference:
+class ImageReference:
     """An image in a registry; pinned where it has a digest."""
 
     name: str
@@ -64,26 +64,26 @@ class Reference:
         return f"docker://{self.source}"
 
 
-def parse_image(text: str) -> Reference:
+def parse_image(text: str) -> ImageReference:
     """Read an image's name; without tag and digest the tag is `latest`. Raises ValueError."""
-    found = _REFERENCE.fullmatch(text)
-    if found is None or len(text) > _MAX_LENGTH:
+    match = _REFERENCE.fullmatch(text)
+    if match is None or len(text) > _MAX_LENGTH:
         raise ValueError(f"not {FORM} (lower case): {text!r}")
-    tag = found["tag"] or (None if found["digest"] else "latest")
-    return Reference(name=found["name"], tag=tag, digest=found["digest"])
+    tag = match["tag"] or (None if match["digest"] else "latest")
+    return ImageReference(name=match["name"], tag=tag, digest=match["digest"])
 
 
 def is_digest(text: str) -> bool:
-    """Tell whether a text is a digest as registries and recipes write it."""
+    """Return whether a text is a digest as registries and recipes write it."""
     return _DIGEST.fullmatch(text) is not None
 
 
 def is_registry(text: str) -> bool:
-    """Tell whether a text is a registry's HOST or HOST:PORT."""
+    """Return whether a text is a registry's HOST or HOST:PORT."""
     return _HOST_ONLY.fullmatch(text) is not None
 
 
 def is_loopback(address: str) -> bool:
-    """Tell whether HOST or HOST:PORT is this very machine."""
+    """Return whether HOST or HOST:PORT is this very machine."""
     host = address if address.endswith("]") else re.sub(r":[0-9]+$", "", address)
     return host in {"localhost", "[::1]"} or re.fullmatch(r"127(\.[0-9]{1,3}){3}", host) is not None

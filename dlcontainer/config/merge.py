@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dlcontainer.config.document import Document, KeyPath, Origin, dotted, walk
+from dlcontainer.config.document import Document, KeyPath, ValueOrigin, dotted, walk
 from dlcontainer.config.yaml_text.scalars import kind
 from dlcontainer.errors import ConfigError
 
@@ -21,43 +21,43 @@ def merge(*documents: Document) -> Document:
 
 
 def _lay_over(base: Document, later: Document) -> Document:
-    origins: dict[KeyPath, Origin] = {}
-    over = _Over(base=base, later=later, origins=origins)
+    origins: dict[KeyPath, ValueOrigin] = {}
+    over = _Overlay(base=base, later=later, origins=origins)
     return Document(data=over.merge(base.data, later.data, ()), origins=origins)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Over:
+class _Overlay:
     """One document laid over another; `origins` gets the place of each value that stays."""
 
     base: Document
     later: Document
-    origins: dict[KeyPath, Origin]
+    origins: dict[KeyPath, ValueOrigin]
 
     def merge(
         self, old: dict[str, object], new: dict[str, object], path: KeyPath
     ) -> dict[str, object]:
         # The first that stands in a file, where a missing key could be written; else the first.
         layers = (self.base, self.later)
-        there = [layer.origins[path] for layer in layers if path in layer.origins]
-        if there:
-            self.origins[path] = next((origin for origin in there if origin.mark), there[0])
+        origins = [layer.origins[path] for layer in layers if path in layer.origins]
+        if origins:
+            self.origins[path] = next((origin for origin in origins if origin.mark), origins[0])
         result: dict[str, object] = {}
         for key in [*old, *(key for key in new if key not in old)]:
-            here = (*path, key)
+            key_path = (*path, key)
             if key not in new:
-                result[key] = self._keep(self.base, old[key], here)
+                result[key] = self._keep(self.base, old[key], key_path)
             elif new[key] is None:
                 continue
             elif isinstance(theirs := new[key], dict):
                 mine = {} if old.get(key) is None else old[key]
                 if not isinstance(mine, dict):
-                    raise self._clash(mine, theirs, here)
-                result[key] = self.merge(mine, theirs, here)
+                    raise self._clash(mine, theirs, key_path)
+                result[key] = self.merge(mine, theirs, key_path)
             elif isinstance(old.get(key), dict):
-                raise self._clash(old[key], theirs, here)
+                raise self._clash(old[key], theirs, key_path)
             else:
-                result[key] = self._keep(self.later, theirs, here)
+                result[key] = self._keep(self.later, theirs, key_path)
         return result
 
     def _keep(self, owner: Document, value: object, path: KeyPath) -> object:
@@ -67,9 +67,9 @@ class _Over:
         return value
 
     def _clash(self, old: object, new: object, path: KeyPath) -> ConfigError:
-        there = self.base.origin(path)
+        origin = self.base.origin(path)
         return ConfigError(
             f"{dotted(path)}: {kind(new)} cannot replace {kind(old)}",
             where=self.later.origin(path).where,
-            why=f"{there.layer} has {kind(old)} there ({there.where})",
+            why=f"{origin.layer} has {kind(old)} there ({origin.where})",
         )

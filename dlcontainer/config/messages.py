@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_origin
 
-from dlcontainer.config.schema_paths import Shape, bare, choices, fields_of, literals
+from dlcontainer.config.schema_paths import SchemaPath, bare, choices, fields_of, literals
 from dlcontainer.config.suggestions import suggest
 from dlcontainer.config.yaml_text.scalars import kind
 
@@ -42,7 +42,7 @@ KINDS = {str: "text", int: "a whole number", float: "a number", bool: "true or f
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Saying:
+class ErrorText:
     """One error in words; `wanted` where it is about the kind of value, got what came instead."""
 
     text: str = ""
@@ -50,9 +50,9 @@ class Saying:
     got: object = None
     written: str | None = None
 
-    def with_wanted(self, wanted: list[str]) -> "Saying":
+    def with_wanted(self, kinds: list[str]) -> "ErrorText":
         """Say all that was wanted of one value."""
-        return replace(self, wanted=" or ".join(dict.fromkeys(wanted)))
+        return replace(self, wanted=" or ".join(dict.fromkeys(kinds)))
 
     def __str__(self) -> str:
         if self.wanted is None:
@@ -71,18 +71,20 @@ class Saying:
         return f'{label}: quote it: "{typed}"' if wants_text else label
 
 
-def say(detail: "ErrorDetails", shape: Shape, parent: Shape, written: str | None) -> Saying:
+def say(
+    detail: "ErrorDetails", shape: SchemaPath, parent: SchemaPath, written: str | None
+) -> ErrorText:
     """Put one error of pydantic's into words."""
     error = detail["type"]
     if error in WANTED:
-        return Saying(wanted=WANTED[error], got=detail["input"], written=written)
+        return ErrorText(wanted=WANTED[error], got=detail["input"], written=written)
     if error in SPEECH:
-        return Saying(text=SPEECH[error](detail, shape, parent))
+        return ErrorText(text=SPEECH[error](detail, shape, parent))
     text = detail["msg"]
     for theirs, ours in (("Input should be ", "must be "), (" after validation", "")):
         text = text.replace(theirs, ours)
     got = "" if isinstance(detail["input"], dict | list) else f", got {shown(detail['input'])}"
-    return Saying(text=text[:1].lower() + text[1:] + got)
+    return ErrorText(text=text[:1].lower() + text[1:] + got)
 
 
 def shown(value: object) -> str:
@@ -91,9 +93,9 @@ def shown(value: object) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
-def _missing(_detail: "ErrorDetails", shape: Shape, _parent: Shape) -> str:
-    wanted = " or ".join(dict.fromkeys(filter(None, map(_described, choices(shape.expected)))))
-    return f"missing; expected {wanted}" if wanted else "missing; it must be given"
+def _missing(_detail: "ErrorDetails", shape: SchemaPath, _parent: SchemaPath) -> str:
+    kinds = " or ".join(dict.fromkeys(filter(None, map(_described, choices(shape.expected)))))
+    return f"missing; expected {kinds}" if kinds else "missing; it must be given"
 
 
 def _described(expected: Any) -> str:
@@ -112,24 +114,26 @@ def _described(expected: Any) -> str:
     return "a list" if issubclass(origin, list | tuple | set | frozenset) else "text"
 
 
-def _unknown_key(_detail: "ErrorDetails", shape: Shape, parent: Shape) -> str:
+def _unknown_key(_detail: "ErrorDetails", shape: SchemaPath, parent: SchemaPath) -> str:
     return f"unknown key{suggest(str(shape.path[-1]), parent.fields())}"
 
 
-def _not_one_of(detail: "ErrorDetails", shape: Shape, _parent: Shape) -> str:
+def _not_one_of(detail: "ErrorDetails", shape: SchemaPath, _parent: SchemaPath) -> str:
     allowed = [value for member in choices(shape.expected) for value in literals(member)]
-    wanted = _one_of(allowed) if allowed else str(detail["ctx"].get("expected", "another value"))
+    expectation = (
+        _one_of(allowed) if allowed else str(detail["ctx"].get("expected", "another value"))
+    )
     got = detail["input"]
-    return f"expected {wanted}, got {_kind_or_value(got)}{_near(got, allowed)}"
+    return f"expected {expectation}, got {_kind_or_value(got)}{_near(got, allowed)}"
 
 
-def _wrong_tag(detail: "ErrorDetails", _shape: Shape, _parent: Shape) -> str:
+def _wrong_tag(detail: "ErrorDetails", _shape: SchemaPath, _parent: SchemaPath) -> str:
     allowed = re.findall(r"'([^']*)'", str(detail["ctx"]["expected_tags"]))
     tag = str(detail["ctx"]["tag"])
     return f"expected {_one_of(allowed)}, got {shown(tag)}{_near(tag, allowed)}"
 
 
-def _no_tag(detail: "ErrorDetails", shape: Shape, _parent: Shape) -> str:
+def _no_tag(detail: "ErrorDetails", shape: SchemaPath, _parent: SchemaPath) -> str:
     key = discriminator(detail) or ""
     types = [fields_of(bare(member)).get(key) for member in choices(shape.expected)]
     allowed = [value for expected in types for value in literals(expected)]
@@ -138,15 +142,15 @@ def _no_tag(detail: "ErrorDetails", shape: Shape, _parent: Shape) -> str:
 
 def discriminator(detail: "ErrorDetails") -> str | None:
     """Name the key that tells a union's members apart, when the error is about that."""
-    found = re.fullmatch(r"'(.*)'", str(detail.get("ctx", {}).get("discriminator")))
-    return found[1] if found else None
+    match = re.fullmatch(r"'(.*)'", str(detail.get("ctx", {}).get("discriminator")))
+    return match[1] if match else None
 
 
-def _own_words(detail: "ErrorDetails", _shape: Shape, _parent: Shape) -> str:
+def _own_words(detail: "ErrorDetails", _shape: SchemaPath, _parent: SchemaPath) -> str:
     return str(detail["ctx"].get("error", "not valid"))
 
 
-def _pattern(detail: "ErrorDetails", _shape: Shape, _parent: Shape) -> str:
+def _pattern(detail: "ErrorDetails", _shape: SchemaPath, _parent: SchemaPath) -> str:
     label = "the key " if detail["loc"][-1:] == ("[key]",) else ""
     return f"{label}{shown(detail['input'])} does not match {detail['ctx']['pattern']}"
 
@@ -156,7 +160,7 @@ def _one_of(allowed: list[Any]) -> str:
 
 
 def _near(value: object, allowed: list[Any]) -> str:
-    near = suggest(str(value), [str(one) for one in allowed])
+    near = suggest(str(value), [str(choice) for choice in allowed])
     return near if "did you mean" in near else ""
 
 
@@ -164,13 +168,13 @@ def _kind_or_value(value: object) -> str:
     return kind(value) if isinstance(value, list | dict | None) else shown(value)
 
 
-def _too_short(detail: "ErrorDetails", _shape: Shape, _parent: Shape) -> str:
+def _too_short(detail: "ErrorDetails", _shape: SchemaPath, _parent: SchemaPath) -> str:
     what = "an empty mapping" if isinstance(detail["input"], dict) else "an empty list"
     least = detail["ctx"]["min_length"]
     return f"{what}: it needs at least {least} {'entry' if least == 1 else 'entries'}"
 
 
-SPEECH: dict[str, Callable[["ErrorDetails", Shape, Shape], str]] = {
+SPEECH: dict[str, Callable[["ErrorDetails", SchemaPath, SchemaPath], str]] = {
     "missing": _missing,
     "extra_forbidden": _unknown_key,
     "literal_error": _not_one_of,

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from dlcontainer.config.document import MAX_DEPTH, Document, KeyPath, Origin, dotted, walk
+from dlcontainer.config.document import MAX_DEPTH, Document, KeyPath, ValueOrigin, dotted, walk
 from dlcontainer.config.yaml_text.files import parse_value
 from dlcontainer.config.yaml_text.scalars import refused_in_value, resolve
 from dlcontainer.errors import ConfigError, UsageError
@@ -19,7 +19,7 @@ def from_settings(settings: Sequence[str], *, layer: str = "--set") -> Document:
     The last of two equal KEYs wins; `null` removes the key when merged.
     """
     data: dict[str, object] = {}
-    origins: dict[KeyPath, Origin] = {(): Origin(layer=layer, mark=None)}
+    origins: dict[KeyPath, ValueOrigin] = {(): ValueOrigin(layer=layer, mark=None)}
     for setting in settings:
         _refuse_characters(setting, layer)
         where = f"{layer} {setting}"
@@ -27,11 +27,13 @@ def from_settings(settings: Sequence[str], *, layer: str = "--set") -> Document:
         value, written = _value(word, where)
         _put(data, path, value, where=where)
         for path_below in [path[:end] for end in range(1, len(path))]:
-            origins.setdefault(path_below, Origin(layer=layer, mark=None, setting=dotted(path)))
-        for stale in [known for known in origins if known[: len(path)] == path]:
+            origins.setdefault(
+                path_below, ValueOrigin(layer=layer, mark=None, setting=dotted(path))
+            )
+        for stale in [place for place in origins if place[: len(path)] == path]:
             del origins[stale]
         for inner, _ in walk(value, path):
-            origins[inner] = Origin(
+            origins[inner] = ValueOrigin(
                 layer=layer,
                 mark=None,
                 written=written.get(inner[len(path) :]),
@@ -42,16 +44,16 @@ def from_settings(settings: Sequence[str], *, layer: str = "--set") -> Document:
 
 def _split(setting: str, where: str) -> tuple[KeyPath, str]:
     """Split a setting into the path of its key and the text of its value."""
-    found = KEY.match(setting)
-    if found is None:
+    match = KEY.match(setting)
+    if match is None:
         step = 'keys with other characters are quoted: environment."A.B"=1'
         raise UsageError(
             "expected KEY=VALUE, KEY being words with dots", where=where, next_step=step
         )
-    path = tuple(_unquote(part, where) for part in PART.findall(found[1]))
+    path = tuple(_unquote(part, where) for part in PART.findall(match[1]))
     if len(path) > MAX_DEPTH:
         raise UsageError(f"nested more than {MAX_DEPTH} deep", where=where)
-    return path, setting[found.end() :]
+    return path, setting[match.end() :]
 
 
 def _unquote(part: str, where: str) -> str:
@@ -66,9 +68,11 @@ def _unquote(part: str, where: str) -> str:
 
 
 def _refuse_characters(text: str, where: str) -> None:
-    found = refused_in_value(text)
-    if found:
-        raise UsageError(f"character U+{ord(found[0]):04X} cannot stand in a setting", where=where)
+    refused = refused_in_value(text)
+    if refused:
+        raise UsageError(
+            f"character U+{ord(refused[0]):04X} cannot stand in a setting", where=where
+        )
 
 
 def _value(word: str, where: str) -> tuple[object, dict[KeyPath, str | None]]:

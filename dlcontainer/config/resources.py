@@ -34,20 +34,20 @@ class Root:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Resources:
+class ResourceFolders:
     """The folders that are searched, the first wins."""
 
     roots: tuple[Root, ...]
 
     def names(self, kind: Kind) -> list[str]:
         """List what can be found: recipe folders, site configs, folders of templates."""
-        found: set[str] = set()
+        names: set[str] = set()
         for root in self.roots:
             try:
-                found.update(_names(root.path, kind))
+                names.update(_names(root.path, kind))
             except OSError as error:
                 raise _unreadable(root.path / kind, error) from error
-        return sorted(found)
+        return sorted(names)
 
     def find(self, kind: Kind, name: str) -> Path:
         """Return the recipe.yaml, the site config or the template folder of this name."""
@@ -86,10 +86,10 @@ class Resources:
 
     def _swapped(self, kind: Kind, name: str) -> str | None:
         """Say that a recipe was given for a site, or a site for a recipe."""
-        other: Kind = "recipes" if kind == "site-configs" else "site-configs"
-        if kind == "templates" or name not in self.names(other):
+        swapped_kind: Kind = "recipes" if kind == "site-configs" else "site-configs"
+        if kind == "templates" or name not in self.names(swapped_kind):
             return None
-        return f"'{name}' is a {NOUNS[other]}: `dlcontainer COMMAND RECIPE --site SITE`"
+        return f"'{name}' is a {NOUNS[swapped_kind]}: `dlcontainer COMMAND RECIPE --site SITE`"
 
     def template_folders(self) -> list[Path]:
         """List the template folders that exist, the first to be searched first."""
@@ -104,10 +104,10 @@ class Resources:
         return str(path)
 
 
-def locate(user_folder: Path | None, *, package: Path = installation.PACKAGE) -> Resources:
-    """Say where to search: the user's folder, then what came with this package."""
+def locate(user_folder: Path | None, *, package: Path = installation.PACKAGE) -> ResourceFolders:
+    """Return where to search: the user's folder, then what came with this package."""
     user = () if user_folder is None else (Root(origin="user", path=user_folder),)
-    return Resources(roots=(*user, _shipped(package)))
+    return ResourceFolders(roots=(*user, _shipped(package)))
 
 
 def probe_files(folder: Path = PROBE) -> tuple[Path, ...]:

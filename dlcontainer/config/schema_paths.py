@@ -15,7 +15,7 @@ WRAPPED = re.compile(r"function-[a-z]+\[.*?\(\), (.*)\]")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shape:
+class SchemaPath:
     """A path in a document, the value there (or NOTHING) and the type expected of it (or None)."""
 
     path: KeyPath
@@ -23,23 +23,23 @@ class Shape:
     expected: Any
 
     @classmethod
-    def of(cls, expected: Any, value: object) -> "Shape":
+    def of(cls, expected: Any, value: object) -> "SchemaPath":
         """Start at the top."""
         return cls(path=(), value=value, expected=expected)
 
-    def step(self, part: str | int) -> "Shape":
+    def step(self, part: str | int) -> "SchemaPath":
         """Follow one part of a location; a union's tag or a note (`[key]`) leads nowhere."""
         members = choices(self.expected)
         if len(members) > 1:
             chosen = [member for member in members if _is_called(member, part)]
             expected = Union[tuple(chosen)] if chosen else self.expected  # noqa: UP007
-            return Shape(path=self.path, value=self.value, expected=expected)
+            return SchemaPath(path=self.path, value=self.value, expected=expected)
         inside = _value_inside(self.value, part)
-        known = bool(members) and part in fields_of(members[0])
-        if inside is NOTHING and not known:
+        is_field = bool(members) and part in fields_of(members[0])
+        if inside is NOTHING and not is_field:
             return self
         expected = _type_inside(members[0], part) if members else None
-        return Shape(path=(*self.path, part), value=inside, expected=expected)
+        return SchemaPath(path=(*self.path, part), value=inside, expected=expected)
 
     def fields(self) -> list[str]:
         """List the keys that are allowed here, when what is here is a model."""
@@ -84,7 +84,7 @@ def fields_of(model: Any) -> dict[str, Any]:
 
 
 def _is_called(member: Any, part: str | int) -> bool:
-    """Say whether a location means this member of a union: by tag or by its type's name."""
+    """Return whether a location means this member of a union: by tag or by its type's name."""
     tags = [note.tag for note in get_args(member)[1:] if hasattr(note, "tag")]
     if part in tags:
         return True
@@ -92,8 +92,8 @@ def _is_called(member: Any, part: str | int) -> bool:
     if any(part in literals(annotation) for annotation in fields_of(member).values()):
         return True
     name = str(part)
-    while found := WRAPPED.fullmatch(name):
-        name = found[1]
+    while match := WRAPPED.fullmatch(name):
+        name = match[1]
     name = name.removeprefix("constrained-").partition("[")[0]
     return name == getattr(get_origin(member) or member, "__name__", None)
 

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from dlcontainer.config.document import Document, KeyPath, Origin, walk
+from dlcontainer.config.document import Document, KeyPath, ValueOrigin, walk
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sourced(Generic[T]):
+class SelectedDocument(Generic[T]):
     """A validated value beside the document that it was made from."""
 
     value: T
@@ -19,13 +19,13 @@ class Sourced(Generic[T]):
 
 def from_data(data: Mapping[str, object], *, layer: str) -> Document:
     """Make a document of plain data that stands in no file."""
-    origin = Origin(layer=layer, mark=None)
+    origin = ValueOrigin(layer=layer, mark=None)
     copied = dict(data)
     return Document(data=copied, origins={path: origin for path, _ in walk(copied)})
 
 
 def subtree(document: Document, path: KeyPath) -> Document | None:
-    """Give the mapping at a path as a document of its own; None where there is none."""
+    """Return the mapping at a path as a document of its own; None where there is none."""
     value: object = document.data
     for part in path:
         value = value.get(part) if isinstance(value, dict) else None
@@ -34,7 +34,7 @@ def subtree(document: Document, path: KeyPath) -> Document | None:
     return Document(data=value, origins=_Below(document.origins, path))
 
 
-class _Below(Mapping[KeyPath, Origin]):
+class _Below(Mapping[KeyPath, ValueOrigin]):
     """The origins below a path, looked up where they are.
 
     A recipe has thousands, and a part of it is read for each variant and site: copies would be most
@@ -43,15 +43,15 @@ class _Below(Mapping[KeyPath, Origin]):
 
     __slots__ = ("_origins", "_path")
 
-    def __init__(self, origins: Mapping[KeyPath, Origin], path: KeyPath) -> None:
+    def __init__(self, origins: Mapping[KeyPath, ValueOrigin], path: KeyPath) -> None:
         # Of a part's part, one look-up too.
         if isinstance(origins, _Below):
             path = (*origins._path, *path)
             origins = origins._origins
-        self._origins: Mapping[KeyPath, Origin] = origins
+        self._origins: Mapping[KeyPath, ValueOrigin] = origins
         self._path: KeyPath = path
 
-    def __getitem__(self, key: KeyPath) -> Origin:
+    def __getitem__(self, key: KeyPath) -> ValueOrigin:
         return self._origins[(*self._path, *key)]
 
     def __iter__(self) -> Iterator[KeyPath]:
@@ -64,7 +64,7 @@ class _Below(Mapping[KeyPath, Origin]):
 
 def nest(document: Document, key: str) -> Document:
     """Put a document under a key of a new one."""
-    origins: dict[KeyPath, Origin] = {
+    origins: dict[KeyPath, ValueOrigin] = {
         (key, *path): origin for path, origin in document.origins.items()
     }
     origins[()] = document.origin(())
@@ -94,7 +94,7 @@ def replaced(document: Document, path: KeyPath, part: Document) -> Document:
     return Document(data=data if isinstance(data, dict) else {}, origins={**kept, **moved})
 
 
-def map_text(document: Document, change: Callable[[KeyPath, str, Origin], str]) -> Document:
+def map_text(document: Document, change: Callable[[KeyPath, str, ValueOrigin], str]) -> Document:
     """Replace each text of a document by what `change` makes of it."""
 
     def mapped(value: object, path: KeyPath) -> object:

@@ -104,7 +104,7 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
         self.globals = {"range": self.globals["range"]}
 
     def _generate(self, source: nodes.Template, *args: Any, **options: Any) -> str:
-        return super()._generate(_Checked().visit(source), *args, **options)
+        return super()._generate(_BoundsTransformer().visit(source), *args, **options)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         """Work out an operator where the result is small."""
@@ -121,10 +121,10 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Tell whether this may be had: data, and methods that give no more than they have."""
+        """Return whether this may be had: data, and methods that give no more than they have."""
         if callable(value):
-            known = (names for kind, names in _METHODS.items() if isinstance(obj, kind))
-            if attr not in next(known, frozenset()):
+            methods = (names for kind, names in _METHODS.items() if isinstance(obj, kind))
+            if attr not in next(methods, frozenset()):
                 return False
         return bool(super().is_safe_attribute(obj, attr, value))
 
@@ -136,11 +136,11 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
             _require(_size_of_joined(owner, *args))
         if isinstance(owner, str) and name == "replace":
             _require(_size_of_replaced(owner, *args[:2]))
-        found = super().call(__context, __obj, *args, **kwargs)
-        return found if isinstance(found, range) else _settled(found)
+        returned = super().call(__context, __obj, *args, **kwargs)
+        return returned if isinstance(returned, range) else _settled(returned)
 
 
-class _Checked(NodeTransformer):
+class _BoundsTransformer(NodeTransformer):
     """Refuse all but the known nodes, and put a measure around those that make something."""
 
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
@@ -173,9 +173,9 @@ class _Checked(NodeTransformer):
 
 
 def _wrapped(node: Any, name: str, more: list[nodes.Expr] | None = None) -> nodes.Filter:
-    made = nodes.Filter(node, name, more or [], [], None, None, lineno=node.lineno)
-    made.set_environment(node.environment)
-    return made
+    filter_node = nodes.Filter(node, name, more or [], [], None, None, lineno=node.lineno)
+    filter_node.set_environment(node.environment)
+    return filter_node
 
 
 def _filter(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -183,13 +183,16 @@ def _filter(function: Callable[..., Any]) -> Callable[..., Any]:
     def bounded(*args: Any, **kwargs: Any) -> Any:
         _meter.get().tick()
         # Some get Jinja's context first.
-        given = args[1:] if hasattr(function, "jinja_pass_arg") else args
+        arguments = args[1:] if hasattr(function, "jinja_pass_arg") else args
         if function.__name__ in {"sync_do_join", "do_join"}:
-            texts, between = given[0], kwargs.get("d", given[1] if len(given) > 1 else "")
+            texts, between = (
+                arguments[0],
+                kwargs.get("d", arguments[1] if len(arguments) > 1 else ""),
+            )
             _require(_size_of_joined(str(between), texts))
         if function.__name__ == "do_replace":
-            found = {**dict(zip(("s", "old", "new"), given, strict=False)), **kwargs}
-            _require(_size_of_replaced(*(str(found.get(k, "")) for k in ("s", "old", "new"))))
+            by_name = {**dict(zip(("s", "old", "new"), arguments, strict=False)), **kwargs}
+            _require(_size_of_replaced(*(str(by_name.get(k, "")) for k in ("s", "old", "new"))))
         return _settled(function(*args, **kwargs))
 
     return bounded
@@ -212,31 +215,33 @@ def _turns(items: Iterable[Any]) -> Iterator[Any]:
 
 
 def _settled(value: Any) -> Any:
-    """Give a value that is small, a lazy one as the list of what it gives; raises SecurityError."""
+    """Return a value that is small, a lazy one as the list of what it gives; raises
+    SecurityError.
+    """
     _meter.get().tick()
     if not isinstance(value, Iterator):
         _require(size(value))
         return value
-    found, total = [], 0
+    members, total = [], 0
     for item in value:
         total += 1 + size(item)
         _require(total)
-        found.append(item)
-    return found
+        members.append(item)
+    return members
 
 
 def size(value: Any) -> int:
     """Count the characters and items of a value, as many times as they would be written."""
-    total, left = 0, [value]
-    while left:
-        one = left.pop()
+    total, stack = 0, [value]
+    while stack:
+        node = stack.pop()
         total += 1
-        if isinstance(one, str | bytes):
-            total += len(one)
-        elif isinstance(one, Mapping):
-            left += [*one.keys(), *one.values()]
-        elif isinstance(one, list | tuple | set | frozenset):
-            left += one
+        if isinstance(node, str | bytes):
+            total += len(node)
+        elif isinstance(node, Mapping):
+            stack += [*node.keys(), *node.values()]
+        elif isinstance(node, list | tuple | set | frozenset):
+            stack += node
         if total > LARGEST + 1:
             break  # large enough to know: a list of lists may be without end
     return total
@@ -244,8 +249,10 @@ def size(value: Any) -> int:
 
 def _size_of(operator: str, left: Any, right: Any) -> int:
     if operator == "+":
-        both = isinstance(left, str | list | tuple) and isinstance(right, str | list | tuple)
-        return size(left) + size(right) if both else 0
+        are_sequences = isinstance(left, str | list | tuple) and isinstance(
+            right, str | list | tuple
+        )
+        return size(left) + size(right) if are_sequences else 0
     for many, times in ((left, right), (right, left)):
         if isinstance(many, str | bytes | list | tuple) and isinstance(times, int):
             return size(many) * max(0, times)

@@ -107,7 +107,7 @@ def _compiled(text: str, *, shell: bool) -> jinja2.Template:
 
 
 def holds(expression: str, values: Mapping[str, object], *, where: Mark | str) -> bool:
-    """Tell whether a recipe's `when` expression is true on these values."""
+    """Return whether a recipe's `when` expression is true on these values."""
     compiled = _guarded(lambda: _condition(expression), where)
     # One line, and Jinja's frames of an expression know nothing of it.
     return bool(_guarded(lambda: bool(compiled(**values)), where, lines=False))

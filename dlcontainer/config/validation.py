@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from dlcontainer.config.document import Document, KeyPath, dotted
 from dlcontainer.config.field_types import UnfitError
-from dlcontainer.config.messages import LONGEST_KEY, LONGEST_SAYING, Saying, discriminator, say
-from dlcontainer.config.schema_paths import Shape
+from dlcontainer.config.messages import LONGEST_KEY, LONGEST_SAYING, ErrorText, discriminator, say
+from dlcontainer.config.schema_paths import SchemaPath
 from dlcontainer.config.suggestions import cut
 from dlcontainer.errors import ConfigError, Mark
 
@@ -21,11 +21,11 @@ else:
 MOST_SHOWN = 50
 
 
-class Finding(NamedTuple):
+class ValidationIssue(NamedTuple):
     """One error: the path it is about, which may be of a missing key, and the words."""
 
     path: KeyPath
-    saying: Saying
+    saying: ErrorText
 
 
 def validate(document: Document, model: type[M]) -> M:
@@ -42,8 +42,8 @@ def validate(document: Document, model: type[M]) -> M:
         typed = _as_typed(document, details)
         if typed is not None:
             return validate(typed, model)
-        found = [_finding(document, model, detail) for detail in _own(details)]
-        text = "\n".join(_lines(document, _telling(found)))
+        findings = [_finding(document, model, detail) for detail in _own(details)]
+        text = "\n".join(_lines(document, _telling(findings)))
         raise ConfigError(text, next_step=_next_step(details)) from error
 
 
@@ -57,7 +57,7 @@ def _own(details: "list[ErrorDetails]") -> "list[ErrorDetails]":
 
 
 def _next_step(details: "list[ErrorDetails]") -> str | None:
-    """Give what to do instead, where a type of ours says it."""
+    """Return what to do instead, where a type of ours says it."""
     errors = (detail.get("ctx", {}).get("error") for detail in details)
     return next((error.next_step for error in errors if isinstance(error, UnfitError)), None)
 
@@ -85,8 +85,8 @@ def _replaced(value: Any, texts: dict[KeyPath, str], path: KeyPath = ()) -> Any:
     return value
 
 
-def _finding(document: Document, model: type[M], detail: "ErrorDetails") -> Finding:
-    shape = Shape.of(model, document.data)
+def _finding(document: Document, model: type[M], detail: "ErrorDetails") -> ValidationIssue:
+    shape = SchemaPath.of(model, document.data)
     parent = shape
     for part in detail["loc"]:
         step = shape.step(part)
@@ -94,35 +94,35 @@ def _finding(document: Document, model: type[M], detail: "ErrorDetails") -> Find
         shape = step
     key = discriminator(detail)
     written = document.origins[shape.path].written if shape.path in document.origins else None
-    return Finding(
+    return ValidationIssue(
         path=shape.path if key is None else (*shape.path, key),
         saying=say(detail, shape, parent, written),
     )
 
 
-def _telling(found: list[Finding]) -> list[Finding]:
+def _telling(findings: list[ValidationIssue]) -> list[ValidationIssue]:
     """Make one finding of what a union's members say of the same value.
 
     Where one member understood the value and complains of something in it, the others, which
     wanted another kind of value altogether, are left out.
     """
-    understood = {finding.path[:end] for finding in found for end in range(len(finding.path))}
-    wanted: dict[KeyPath, list[str]] = {}
-    telling: dict[tuple[KeyPath, str | None], Finding] = {}
-    for finding in found:
+    understood = {finding.path[:end] for finding in findings for end in range(len(finding.path))}
+    kinds: dict[KeyPath, list[str]] = {}
+    telling: dict[tuple[KeyPath, str | None], ValidationIssue] = {}
+    for finding in findings:
         path, wants = finding.path, finding.saying.wanted
         if wants is None:
             telling.setdefault((path, finding.saying.text), finding)
         elif path not in understood:
-            wanted.setdefault(path, []).append(wants)
-            saying = finding.saying.with_wanted(wanted[path])
-            telling[path, None] = Finding(path=path, saying=saying)
+            kinds.setdefault(path, []).append(wants)
+            saying = finding.saying.with_wanted(kinds[path])
+            telling[path, None] = ValidationIssue(path=path, saying=saying)
     return list(telling.values())
 
 
-def _lines(document: Document, found: list[Finding]) -> list[str]:
+def _lines(document: Document, findings: list[ValidationIssue]) -> list[str]:
     lines: list[tuple[tuple[str, int, int], str]] = []
-    for finding in found:
+    for finding in findings:
         where = document.origin(finding.path).where
         path = tuple(
             cut(part, LONGEST_KEY) if isinstance(part, str) else part for part in finding.path

@@ -5,12 +5,12 @@ import stat
 from pathlib import Path
 
 from dlcontainer import installation
-from dlcontainer.doctor.finding import Finding
+from dlcontainer.doctor.finding import DoctorFinding
 from dlcontainer.engines import apptainer, unknown_user
 from dlcontainer.errors import EngineError
 from dlcontainer.system import machine
 from dlcontainer.system.environ import variables
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 
 NAMESPACES, FUSE = "user namespaces", "/dev/fuse"
 TEMPORARY, MEMORY, USER = "temporary files", "memory limit", "user"
@@ -20,7 +20,7 @@ _SMALL_MEMORY_MB = 4500
 _SYSCTL = Path("/proc/sys")
 
 
-def examine(host: Host, note: str | None = None) -> list[Finding]:
+def examine(host: HostMachine, note: str | None = None) -> list[DoctorFinding]:
     """Look at what may keep an engine from building or running here.
 
     `note` says why a TMPDIR that is set counts as not set.
@@ -29,11 +29,11 @@ def examine(host: Host, note: str | None = None) -> list[Finding]:
     return [*who, _fuse(host), _space(host, note), _memory(host)]
 
 
-def _passwd(host: Host) -> Finding:
+def _passwd(host: HostMachine) -> DoctorFinding:
     if not unknown_user.is_unknown(host):
-        return Finding(name=USER, state="ok", detail=host.user)
+        return DoctorFinding(name=USER, state="ok", detail=host.user)
     detail = f"{unknown_user.WHY}: {host.uid}"
-    return Finding(name=USER, state="error", detail=detail, mend=unknown_user.NEXT_STEP)
+    return DoctorFinding(name=USER, state="error", detail=detail, mend=unknown_user.NEXT_STEP)
 
 
 def _number(name: str) -> int | None:
@@ -43,32 +43,32 @@ def _number(name: str) -> int | None:
         return None
 
 
-def _namespaces(host: Host) -> Finding:
+def _namespaces(host: HostMachine) -> DoctorFinding:
     most = _number("user/max_user_namespaces")
     if most == 0:
         return _none_allowed(host)
     if host.uid != 0 and _number("kernel/unprivileged_userns_clone") == 0:
         mend = "an administrator types: sysctl kernel.unprivileged_userns_clone=1"
-        return Finding(name=NAMESPACES, state="error", detail="only for root", mend=mend)
+        return DoctorFinding(name=NAMESPACES, state="error", detail="only for root", mend=mend)
     if host.uid != 0 and _number("kernel/apparmor_restrict_unprivileged_userns") == 1:
         return _with_profile(host)
-    return Finding(name=NAMESPACES, state="ok", detail=f"up to {most}")
+    return DoctorFinding(name=NAMESPACES, state="ok", detail=f"up to {most}")
 
 
-def _none_allowed(host: Host) -> Finding:
+def _none_allowed(host: HostMachine) -> DoctorFinding:
     mend = "an administrator types: sysctl user.max_user_namespaces=15000"
     if _starter(host, "starter-suid", setuid=True) is None:
         detail = "the kernel allows none (user.max_user_namespaces is 0)"
-        return Finding(name=NAMESPACES, state="error", detail=detail, mend=mend)
+        return DoctorFinding(name=NAMESPACES, state="error", detail=detail, mend=mend)
     detail = (
         "the kernel allows none (user.max_user_namespaces is 0); the engine's setuid program runs "
         "images all the same, and builds none"
     )
     step = f"{mend}; or build on another machine"
-    return Finding(name=NAMESPACES, state="warning", detail=detail, mend=step)
+    return DoctorFinding(name=NAMESPACES, state="warning", detail=detail, mend=step)
 
 
-def _with_profile(host: Host) -> Finding:
+def _with_profile(host: HostMachine) -> DoctorFinding:
     """AppArmor of Ubuntu 23.10 and newer: only a program with a profile has rights in its own.
 
     Sources: apptainer.org/docs/admin/main/installation.html, "Apparmor Profile (Ubuntu 23.10+)";
@@ -83,10 +83,10 @@ def _with_profile(host: Host) -> Finding:
         "sysctl kernel.apparmor_restrict_unprivileged_userns=0"
     )
     detail = "AppArmor restricts them to programs with a profile (Ubuntu 23.10 and newer)"
-    return Finding(name=NAMESPACES, state="warning", detail=detail, mend=mend)
+    return DoctorFinding(name=NAMESPACES, state="warning", detail=detail, mend=mend)
 
 
-def _starter(host: Host, name: str, *, setuid: bool) -> Path | None:
+def _starter(host: HostMachine, name: str, *, setuid: bool) -> Path | None:
     """Find the engine's own helper below its prefix; with `setuid`, one that is root's."""
     try:
         program = apptainer.find(host.environ).program.resolve()
@@ -103,7 +103,7 @@ def _starter(host: Host, name: str, *, setuid: bool) -> Path | None:
     return None
 
 
-def _subordinate_ids(host: Host) -> Finding:
+def _subordinate_ids(host: HostMachine) -> DoctorFinding:
     # What is lost without them: docs/building.md.
     lost = "builds map one user, and all files of an image belong to root"
     missing, programs = machine.without_subordinate_ids(host), machine.without_id_maps(host)
@@ -114,8 +114,10 @@ def _subordinate_ids(host: Host) -> Finding:
         why = f"lines for {host.user}, but no {' and no '.join(programs)}"
         mend = installation.line(host.environ, "uidmap")
     else:
-        return Finding(name="subordinate ids", state="ok", detail="in /etc/subuid and /etc/subgid")
-    return Finding(
+        return DoctorFinding(
+            name="subordinate ids", state="ok", detail="in /etc/subuid and /etc/subgid"
+        )
+    return DoctorFinding(
         name="subordinate ids",
         state="warning",
         detail=f"{why}: {lost}",
@@ -123,45 +125,45 @@ def _subordinate_ids(host: Host) -> Finding:
     )
 
 
-def _fuse(host: Host) -> Finding:
+def _fuse(host: HostMachine) -> DoctorFinding:
     if os.access("/dev/fuse", os.R_OK | os.W_OK):
-        return Finding(name=FUSE, state="ok", detail="readable and writable")
-    there = Path("/dev/fuse").exists()
-    return Finding(
+        return DoctorFinding(name=FUSE, state="ok", detail="readable and writable")
+    is_there = Path("/dev/fuse").exists()
+    return DoctorFinding(
         name=FUSE,
         state="warning",
         detail=f"{host.user} can't open it: images are unpacked for each run instead of mounted",
-        mend=f"an administrator types: {'chmod 0666 /dev/fuse' if there else 'modprobe fuse'}",
+        mend=f"an administrator types: {'chmod 0666 /dev/fuse' if is_there else 'modprobe fuse'}",
     )
 
 
-def _space(host: Host, note: str | None) -> Finding:
+def _space(host: HostMachine, note: str | None) -> DoctorFinding:
     tmp = variables.temporary(host.environ)
     mount, free = machine.mount_of(tmp), machine.free_mb(tmp)
     detail = f"{tmp}: {free} MB free on {mount.kind}"
     local = f"export TMPDIR=/var/tmp (or another local folder with {_SMALL_TMP_MB} MB free)"
     mend = f"{local}; for one build --tmpdir, for a site engine.tmpdir"
     if note is not None:
-        return Finding(name=TEMPORARY, state="warning", detail=note, mend=mend)
+        return DoctorFinding(name=TEMPORARY, state="warning", detail=note, mend=mend)
     if "noexec" in mount.options:
         detail = f"{detail}, mounted noexec: no program of an image starts there"
-        return Finding(name=TEMPORARY, state="error", detail=detail, mend=mend)
+        return DoctorFinding(name=TEMPORARY, state="error", detail=detail, mend=mend)
     if mount.is_network:
         detail = f"{detail}, a network file system: slow, and without subordinate ids' files"
-        return Finding(name=TEMPORARY, state="warning", detail=detail, mend=mend)
+        return DoctorFinding(name=TEMPORARY, state="warning", detail=detail, mend=mend)
     if free < _SMALL_TMP_MB:
-        return Finding(name=TEMPORARY, state="warning", detail=detail, mend=mend)
-    return Finding(name=TEMPORARY, state="ok", detail=detail)
+        return DoctorFinding(name=TEMPORARY, state="warning", detail=detail, mend=mend)
+    return DoctorFinding(name=TEMPORARY, state="ok", detail=detail)
 
 
-def _memory(host: Host) -> Finding:
+def _memory(host: HostMachine) -> DoctorFinding:
     limit = machine.cgroup_memory_mb()
     if limit is not None and limit < _SMALL_MEMORY_MB:
-        return Finding(
+        return DoctorFinding(
             name=MEMORY,
             state="warning",
             detail=f"this login may use {limit} MB; packing an image may be killed",
             mend="build inside a job, where the limit is the job's own; or an administrator types: "
             f"systemctl set-property user-{host.uid}.slice MemoryMax=16G",
         )
-    return Finding(name=MEMORY, state="ok", detail=f"{limit} MB" if limit else "none")
+    return DoctorFinding(name=MEMORY, state="ok", detail=f"{limit} MB" if limit else "none")

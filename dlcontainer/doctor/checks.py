@@ -8,13 +8,13 @@ from pathlib import Path
 from dlcontainer import installation
 from dlcontainer.config.field_types import ARCHES
 from dlcontainer.doctor import causes, egress, oci, of_site
-from dlcontainer.doctor.finding import Finding
+from dlcontainer.doctor.finding import DoctorFinding
 from dlcontainer.engines import apptainer, base_modes, capabilities, emulation
 from dlcontainer.engines.base import EngineKind
 from dlcontainer.errors import BuildError, EngineError
 from dlcontainer.sites.routing import Routing
 from dlcontainer.sites.site import Site
-from dlcontainer.system.machine import Host, find_program
+from dlcontainer.system.machine import HostMachine, find_program
 from dlcontainer.system.process import Runner
 
 # program -> (what for, package)
@@ -59,7 +59,7 @@ class Wish:
     note: str | None = None
 
 
-def examine(host: Host, runner: Runner, cache: Path, wish: Wish) -> list[Finding]:
+def examine(host: HostMachine, runner: Runner, cache: Path, wish: Wish) -> list[DoctorFinding]:
     """Look at all that building and running needs; the engine is really tried."""
     site = wish.site
     if site is not None:
@@ -73,61 +73,67 @@ def examine(host: Host, runner: Runner, cache: Path, wish: Wish) -> list[Finding
     return [*findings, *oci.examine(host, wish.engine)]
 
 
-def _host(host: Host) -> Finding:
+def _host(host: HostMachine) -> DoctorFinding:
     what = f"{host.distribution} {host.release}, {host.arch}, kernel {host.kernel}"
-    return Finding(
+    return DoctorFinding(
         name="host", state="ok", detail=f"{what}; {host.cores} cores, {host.memory_mb} MB"
     )
 
 
-def _engine(host: Host, runner: Runner, cache: Path, why: Sequence[Finding]) -> Iterable[Finding]:
+def _engine(
+    host: HostMachine, runner: Runner, cache: Path, why: Sequence[DoctorFinding]
+) -> Iterable[DoctorFinding]:
     try:
         engine = apptainer.find(host.environ)
-        found = capabilities.perform(cache, engine, host, runner)
+        trial = capabilities.perform(cache, engine, host, runner)
     except (EngineError, BuildError) as error:
         detail = f"{error.what}: {error.why}" if error.why else error.what
-        yield Finding(name="engine", state="error", detail=detail, mend=error.next_step)
+        yield DoctorFinding(name="engine", state="error", detail=detail, mend=error.next_step)
         return
-    yield Finding(name="engine", state="ok", detail=f"{found.version} ({found.program})")
-    for what, mode in (("build", found.build_mode), ("run", found.run_mode)):
+    yield DoctorFinding(name="engine", state="ok", detail=f"{trial.version} ({trial.program})")
+    for what, mode in (("build", trial.build_mode), ("run", trial.run_mode)):
         failed = {
-            name.split()[1]: said
-            for name, said in found.failures.items()
+            name.split()[1]: reason
+            for name, reason in trial.failures.items()
             if name.startswith(f"{what} ")
         }
         if mode is not None:
             detail = f"works in mode {mode}{_others(failed)}"
-            yield Finding(name=what, state="ok", detail=detail, said=_said(failed))
+            yield DoctorFinding(name=what, state="ok", detail=detail, said=_said(failed))
         elif failed:
             mend = _mend(what, "; ".join(failed.values()), why, host)
-            yield Finding(
+            yield DoctorFinding(
                 name=what, state="error", detail=_plain(failed), mend=mend, said=_said(failed)
             )
         else:
             detail = "not tried: no tiny image could be made, neither built nor packed"
             mend = _setup("squashfs-tools", host)
-            yield Finding(name=what, state="error", detail=detail, mend=mend)
+            yield DoctorFinding(name=what, state="error", detail=detail, mend=mend)
 
 
-def _base(host: Host, runner: Runner, why: Sequence[Finding]) -> Iterable[Finding]:
+def _base(
+    host: HostMachine, runner: Runner, why: Sequence[DoctorFinding]
+) -> Iterable[DoctorFinding]:
     program = find_program("mmdebstrap", host.environ)
     if program is None:
         # Where there is no apt there is nothing to install: it is done otherwise.
-        here = find_program("apt-get", host.environ) is None
+        lacks_apt = find_program("apt-get", host.environ) is None
         detail = "not found; it makes the base of an image from a distribution's packages"
-        mend = f"without it: {_WAYS}" if here else _setup("mmdebstrap", host)
-        yield Finding(name="base", state="warning" if here else "error", detail=detail, mend=mend)
+        mend = f"without it: {_WAYS}" if lacks_apt else _setup("mmdebstrap", host)
+        yield DoctorFinding(
+            name="base", state="warning" if lacks_apt else "error", detail=detail, mend=mend
+        )
         return
     tried = base_modes.attempt(program, host, runner)
     failed = tried.failures
     if tried.mode is None:
         mend = f"{_mend('base', '; '.join(failed.values()), why, host)}; without it: {_WAYS}"
-        yield Finding(
+        yield DoctorFinding(
             name="base", state="error", detail=_plain(failed), mend=mend, said=_said(failed)
         )
         return
     detail = f"can be made in mode {tried.mode.name}{_others(failed)}"
-    yield Finding(name="base", state="ok", detail=detail, said=_said(failed))
+    yield DoctorFinding(name="base", state="ok", detail=detail, said=_said(failed))
 
 
 def _others(failed: Mapping[str, str]) -> str:
@@ -136,21 +142,21 @@ def _others(failed: Mapping[str, str]) -> str:
 
 
 def _plain(failed: Mapping[str, str]) -> str:
-    """Say what was answered in each mode, without an engine's marks and bit masks."""
+    """Return what was answered in each mode, without an engine's marks and bit masks."""
     said = {name: _MASK.sub("0x…", _PREFIX.sub("", words)) for name, words in failed.items()}
     return "; ".join(f"{name} failed: {words}" for name, words in said.items())
 
 
 def _said(failed: Mapping[str, str]) -> str | None:
-    """Give the very words, for the report of a fault."""
+    """Return the very words, for the report of a fault."""
     return "; ".join(f"{name}: {words}" for name, words in failed.items()) or None
 
 
-def _setup(package: str, host: Host) -> str:
+def _setup(package: str, host: HostMachine) -> str:
     return installation.helper(host.environ, package)
 
 
-def _mend(what: str, said: str, why: Sequence[Finding], host: Host) -> str:
+def _mend(what: str, answer: str, why: Sequence[DoctorFinding], host: HostMachine) -> str:
     """Name the causes with their lines: of this host, and of the answer itself."""
     flaws = [finding for finding in why if finding.state != "ok" and finding.mend]
     if what != "run":
@@ -160,24 +166,24 @@ def _mend(what: str, said: str, why: Sequence[Finding], host: Host) -> str:
     flaws = [flaw for flaw in flaws if flaw.name != causes.MEMORY]
     named = [f"{flaw.name}: {flaw.mend}" for flaw in flaws]
     for word, package in _MISSING.items():
-        if word in said:
+        if word in answer:
             line = installation.line(host.environ, package)
             named.append(f"{word.partition(':')[0]} is missing; an administrator types: {line}")
-    named += [cause for word, cause in _SAID.items() if word in said]
+    named += [cause for word, cause in _SAID.items() if word in answer]
     if named:
         return "; ".join(named)
     return "no known cause: show your site's support this answer"
 
 
-def _helpers(host: Host) -> Iterable[Finding]:
+def _helpers(host: HostMachine) -> Iterable[DoctorFinding]:
     for name, (purpose, package) in HELPERS.items():
         path = find_program(name, host.environ)
         if path is None and name == "mmdebstrap":
             continue  # what that means is said of the base
         if path is not None:
-            yield Finding(name=name, state="ok", detail=f"{path}: {purpose}")
+            yield DoctorFinding(name=name, state="ok", detail=f"{path}: {purpose}")
         else:
-            yield Finding(
+            yield DoctorFinding(
                 name=name,
                 state="error",
                 detail=f"not found; it {purpose}",
@@ -185,15 +191,15 @@ def _helpers(host: Host) -> Iterable[Finding]:
             )
 
 
-def _emulation(host: Host) -> Finding:
-    others = [arch for arch in ARCHES if arch != host.arch]
-    obstacles = {arch: emulation.obstacle(arch) for arch in others}
-    runs = [arch for arch in others if obstacles[arch] is None]
-    if runs == others:
-        detail = f"programs for {' and '.join(others)} run here"
-        return Finding(name="emulation", state="ok", detail=detail)
-    why, cure = next(found for found in obstacles.values() if found is not None)
-    return Finding(
+def _emulation(host: HostMachine) -> DoctorFinding:
+    foreign = [arch for arch in ARCHES if arch != host.arch]
+    obstacles = {arch: emulation.obstacle(arch) for arch in foreign}
+    runs = [arch for arch in foreign if obstacles[arch] is None]
+    if runs == foreign:
+        detail = f"programs for {' and '.join(foreign)} run here"
+        return DoctorFinding(name="emulation", state="ok", detail=detail)
+    why, cure = next(obstacle for obstacle in obstacles.values() if obstacle is not None)
+    return DoctorFinding(
         name="emulation",
         # No warning: who builds for this architecture never needs it.
         state="ok",
@@ -202,6 +208,6 @@ def _emulation(host: Host) -> Finding:
     )
 
 
-def is_fit(findings: list[Finding]) -> bool:
-    """Tell whether images can be built and run here."""
+def is_fit(findings: list[DoctorFinding]) -> bool:
+    """Return whether images can be built and run here."""
     return not any(finding.state == "error" for finding in findings)

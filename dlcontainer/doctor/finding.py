@@ -7,7 +7,7 @@ State = Literal["ok", "warning", "error"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class DoctorFinding:
     """One thing looked at: fine, warning (works, but), or error (does not work); and the fix.
 
     `said` has the words of the program that was tried.

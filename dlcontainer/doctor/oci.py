@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dlcontainer import installation
-from dlcontainer.doctor.finding import Finding
+from dlcontainer.doctor.finding import DoctorFinding
 from dlcontainer.engines import oci_socket
 from dlcontainer.engines.base import EngineKind
 from dlcontainer.engines.oci import OCI_KINDS, Daemon, OciKind
 from dlcontainer.errors import EngineError
 from dlcontainer.system import machine
 from dlcontainer.system.environ import variables
-from dlcontainer.system.machine import Host, find_program
+from dlcontainer.system.machine import HostMachine, find_program
 
 _SLOW_DRIVER = "vfs"
 _TUN = Path("/dev/net/tun")
@@ -21,7 +21,7 @@ _TUN = Path("/dev/net/tun")
 _STORAGE = '[storage] driver = "overlay", graphroot = "/tmp/USER/containers" (a local disk)'
 
 
-def examine(host: Host, meant: EngineKind = "apptainer") -> list[Finding]:
+def examine(host: HostMachine, meant: EngineKind = "apptainer") -> list[DoctorFinding]:
     """Look at both engines: is one here, does it answer, where and how does it keep images.
 
     Of one that is not meant a line is enough, and nothing of it is a flaw.
@@ -33,23 +33,23 @@ def examine(host: Host, meant: EngineKind = "apptainer") -> list[Finding]:
     return findings
 
 
-def _unused(finding: Finding) -> Finding:
+def _unused(finding: DoctorFinding) -> DoctorFinding:
     if finding.state == "ok" and "not here" not in finding.detail:
         return finding
     detail = f"not used; doctor --engine {finding.name} looks at it"
-    return Finding(name=finding.name, state="ok", detail=detail)
+    return DoctorFinding(name=finding.name, state="ok", detail=detail)
 
 
-def _engine(kind: OciKind, host: Host) -> Iterator[Finding]:
+def _engine(kind: OciKind, host: HostMachine) -> Iterator[DoctorFinding]:
     try:
         client = oci_socket.connect(kind, host.environ, host.uid)
     except EngineError as error:
         if find_program(kind, host.environ) is None:
             detail = f"not here; builds with --engine {kind} need it"
-            yield Finding(name=kind, state="error", detail=detail, mend=error.next_step)
+            yield DoctorFinding(name=kind, state="error", detail=detail, mend=error.next_step)
         else:
             detail = f"{error.what}: {error.why}" if error.why else error.what
-            yield Finding(name=kind, state="error", detail=detail, mend=error.next_step)
+            yield DoctorFinding(name=kind, state="error", detail=detail, mend=error.next_step)
             if kind == "docker" and host.uid != 0:
                 yield from _tun(host)
             if kind == "podman":
@@ -60,15 +60,15 @@ def _engine(kind: OciKind, host: Host) -> Iterator[Finding]:
     client.close()
     rights = "without root" if daemon.rootless else f"as {daemon.owner}"
     detail = f"{daemon.version} at {daemon.socket}, {rights}; images in {daemon.storage} "
-    yield Finding(name=kind, state="ok", detail=f"{detail}({daemon.storage_driver})")
+    yield DoctorFinding(name=kind, state="ok", detail=f"{detail}({daemon.storage_driver})")
     yield from _rootless(daemon, host)
     yield from _storage(kind, daemon.storage, daemon.storage_driver)
 
 
-def _id_maps(host: Host) -> Iterator[Finding]:
+def _id_maps(host: HostMachine) -> Iterator[DoctorFinding]:
     """Without root Podman takes its ids through two setuid programs; it says so late."""
     if host.uid != 0 and find_program("newuidmap", host.environ) is None:
-        yield Finding(
+        yield DoctorFinding(
             name="podman ids",
             state="warning",
             detail="no newuidmap: images have files of one owner only",
@@ -78,12 +78,12 @@ def _id_maps(host: Host) -> Iterator[Finding]:
         yield _no_ids("podman", host)
 
 
-def _tun(host: Host) -> Iterator[Finding]:
+def _tun(host: HostMachine) -> Iterator[DoctorFinding]:
     """Docker of an ordinary user has a network of its own, through slirp4netns; its own mode for
     the host's network starts no container (tried with Docker 20.10).
     """
     if not os.access(_TUN, os.R_OK | os.W_OK):
-        yield Finding(
+        yield DoctorFinding(
             name="docker network",
             state="warning",
             detail=f"{host.user} can't open {_TUN}, which Docker without root needs (slirp4netns)",
@@ -91,14 +91,14 @@ def _tun(host: Host) -> Iterator[Finding]:
         )
 
 
-def _rootless(daemon: Daemon, host: Host) -> Iterator[Finding]:
+def _rootless(daemon: Daemon, host: HostMachine) -> Iterator[DoctorFinding]:
     if daemon.rootless and machine.without_subordinate_ids(host):
         yield _no_ids(daemon.kind, host)
 
 
-def _no_ids(kind: OciKind, host: Host) -> Finding:
+def _no_ids(kind: OciKind, host: HostMachine) -> DoctorFinding:
     again = "podman system migrate" if kind == "podman" else "systemctl --user restart docker"
-    return Finding(
+    return DoctorFinding(
         name=f"{kind} ids",
         state="warning",
         detail=f"{host.user} has no subordinate ids: images have files of one owner only",
@@ -107,18 +107,18 @@ def _no_ids(kind: OciKind, host: Host) -> Finding:
     )
 
 
-def _storage(kind: OciKind, folder: Path, driver: str) -> Iterator[Finding]:
+def _storage(kind: OciKind, folder: Path, driver: str) -> Iterator[DoctorFinding]:
     mount = machine.mount_of(folder)
     place = "~/.config/containers/storage.conf" if kind == "podman" else "daemon.json: data-root"
     if mount.is_network:
-        yield Finding(
+        yield DoctorFinding(
             name=f"{kind} storage",
             state="warning",
             detail=f"{folder} lies on {mount.kind}, which keeps no files of other ids",
             mend=f"in {place}: {_STORAGE}" if kind == "podman" else f"{place} on a local disk",
         )
     elif driver == _SLOW_DRIVER:
-        yield Finding(
+        yield DoctorFinding(
             name=f"{kind} storage",
             state="warning",
             detail=f"driver {driver}: every step copies the whole tree",
@@ -128,7 +128,7 @@ def _storage(kind: OciKind, folder: Path, driver: str) -> Iterator[Finding]:
         )
 
 
-def _home_storage(host: Host) -> Path:
+def _home_storage(host: HostMachine) -> Path:
     if host.uid == 0:
         return Path("/var/lib/containers/storage")
     data = variables.folder(host.environ, "XDG_DATA_HOME")

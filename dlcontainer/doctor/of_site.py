@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from dlcontainer import schedulers
-from dlcontainer.doctor.finding import Finding
+from dlcontainer.doctor.finding import DoctorFinding
 from dlcontainer.errors import ConfigError
 from dlcontainer.packages import routing
 from dlcontainer.sites.site import Site
 from dlcontainer.system.environ import variables
-from dlcontainer.system.machine import Host, find_program
+from dlcontainer.system.machine import HostMachine, find_program
 from dlcontainer.system.process import (
     CommandFailedError,
     CommandNotFoundError,
@@ -25,15 +25,15 @@ from dlcontainer.system.process import (
 _TIMEOUT_S = 60.0
 
 
-def placed(site: Site, host: Host) -> Host:
-    """Give the host with the site's folder for temporary files, as a build for it takes it."""
+def placed(site: Site, host: HostMachine) -> HostMachine:
+    """Return the host with the site's folder for temporary files, as a build for it takes it."""
     folder = site.engine.tmpdir
     if folder is None or not Path(folder).is_dir():
         return host
     return replace(host, environ={**host.environ, variables.TEMPORARY: folder})
 
 
-def examine(site: Site, host: Host, runner: Runner) -> Iterator[Finding]:
+def examine(site: Site, host: HostMachine, runner: Runner) -> Iterator[DoctorFinding]:
     """Look at all that a site's file names of a host."""
     folders = {
         "engine.tmpdir": (site.engine.tmpdir, False),
@@ -49,7 +49,7 @@ def examine(site: Site, host: Host, runner: Runner) -> Iterator[Finding]:
         yield _scheduler(site, host)
 
 
-def _folder(key: str, path: Path, *, is_made: bool) -> Finding:
+def _folder(key: str, path: Path, *, is_made: bool) -> DoctorFinding:
     """Look at a folder; `is_made` for one that is made when it is needed."""
     there = next(one for one in (path, *path.parents) if one.exists())
     if there != path and not is_made:
@@ -60,8 +60,8 @@ def _folder(key: str, path: Path, *, is_made: bool) -> Finding:
         what = f"you can't write in {there}"
     else:
         made = "" if there == path else ", not there yet: it is made when it is needed"
-        return Finding(name=key, state="ok", detail=f"{path}{made}")
-    return Finding(
+        return DoctorFinding(name=key, state="ok", detail=f"{path}{made}")
+    return DoctorFinding(
         name=key,
         state="warning",
         detail=f"{path}: {what}",
@@ -70,25 +70,27 @@ def _folder(key: str, path: Path, *, is_made: bool) -> Finding:
     )
 
 
-def _given(site: Site, host: Host) -> Iterator[Finding]:
+def _given(site: Site, host: HostMachine) -> Iterator[DoctorFinding]:
     """Look at files and groups that the site's file names."""
     try:
         ca = routing.ca_of(site.routing, host)
     except ConfigError as error:
-        yield Finding(name="routing.ca", state="error", detail=error.what, mend=error.next_step)
+        yield DoctorFinding(
+            name="routing.ca", state="error", detail=error.what, mend=error.next_step
+        )
     else:
         if site.routing.ca not in ("auto", "default"):
-            yield Finding(name="routing.ca", state="ok", detail=str(ca))
+            yield DoctorFinding(name="routing.ca", state="ok", detail=str(ca))
     missing = [str(folder) for folder in site.routing.wheels if not Path(folder).is_dir()]
     if missing:
         mend = "make it, or correct routing.wheels of the site"
         detail = f"no folder {', '.join(missing)}"
-        yield Finding(name="routing.wheels", state="error", detail=detail, mend=mend)
+        yield DoctorFinding(name="routing.wheels", state="error", detail=detail, mend=mend)
     if site.modules.group is not None:
         yield _group(site.modules.group)
 
 
-def _group(name: str) -> Finding:
+def _group(name: str) -> DoctorFinding:
     import grp
 
     try:
@@ -96,13 +98,13 @@ def _group(name: str) -> Finding:
     except KeyError:
         number = None
     if number in (os.getegid(), *os.getgroups()) or (number is not None and os.geteuid() == 0):
-        return Finding(name="modules.group", state="ok", detail=name)
+        return DoctorFinding(name="modules.group", state="ok", detail=name)
     what = "you are none of its members" if number is not None else "this host has no such group"
     mend = "publish as one of its members, where the group is known"
-    return Finding(name="modules.group", state="warning", detail=f"{name}: {what}", mend=mend)
+    return DoctorFinding(name="modules.group", state="warning", detail=f"{name}: {what}", mend=mend)
 
 
-def _runtime(site: Site, host: Host, runner: Runner) -> Finding:
+def _runtime(site: Site, host: HostMachine, runner: Runner) -> DoctorFinding:
     """Compare what starts images here with what the site's jobs start."""
     name, wanted = site.engine.runtime, site.engine.version
     program = find_program(name, host.environ)
@@ -110,30 +112,30 @@ def _runtime(site: Site, host: Host, runner: Runner) -> Finding:
     mend = f"{load}use a host of the site: its jobs start images with that"
     if program is None:
         detail = f"no {name} on PATH"
-        return Finding(name="engine.runtime", state="warning", detail=detail, mend=mend)
+        return DoctorFinding(name="engine.runtime", state="warning", detail=detail, mend=mend)
     if wanted is None:
         detail = f"{program}; the site's file names no version"
-        return Finding(name="engine.runtime", state="ok", detail=detail)
+        return DoctorFinding(name="engine.runtime", state="ok", detail=detail)
     try:
         words = runner([str(program), "--version"], timeout=_TIMEOUT_S).stdout.split()
     except (CommandFailedError, CommandNotFoundError, CommandTimeoutError):
         words = []
     found = next((word for word in words if word[:1].isdigit()), "unknown")
     if found.partition("-")[0] == wanted:
-        return Finding(name="engine.runtime", state="ok", detail=f"{name} {found}")
+        return DoctorFinding(name="engine.runtime", state="ok", detail=f"{name} {found}")
     detail = f"{name} {found} here, {wanted} at the site"
-    return Finding(name="engine.runtime", state="warning", detail=detail, mend=mend)
+    return DoctorFinding(name="engine.runtime", state="warning", detail=detail, mend=mend)
 
 
-def _scheduler(site: Site, host: Host) -> Finding:
+def _scheduler(site: Site, host: HostMachine) -> DoctorFinding:
     """Look for the command that submits jobs, and for the one that starts their ranks."""
     kind, words = site.scheduler.kind, site.scheduler.launcher
     wanted = dict.fromkeys((schedulers.SCHEDULERS[kind].submit, *words[:1]))
     missing = [name for name in wanted if find_program(name, host.environ) is None]
     if not missing:
         detail = f"{kind}: {', '.join(wanted)}"
-        return Finding(name="scheduler", state="ok", detail=detail)
-    return Finding(
+        return DoctorFinding(name="scheduler", state="ok", detail=detail)
+    return DoctorFinding(
         name="scheduler",
         state="warning",
         detail=f"{kind}: no {', '.join(missing)} on PATH",

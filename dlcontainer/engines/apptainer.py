@@ -42,7 +42,7 @@ BLOCK = "512K"
 
 
 def squash(level: int = LEVEL, *, lz4: bool = False) -> tuple[str, ...]:
-    """Give mksquashfs's settings for an image, at a level of zstd or with lz4, which has none."""
+    """Return mksquashfs's settings for an image, at a level of zstd or with lz4, which has none."""
     if lz4:
         return ("-comp", "lz4", "-Xhc", "-b", BLOCK)
     return ("-comp", "zstd", "-Xcompression-level", str(level), "-b", BLOCK)
@@ -74,7 +74,7 @@ class Apptainer:
     program: Path
 
     def build_argv(self, spec: BuildSpec) -> list[str]:
-        """Give `apptainer build`; %test is left to `validate`."""
+        """Return `apptainer build`; %test is left to `validate`."""
         argv = [str(self.program), "--nocolor", "build", "--notest", "--disable-cache"]
         argv += BUILD_MODES[spec.mode]
         if spec.plain_http:
@@ -95,7 +95,7 @@ class Apptainer:
         plain_http: bool = False,
         arch: str | None = None,
     ) -> list[str]:
-        """Give the command that makes a tree of a definition's base; its %setup runs beside it.
+        """Return the command that makes a tree of a definition's base; its %setup runs beside it.
 
         %setup runs on the host, but with the ids of the tree: what reads or packs a tree whose
         files belong to several users goes through it, on every system where the build works.
@@ -107,23 +107,23 @@ class Apptainer:
         return [*argv, str(tree), definition]
 
     def step_argv(self, spec: StepSpec) -> list[str]:
-        """Give the command that runs something as root of a tree, which it may change."""
+        """Return the command that runs something as root of a tree, which it may change."""
         argv = [*self._quiet("exec"), *BUILD_MODES[spec.mode], "--writable", "--cleanenv"]
         argv += ["--containall", "--no-home", "--no-mount", "tmp,home,cwd,hostfs,bind-paths"]
         argv += ["--pwd", "/", *_step_binds(spec.binds)]
         return [*argv, str(spec.tree), *spec.argv]
 
     def sif_new_argv(self, image: Path) -> list[str]:
-        """Give the command that makes an empty SIF."""
+        """Return the command that makes an empty SIF."""
         return [str(self.program), "--nocolor", "sif", "new", str(image)]
 
     def sif_add_argv(self, image: Path, part: Path, name: str, options: Sequence[str]) -> list[str]:
-        """Give the command that adds a file to a SIF as a part of it."""
+        """Return the command that adds a file to a SIF as a part of it."""
         argv = [str(self.program), "--nocolor", "sif", "add", "--groupid", "1"]
         return [*argv, "--filename", name, *options, str(image), str(part)]
 
     def run_argv(self, spec: RunSpec) -> list[str]:
-        """Give `apptainer exec` without the host's home, environment and file systems."""
+        """Return `apptainer exec` without the host's home, environment and file systems."""
         argv = [*self._quiet("exec"), *RUN_MODES[spec.mode], *spec.accelerators]
         argv += [
             *spec.site_words,
@@ -139,25 +139,25 @@ class Apptainer:
         return [*argv, str(spec.image), *spec.argv]
 
     def start_argv(self, spec: RunSpec, name: str) -> list[str]:
-        """Give the command that mounts an image once, as an instance that others join."""
+        """Return the command that mounts an image once, as an instance that others join."""
         argv = [*self._quiet("instance"), "start", *RUN_MODES[spec.mode], *spec.accelerators]
         argv += [*spec.site_words, "--cleanenv", *_apart(spec)]
         argv += [*_CONTAINED[spec.contained], "--no-home", *_binds(spec.binds)]
         return [*argv, str(spec.image), name]
 
     def join_argv(self, spec: RunSpec, name: str) -> list[str]:
-        """Give the command that runs in a started instance: its mount, its binds, this spec's
+        """Return the command that runs in a started instance: its mount, its binds, this spec's
         environment.
         """
         argv = [*self._quiet("exec"), "--cleanenv", "--pwd", "/", *_variables(spec.environment)]
         return [*argv, f"instance://{name}", *spec.argv]
 
     def stop_argv(self, name: str) -> list[str]:
-        """Give the command that ends an instance and its mount."""
+        """Return the command that ends an instance and its mount."""
         return [*self._quiet("instance"), "stop", name]
 
     def unpack_argv(self, image: Path, folder: Path, mode: str) -> list[str]:
-        """Give the command that unpacks an image into a folder that can be run."""
+        """Return the command that unpacks an image into a folder that can be run."""
         argv = [str(self.program), "--nocolor", "build", "--sandbox", "--disable-cache"]
         return [*argv, *BUILD_MODES[mode], str(folder), str(image)]
 
@@ -165,7 +165,7 @@ class Apptainer:
         return [str(self.program), "--nocolor", "--quiet", command]
 
     def inspect_argv(self, image: Path) -> list[str]:
-        """Give the command that prints labels and definition as JSON."""
+        """Return the command that prints labels and definition as JSON."""
         return [
             str(self.program),
             "--nocolor",
@@ -180,7 +180,7 @@ class Apptainer:
 def environment(
     environ: Mapping[str, str], *, tmpdir: Path | None = None, state: Path | None = None
 ) -> dict[str, str]:
-    """Give the environment that the engine itself runs in.
+    """Return the environment that the engine itself runs in.
 
     `state` is where it notes its instances, in place of the user's home.
     """

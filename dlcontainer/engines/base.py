@@ -62,8 +62,8 @@ class RunSpec:
 
 
 def is_lent(target: str, binds: Binds) -> bool:
-    """Tell whether a folder shows inside another bound one: it is the host's own, to be read."""
-    return any(target.startswith(f"{other}/") for _, other in binds)
+    """Return whether a folder shows inside another bound one: it is the host's own, to be read."""
+    return any(target.startswith(f"{folder}/") for _, folder in binds)
 
 
 class Engine(Protocol):
@@ -74,7 +74,7 @@ class Engine(Protocol):
         """The program to call."""
 
     def build_argv(self, spec: BuildSpec) -> list[str]:
-        """Give the command that builds an image."""
+        """Return the command that builds an image."""
 
     def run_argv(self, spec: RunSpec) -> list[str]:
-        """Give the command that runs a command in an image."""
+        """Return the command that runs a command in an image."""

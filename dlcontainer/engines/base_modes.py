@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.errors import BuildError
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 from dlcontainer.system.process import (
     CommandFailedError,
     CommandNotFoundError,
@@ -56,20 +56,20 @@ class BaseMode:
     own_files: bool = True
 
     def around(self, argv: list[str]) -> list[str]:
-        """Give mmdebstrap's command as it goes this way; suite and target stay its last words."""
+        """Return mmdebstrap's command as it goes this way; suite and target stay its last words."""
         program, *options = argv
-        own = [program, *self.options, *options[:-2], *self.last_options]
-        return [*self.prefix, *own, *options[-2:]]
+        command = [program, *self.options, *options[:-2], *self.last_options]
+        return [*self.prefix, *command, *options[-2:]]
 
     def trial(self, program: Path) -> list[str]:
-        """Give the command that shows whether this way can be gone here."""
+        """Return the command that shows whether this way can be gone here."""
         if self.name == "unshare":
             return [str(program), "--unshare-helper", *_shell(_LOOK, program)]
         return [*self.prefix, *_shell(_LOOK if self.name == "root" else _BOTH, program)]
 
 
 def fake_ids() -> tuple[str, ...]:
-    """Give what goes before a command that is to believe it may change owners and ids."""
+    """Return what goes before a command that is to believe it may change owners and ids."""
     return (sys.executable, "-I", "-S", str(_FAKEIDS))
 
 
@@ -87,20 +87,20 @@ ROOT_MAPPED = BaseMode(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tried:
+class ModeAttempt:
     """The first way that works, and what the others before it answered, by name."""
 
     mode: BaseMode | None
     failures: Mapping[str, str]
 
 
-def environment(host: Host) -> dict[str, str]:
-    """Give the bare environment in which a base is made."""
+def environment(host: HostMachine) -> dict[str, str]:
+    """Return the bare environment in which a base is made."""
     kept = {"PATH", "HOME", "USER", "LANG", "TMPDIR", "PERL5LIB"}
     return {name: value for name, value in host.environ.items() if name in kept}
 
 
-def attempt(program: Path, host: Host, runner: Runner) -> Tried:
+def attempt(program: Path, host: HostMachine, runner: Runner) -> ModeAttempt:
     """Try the ways in their order until one works."""
     env = environment(host)
     failures: dict[str, str] = {}
@@ -112,17 +112,17 @@ def attempt(program: Path, host: Host, runner: Runner) -> Tried:
         except (CommandNotFoundError, CommandTimeoutError) as error:
             failures[mode.name] = str(error)
         else:
-            return Tried(mode=mode, failures=failures)
-    return Tried(mode=None, failures=failures)
+            return ModeAttempt(mode=mode, failures=failures)
+    return ModeAttempt(mode=None, failures=failures)
 
 
-def require(program: Path, host: Host, runner: Runner) -> BaseMode:
-    """Give the first way that works; raises BuildError with what each of them answered."""
+def require(program: Path, host: HostMachine, runner: Runner) -> BaseMode:
+    """Return the first way that works; raises BuildError with what each of them answered."""
     tried = attempt(program, host, runner)
     if tried.mode is None:
         raise BuildError(
             "mmdebstrap can't make a base here",
-            why="; ".join(f"{name}: {said}" for name, said in tried.failures.items()),
+            why="; ".join(f"{name}: {reason}" for name, reason in tried.failures.items()),
             next_step="`dlcontainer doctor` names what is missing and the line to type",
         )
     return tried.mode
@@ -131,8 +131,8 @@ def require(program: Path, host: Host, runner: Runner) -> BaseMode:
 def _reason(text: str) -> str:
     """Pick the line that says why; mmdebstrap's last ones only say that."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    said = [line for line in lines if not line.startswith(_SAYS_NOTHING)]
-    return (said or lines or [""])[-1]
+    reasons = [line for line in lines if not line.startswith(_SAYS_NOTHING)]
+    return (reasons or lines or [""])[-1]
 
 
 def _shell(script: str, program: Path) -> list[str]:

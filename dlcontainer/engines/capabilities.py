@@ -15,7 +15,7 @@ from dlcontainer.engines.apptainer import BUILD_MODES, RUN_MODES, Apptainer
 from dlcontainer.engines.base import BuildSpec, RunSpec
 from dlcontainer.errors import EngineError
 from dlcontainer.system import atomic_files, foreign_files, guarded_files, machine
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 
 if TYPE_CHECKING:
     from dlcontainer.system.process import Runner
@@ -29,7 +29,7 @@ TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Trial:
+class EngineCapabilities:
     """What was found out about the engine on this host by this user."""
 
     key: str
@@ -42,7 +42,7 @@ class Trial:
     failures: Mapping[str, str]
 
 
-def key_of(engine: Apptainer, host: Host) -> str:
+def key_of(engine: Apptainer, host: HostMachine) -> str:
     """Name what a trial depends on: program, user, kernel, and which ids the user can map."""
     stat = engine.program.stat()
     lacking = [*machine.without_subordinate_ids(host), *machine.without_id_maps(host)]
@@ -50,18 +50,20 @@ def key_of(engine: Apptainer, host: Host) -> str:
     return "|".join(map(str, parts))
 
 
-def recall(folder: Path, engine: Apptainer, host: Host) -> Trial | None:
+def recall(folder: Path, engine: Apptainer, host: HostMachine) -> EngineCapabilities | None:
     """Recall the remembered trial; None where there is none that still holds."""
     try:
         data = foreign_files.loads(guarded_files.read_own(_file(folder, host)))
-        trial = Trial(**data)
+        trial = EngineCapabilities(**data)
     except (OSError, ValueError, TypeError):
         return None
     return trial if trial.key == key_of(engine, host) else None
 
 
-def require(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Trial:
-    """Give a trial with working modes: the remembered one, or a new one.
+def require(
+    folder: Path, engine: Apptainer, host: HostMachine, runner: "Runner"
+) -> EngineCapabilities:
+    """Return a trial with working modes: the remembered one, or a new one.
 
     Raises EngineError that says what each mode answered.
     """
@@ -70,16 +72,18 @@ def require(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Tr
         # A failure is not believed for long: what it lacked may have been mended.
         trial = perform(folder, engine, host, runner)
     if not trial.build_mode or not trial.run_mode:
-        said = "; ".join(f"{mode}: {what}" for mode, what in trial.failures.items())
+        reasons = "; ".join(f"{mode}: {what}" for mode, what in trial.failures.items())
         raise EngineError(
             f"{trial.program} works in no mode here",
-            why=said,
+            why=reasons,
             next_step="`dlcontainer doctor` names what is missing and the line to type",
         )
     return trial
 
 
-def perform(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Trial:
+def perform(
+    folder: Path, engine: Apptainer, host: HostMachine, runner: "Runner"
+) -> EngineCapabilities:
     """Build and run a tiny image in each mode until one works; remember the outcome.
 
     Raises EngineError where the program itself does not start.
@@ -97,7 +101,7 @@ def perform(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Tr
         (work / "tiny.def").write_text(f"{base}%post\n    true\n")
         (work / "base.def").write_text(base)
         image = work / "tiny.sif"
-        trying = _Trying(runner=runner, env=env, work=work, failures=failures)
+        trying = _ModeTrials(runner=runner, env=env, work=work, failures=failures)
         build_mode = trying.first(
             "build",
             list(BUILD_MODES),
@@ -108,10 +112,10 @@ def perform(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Tr
                 ),
                 engine.unpack_base_argv("base.def", work / "base", mode),
             ],
-            left=image,
+            leaves=image,
         )
         # An image that was built elsewhere may run where none can be built.
-        there = bool(build_mode) or trying.pack(engine, host, image)
+        can_pack = bool(build_mode) or trying.pack(engine, host, image)
         run_mode = (
             trying.first(
                 "run",
@@ -122,10 +126,10 @@ def perform(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Tr
                     )
                 ],
             )
-            if there
+            if can_pack
             else None
         )
-    trial = Trial(
+    trial = EngineCapabilities(
         key=key_of(engine, host),
         program=str(engine.program),
         version=version,
@@ -138,7 +142,7 @@ def perform(folder: Path, engine: Apptainer, host: Host, runner: "Runner") -> Tr
     return trial
 
 
-def _introduce(engine: Apptainer, host: Host, runner: "Runner") -> tuple[str, str]:
+def _introduce(engine: Apptainer, host: HostMachine, runner: "Runner") -> tuple[str, str]:
     """Ask the program for its version and for what `build` takes."""
     from dlcontainer.system.process import (
         CommandFailedError,
@@ -153,8 +157,8 @@ def _introduce(engine: Apptainer, host: Host, runner: "Runner") -> tuple[str, st
             [str(engine.program), "build", "--help"], env=env, timeout=TIMEOUT_S
         ).stdout
     except (CommandFailedError, CommandNotFoundError, CommandTimeoutError) as error:
-        said = _reason(error.completed.stderr) if isinstance(error, CommandFailedError) else ""
-        if unknown_user.SAID.search(said):
+        stderr = _reason(error.completed.stderr) if isinstance(error, CommandFailedError) else ""
+        if unknown_user.SAID.search(stderr):
             raise EngineError(
                 f"{engine.program} does not start for the user {host.uid}",
                 why=unknown_user.WHY,
@@ -162,7 +166,7 @@ def _introduce(engine: Apptainer, host: Host, runner: "Runner") -> tuple[str, st
             ) from None
         raise EngineError(
             f"{engine.program} does not start",
-            why=f"{error}: {said}" if said else str(error),
+            why=f"{error}: {stderr}" if stderr else str(error),
             next_step=f"install it again, or take it off PATH and {installation.engine()}",
         ) from None
     if not _KNOWN.match(version):
@@ -175,7 +179,7 @@ def _introduce(engine: Apptainer, host: Host, runner: "Runner") -> tuple[str, st
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Trying:
+class _ModeTrials:
     """How modes are tried; `failures` gets the engine's answer for each that failed."""
 
     runner: "Runner"
@@ -189,14 +193,14 @@ class _Trying:
         modes: list[str],
         argvs_of: Callable[[str], list[list[str]]],
         *,
-        left: Path | None = None,
+        leaves: Path | None = None,
     ) -> str | None:
-        """Give the first mode that works, and that leaves the file it is to leave."""
+        """Return the first mode that works, and that leaves the file it is to leave."""
         from dlcontainer.system.process import CommandFailedError, CommandTimeoutError
 
         for mode in modes:
-            if left is not None:
-                left.unlink(missing_ok=True)
+            if leaves is not None:
+                leaves.unlink(missing_ok=True)
             try:
                 for argv in argvs_of(mode):
                     self.runner(argv, env=self.env, cwd=self.work, timeout=TIMEOUT_S)
@@ -205,12 +209,12 @@ class _Trying:
             except CommandTimeoutError:
                 self.failures[f"{name} {mode}"] = f"no answer in {TIMEOUT_S:g} s"
             else:
-                if left is None or left.is_file():
+                if leaves is None or leaves.is_file():
                     return mode
                 self.failures[f"{name} {mode}"] = "it ended well, and left no image"
         return None
 
-    def pack(self, engine: Apptainer, host: Host, image: Path) -> bool:
+    def pack(self, engine: Apptainer, host: HostMachine, image: Path) -> bool:
         """Make the tiny image of its parts, which takes no mode; tell whether it is there."""
         from dlcontainer.system.process import CommandFailedError, CommandTimeoutError
 
@@ -236,9 +240,9 @@ def _reason(text: str) -> str:
     """Pick the line that says what went wrong from an engine's complaints."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
     lines = [line.strip() for line in plain.splitlines() if line.strip()]
-    said = [line for line in lines if "while permitted capability" in line or "ERROR" in line]
+    complaints = [line for line in lines if "while permitted capability" in line or "ERROR" in line]
     fatal = [line for line in lines if line.startswith("FATAL")]
-    chosen = (said or fatal or lines or ["it said nothing"])[-1]
+    chosen = (complaints or fatal or lines or ["it said nothing"])[-1]
     return " ".join(chosen.split())
 
 
@@ -258,12 +262,12 @@ def _tiny_tree(tree: Path) -> tuple[tuple[Path, str], ...]:
     return tuple(binds)
 
 
-def _file(folder: Path, host: Host) -> Path:
+def _file(folder: Path, host: HostMachine) -> Path:
     # Homes are shared by machines that differ: one file a host and user.
     return folder / f"trial-{os.uname().nodename}-{host.uid}.json"
 
 
-def _remember(folder: Path, host: Host, trial: Trial) -> None:
+def _remember(folder: Path, host: HostMachine, trial: EngineCapabilities) -> None:
     path = _file(folder, host)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -42,23 +42,23 @@ class SdkClient:
 
         with self._asking(f"look for {name}"):
             try:
-                found, layers = self.api.inspect_image(name), self.api.history(name)
+                details, layers = self.api.inspect_image(name), self.api.history(name)
             except NotFound:
                 return None
-        config = found["Config"] or {}
+        config = details["Config"] or {}
         return OciImage(
-            id=str(found["Id"]),
-            names=tuple(found.get("RepoTags") or ()),
-            arch=str(found["Architecture"]),
+            id=str(details["Id"]),
+            names=tuple(details.get("RepoTags") or ()),
+            arch=str(details["Architecture"]),
             environment=dict(entry.split("=", 1) for entry in config.get("Env") or ()),
             labels=dict(config.get("Labels") or {}),
             entrypoint=tuple(config.get("Entrypoint") or ()),
-            created=str(found["Created"]),
-            comment=str(found.get("Comment") or ""),
+            created=str(details["Created"]),
+            comment=str(details.get("Comment") or ""),
             # A builder need not write down what it did.
-            size=int(layers[0]["Size"] if layers else found["Size"]),
-            total=int(found["Size"]),
-            layers=tuple((found.get("RootFS") or {}).get("Layers") or ()),
+            size=int(layers[0]["Size"] if layers else details["Size"]),
+            total=int(details["Size"]),
+            layers=tuple((details.get("RootFS") or {}).get("Layers") or ()),
         )
 
     def images(self, repository: str) -> list[OciImage]:
@@ -67,9 +67,9 @@ class SdkClient:
             listed = self.api.images(filters={"reference": repository})
         names = [name for entry in listed for name in entry.get("RepoTags") or ()]
         # Podman takes a reference for a pattern that may stand anywhere in a name.
-        own = [name for name in names if name.rpartition(":")[0] == repository]
-        found = [image for image in map(self.image, own) if image is not None]
-        return sorted(found, key=lambda image: image.created, reverse=True)
+        names_here = [name for name in names if name.rpartition(":")[0] == repository]
+        images = [image for image in map(self.image, names_here) if image is not None]
+        return sorted(images, key=lambda image: image.created, reverse=True)
 
     def import_tree(self, tar: Path, name: str) -> None:
         """Make an image of one layer of a root tree."""
@@ -89,7 +89,7 @@ class SdkClient:
             self._stream(self.api._url("/images/create"), params, repository, on_line)
 
     def start(self, spec: ContainerSpec) -> str:
-        """Start a container that lives as long as this client, at most; give its id."""
+        """Start a container that lives as long as this client, at most; return its id."""
         with self._asking("start a container"):
             container = self._create(spec)
             try:
@@ -114,7 +114,7 @@ class SdkClient:
             # SELinux would else keep the container out of the bound folders, or relabel them.
             security_opt=["label=disable"],
         )
-        made = self.api.create_container(
+        container = self.api.create_container(
             spec.image.id,
             name=spec.name,
             entrypoint=list(LIFELINE),
@@ -125,12 +125,12 @@ class SdkClient:
             # The proxies of the user's config.json would stand in the image's environment.
             use_config_proxy=False,
         )
-        return str(made["Id"])
+        return str(container["Id"])
 
     def execute(
         self, container: str, argv: tuple[str, ...], sink: Callable[[bytes], object]
     ) -> int:
-        """Run a command as root in a container; give its exit code."""
+        """Run a command as root in a container; return its exit code."""
         from docker.utils.socket import frames_iter
 
         with self._asking("run a command in the container"):
@@ -151,14 +151,14 @@ class SdkClient:
         return int(code)
 
     def shell_argv(self, container: str) -> list[str]:
-        """Give the command of the engine's own program that opens a shell in a container."""
+        """Return the command of the engine's own program that opens a shell in a container."""
         return ["docker", "--host", f"unix://{self.daemon.socket}", *shell_words(container)]
 
     def commit(self, container: str, name: str, comment: str, config: ImageConfig) -> OciImage:
         """Make an image of a container as it is now; the name appears when it is whole."""
         with self._asking(f"keep {name}"):
-            made = self._commit(container, name, comment, config)
-        image = self.image(made)
+            identifier = self._commit(container, name, comment, config)
+        image = self.image(identifier)
         if image is None:
             raise EngineError(f"{self.daemon.kind} made {name}, but does not have it")
         return image
@@ -215,10 +215,10 @@ class SdkClient:
         named = [(str(entry["Id"]), str(entry["Names"][0]).lstrip("/")) for entry in listed]
         return [(id_, name) for id_, name in named if name.startswith(prefix)]
 
-    def tag(self, name: str, other: str) -> None:
+    def tag(self, name: str, new_name: str) -> None:
         """Give an image another name."""
-        repository, _, tag = other.rpartition(":")
-        with self._asking(f"name {other}"):
+        repository, _, tag = new_name.rpartition(":")
+        with self._asking(f"name {new_name}"):
             self.api.tag(name, repository, tag)
 
     def untag(self, name: str) -> None:
@@ -241,7 +241,7 @@ class SdkClient:
                 file.write(chunk)
 
     def push(self, name: str, on_line: Callable[[str], None], *, plain_http: bool) -> str:
-        """Send an image to the registry that its name begins with; give its digest there."""
+        """Send an image to the registry that its name begins with; return its digest there."""
         repository, _, tag = name.rpartition(":")
         params = {"tag": tag, **self._tls(plain_http=plain_http)}
         digests: list[str] = []

@@ -10,7 +10,7 @@ from dlcontainer.errors import EngineError
 
 
 def lines(kind: OciKind, entries: Iterable[Any]) -> Iterator[str]:
-    """Give what an engine says during a call; raises EngineError for an error among it."""
+    """Yield what an engine says during a call; raises EngineError for an error among it."""
     for entry in entries:
         if "error" in entry:
             raise EngineError(f"{kind} said: {entry['error']}")
@@ -29,16 +29,16 @@ def explained(kind: OciKind, what: str) -> Iterator[None]:
     try:
         yield
     except (DockerException, RequestException, ConnectionError) as error:
-        said = error.explanation if isinstance(error, APIError) else None
+        explanation = error.explanation if isinstance(error, APIError) else None
         raise EngineError(
             f"{kind} could not {what}",
-            why=str(said or error),
+            why=str(explanation or error),
             next_step="`dlcontainer doctor` looks at the engine; its own log says more",
         ) from None
 
 
 def checked_binds(binds: Binds) -> Binds:
-    """Give binds as they are; raises EngineError for a path that no engine can bind."""
+    """Return binds as they are; raises EngineError for a path that no engine can bind."""
     for source, _ in binds:
         if any(character in str(source) for character in ":\n"):
             raise EngineError(

@@ -23,7 +23,9 @@ CPU_VARIABLE = "QEMU_CPU"
 
 
 def obstacle(arch: Arch, root: Path = Path("/")) -> tuple[str, str] | None:
-    """Say why programs of an architecture can't run here, and what root types; None if they can."""
+    """Return why programs of an architecture can't run here, and what root types; None if they
+    can.
+    """
     folder = root / _FOLDER
     status = _read(folder / "status")
     if status is None:
@@ -51,10 +53,10 @@ def _flaw(entry: list[str], name: str) -> tuple[str, str] | None:
 
 def require(arch: Arch, site: str, root: Path = Path("/")) -> None:
     """Raise BuildError that says what is missing, where programs of `arch` can't run here."""
-    found = obstacle(arch, root)
-    if found is None:
+    problem = obstacle(arch, root)
+    if problem is None:
         return
-    why, cure = found
+    why, cure = problem
     raise BuildError(
         f"site {site} is {arch}, and this host can't run its programs",
         why=f"{why}; the steps of a recipe run programs of the image",
@@ -63,7 +65,7 @@ def require(arch: Arch, site: str, root: Path = Path("/")) -> None:
 
 
 def environment(arch: Arch) -> dict[str, str]:
-    """Give the variables that emulated programs of an architecture are run with."""
+    """Return the variables that emulated programs of an architecture are run with."""
     return {CPU_VARIABLE: _CPU[arch]} if arch in _CPU else {}
 
 

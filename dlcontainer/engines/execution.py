@@ -5,8 +5,8 @@ from pathlib import Path
 
 from dlcontainer.engines import capabilities
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.capabilities import Trial
-from dlcontainer.system.machine import Host
+from dlcontainer.engines.capabilities import EngineCapabilities
+from dlcontainer.system.machine import HostMachine
 from dlcontainer.system.progress import Progress
 from dlcontainer.system.runner import Runner
 
@@ -19,8 +19,8 @@ class Execution:
     """
 
     engine: Apptainer
-    capabilities: Trial
-    host: Host
+    capabilities: EngineCapabilities
+    host: HostMachine
     runner: Runner
     cache: Path
     progress: Progress
@@ -37,7 +37,7 @@ class Execution:
 
 
 def prepare(
-    engine: Apptainer, host: Host, runner: Runner, cache: Path, progress: Progress
+    engine: Apptainer, host: HostMachine, runner: Runner, cache: Path, progress: Progress
 ) -> Execution:
     """Find out which modes of an engine work here; raises EngineError where none does."""
     return Execution(

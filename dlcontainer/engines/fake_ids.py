@@ -67,7 +67,7 @@ class Program(ctypes.Structure):
 
 
 def instructions(machine: str) -> list[tuple[int, int, int, int]]:
-    """Give the filter of a machine: (code, jump if true, jump if false, value) each."""
+    """Return the filter of a machine: (code, jump if true, jump if false, value) each."""
     arch, answered, nodes = MACHINES[machine]
     # Calls of another kind, 32-bit ones for example, have other numbers: they are let through.
     program = [
@@ -95,7 +95,7 @@ def instructions(machine: str) -> list[tuple[int, int, int, int]]:
 def install(machine: str) -> None:
     """Put the filter on this process and all that come from it; it can't be taken off."""
     listed = instructions(machine)
-    array = (Instruction * len(listed))(*(Instruction(*each) for each in listed))
+    array = (Instruction * len(listed))(*(Instruction(*fields) for fields in listed))
     program = Program(len(listed), array)
     libc = ctypes.CDLL(None, use_errno=True)
     zero = ctypes.c_ulong(0)

@@ -17,7 +17,7 @@ SHELL = ("/bin/sh",)
 
 
 def shell_words(container: str) -> list[str]:
-    """Give the words after the program that open a shell in a container, for both engines."""
+    """Return the words after the program that open a shell in a container, for both engines."""
     return ["exec", "--interactive", "--tty", "--workdir", "/", container, *SHELL]
 
 
@@ -95,15 +95,15 @@ class OciClient(Protocol):
         """Fetch an image of a registry: NAME:TAG or NAME@DIGEST."""
 
     def start(self, spec: ContainerSpec) -> str:
-        """Start a container that lives as long as this client, at most; give its id."""
+        """Start a container that lives as long as this client, at most; return its id."""
 
     def execute(
         self, container: str, argv: tuple[str, ...], sink: Callable[[bytes], object]
     ) -> int:
-        """Run a command as root in a container; give its exit code."""
+        """Run a command as root in a container; return its exit code."""
 
     def shell_argv(self, container: str) -> list[str]:
-        """Give the command of the engine's own program that opens a shell in a container."""
+        """Return the command of the engine's own program that opens a shell in a container."""
 
     def commit(self, container: str, name: str, comment: str, config: ImageConfig) -> OciImage:
         """Make an image of a container as it is now; the name appears when it is whole."""
@@ -114,7 +114,7 @@ class OciClient(Protocol):
     def containers(self, prefix: str) -> list[tuple[str, str]]:
         """List (id, name) of all containers whose names begin so."""
 
-    def tag(self, name: str, other: str) -> None:
+    def tag(self, name: str, new_name: str) -> None:
         """Give an image another name."""
 
     def untag(self, name: str) -> None:
@@ -127,7 +127,7 @@ class OciClient(Protocol):
         """Write the tree of a container as a tar."""
 
     def push(self, name: str, on_line: Callable[[str], None], *, plain_http: bool) -> str:
-        """Send an image to the registry that its name begins with; give its digest there."""
+        """Send an image to the registry that its name begins with; return its digest there."""
 
     def close(self) -> None:
         """Close all connections: containers that were started end."""

@@ -48,10 +48,13 @@ def sockets(kind: OciKind, environ: Mapping[str, str], uid: int) -> list[Path]:
                     next_step=f"build where the engine runs, or unset {name}",
                 )
             return [Path(value.removeprefix(_SCHEME))]
-    own = variables.folder(environ, "XDG_RUNTIME_DIR") or Path(f"/run/user/{uid}")
+    runtime_dir = variables.folder(environ, "XDG_RUNTIME_DIR") or Path(f"/run/user/{uid}")
     if kind == "docker":
-        return [own / "docker.sock", Path("/var/run/docker.sock")]
-    return [own / "podman/podman.sock", *([Path("/run/podman/podman.sock")] if uid == 0 else [])]
+        return [runtime_dir / "docker.sock", Path("/var/run/docker.sock")]
+    return [
+        runtime_dir / "podman/podman.sock",
+        *([Path("/run/podman/podman.sock")] if uid == 0 else []),
+    ]
 
 
 def connect(kind: OciKind, environ: Mapping[str, str], uid: int) -> SdkClient:
@@ -62,11 +65,11 @@ def connect(kind: OciKind, environ: Mapping[str, str], uid: int) -> SdkClient:
     tried = sockets(kind, environ, uid)
     path = next((path for path in tried if _exists(path)), None)
     if path is None:
-        found = find_program(kind, environ)
+        program = find_program(kind, environ)
         raise EngineError(
-            f"{kind} does not run here" if found else f"no {kind} here",
+            f"{kind} does not run here" if program else f"no {kind} here",
             why=f"no socket {' or '.join(map(str, tried))}",
-            next_step=_START[kind] if found else _INSTALL[kind],
+            next_step=_START[kind] if program else _INSTALL[kind],
         )
     _knock(kind, path)
     return _client(kind, path)

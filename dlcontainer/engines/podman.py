@@ -36,7 +36,7 @@ class PodmanClient(SdkClient):
             self._stream(self._url("/images/pull"), params, repository, on_line)
 
     def shell_argv(self, container: str) -> list[str]:
-        """Give the command of the engine's own program that opens a shell in a container."""
+        """Return the command of the engine's own program that opens a shell in a container."""
         return ["podman", "--remote", f"--url=unix://{self.daemon.socket}", *shell_words(container)]
 
     def _create(self, spec: ContainerSpec) -> str:
@@ -98,11 +98,13 @@ class PodmanClient(SdkClient):
 
 
 def _limits() -> list[dict[str, object]]:
-    """Give limits that may be set: the defaults of a root's Podman are above a container's own."""
+    """Return limits that may be set: the defaults of a root's Podman are above a container's
+    own.
+    """
     most = int(Path("/proc/sys/kernel/pid_max").read_text())
-    wanted = {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}
+    kinds = {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}
     limits = []
-    for name, which in wanted.items():
+    for name, which in kinds.items():
         soft, hard = resource.getrlimit(which)
         if resource.RLIM_INFINITY not in {soft, hard}:
             bound = most if name == "nproc" else hard

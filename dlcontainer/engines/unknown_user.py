@@ -5,7 +5,7 @@ The directory service may be away on one node alone. Apptainer 1.4.5 says "unkno
 
 import re
 
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 
 SAID = re.compile(
     r"unknown userid \d+|no passwd entry|cannot find name for user id|"
@@ -19,6 +19,6 @@ NEXT_STEP = (
 )
 
 
-def is_unknown(host: Host) -> bool:
-    """Tell whether the user of this host has a number alone."""
+def is_unknown(host: HostMachine) -> bool:
+    """Return whether the user of this host has a number alone."""
     return host.user == str(host.uid)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dlcontainer.config.image_names import Reference, is_digest, parse_image
+from dlcontainer.config.image_names import ImageReference, is_digest, parse_image
 from dlcontainer.errors import PublishError, UsageError
 from dlcontainer.evidence import kinds
 from dlcontainer.evidence.kinds import ENVELOPE_TYPE, FORMS, KINDS, Kind
@@ -37,7 +37,7 @@ class Blob:
     size: int
 
     def described(self, name: str | None = None) -> dict[str, object]:
-        """Give it as a manifest lists it."""
+        """Return it as a manifest lists it."""
         more = {"annotations": {_TITLE: name}} if name else {}
         return {"mediaType": self.media_type, "digest": self.digest, "size": self.size, **more}
 
@@ -47,7 +47,7 @@ def of(data: bytes, media_type: str) -> Blob:
     return Blob(media_type=media_type, digest=sha256(data), size=len(data))
 
 
-def reference(text: str) -> Reference:
+def reference(text: str) -> ImageReference:
     """Read oras://NAME[:TAG][@sha256:DIGEST]; raises UsageError."""
     try:
         if not text.startswith(_SCHEME):
@@ -87,7 +87,7 @@ def image_in(manifest: bytes, where: object) -> Blob:
     """Find the image in its manifest; raises PublishError for another kind of artefact."""
     body = _read(manifest)
     layers = _layers(body)
-    if body.get("subject") is not None or [one.media_type for one in layers] != [SIF_LAYER]:
+    if body.get("subject") is not None or [layer.media_type for layer in layers] != [SIF_LAYER]:
         raise PublishError(
             f"{where} is no image file (SIF)",
             why="its manifest holds something else",
@@ -98,7 +98,7 @@ def image_in(manifest: bytes, where: object) -> Blob:
 
 
 def kind_of(artifact_type: str) -> Kind | None:
-    """Tell which kind of evidence an artefact's type is; None for what is none of ours."""
+    """Return which kind of evidence an artefact's type is; None for what is none of ours."""
     return next((kind for kind in KINDS if kinds.artifact_type(kind) == artifact_type), None)
 
 
@@ -134,11 +134,11 @@ def _layers(body: Mapping[str, Any]) -> list[Blob]:
     if not isinstance(layers, list) or len(layers) > 8:
         return []
     return [
-        Blob(media_type=str(one.get("mediaType")), digest=one["digest"], size=one["size"])
-        for one in layers
-        if isinstance(one, dict)
-        and isinstance(one.get("digest"), str)
-        and is_digest(one["digest"])
-        and type(one.get("size")) is int
-        and one["size"] >= 0
+        Blob(media_type=str(layer.get("mediaType")), digest=layer["digest"], size=layer["size"])
+        for layer in layers
+        if isinstance(layer, dict)
+        and isinstance(layer.get("digest"), str)
+        and is_digest(layer["digest"])
+        and type(layer.get("size")) is int
+        and layer["size"] >= 0
     ]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Carried:
+class LeafCertificate:
     """A certificate that a root issued: its one form in PEM, and its key."""
 
     pem: bytes
@@ -38,7 +38,7 @@ class Roots:
                 "trust.certificate_roots of the site",
             ) from None
 
-    def issued(self, data: bytes) -> Carried | None:
+    def issued(self, data: bytes) -> LeafCertificate | None:
         """Read a certificate that one of these roots issued, or is; None for any other."""
         try:
             certificate = _read(data)
@@ -53,12 +53,12 @@ class Roots:
 
 
 def of_key(data: bytes, key: PublicKey) -> bytes | None:
-    """Give a certificate's one form in PEM if it is of this key; None for anything else."""
+    """Return a certificate's one form in PEM if it is of this key; None for anything else."""
     try:
-        found = _carried(_read(data))
+        certificate = _carried(_read(data))
     except ConfigError:
         return None
-    return found.pem if found.key.id == key.id else None
+    return certificate.pem if certificate.key.id == key.id else None
 
 
 def _read(data: bytes) -> "Certificate":
@@ -70,13 +70,13 @@ def _read(data: bytes) -> "Certificate":
         raise ConfigError(f"no certificate: {error}") from None
 
 
-def _carried(certificate: "Certificate") -> Carried:
+def _carried(certificate: "Certificate") -> LeafCertificate:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import Encoding
 
     try:
         key = keys.public(certificate.public_key(), "certificate")
-        return Carried(pem=certificate.public_bytes(Encoding.PEM), key=key)
+        return LeafCertificate(pem=certificate.public_bytes(Encoding.PEM), key=key)
     except (ValueError, UnsupportedAlgorithm) as error:
         raise ConfigError(f"no certificate: {error}") from None
 

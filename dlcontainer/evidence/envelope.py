@@ -35,20 +35,20 @@ class Envelope:
     payload: bytes
     signatures: tuple[Signature, ...]
 
-    def signed_by(self, keys: Iterable[PublicKey]) -> tuple["Signed", ...]:
-        """Give those of some keys that signed it, each with its signature."""
+    def signed_by(self, keys: Iterable[PublicKey]) -> tuple["VerifiedSignature", ...]:
+        """Return those of some keys that signed it, each with its signature."""
         message = pae(PAYLOAD_TYPE, self.payload)
-        found = {
-            key.id: Signed(key=key, signature=one)
-            for one in reversed(self.signatures)
+        signatures = {
+            key.id: VerifiedSignature(key=key, signature=signature)
+            for signature in reversed(self.signatures)
             for key in keys
-            if key.holds(one.data, message)
+            if key.holds(signature.data, message)
         }
-        return tuple(found.values())
+        return tuple(signatures.values())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Signed:
+class VerifiedSignature:
     """A signature that holds, and the key by which it does."""
 
     key: PublicKey
@@ -56,7 +56,7 @@ class Signed:
 
 
 def pae(payload_type: str, payload: bytes) -> bytes:
-    """Give the bytes that a signature is over (pre-authentication encoding)."""
+    """Return the bytes that a signature is over (pre-authentication encoding)."""
     kind = payload_type.encode()
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
 
@@ -64,19 +64,19 @@ def pae(payload_type: str, payload: bytes) -> bytes:
 def sealed(payload: bytes, key: SigningKey, certificate: bytes | None = None) -> bytes:
     """Sign a payload and write its envelope."""
     signature = Signature(data=key.sign(pae(PAYLOAD_TYPE, payload)), certificate=certificate)
-    return text(payload, [Signed(key=key.public, signature=signature)])
+    return text(payload, [VerifiedSignature(key=key.public, signature=signature)])
 
 
-def text(payload: bytes, signed: Iterable[Signed]) -> bytes:
+def text(payload: bytes, signed: Iterable[VerifiedSignature]) -> bytes:
     """Write an envelope."""
     entries = []
-    for one in signed:
+    for signature in signed:
         entry = {
-            "keyid": f"sha256:{one.key.id}",
-            "sig": base64.b64encode(one.signature.data).decode(),
+            "keyid": f"sha256:{signature.key.id}",
+            "sig": base64.b64encode(signature.signature.data).decode(),
         }
-        if one.signature.certificate is not None:
-            entry["cert"] = one.signature.certificate.decode("ascii")
+        if signature.signature.certificate is not None:
+            entry["cert"] = signature.signature.certificate.decode("ascii")
         entries.append(entry)
     body = {
         "payload": base64.b64encode(payload).decode(),

@@ -11,7 +11,7 @@ from pathlib import Path
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.evidence import envelope
 from dlcontainer.evidence.kinds import FORMS, KINDS, Kind
-from dlcontainer.evidence.pieces import ENVELOPE, Offer, Piece
+from dlcontainer.evidence.pieces import ENVELOPE, EvidenceOffer, Piece
 from dlcontainer.system import atomic_files, foreign_files
 
 SUFFIX = ".evidence"
@@ -23,8 +23,8 @@ def beside(image: Path) -> Path:
     return (image.resolve() if image.is_symlink() else image).with_suffix(SUFFIX)
 
 
-def offers(folder: Path) -> Iterator[Offer]:
-    """Give the evidence in a folder; without one there is none. Raises ChecksFailedError."""
+def offers(folder: Path) -> Iterator[EvidenceOffer]:
+    """Yield the evidence in a folder; without one there is none. Raises ChecksFailedError."""
     try:
         names = sorted(path.name for path in folder.iterdir() if path.name.endswith(ENVELOPE))
     except FileNotFoundError:
@@ -38,17 +38,17 @@ def offers(folder: Path) -> Iterator[Offer]:
         stem = name.removesuffix(ENVELOPE)
         match = _NAME.fullmatch(stem)
         if match is not None:
-            kind = next(one for one in KINDS if one == match[1])
+            kind = next(kind for kind in KINDS if kind == match[1])
             yield _offer(folder, stem, kind)
 
 
-def _offer(folder: Path, stem: str, kind: Kind) -> Offer:
+def _offer(folder: Path, stem: str, kind: Kind) -> EvidenceOffer:
     file = f"{stem}{FORMS[kind].suffix}"
-    return Offer(
+    return EvidenceOffer(
         kind=kind,
         name=file,
         envelope=lambda: _content(folder / f"{stem}{ENVELOPE}", envelope.MOST_BYTES),
-        file=lambda wanted: _content(folder / file, wanted.most),
+        file=lambda limit: _content(folder / file, limit.most),
     )
 
 

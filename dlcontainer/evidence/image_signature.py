@@ -18,8 +18,8 @@ from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.errors import ChecksFailedError, ConfigError
 from dlcontainer.evidence import keys
 from dlcontainer.evidence.keys import PublicKey, SigningKey
-from dlcontainer.evidence.trust import Trust
-from dlcontainer.system.process import CommandFailedError, Completed, Runner
+from dlcontainer.evidence.trust import TrustAnchors
+from dlcontainer.system.process import CommandFailedError, CompletedCommand, Runner
 
 _LISTED = re.compile(r"^(\d+)\)\s+User:|^\s*Fingerprint:\s*([0-9A-Fa-f]{40})", re.MULTILINE)
 # One text: as a word of its own it would read as the probe of that name (tests/unit/test_house.py).
@@ -46,7 +46,7 @@ _OTHER = "has a signature that does not hold"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Engine:
+class SignatureEngine:
     """The engine that signs and verifies; `start` gives the door, with descriptors to inherit."""
 
     program: Apptainer
@@ -63,58 +63,58 @@ class Signer:
     key: PublicKey | None
 
 
-def sign_with_key(image: Path, key: SigningKey, engine: Engine) -> None:
+def sign_with_key(image: Path, key: SigningKey, engine: SignatureEngine) -> None:
     """Sign a private copy of an image with a PEM key; raises ChecksFailedError."""
     with _home(engine) as home, _in_memory(key.pem) as number:
         words = ["sign", "--key", _path(number), str(image)]
-        _run(engine, _Around(home=home), words, inherited=(number,))
+        _run(engine, _CallHome(home=home), words, inherited=(number,))
 
 
 def sign_with_pgp(
-    image: Path, fingerprint: str, keyring: Path, passphrase: str | None, engine: Engine
+    image: Path, fingerprint: str, keyring: Path, passphrase: str | None, engine: SignatureEngine
 ) -> None:
     """Sign a private copy of an image with one key of the user's ring.
 
     Raises ConfigError for a key that is not there, ChecksFailedError where the engine fails.
     """
-    wanted = fingerprint.replace(" ", "").upper()
-    if not _FINGERPRINT.fullmatch(wanted):
+    normalized = fingerprint.replace(" ", "").upper()
+    if not _FINGERPRINT.fullmatch(normalized):
         raise ConfigError(
             f"{fingerprint!r} is no fingerprint of a PGP key",
             next_step="give its 40 hex digits: apptainer key list --secret",
         )
     with _home(engine) as home:
         typed = None if passphrase is None else f"{passphrase}\n"
-        around = _Around(home=home, ring=keyring, stdin=typed)
-        listed = _run(engine, around, ["key", "list", "--secret"]).stdout
-        number = _number(listed, wanted)
+        call = _CallHome(home=home, ring=keyring, stdin=typed)
+        listed = _run(engine, call, ["key", "list", "--secret"]).stdout
+        number = _number(listed, normalized)
         if number is None:
             raise ConfigError(
-                f"{keyring} holds no private key {wanted}",
+                f"{keyring} holds no private key {normalized}",
                 next_step="import it: apptainer key import FILE",
             )
-        _run(engine, around, ["sign", "--keyidx", number, str(image)])
+        _run(engine, call, ["sign", "--keyidx", number, str(image)])
 
 
-def _number(listed: str, wanted: str) -> str | None:
+def _number(listed: str, fingerprint: str) -> str | None:
     number = None
     for match in _LISTED.finditer(listed):
         number = match[1] or number
-        if match[2] and match[2].upper() == wanted:
+        if match[2] and match[2].upper() == fingerprint:
             return number
     return None
 
 
-def verify(image: int, where: Path, trust: Trust, engine: Engine) -> Signer:
+def verify(image: int, where: Path, trust: TrustAnchors, engine: SignatureEngine) -> Signer:
     """Find the believed signer of an open image; every part must be signed.
 
     Raises ChecksFailedError that says why none of the given keys holds, or that the one that does
     may not release images.
     """
-    said: list[str] = []
-    for way in _ways(trust):
-        if _holds(image, way, engine, said):
-            return way.signer
+    refusals: list[str] = []
+    for attempt in _ways(trust):
+        if _holds(image, attempt, engine, refusals):
+            return attempt.signer
     for key in trust.keys_besides("image"):
         if _holds(image, _by_key(key), engine, []):
             raise ChecksFailedError(
@@ -122,11 +122,11 @@ def verify(image: int, where: Path, trust: Trust, engine: Engine) -> Signer:
                 why=f"key sha256:{key.id[:16]}… ({key.where}) counts for evidence alone",
                 next_step="have it signed by a key for image, or give the key that role",
             )
-    raise _refused(where, said)
+    raise _refused(where, refusals)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Way:
+class _Verification:
     """A way to verify: the signer, the files to hand over, and words with their places."""
 
     signer: Signer
@@ -134,50 +134,54 @@ class _Way:
     words: tuple[str, ...] = ()
 
 
-def _holds(image: int, way: _Way, engine: Engine, said: list[str]) -> bool:
+def _holds(
+    image: int, attempt: _Verification, engine: SignatureEngine, refusals: list[str]
+) -> bool:
     """Ask the engine; note what it says where the signature does not hold."""
-    with _home(engine) as home, contextlib.ExitStack() as held:
-        around = _Around(home=home)
-        numbers = tuple(held.enter_context(_in_memory(data)) for data in way.material)
+    with _home(engine) as home, contextlib.ExitStack() as stack:
+        call = _CallHome(home=home)
+        numbers = tuple(stack.enter_context(_in_memory(data)) for data in attempt.material)
         paths = dict(zip(("{0}", "{1}"), map(_path, numbers), strict=False))
-        words = [paths.get(word, word) for word in way.words]
+        words = [paths.get(word, word) for word in attempt.words]
         try:
             if not words:
                 take = [*_TAKE_KEY.split(), _path(numbers[0])]
-                _run(engine, around, take, inherited=(numbers[0],))
+                _run(engine, call, take, inherited=(numbers[0],))
                 words = ["--local"]
             words = ["verify", "--all", *words, _path(image)]
-            _run(engine, around, words, inherited=(image, *numbers))
+            _run(engine, call, words, inherited=(image, *numbers))
         except CommandFailedError as error:
-            said.append(error.completed.stderr + error.completed.stdout)
+            refusals.append(error.completed.stderr + error.completed.stdout)
             return False
     return True
 
 
-def _ways(trust: Trust) -> Iterator[_Way]:
+def _ways(trust: TrustAnchors) -> Iterator[_Verification]:
     yield from map(_by_key, trust.keys_for("image"))
     if trust.roots is not None:
         for certificate in trust.certificates:
             key = keys.of_certificate(certificate, "certificate")
-            yield _Way(
+            yield _Verification(
                 signer=Signer(name=f"certificate sha256:{key.id[:16]}…", key=key),
                 material=(certificate, trust.roots),
                 words=("--certificate", "{0}", "--certificate-roots", "{1}"),
             )
     for ring in trust.keyrings:
         signer = Signer(name="a PGP key of the given ring", key=None)
-        yield _Way(signer=signer, material=(ring,))
+        yield _Verification(signer=signer, material=(ring,))
 
 
-def _by_key(key: PublicKey) -> _Way:
+def _by_key(key: PublicKey) -> _Verification:
     name = f"key sha256:{key.id[:16]}… ({key.where})"
-    return _Way(signer=Signer(name=name, key=key), material=(key.pem,), words=("--key", "{0}"))
+    return _Verification(
+        signer=Signer(name=name, key=key), material=(key.pem,), words=("--key", "{0}")
+    )
 
 
-def _refused(where: Path, said: list[str]) -> ChecksFailedError:
-    text = "\n".join(said)
+def _refused(where: Path, refusals: list[str]) -> ChecksFailedError:
+    text = "\n".join(refusals)
     meaning = next((cause for sign, cause in _CAUSES if sign in text), _OTHER)
-    if not said:
+    if not refusals:
         meaning = "can't be verified: no certificate of these authorities came with it"
     fatal = re.findall(r"FATAL:\s*(.+)", text)
     return ChecksFailedError(
@@ -188,7 +192,7 @@ def _refused(where: Path, said: list[str]) -> ChecksFailedError:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Around:
+class _CallHome:
     """A call's private home, the ring of keys that it sees, and its input."""
 
     home: Path
@@ -197,35 +201,35 @@ class _Around:
 
 
 def _run(
-    engine: Engine, around: _Around, words: list[str], *, inherited: tuple[int, ...] = ()
-) -> Completed:
-    runner, home = engine.start(inherited), around.home
+    engine: SignatureEngine, call: _CallHome, words: list[str], *, inherited: tuple[int, ...] = ()
+) -> CompletedCommand:
+    runner, home = engine.start(inherited), call.home
     argv = [str(engine.program.program), "--nocolor", *words]
-    ring = str(around.ring or home / "keys")
+    ring = str(call.ring or home / "keys")
     environ = apptainer.environment(engine.environ, tmpdir=home, state=home)
     environ |= {"HOME": str(home), "APPTAINER_KEYSDIR": ring, "SINGULARITY_SYPGPDIR": ring}
     try:
-        return runner(argv, env=environ, stdin=around.stdin)
+        return runner(argv, env=environ, stdin=call.stdin)
     except CommandFailedError as error:
         if words[0] == "verify":
             raise
-        said = re.findall(r"FATAL:\s*(.+)", error.completed.stderr)
+        errors = re.findall(r"FATAL:\s*(.+)", error.completed.stderr)
         raise ChecksFailedError(
             f"the engine can't {' '.join(words[:2]) if words[0] == 'key' else 'sign'}",
-            why=said[-1][:300] if said else str(error)[:300],
+            why=errors[-1][:300] if errors else str(error)[:300],
             next_step="read docs/signing.md: which keys the engine takes",
         ) from None
 
 
 @contextlib.contextmanager
-def _home(engine: Engine) -> Iterator[Path]:
+def _home(engine: SignatureEngine) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="dlcontainer-keys-", dir=engine.scratch) as name:
         yield Path(name)
 
 
 @contextlib.contextmanager
 def _in_memory(data: bytes) -> Iterator[int]:
-    """Give a descriptor of a file that is on no disk."""
+    """Yield a descriptor of a file that is on no disk."""
     number = os.memfd_create("key", os.MFD_CLOEXEC)
     try:
         with os.fdopen(os.dup(number), "wb") as file:

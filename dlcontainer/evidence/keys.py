@@ -29,7 +29,7 @@ class PublicKey:
     where: str
 
     def holds(self, signature: bytes, message: bytes) -> bool:
-        """Tell whether this key's owner signed a message."""
+        """Return whether this key's owner signed a message."""
         return _holds(_serialization().load_pem_public_key(self.pem), signature, message)
 
 
@@ -85,10 +85,10 @@ def read_private(path: Path, passphrase: bytes | None = None) -> SigningKey:
     return SigningKey(public=public(key.public_key(), str(path)), _pem=pem)
 
 
-def read_public(path: Path, *, own: bool = False) -> PublicKey:
+def read_public(path: Path, *, must_own: bool = False) -> PublicKey:
     """Read a public key in PEM; with `own`, only this user or root may have written the file."""
     serialization = _serialization()
-    data = _content(path, own=own)
+    data = _content(path, must_own=must_own)
     try:
         key = serialization.load_pem_public_key(data)
     except _unsupported():
@@ -103,7 +103,7 @@ def read_public(path: Path, *, own: bool = False) -> PublicKey:
 
 
 def of_certificate(data: bytes, where: str) -> PublicKey:
-    """Give the key of a certificate in PEM; nothing is said of the certificate's own worth."""
+    """Return the key of a certificate in PEM; nothing is said of the certificate's own worth."""
     reader = x509()
     try:
         return public(reader.load_pem_x509_certificate(data).public_key(), where)
@@ -116,7 +116,7 @@ def of_certificate(data: bytes, where: str) -> PublicKey:
 
 
 def x509() -> Any:
-    """Give the package that reads certificates; raises EngineError where it is missing."""
+    """Return the package that reads certificates; raises EngineError where it is missing."""
     try:
         from cryptography import x509
     except ImportError:
@@ -124,16 +124,16 @@ def x509() -> Any:
     return x509
 
 
-def read_file(path: Path, *, own: bool = False) -> bytes:
+def read_file(path: Path, *, must_own: bool = False) -> bytes:
     """Read a certificate or keyring; raises ConfigError."""
-    return _content(path, own=own, most=16_000_000)
+    return _content(path, must_own=must_own, most=16_000_000)
 
 
 _HOW = "make one: openssl genpkey -algorithm ed25519 -out release.key"
 
 
 def _content(
-    path: Path, *, secret: bool = False, own: bool = False, most: int = _MOST_BYTES
+    path: Path, *, secret: bool = False, must_own: bool = False, most: int = _MOST_BYTES
 ) -> bytes:
     try:
         with foreign_files.opened(path) as file:
@@ -144,7 +144,7 @@ def _content(
                     why=f"its mode is {stat.S_IMODE(info.st_mode):04o}",
                     next_step=f"chmod 600 {path}",
                 )
-            if own:
+            if must_own:
                 guarded_files.require_own(file.fileno())
             return foreign_files.content(file, most)
     except OSError as error:
@@ -162,7 +162,7 @@ def _serialization() -> Any:
 
 
 def _unsupported() -> type[Exception]:
-    """Give the error that the package has for a kind of key that it does not know."""
+    """Return the error that the package has for a kind of key that it does not know."""
     from cryptography.exceptions import UnsupportedAlgorithm
 
     return UnsupportedAlgorithm
@@ -188,7 +188,7 @@ def public(key: Any, where: str) -> PublicKey:
 
 
 def _scheme(key: Any) -> Any:
-    """Give the hash that goes with a key, `""` for Ed25519's own, None for a kind not taken."""
+    """Return the hash that goes with a key, `""` for Ed25519's own, None for a kind not taken."""
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 

@@ -17,7 +17,7 @@ _NAMESPACE = "application/vnd.dlcontainer"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Subject:
+class EvidenceSubject:
     """An image as evidence names it; `earlier` is its SHA-256 before it was signed."""
 
     name: str
@@ -31,7 +31,7 @@ Claims = Callable[[bytes], Iterator[tuple[str, object]]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Form:
+class EvidenceFormat:
     """How a kind's file is named, typed and read."""
 
     suffix: str
@@ -77,27 +77,37 @@ def _bench(data: bytes) -> Iterator[tuple[str, object]]:
     yield "image", declared.get("image_sha256")
 
 
-FORMS: Mapping[Kind, Form] = {
-    "record": Form(suffix=".json", media_type=f"{_NAMESPACE}.record.v1+json", claims=_record),
-    "bill": Form(suffix=".cdx.json", media_type="application/vnd.cyclonedx+json", claims=_bill),
-    "validate": Form(suffix=".json", media_type=f"{_NAMESPACE}.validate.v1+json", claims=_validate),
-    "proof": Form(suffix=".json", media_type=f"{_NAMESPACE}.proof.v1+json", claims=_proof),
-    "bench": Form(suffix=".jsonl", media_type=f"{_NAMESPACE}.bench.v1+jsonl", claims=_bench),
-    "report": Form(suffix=".html", media_type="text/html", claims=_none),
+FORMS: Mapping[Kind, EvidenceFormat] = {
+    "record": EvidenceFormat(
+        suffix=".json", media_type=f"{_NAMESPACE}.record.v1+json", claims=_record
+    ),
+    "bill": EvidenceFormat(
+        suffix=".cdx.json", media_type="application/vnd.cyclonedx+json", claims=_bill
+    ),
+    "validate": EvidenceFormat(
+        suffix=".json", media_type=f"{_NAMESPACE}.validate.v1+json", claims=_validate
+    ),
+    "proof": EvidenceFormat(
+        suffix=".json", media_type=f"{_NAMESPACE}.proof.v1+json", claims=_proof
+    ),
+    "bench": EvidenceFormat(
+        suffix=".jsonl", media_type=f"{_NAMESPACE}.bench.v1+jsonl", claims=_bench
+    ),
+    "report": EvidenceFormat(suffix=".html", media_type="text/html", claims=_none),
 }
 
 
 def artifact_type(kind: Kind) -> str:
-    """Give the type by which a registry lists evidence of a kind."""
+    """Return the type by which a registry lists evidence of a kind."""
     return f"{_NAMESPACE}.evidence.{kind}.v1"
 
 
 def predicate_type(kind: Kind) -> str:
-    """Give the type by which an in-toto statement names a kind."""
+    """Return the type by which an in-toto statement names a kind."""
     return f"urn:dlcontainer:evidence:{kind}:1"
 
 
-def require_about(kind: Kind, data: bytes, subject: Subject) -> None:
+def require_about(kind: Kind, data: bytes, subject: EvidenceSubject) -> None:
     """Require that a file is of its kind and speaks of this image; raises ChecksFailedError."""
     try:
         claims = list(FORMS[kind].claims(data))
@@ -107,18 +117,18 @@ def require_about(kind: Kind, data: bytes, subject: Subject) -> None:
             why=str(error)[:200],
             next_step="give the file that dlcontainer wrote",
         ) from None
-    known = {"plan": {subject.plan}, "image": {subject.sha256, subject.earlier}}
+    digests = {"plan": {subject.plan}, "image": {subject.sha256, subject.earlier}}
     for key, value in claims:
         if not isinstance(value, str) or not value:
             continue
         bare = value.removeprefix("sha256:")
         if subject.plan is None and key == "plan":
             continue
-        if bare not in known[key]:
-            wanted = subject.plan if key == "plan" else subject.sha256
+        if bare not in digests[key]:
+            digest = subject.plan if key == "plan" else subject.sha256
             raise ChecksFailedError(
                 f"the {kind} evidence is of another image",
-                why=f"its {key} is {bare[:12]}…, this image's {str(wanted)[:12]}…",
+                why=f"its {key} is {bare[:12]}…, this image's {str(digest)[:12]}…",
                 next_step="give the evidence of this very image",
             )
 

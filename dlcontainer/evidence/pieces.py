@@ -41,13 +41,13 @@ class Piece:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """Give both files by their names; the envelope last."""
+        """Return both files by their names; the envelope last."""
         return {self.file: self.data, f"{self.stem}{ENVELOPE}": self.envelope}
 
     @property
-    def offer(self) -> "Offer":
+    def offer(self) -> "EvidenceOffer":
         """Offer it as what lies elsewhere is offered."""
-        return Offer(
+        return EvidenceOffer(
             kind=self.kind,
             name=self.file,
             envelope=lambda: self.envelope,
@@ -56,7 +56,7 @@ class Piece:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
+class PieceLimit:
     """A piece's file: at most so many bytes, and of this SHA-256 where it is known.
 
     Another one may be refused unread; its digest is looked at all the same.
@@ -67,7 +67,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Offer:
+class EvidenceOffer:
     """A piece that lies somewhere, not read yet.
 
     `envelope` reads its envelope, `file` its file; both raise OSError or an error of ours.
@@ -76,11 +76,11 @@ class Offer:
     kind: Kind
     name: str
     envelope: Callable[[], bytes]
-    file: Callable[[Wanted], bytes]
+    file: Callable[[PieceLimit], bytes]
 
 
 @dataclass(slots=True, kw_only=True)
-class Notes:
+class RefusalNotes:
     """What is said of pieces that don't count: the first, then their number."""
 
     tell: Callable[[str], None]
@@ -99,7 +99,7 @@ class Notes:
 
 
 @dataclass(slots=True, kw_only=True)
-class Room:
+class ByteAllowance:
     """What is left for the evidence of one image, in bytes."""
 
     left: int = MOST_TOGETHER
@@ -126,7 +126,7 @@ class Deadline:
 
     @property
     def is_over(self) -> bool:
-        """Tell whether no more is looked at."""
+        """Return whether no more is looked at."""
         return self.clock() > self._end
 
 
@@ -134,13 +134,13 @@ OVER = f"the rest was not looked at: {MOST_S:g} s were over"
 
 
 def in_time(
-    offers: Iterable[Offer], deadline: Deadline, refuse: Callable[[str], None]
-) -> Iterator[Offer]:
-    """Give offers until the time is over, or their place can't be read on; say so then."""
-    given = iter(offers)
+    offers: Iterable[EvidenceOffer], deadline: Deadline, refuse: Callable[[str], None]
+) -> Iterator[EvidenceOffer]:
+    """Yield offers until the time is over, or their place can't be read on; say so then."""
+    offers_left = iter(offers)
     while True:
         try:
-            offer = next(given, None)
+            offer = next(offers_left, None)
         except (OSError, DlcontainerError) as error:
             refuse(said(error))
             return
@@ -153,14 +153,14 @@ def in_time(
 
 
 def loaded(
-    offers: Iterable[Offer], notes: Notes, deadline: Deadline | None = None
+    offers: Iterable[EvidenceOffer], notes: RefusalNotes, deadline: Deadline | None = None
 ) -> Iterator[Piece]:
     """Read all pieces that can be read, whoever signed them."""
-    room = Room()
+    room = ByteAllowance()
     for offer in in_time(offers, deadline or Deadline(), notes.add):
         try:
             sealed = offer.envelope()
-            data = offer.file(Wanted(most=min(MOST_BYTES, room.left)))
+            data = offer.file(PieceLimit(most=min(MOST_BYTES, room.left)))
             room.take(len(data) + len(sealed))
         except (OSError, DlcontainerError) as error:
             notes.add(f"{offer.name}: {said(error)}")
@@ -170,7 +170,7 @@ def loaded(
 
 
 def said(error: OSError | DlcontainerError) -> str:
-    """Say in one line why a piece does not count."""
+    """Return one line that says why a piece does not count."""
     if isinstance(error, DlcontainerError):
         return f"{error.what} ({error.why})" if error.why else error.what
     return error.strerror or str(error)

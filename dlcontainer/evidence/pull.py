@@ -7,11 +7,11 @@ from pathlib import Path
 from dlcontainer.errors import ChecksFailedError, PublishError
 from dlcontainer.evidence import artifact, envelope, folder, kinds, pieces, policy
 from dlcontainer.evidence.artifact import Blob, Parts
-from dlcontainer.evidence.image_signature import Engine
+from dlcontainer.evidence.image_signature import SignatureEngine
 from dlcontainer.evidence.kinds import FORMS, Kind
-from dlcontainer.evidence.pieces import MOST_S, Notes, Offer, Piece, Wanted
-from dlcontainer.evidence.policy import Demand, Given, Verified
-from dlcontainer.evidence.trust import Trust
+from dlcontainer.evidence.pieces import MOST_S, EvidenceOffer, Piece, PieceLimit, RefusalNotes
+from dlcontainer.evidence.policy import EvidenceDemand, OpenImage, PolicyResult
+from dlcontainer.evidence.trust import TrustAnchors
 from dlcontainer.image import record, sbom
 from dlcontainer.registry import referrers
 from dlcontainer.registry.artifacts import ArtifactClient
@@ -27,23 +27,23 @@ class PullContext:
     """Everything a pull needs; without trust and demand nothing is verified, and that is said."""
 
     client: ArtifactClient
-    trust: Trust
-    demand: Demand
-    engine: Engine | None
+    trust: TrustAnchors
+    demand: EvidenceDemand
+    engine: SignatureEngine | None
     runner: Runner
     progress: Progress
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pulled:
+class PullResult:
     """An image that was pulled: the digest of its manifest, and what was found to hold."""
 
     digest: str
     sha256: str
-    verified: Verified
+    verified: PolicyResult
 
 
-def pull(target: Path, context: PullContext) -> Pulled:
+def pull(target: Path, context: PullContext) -> PullResult:
     """Fetch an image into its place, with record, bill and evidence beside it.
 
     Raises PublishError for what the registry gives otherwise than announced, for a tag that was
@@ -63,7 +63,7 @@ def pull(target: Path, context: PullContext) -> Pulled:
             verified = _verified(copy, image.digest.removeprefix("sha256:"), digest, context)
         origin = None if context.engine else f"oras://{context.client.reference.name}@{digest}"
         _settle(target, copy, verified.evidence, origin)
-    return Pulled(digest=digest, sha256=image.digest.removeprefix("sha256:"), verified=verified)
+    return PullResult(digest=digest, sha256=image.digest.removeprefix("sha256:"), verified=verified)
 
 
 def _manifest(client: ArtifactClient) -> bytes:
@@ -104,31 +104,31 @@ def _require_tag(client: ArtifactClient, pinned: str, tag: str) -> None:
 
 
 def _require_room(image: Blob, place: Path) -> None:
-    wanted, free = image.size // 1_000_000 + 1, free_mb(place)
-    if free < wanted:
+    needed_mb, free = image.size // 1_000_000 + 1, free_mb(place)
+    if free < needed_mb:
         raise PublishError(
-            f"the image needs {wanted} MB, {place} has {free} MB",
+            f"the image needs {needed_mb} MB, {place} has {free} MB",
             next_step="make room, or name another file: -o FILE",
         )
 
 
-def _offers(context: PullContext, digest: str, notes: Notes) -> Iterator[Offer]:
-    """Give what refers to the image and is evidence of ours; anybody may have put it there."""
-    for one in referrers.found(context.client, digest, notes.add):
-        kind = artifact.kind_of(one.artifact_type)
+def _offers(context: PullContext, digest: str, notes: RefusalNotes) -> Iterator[EvidenceOffer]:
+    """Yield what refers to the image and is evidence of ours; anybody may have put it there."""
+    for referrer in referrers.found(context.client, digest, notes.add):
+        kind = artifact.kind_of(referrer.artifact_type)
         if kind is None:
             continue
         try:
-            answer = context.client.manifest(one.digest)
+            answer = context.client.manifest(referrer.digest)
         except PublishError as error:
-            notes.add(f"{one.digest}: {error.what}")
+            notes.add(f"{referrer.digest}: {error.what}")
             continue
         parts = artifact.parts_in(answer.body) if answer else None
-        if parts is None or answer is None or sha256(answer.body) != one.digest:
-            notes.add(f"{one.digest}: listed as {kind} evidence, and is none")
+        if parts is None or answer is None or sha256(answer.body) != referrer.digest:
+            notes.add(f"{referrer.digest}: listed as {kind} evidence, and is none")
         elif parts.subject != digest:
             notes.add(
-                f"{one.digest}: listed as {kind} evidence of this image, and refers to "
+                f"{referrer.digest}: listed as {kind} evidence of this image, and refers to "
                 f"{parts.subject}"
             )
         else:
@@ -136,13 +136,13 @@ def _offers(context: PullContext, digest: str, notes: Notes) -> Iterator[Offer]:
     notes.end()
 
 
-def _offer(client: ArtifactClient, kind: Kind, parts: Parts) -> Offer:
-    def file(wanted: Wanted) -> bytes:
-        if wanted.sha256 is not None and parts.file.digest != f"sha256:{wanted.sha256}":
+def _offer(client: ArtifactClient, kind: Kind, parts: Parts) -> EvidenceOffer:
+    def file(limit: PieceLimit) -> bytes:
+        if limit.sha256 is not None and parts.file.digest != f"sha256:{limit.sha256}":
             raise ChecksFailedError("its file is another one than was signed")
-        return client.fetched(parts.file.digest, parts.file.size, wanted.most)
+        return client.fetched(parts.file.digest, parts.file.size, limit.most)
 
-    return Offer(
+    return EvidenceOffer(
         kind=kind,
         name=f"{kind}-{parts.file.digest[7:19]}{FORMS[kind].suffix}",
         envelope=lambda: client.fetched(
@@ -152,20 +152,22 @@ def _offer(client: ArtifactClient, kind: Kind, parts: Parts) -> Offer:
     )
 
 
-def _verified(copy: Path, image: str, digest: str, context: PullContext) -> Verified:
+def _verified(copy: Path, image: str, digest: str, context: PullContext) -> PolicyResult:
     subject = policy.subject_of(copy, image, None)
-    notes = Notes(tell=context.progress.note)
+    notes = RefusalNotes(tell=context.progress.note)
     offers = _offers(context, digest, notes)
     if context.engine is None:
-        found = pieces.loaded(offers, notes)
-        usable = tuple(piece for piece in found if _is_usable(piece, subject))
-        return Verified(signer=None, evidence=usable)
+        loaded = pieces.loaded(offers, notes)
+        usable = tuple(piece for piece in loaded if _is_usable(piece, subject))
+        return PolicyResult(signer=None, evidence=usable)
     with foreign_files.opened(copy) as file:
-        given = Given(path=copy, image=file.fileno(), subject=subject, record=None, offers=offers)
-        return policy.check(given, context.trust, context.demand, context.engine)
+        opened_image = OpenImage(
+            path=copy, image=file.fileno(), subject=subject, record=None, offers=offers
+        )
+        return policy.check(opened_image, context.trust, context.demand, context.engine)
 
 
-def _is_usable(piece: Piece, subject: kinds.Subject) -> bool:
+def _is_usable(piece: Piece, subject: kinds.EvidenceSubject) -> bool:
     try:
         kinds.require_about(piece.kind, piece.data, subject)
     except ChecksFailedError:
@@ -175,16 +177,16 @@ def _is_usable(piece: Piece, subject: kinds.Subject) -> bool:
 
 def _settle(target: Path, copy: Path, evidence: tuple[Piece, ...], origin: str | None) -> None:
     """Put all in place; the image comes last. With an origin nothing of it was verified."""
-    beside = {"record": record.beside(target), "bill": target.with_suffix(sbom.SUFFIX)}
+    targets = {"record": record.beside(target), "bill": target.with_suffix(sbom.SUFFIX)}
     try:
         with workspace.settling(target.parent):
             for piece in evidence:
                 folder.write(folder.beside(target), piece)
-                if piece.kind in beside:
+                if piece.kind in targets:
                     data = piece.data
                     if piece.kind == "record" and origin is not None:
                         data = record.unverified(data, origin)
-                    atomic_files.write(beside[piece.kind], data)
+                    atomic_files.write(targets[piece.kind], data)
             workspace.settle(copy, target)
     except OSError as error:
         raise PublishError(f"can't write {target}: {error.strerror}") from None

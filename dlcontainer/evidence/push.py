@@ -17,7 +17,7 @@ from dlcontainer.system.progress import Meter, Progress
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pushed:
+class PushResult:
     """What is in the registry now: the digest of the image's manifest, and the evidence's kinds."""
 
     digest: str
@@ -26,7 +26,7 @@ class Pushed:
 
 def push(
     image: Path, digest: str, pieces: Iterable[Piece], client: ArtifactClient, progress: Progress
-) -> Pushed:
+) -> PushResult:
     """Push an image of this SHA-256, with its evidence; raises PublishError.
 
     The registry checks each digest: an image that changes meanwhile is refused.
@@ -54,4 +54,4 @@ def push(
     tag = client.reference.tag
     if tag is not None:
         client.put_manifest(tag, body, MANIFEST)
-    return Pushed(digest=subject.digest, evidence=tuple(pushed))
+    return PushResult(digest=subject.digest, evidence=tuple(pushed))

@@ -16,9 +16,9 @@ from pathlib import Path
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.evidence import envelope, folder, kinds, policy, statement
 from dlcontainer.evidence.keys import SigningKey
-from dlcontainer.evidence.kinds import MOST_BYTES, Kind, Subject
+from dlcontainer.evidence.kinds import MOST_BYTES, EvidenceSubject, Kind
 from dlcontainer.evidence.pieces import Piece
-from dlcontainer.evidence.policy import Given
+from dlcontainer.evidence.policy import OpenImage
 from dlcontainer.image import record, sbom, sif
 from dlcontainer.image.record import RecordFile
 from dlcontainer.system import atomic_files, digests, foreign_files, workspace
@@ -35,7 +35,7 @@ class Sealer:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Hand:
+class ImageSigner:
     """The signer's hand: `put` signs a private copy of the image; `by` names the key.
 
     With a `sealer` the record and the bill of materials are attested too.
@@ -47,7 +47,7 @@ class Hand:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Signed:
+class SigningResult:
     """An image that was signed: its SHA-256 now and before, and the evidence written with it."""
 
     sha256: str
@@ -55,9 +55,9 @@ class Signed:
     evidence: tuple[str, ...]
 
 
-def opened(image: Path, number: int, *, told: Callable[[str], None] | None = None) -> Given:
+def opened(image: Path, number: int, *, note: Callable[[str], None] | None = None) -> OpenImage:
     """Read what lies beside an open image; raises ChecksFailedError."""
-    return beside(image, number, record.opened(record.beside(image)), told=told)
+    return beside(image, number, record.opened(record.beside(image)), note=note)
 
 
 def beside(
@@ -65,11 +65,11 @@ def beside(
     number: int,
     file: RecordFile | None,
     *,
-    told: Callable[[str], None] | None = None,
-) -> Given:
-    """Give an open image with its record, read before, and the evidence beside it."""
-    sha256 = digests.of_open(number, tell=told)
-    return Given(
+    note: Callable[[str], None] | None = None,
+) -> OpenImage:
+    """Return an open image with its record, read before, and the evidence beside it."""
+    sha256 = digests.of_open(number, tell=note)
+    return OpenImage(
         path=image,
         image=number,
         subject=policy.subject_of(image, sha256, file.body if file else None),
@@ -78,7 +78,7 @@ def beside(
     )
 
 
-def sign(image: Path, hand: Hand, runner: Runner, progress: Progress) -> Signed:
+def sign(image: Path, hand: ImageSigner, runner: Runner, progress: Progress) -> SigningResult:
     """Sign an image in its place, and its record with it; raises ChecksFailedError.
 
     Killed anywhere, the
@@ -108,11 +108,11 @@ def sign(image: Path, hand: Hand, runner: Runner, progress: Progress) -> Signed:
             atomic_files.write(record.beside(image), data)
             workspace.settle(copy, image)
     names = tuple(piece.file for piece in pieces)
-    return Signed(sha256=sha256, unsigned_sha256=before, evidence=names)
+    return SigningResult(sha256=sha256, unsigned_sha256=before, evidence=names)
 
 
-def attest(image: Path, given: Sequence["Source"], sealer: Sealer) -> list[str]:
-    """Sign files as evidence about an image and put them beside it; give their names.
+def attest(image: Path, sources: Sequence["EvidenceSource"], sealer: Sealer) -> list[str]:
+    """Sign files as evidence about an image and put them beside it; return their names.
 
     Raises ChecksFailedError for a file that is of another kind, or of another image; then nothing
     is written.
@@ -122,8 +122,8 @@ def attest(image: Path, given: Sequence["Source"], sealer: Sealer) -> list[str]:
         about = opened(image, file.fileno())
     _require_record(about)
     pieces = [
-        piece_of(one.kind, _read(one.path), about.subject, sealer, where=str(one.path))
-        for one in given
+        piece_of(source.kind, _read(source.path), about.subject, sealer, where=str(source.path))
+        for source in sources
     ]
     for piece in pieces:
         folder.write(folder.beside(image), piece)
@@ -131,7 +131,7 @@ def attest(image: Path, given: Sequence["Source"], sealer: Sealer) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Source:
+class EvidenceSource:
     """A file that is to become evidence."""
 
     kind: Kind
@@ -139,7 +139,7 @@ class Source:
 
 
 def piece_of(
-    kind: Kind, data: bytes, subject: Subject, sealer: Sealer, *, where: str = ""
+    kind: Kind, data: bytes, subject: EvidenceSubject, sealer: Sealer, *, where: str = ""
 ) -> Piece:
     """Sign one file as evidence; raises ChecksFailedError where it is of another image."""
     try:
@@ -147,13 +147,13 @@ def piece_of(
     except ChecksFailedError as error:
         error.where = where or None
         raise
-    said = statement.Statement(
+    claims = statement.Statement(
         kind=kind,
         image=subject.sha256,
         sha256=hashlib.sha256(data).hexdigest(),
         size=len(data),
     )
-    text = statement.text(said, subject.name)
+    text = statement.text(claims, subject.name)
     return Piece(
         kind=kind, data=data, envelope=envelope.sealed(text, sealer.key, sealer.certificate)
     )
@@ -180,11 +180,11 @@ def _require_same(image: Path, sha256: str, body: Mapping[str, object]) -> None:
     # Killed between record and image, a signing leaves the record of the signed one.
     subject = policy.subject_of(image, sha256, body)
     named = body.get("image")
-    there = named.get("sha256") if isinstance(named, dict) else None
-    if sha256 not in (there, subject.earlier):
+    digest = named.get("sha256") if isinstance(named, dict) else None
+    if sha256 not in (digest, subject.earlier):
         raise ChecksFailedError(
             f"{image} is not the image of its record",
-            why=f"sha256 {sha256[:12]}…, the record says {str(there)[:12]}…",
+            why=f"sha256 {sha256[:12]}…, the record says {str(digest)[:12]}…",
             next_step="build it again, or copy it again with its record",
         )
 
@@ -219,7 +219,7 @@ def _own_evidence(
     return tuple(pieces)
 
 
-def _require_record(about: Given) -> None:
+def _require_record(about: OpenImage) -> None:
     if about.record is None or about.subject.plan is None:
         raise ChecksFailedError(
             f"{about.path.name} has no record beside it",

@@ -10,7 +10,7 @@ from typing import Any
 
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.evidence import kinds
-from dlcontainer.evidence.kinds import FORMS, KINDS, Kind, Subject
+from dlcontainer.evidence.kinds import FORMS, KINDS, EvidenceSubject, Kind
 from dlcontainer.system import foreign_files
 
 TYPE = "https://in-toto.io/Statement/v1"
@@ -51,7 +51,7 @@ def read(payload: bytes, where: str) -> Statement:
         (subject,) = body["subject"]
         predicate = body["predicate"]
         texts = (subject["digest"]["sha256"], predicate["sha256"])
-        if not all(isinstance(one, str) and len(one) == 64 for one in texts):
+        if not all(isinstance(digest, str) and len(digest) == 64 for digest in texts):
             raise ValueError("no SHA-256")
         if type(predicate["size"]) is not int:
             raise TypeError("no size")
@@ -69,7 +69,7 @@ def read(payload: bytes, where: str) -> Statement:
         ) from None
 
 
-def require_about(statement: Statement, subject: Subject, where: str) -> None:
+def require_about(statement: Statement, subject: EvidenceSubject, where: str) -> None:
     """Require that a statement is about this image; raises ChecksFailedError."""
     if statement.image != subject.sha256:
         raise ChecksFailedError(

@@ -15,7 +15,7 @@ class TrustedKey:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Trust:
+class TrustAnchors:
     """The signers that are believed: keys, certificates below roots, rings of PGP keys."""
 
     keys: tuple[TrustedKey, ...] = ()
@@ -25,20 +25,20 @@ class Trust:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nobody is believed."""
+        """Return whether nobody is believed."""
         return not (self.keys or self.roots or self.keyrings)
 
     def keys_for(self, role: KeyRole) -> tuple[PublicKey, ...]:
-        """Give the keys that count for a role."""
-        return tuple(one.key for one in self.keys if role in one.roles)
+        """Return the keys that count for a role."""
+        return tuple(trusted.key for trusted in self.keys if role in trusted.roles)
 
     def keys_besides(self, role: KeyRole) -> tuple[PublicKey, ...]:
-        """Give the keys that count, and not for this role."""
-        known = {key.id for key in self.keys_for(role)}
-        return tuple(one.key for one in self.keys if one.key.id not in known)
+        """Return the keys that count, and not for this role."""
+        ids = {key.id for key in self.keys_for(role)}
+        return tuple(trusted.key for trusted in self.keys if trusted.key.id not in ids)
 
-    def with_certified(self, key: PublicKey) -> "Trust":
+    def with_certified(self, key: PublicKey) -> "TrustAnchors":
         """Believe an image's signer too; one known by a certificate alone, for everything."""
-        if key.id in {one.key.id for one in self.keys}:
+        if key.id in {trusted.key.id for trusted in self.keys}:
             return self
         return replace(self, keys=(*self.keys, TrustedKey(key=key)))

@@ -52,7 +52,7 @@ def values(plan: Plan) -> Mapping[str, object]:
 
 
 def origin(plan: Plan, carried: str | None = None) -> str:
-    """Give the definition file that makes a tree of the base alone.
+    """Return the definition file that makes a tree of the base alone.
 
     `carried`: the folder beside it that the base's image is taken from, and not its registry.
     """
@@ -78,10 +78,10 @@ def _check(plan: Plan) -> None:
                 why="the engine takes it for the head of a section",
                 next_step="begin the line with something else, or put the text into a file",
             )
-        found = _VARIABLE.search(text)
-        if found:
+        match = _VARIABLE.search(text)
+        if match:
             raise ConfigError(
-                f"{key}: {found[0]!r} can't stand in a definition file",
+                f"{key}: {match[0]!r} can't stand in a definition file",
                 where=plan.place_of(text),
                 why="the engine takes it for a variable of its own",
                 next_step="write it apart: '{' '{', or put the text into a file",
@@ -89,7 +89,7 @@ def _check(plan: Plan) -> None:
 
 
 def _texts(plan: Plan) -> Iterator[tuple[str, str, bool]]:
-    """Give all free text: the key, the text, whether it stands at a line's start."""
+    """Yield all free text: the key, the text, whether it stands at a line's start."""
     recipe = plan.recipe
     yield "summary", recipe.summary, True
     yield "license", recipe.license or "", False

@@ -29,29 +29,29 @@ def sections(text: str) -> dict[str, str]:
 
 
 def files(plan: Plan, text: str, version: str) -> dict[str, str]:
-    """Give the files of /.singularity.d by name: of a plan and its definition file's text.
+    """Return the files of /.singularity.d by name: of a plan and its definition file's text.
 
     `version` is the engine's. No date: the same plan gives the same bytes.
     """
-    found = sections(text)
+    texts = sections(text)
     return {
         "Singularity": text,
         "labels.json": json.dumps(_labels(plan, version), indent="\t", sort_keys=True),
-        "env/90-environment.sh": f"#!/bin/sh\n\n{found['environment']}",
-        "runscript": f"#!/bin/sh\n\n{found['runscript']}",
-        "runscript.help": found["help"],
-        "test": f"#!/bin/sh\n\n{found['test']}",
+        "env/90-environment.sh": f"#!/bin/sh\n\n{texts['environment']}",
+        "runscript": f"#!/bin/sh\n\n{texts['runscript']}",
+        "runscript.help": texts["help"],
+        "test": f"#!/bin/sh\n\n{texts['test']}",
     }
 
 
-def exported(said: Mapping[str, str]) -> dict[str, str]:
+def exported(variables: Mapping[str, str]) -> dict[str, str]:
     """Read what scripts of an image export, without running them: values as they are written.
 
     `said` are texts by path; those of ENVIRONMENT are read.
     """
-    found: dict[str, str] = {}
+    exported_texts: dict[str, str] = {}
     for path in ENVIRONMENT:
-        for line in said.get(path, "").splitlines():
+        for line in variables.get(path, "").splitlines():
             match = _EXPORT.fullmatch(line)
             if match:
                 try:
@@ -59,12 +59,14 @@ def exported(said: Mapping[str, str]) -> dict[str, str]:
                 except ValueError:
                     value = match[2]  # a quote that a later line closes
                 default = _DEFAULT.fullmatch(value)
-                found[match[1]] = default[2] if default and default[1] == match[1] else value
-    return found
+                exported_texts[match[1]] = (
+                    default[2] if default and default[1] == match[1] else value
+                )
+    return exported_texts
 
 
 def inspection(plan: Plan, text: str, version: str) -> str:
-    """Give what `apptainer inspect` reads without running the image."""
+    """Return what `apptainer inspect` reads without running the image."""
     written = files(plan, text, version)
     environment = "env/90-environment.sh"
     attributes: dict[str, object] = {

@@ -34,14 +34,14 @@ def stage(plan: Plan, folder: Path) -> None:
 
 
 def is_folder(output: str) -> bool:
-    """Tell whether a text's place is a folder: one that is there, or a name that ends in '/'."""
+    """Return whether a text's place is a folder: one that is there, or a name that ends in '/'."""
     return Path(output).is_dir() or output.endswith("/")
 
 
 def write(
-    plan: Plan, form: Format, text: str, output: str, beside: Mapping[str, str] = _NOTHING
+    plan: Plan, form: Format, text: str, output: str, neighbours: Mapping[str, str] = _NOTHING
 ) -> Path:
-    """Write a text to a file, or to a folder with the files that it names; give the text's path.
+    """Write a text to a file, or to a folder with the files that it names; return the text's path.
 
     A folder is what is one already, or ends in '/' (which a Path would not keep). `beside` are the
     further texts (file's name -> text): a job script's lie beside it in any case, others' only
@@ -53,7 +53,7 @@ def write(
     try:
         if not is_folder(output):
             if form == "job":
-                _write_all(target.parent, beside)
+                _write_all(target.parent, neighbours)
             return _write(target, text, form)
         target.mkdir(parents=True, exist_ok=True)
         if form == "native":
@@ -62,7 +62,7 @@ def write(
             shutil.copyfile(plan.files[0].source, target / script)
         elif form != "job":
             stage(plan, target)
-        _write_all(target, beside)
+        _write_all(target, neighbours)
         return _write(target / FILE_NAMES[form], text, form)
     except OSError as error:
         raise ConfigError(

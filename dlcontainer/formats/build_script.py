@@ -19,9 +19,11 @@ def values(plan: Plan) -> Mapping[str, object]:
     """Compute what the template shows; raises ConfigError where the site documents no such way."""
     route = plan.site.engine.route
     if not is_script(plan):
-        said = f"its way is: {', '.join(route)}" if route else "a definition file is all it needs"
+        route_text = (
+            f"its way is: {', '.join(route)}" if route else "a definition file is all it needs"
+        )
         raise ConfigError(
-            f"no build script for site {plan.site.name}: {said}",
+            f"no build script for site {plan.site.name}: {route_text}",
             why=f"a script is made of: {', '.join(_STEPS)}",
             next_step="render --format apptainer or dockerfile, or: dlcontainer build",
         )
@@ -42,7 +44,7 @@ def values(plan: Plan) -> Mapping[str, object]:
 
 
 def is_script(plan: Plan) -> bool:
-    """Tell whether the site documents a way to build whose every step is known here."""
+    """Return whether the site documents a way to build whose every step is known here."""
     return bool(plan.site.engine.route) and all(step in _STEPS for step in plan.site.engine.route)
 
 

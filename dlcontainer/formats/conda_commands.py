@@ -8,7 +8,7 @@ from dlcontainer.recipes.steps import CondaPackages
 
 
 def commands(recipe: Recipe, step: CondaPackages, prefix: Text) -> list[Text]:
-    """Give the commands that make the environment at the prefix.
+    """Return the commands that make the environment at the prefix.
 
     Only the channels named are asked, in their order; no configuration of the base's counts.
     """

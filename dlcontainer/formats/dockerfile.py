@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from dlcontainer.config.templating import Text
 from dlcontainer.formats import host_variables, labels, step_commands, step_environment
-from dlcontainer.formats.step_commands import Block
+from dlcontainer.formats.step_commands import CommandBlock
 from dlcontainer.image import layout
 from dlcontainer.planning.launch import surroundings
 from dlcontainer.planning.plan import Plan
@@ -51,7 +51,7 @@ def arguments(plan: Plan) -> list[str]:
     return host_variables.variables([mpi.root or ""]) if mpi and mpi.mode == "compile" else []
 
 
-def _run(block: Block) -> Text:
+def _run(block: CommandBlock) -> Text:
     route = f"[ ! -r {layout.ROUTING_SCRIPT} ] || . {layout.ROUTING_SCRIPT}"
     if block.is_script:
         # The exec form: in the shell form a builder would join the snippet's lines and drop

@@ -21,8 +21,8 @@ def text(plan: Plan) -> str:
 
     Raises ConfigError for what an EDF can't say.
     """
-    around = surroundings.of_plan(plan)
-    runtimes.start(plan, around)  # refuses what can't be said here
+    applied = surroundings.of_plan(plan)
+    runtimes.start(plan, applied)  # refuses what can't be said here
     lines = [
         f"# {plan.name}, plan sha256:{plan.digest}",
         "# The image is a SquashFS file, or REGISTRY#NAME:TAG.",
@@ -30,23 +30,23 @@ def text(plan: Plan) -> str:
     ]
     # The engine shows these mounts alone, and begins in the image's own folder: without the last,
     # neither the user's program nor the folder of a job's proof would be there.
-    mounts = dict.fromkeys([*map(runtimes.both, around.binds), _HERE])
+    mounts = dict.fromkeys([*map(runtimes.both, applied.binds), _HERE])
     lines.append(f"mounts = [{', '.join(map(host_variables.toml, mounts))}]")
     lines.append(f"workdir = {host_variables.toml('${PWD}')}")
-    values: dict[str, tuple[str, ...]] = {name: (value,) for name, value in around.inside.items()}
-    if around.preload:
-        values["LD_PRELOAD"] = around.preload
-    if around.library_path:
-        values["LD_LIBRARY_PATH"] = around.library_path
+    values: dict[str, tuple[str, ...]] = {name: (value,) for name, value in applied.inside.items()}
+    if applied.preload:
+        values["LD_PRELOAD"] = applied.preload
+    if applied.library_path:
+        values["LD_LIBRARY_PATH"] = applied.library_path
     if values:
         lines += ["", "[env]"]
         lines += [f"{name} = {host_variables.toml(*texts)}" for name, texts in values.items()]
-    if around.flags:
+    if applied.flags:
         lines += ["", "[annotations]"]
         # MPI's come last, and win.
-        given = dict(flag.split("=", 1) for flag in around.flags)
+        settings = dict(flag.split("=", 1) for flag in applied.flags)
         lines += [
-            f"{_dotted(name)} = {host_variables.toml(value)}" for name, value in given.items()
+            f"{_dotted(name)} = {host_variables.toml(value)}" for name, value in settings.items()
         ]
     written = "\n".join(lines) + "\n"
     try:

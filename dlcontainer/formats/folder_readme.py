@@ -80,7 +80,7 @@ def text(
 
 
 def _places(plan: Plan) -> list[str]:
-    """Say where the steps take packages from."""
+    """Return where the steps take packages from."""
     steps, facts = plan.recipe.steps, plan.recipe.base.facts
     places = []
     if any(step.os_packages or step.build_packages for step in steps):
@@ -88,5 +88,7 @@ def _places(plan: Plan) -> list[str]:
         places.append(f"OS packages from the archive {of}")
     if any(step.python_packages for step in steps):
         places.append("wheels from pip's index")
-    places += [f"{name} from {one.url}" for name, one in sorted(plan.recipe.upstreams.items())]
+    places += [
+        f"{name} from {upstream.url}" for name, upstream in sorted(plan.recipe.upstreams.items())
+    ]
     return places

@@ -18,7 +18,7 @@ _WIDTH = 90
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Way:
+class EnvironmentPolicy:
     """What a runtime does with the environment that it is started in.
 
     `enters`: all of it by itself, or what is named to it (`-e NAME`, so that no value stands on a
@@ -37,12 +37,12 @@ class Way:
 # --env, tried with podman 4.3.1. Shifter: its user guide, "the user's environment is passed".
 # Container Engine: docs.cscs.ch/software/container-engine/edf, [env]: "inherited from the host".
 # Of the last two nobody here has tried what an image's own variables do.
-WAYS: Mapping[Runtime, Way] = {
-    "apptainer": Way(enters="all", kept_out="rank", image_wins=True),
-    "singularity": Way(enters="all", kept_out="rank", image_wins=True),
-    "podman-hpc": Way(enters="named", kept_out="rank"),
-    "shifter": Way(enters="all", kept_out="rank"),
-    "container-engine": Way(enters="all", kept_out="job"),
+WAYS: Mapping[Runtime, EnvironmentPolicy] = {
+    "apptainer": EnvironmentPolicy(enters="all", kept_out="rank", image_wins=True),
+    "singularity": EnvironmentPolicy(enters="all", kept_out="rank", image_wins=True),
+    "podman-hpc": EnvironmentPolicy(enters="named", kept_out="rank"),
+    "shifter": EnvironmentPolicy(enters="all", kept_out="rank"),
+    "container-engine": EnvironmentPolicy(enters="all", kept_out="job"),
 }
 
 # What an engine, or a launcher, needs of these itself. Apptainer lets the first in to no image.
@@ -65,21 +65,21 @@ class Cases:
     refused: Text
 
 
-def unset_where(way: Way | None, place: Literal["rank", "job"]) -> bool:
-    """Tell whether refused variables are unset there."""
-    return way is not None and way.enters == "all" and way.kept_out == place
+def unset_where(policy: EnvironmentPolicy | None, place: Literal["rank", "job"]) -> bool:
+    """Return whether refused variables are unset there."""
+    return policy is not None and policy.enters == "all" and policy.kept_out == place
 
 
-def cases(plan: Plan, way: Way, set_by_site: Iterable[str]) -> Cases:
-    """Give the list for a plan's image at its site, in a runtime's way."""
+def cases(plan: Plan, policy: EnvironmentPolicy, set_by_site: Iterable[str]) -> Cases:
+    """Return the list for a plan's image at its site, in a runtime's way."""
     rows = refused_variables.rules(plan.environment).rows
-    named = way.enters == "named"
+    named = policy.enters == "named"
     # First of all: APPTAINERENV_LD_PRELOAD ends as a refused name does. What is never named to an
     # engine is never unset either, since the engine is told by it.
     always = [name for row in rows if row.always for name in row.names]
     never = always if named else [*always, *_ENGINES]
-    others = (name for row in rows if not row.always for name in row.names)
-    refused = [name for name in others if name not in never]
+    conditional = (name for row in rows if not row.always for name in row.names)
+    refused = [name for name in conditional if name not in never]
     return Cases(
         never=_patterns(never),
         passed=_patterns([*set_by_site, *plan.site.modules.pass_environment]),
@@ -88,18 +88,20 @@ def cases(plan: Plan, way: Way, set_by_site: Iterable[str]) -> Cases:
 
 
 def rank_words() -> list[Text]:
-    """Give the words that hand in, by pattern, what only a rank's own environment has."""
+    """Return the words that hand in, by pattern, what only a rank's own environment has."""
     return [Text(f"-e {quote(name)}") for name in OF_RANKS]
 
 
 def own_of_image(plan: Plan, taken: Iterable[str]) -> list[Text]:
-    """Give the lines that hand in the user's value of variables that the image sets too.
+    """Return the lines that hand in the user's value of variables that the image sets too.
 
     `taken` are those that the site sets in the image.
     """
-    rules, others = refused_variables.rules(plan.environment), set(taken)
+    rules, remaining = refused_variables.rules(plan.environment), set(taken)
     names = [
-        name for name in sorted(plan.environment) if not rules.refusal(name) and name not in others
+        name
+        for name in sorted(plan.environment)
+        if not rules.refusal(name) and name not in remaining
     ]
     return [
         Text(f'[ -z "${{{name}+x}}" ] || dlc_inside {name} {host_variables.shell(f"${name}")}')

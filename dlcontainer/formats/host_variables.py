@@ -19,12 +19,12 @@ class _Piece(NamedTuple):
 
 
 def shell(value: str) -> Text:
-    """Give a text as one word of a shell: variables filled in, everything else literal."""
+    """Return a text as one word of a shell: variables filled in, everything else literal."""
     return _joined(value, shlex.quote)
 
 
 def launch_word(value: str) -> Text:
-    """Give a launcher's word: as `shell`, and {nodes}, {ranks}, {ranks_per_node} filled in."""
+    """Return a launcher's word: as `shell`, and {nodes}, {ranks}, {ranks_per_node} filled in."""
 
     def literal(text: str) -> str:
         parts = _COUNT.split(text)
@@ -46,9 +46,9 @@ def toml(*values: str) -> Text:
 
 def variables(values: Iterable[str]) -> list[str]:
     """Name the variables that must be asked for before these texts, each once, in their order."""
-    found = [piece.variable for value in values for piece in _pieces(value)]
+    names = [piece.variable for value in values for piece in _pieces(value)]
     unasked = {None, MAY_BE_UNSET, _ALWAYS_SET}
-    return list(dict.fromkeys(name for name in found if name and name not in unasked))
+    return list(dict.fromkeys(name for name in names if name and name not in unasked))
 
 
 def _pieces(value: str) -> list[_Piece]:

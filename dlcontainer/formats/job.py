@@ -22,7 +22,7 @@ from dlcontainer.formats import (
     job_staging,
     runtimes,
 )
-from dlcontainer.formats.runtimes import Start
+from dlcontainer.formats.runtimes import RuntimeStart
 from dlcontainer.image import layout
 from dlcontainer.planning.launch import surroundings
 from dlcontainer.planning.launch.surroundings import Surroundings
@@ -49,7 +49,7 @@ _HIDING: Mapping[Vendor, str] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Form:
+class PlacementForm:
     """One way to place ranks, as lines of the script that set `dlc_launcher` to its words."""
 
     name: Text
@@ -58,7 +58,7 @@ class Form:
 
 
 def values(
-    plan: Plan, launch: str | None = None, start: Start | None = None
+    plan: Plan, launch: str | None = None, start: RuntimeStart | None = None
 ) -> Mapping[str, object]:
     """Compute what the template shows; `launch` names the form that is usual in this script.
 
@@ -69,16 +69,16 @@ def values(
     scheduler = plan.site.scheduler
     batch = SCHEDULERS[scheduler.kind]
     chosen = usual(plan, launch)
-    around = surroundings.of_plan(plan)
-    start = start or runtimes.start(plan, around)
-    forms = _forms(plan, around, start)
-    environment = _environment(around)
-    inside = _inside(plan, around, start)
+    applied = surroundings.of_plan(plan)
+    start = start or runtimes.start(plan, applied)
+    forms = _forms(plan, applied, start)
+    environment = _environment(applied)
+    inside = _inside(plan, applied, start)
     staging = job_staging.stage(plan)
-    kept, shared = job_mount.kept(plan.site), job_mount.shared(plan.site, start, around)
-    start_needs = _need([*around.flags, *around.binds], around.environment)
+    kept, shared = job_mount.kept(plan.site), job_mount.shared(plan.site, start, applied)
+    start_needs = _need([*applied.flags, *applied.binds], applied.environment)
     if staging is not None:
-        start_needs += _need([staging.to], around.environment)
+        start_needs += _need([staging.to], applied.environment)
     start_needs += start.before
     comments = job_head.comments(
         plan, start, chosen, list(_shown(plan)), shares=bool(kept or shared)
@@ -88,15 +88,15 @@ def values(
         "directives": [Text(line) for line in job_head.lines(plan.site, chosen)],
         "head": [Text(line) for line in comments],
         "needs": any(line.startswith(NEED) for line in lines),
-        **_environment_kept_out(plan, around, start),
+        **_environment_kept_out(plan, applied, start),
         "go": Text(batch.enter_folder),
         "start": start,
         "prefix": plan.recipe.prefix,
         "python": plan.python,
         "probe": Text(layout.PROBE),
-        "modules": [command.split() for command in around.modules],
-        "scripts": [host_variables.shell(script) for script in around.scripts],
-        "unset": Text(" ".join(around.unset)),
+        "modules": [command.split() for command in applied.modules],
+        "scripts": [host_variables.shell(script) for script in applied.scripts],
+        "unset": Text(" ".join(applied.unset)),
         "environment": environment,
         "inside": inside,
         "start_needs": start_needs,
@@ -106,7 +106,7 @@ def values(
         "submit": f"run this in a job: {job_head.submitted(plan.site)}",
         "meeting": job_ranks.meeting(plan),
         "staging": staging,
-        "folders": job_folders.by_variable(around, start.prefix),
+        "folders": job_folders.by_variable(applied, start.prefix),
         "kept": kept,
         "shared": shared,
         "mounting": Text(plan.site.engine.runtime),
@@ -126,15 +126,15 @@ def values(
     }
 
 
-def _usual_for(plan: Plan, known: list[str]) -> str:
+def _usual_for(plan: Plan, names: list[str]) -> str:
     """Choose the first form, of those that are for the image's MPI if there are any."""
     inside, forms = plan.recipe.stack.mpi, plan.site.scheduler.forms
-    fitting = [name for name in known if inside and forms[name].mpi == inside.family]
-    return next(iter([*fitting, *known]), "")
+    fitting = [name for name in names if inside and forms[name].mpi == inside.family]
+    return next(iter([*fitting, *names]), "")
 
 
 def _rank(plan: Plan) -> Mapping[str, object]:
-    """Give what a rank's own script shows."""
+    """Return what a rank's own script shows."""
     launchers = {form.launcher[0] for form in plan.site.scheduler.forms.values()}
     launchers |= set(plan.site.scheduler.launcher[:1])
     gpu = plan.site.accelerator
@@ -150,7 +150,7 @@ def _rank(plan: Plan) -> Mapping[str, object]:
 
 
 def _shown(plan: Plan) -> Mapping[str, LaunchForm]:
-    """Give the forms whose programs the image has."""
+    """Return the forms whose programs the image has."""
     has = set(plan.recipe.exposes)
     forms = plan.site.scheduler.forms
     return {name: form for name, form in forms.items() if form.inside is None or form.inside in has}
@@ -161,56 +161,58 @@ def usual(plan: Plan, launch: str | None) -> str:
 
     Raises ConfigError for a form that the site has not, or whose program the image has not.
     """
-    known = list(_shown(plan))
+    names = list(_shown(plan))
     if launch is None:
-        return _usual_for(plan, known)
+        return _usual_for(plan, names)
     form = plan.site.scheduler.forms.get(launch)
-    if form is not None and launch not in known:
+    if form is not None and launch not in names:
         raise ConfigError(
             f"form {launch!r}: {plan.recipe.name} has no {form.inside}",
             where="--form",
             why="the recipe's `exposes` does not name it",
-            next_step=f"one of: {', '.join(known)}",
+            next_step=f"one of: {', '.join(names)}",
         )
-    if launch not in known:
+    if launch not in names:
         raise ConfigError(
-            f"no form {launch!r} at site {plan.site.name}{config.suggest(launch, known)}",
+            f"no form {launch!r} at site {plan.site.name}{config.suggest(launch, names)}",
             where="--form",
-            next_step=f"one of: {', '.join(known)}" if known else "leave it out: the site has none",
+            next_step=f"one of: {', '.join(names)}" if names else "leave it out: the site has none",
         )
     return launch
 
 
-def _environment(around: Surroundings) -> list[Text]:
-    """Give the exports on the host, each variable that they use asked for before."""
+def _environment(applied: Surroundings) -> list[Text]:
+    """Return the exports on the host, each variable that they use asked for before."""
     lines = []
-    known: set[str] = set()
-    for name, value in around.environment.items():
-        lines += _need([value], known)
+    exported: set[str] = set()
+    for name, value in applied.environment.items():
+        lines += _need([value], exported)
         lines.append(Text(f"export {name}={host_variables.shell(value)}"))
-        known.add(name)
+        exported.add(name)
     return lines
 
 
-def _environment_kept_out(plan: Plan, around: Surroundings, start: Start) -> Mapping[str, object]:
-    """Give what the scripts show of the one list of names, in the runtime's way."""
-    way, launched = start.way, bool(plan.site.scheduler.forms or plan.site.scheduler.launcher)
-    on_rank = host_environment.unset_where(way, "rank")
+def _environment_kept_out(
+    plan: Plan, applied: Surroundings, start: RuntimeStart
+) -> Mapping[str, object]:
+    """Return what the scripts show of the one list of names, in the runtime's way."""
+    policy, launched = start.way, bool(plan.site.scheduler.forms or plan.site.scheduler.launcher)
+    on_rank = host_environment.unset_where(policy, "rank")
     return {
-        "named": way is not None and way.enters == "named",
+        "named": policy is not None and policy.enters == "named",
         # Where no launcher starts ranks, the script itself starts the runtime.
         "outside_rank": on_rank and launched,
-        "outside_job": host_environment.unset_where(way, "job") or (on_rank and not launched),
-        "outside": host_environment.cases(plan, way, around.environment) if way else None,
+        "outside_job": host_environment.unset_where(policy, "job") or (on_rank and not launched),
+        "outside": host_environment.cases(plan, policy, applied.environment) if policy else None,
     }
 
 
-def _inside(plan: Plan, around: Surroundings, start: Start) -> list[Text]:
-    """Give the lines that hand variables, and host libraries, to the runtime."""
-    texts = [*around.inside.values(), *around.preload, *around.library_path, *around.libraries]
-    lines = _need(texts, around.environment)
-    if around.library_path and not start.on_launcher:
-        entries = map(host_variables.shell, around.library_path)
+def _inside(plan: Plan, applied: Surroundings, start: RuntimeStart) -> list[Text]:
+    """Return the lines that hand variables, and host libraries, to the runtime."""
+    texts = [*applied.inside.values(), *applied.preload, *applied.library_path, *applied.libraries]
+    lines = _need(texts, applied.environment)
+    if applied.library_path and not start.on_launcher:
+        entries = map(host_variables.shell, applied.library_path)
         lines += [
             # An empty entry would mean the current folder.
             Text("dlc_path="),
@@ -220,15 +222,15 @@ def _inside(plan: Plan, around: Surroundings, start: Start) -> list[Text]:
         ]
     if start.prefix is None:
         return lines
-    given = {name: host_variables.shell(value) for name, value in around.inside.items()}
-    if around.preload:
-        given["LD_PRELOAD"] = runtimes.joined(around.preload, ":")
-    if around.library_path:
-        given["LD_LIBRARY_PATH"] = Text('"$dlc_path"')
+    variables = {name: host_variables.shell(value) for name, value in applied.inside.items()}
+    if applied.preload:
+        variables["LD_PRELOAD"] = runtimes.joined(applied.preload, ":")
+    if applied.library_path:
+        variables["LD_LIBRARY_PATH"] = Text('"$dlc_path"')
     of_image = []
     if start.way and start.way.image_wins:
-        of_image = host_environment.own_of_image(plan, given)
-    if given or of_image:
+        of_image = host_environment.own_of_image(plan, variables)
+    if variables or of_image:
         lines += [
             Text("# The runtime evaluates these as a shell does between double quotes."),
             Text(
@@ -236,25 +238,25 @@ def _inside(plan: Plan, around: Surroundings, start: Start) -> list[Text]:
                 " LC_ALL=C sed 's/[\\\\$`]/\\\\&/g')\"; }"
             ),
         ]
-        lines += [Text(f"dlc_inside {name} {value}") for name, value in given.items()]
+        lines += [Text(f"dlc_inside {name} {value}") for name, value in variables.items()]
         lines += of_image
-    if around.libraries:
-        libraries = runtimes.joined(around.libraries, ",")
+    if applied.libraries:
+        libraries = runtimes.joined(applied.libraries, ",")
         lines.append(Text(f"export {start.prefix}_CONTAINLIBS={libraries}"))
     return lines
 
 
-def _need(texts: Iterable[str], known: Iterable[str]) -> list[Text]:
-    names = [name for name in host_variables.variables(texts) if name not in set(known)]
+def _need(texts: Iterable[str], exported: Iterable[str]) -> list[Text]:
+    names = [name for name in host_variables.variables(texts) if name not in set(exported)]
     return [Text(NEED + " ".join(names))] if names else []
 
 
-def _forms(plan: Plan, around: Surroundings, start: Start) -> list[Form]:
+def _forms(plan: Plan, applied: Surroundings, start: RuntimeStart) -> list[PlacementForm]:
     scheduler = plan.site.scheduler
     if not scheduler.forms:
         words = [*map(host_variables.shell, scheduler.launcher), *start.on_launcher]
-        lines = [*_need(scheduler.launcher, around.environment), *_launched(words)]
-        return [Form(name=Text(""), summary=Text(""), lines=tuple(lines))]
+        lines = [*_need(scheduler.launcher, applied.environment), *_launched(words)]
+        return [PlacementForm(name=Text(""), summary=Text(""), lines=tuple(lines))]
     shown = _shown(plan)
     indent = 8 if len(shown) > 1 else 0
     forms = []
@@ -262,7 +264,7 @@ def _forms(plan: Plan, around: Surroundings, start: Start) -> list[Form]:
         ranks = 1 if form.inside else form.ranks_per_node
         words = [*map(host_variables.launch_word, form.launcher), *start.on_launcher]
         lines = [
-            *_need(form.launcher, around.environment),
+            *_need(form.launcher, applied.environment),
             Text(f"dlc_ranks_per_node={ranks} dlc_ranks=$((dlc_nodes * {ranks}))"),
             *([Text(f"dlc_gpus={job_ranks.devices(plan, form)}")] if plan.site.accelerator else []),
             *([] if form.inside else job_ranks.workers(plan, ranks)),
@@ -271,12 +273,12 @@ def _forms(plan: Plan, around: Surroundings, start: Start) -> list[Form]:
         if form.inside:
             lines += [Text(f"dlc_starter={form.inside}")]
             lines += _laid(job_ranks.torchrun(plan, form.ranks_per_node), indent)
-        forms.append(Form(name=Text(name), summary=Text(form.summary), lines=tuple(lines)))
+        forms.append(PlacementForm(name=Text(name), summary=Text(form.summary), lines=tuple(lines)))
     return forms
 
 
 def _launched(words: list[Text], indent: int = 0) -> list[Text]:
-    """Give the line that keeps the launcher's words."""
+    """Return the line that keeps the launcher's words."""
     # A bare comma looks like a separator of the list's items, which it is not.
     plain = [Text(f"'{word}'") if _BARE_COMMA.fullmatch(word) else word for word in words]
     return [_wrapped("dlc_launcher=(", plain, ")", indent)] if words else []

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from dlcontainer.config.templating import Text
-from dlcontainer.formats.runtimes import Start
+from dlcontainer.formats.runtimes import RuntimeStart
 from dlcontainer.planning.launch import surroundings
 from dlcontainer.planning.launch.surroundings import Surroundings
 from dlcontainer.sites.site import Site
@@ -13,19 +13,21 @@ _IDLE_S = 60
 
 
 def kept(site: Site) -> Mapping[str, object] | None:
-    """Tell how a node's ranks and launches keep one mount; None where the site does not say so."""
+    """Return how a node's ranks and launches keep one mount; None where the site does not say
+    so.
+    """
     seconds, program = site.modules.keep_mounted, site.engine.runtime
     if not seconds or not surroundings.is_apptainer(site):
         return None
     return {"program": Text(program), "seconds": seconds}
 
 
-def shared(site: Site, start: Start, around: Surroundings) -> Mapping[str, object] | None:
-    """Tell how the ranks of a node share a mount that ends with them; None where none does.
+def shared(site: Site, start: RuntimeStart, applied: Surroundings) -> Mapping[str, object] | None:
+    """Return how the ranks of a node share a mount that ends with them; None where none does.
 
     It is what a job does unless the site says something of its own: `modules.keep_mounted`.
     """
-    scheduler, flags = site.scheduler, set(around.flags)
+    scheduler, flags = site.scheduler, set(applied.flags)
     forms = scheduler.forms.values()
     several = any(form.ranks_per_node > 1 and form.inside is None for form in forms)
     if (

@@ -25,7 +25,7 @@ done"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Meeting:
+class RankRendezvous:
     """Where ranks meet, as shell: the first host's name, the port, the allocation's hosts.
 
     `as_address`: never by its name; `interface`: first at its address there.
@@ -42,26 +42,26 @@ class Meeting:
     number: Text
 
 
-def meeting(plan: Plan) -> Meeting:
-    """Tell where the ranks of a site's job meet; raises ConfigError for what no job can ask."""
+def meeting(plan: Plan) -> RankRendezvous:
+    """Return where the ranks of a site's job meet; raises ConfigError for what no job can ask."""
     site = plan.site
-    batch, asked = SCHEDULERS[site.scheduler.kind], site.jobs.rendezvous
-    if asked.interface and not batch.script_on_first:
+    batch, rendezvous = SCHEDULERS[site.scheduler.kind], site.jobs.rendezvous
+    if rendezvous.interface and not batch.script_on_first:
         raise ConfigError(
             f"site {site.name}: jobs.rendezvous.interface: nobody can ask the first node for it",
             where=plan.place_in_site("jobs", "rendezvous"),
             why=f"a job script of {site.scheduler.kind} does not run on a node of its job",
             next_step="give suffix, address, or nothing: the first node's name",
         )
-    return Meeting(
+    return RankRendezvous(
         hosts=Text(batch.hosts),
         on_first=Text(batch.script_on_first),
-        name=Text(_suffixed("dlc_first", asked.suffix)),
-        interface=Text(asked.interface or ""),
-        as_address=asked.address or asked.interface is not None,
-        ipv6=asked.ipv6,
+        name=Text(_suffixed("dlc_first", rendezvous.suffix)),
+        interface=Text(rendezvous.interface or ""),
+        as_address=rendezvous.address or rendezvous.interface is not None,
+        ipv6=rendezvous.ipv6,
         submit=Text(" ".join(batch.submit_argv("job.sh", variable=_MEET_AT))),
-        port=Text(str(asked.port or _PORT)),
+        port=Text(str(rendezvous.port or _PORT)),
         number=Text(batch.job_number),
     )
 
@@ -71,7 +71,7 @@ def _suffixed(variable: str, suffix: str | None) -> str:
 
 
 def workers(plan: Plan, ranks_per_node: int) -> list[Text]:
-    """Give the lines that list TensorFlow's workers, in the order of ranks, where it is there."""
+    """Return the lines that list TensorFlow's workers, in the order of ranks, where it is there."""
     batch = SCHEDULERS[plan.site.scheduler.kind]
     if "saved_model_cli" not in plan.recipe.exposes or not batch.hosts:
         return []
@@ -80,22 +80,22 @@ def workers(plan: Plan, ranks_per_node: int) -> list[Text]:
 
 
 def devices(plan: Plan, form: LaunchForm) -> str:
-    """Tell how many accelerators a rank shall see, and how many ranks share these: SEEN:SHARING.
+    """Return how many accelerators a rank shall see, and how many ranks share these: SEEN:SHARING.
 
     A number that no launcher's word says is the site's: ranks see all of their node's.
     """
     gpu = plan.site.accelerator
     if gpu is None:
         return ""
-    known = schedulers.launcher(form.launcher[0].rpartition("/")[2])
-    pattern = known.devices if known else ""
-    own = re.search(rf"(?<!\S){pattern}(?!\S)", " ".join(form.launcher)) if pattern else None
-    seen = min(int(own[1]), gpu.per_node) if own else gpu.per_node
-    return f"{seen}:{-(-form.ranks_per_node * seen // gpu.per_node)}"
+    launcher = schedulers.launcher(form.launcher[0].rpartition("/")[2])
+    pattern = launcher.devices if launcher else ""
+    match = re.search(rf"(?<!\S){pattern}(?!\S)", " ".join(form.launcher)) if pattern else None
+    visible = min(int(match[1]), gpu.per_node) if match else gpu.per_node
+    return f"{visible}:{-(-form.ranks_per_node * visible // gpu.per_node)}"
 
 
 def cpus(plan: Plan) -> Text:
-    """Give the line that hands the CPUs of a job's tasks to its launcher; empty where none must.
+    """Return the line that hands the CPUs of a job's tasks to its launcher; empty where none must.
 
     In a script of several launchers it is for those alone that take them: another may start its own
     ranks with such a one, whose number is not that of its ranks.
@@ -103,29 +103,34 @@ def cpus(plan: Plan) -> Text:
     scheduler = plan.site.scheduler
     first = [form.launcher[0] for form in scheduler.forms.values()] or scheduler.launcher[:1]
     names = list(dict.fromkeys(program.rpartition("/")[2] for program in first))
-    known = {name: schedulers.launcher(name) for name in names}
-    taking = {name: one for name, one in known.items() if one and one.cpus_taken}
+    launchers = {name: schedulers.launcher(name) for name in names}
+    taking = {
+        name: launcher for name, launcher in launchers.items() if launcher and launcher.cpus_taken
+    }
     if not taking:
         return Text("")
-    one = next(iter(taking.values()))
-    line = f'[ -z "${{{one.cpus_asked}-}}" ] || export {one.cpus_taken}="${one.cpus_asked}"'
+    launcher = next(iter(taking.values()))
+    line = (
+        f'[ -z "${{{launcher.cpus_asked}-}}" ] || export '
+        f'{launcher.cpus_taken}="${launcher.cpus_asked}"'
+    )
     if len(taking) < len(names):
         line = f"case ${{dlc_launcher[0]##*/}} in {' | '.join(taking)}) {line} ;; esac"
     return Text(line)
 
 
 def takes(program: str) -> list[Text]:
-    """Give the lines in which a rank looks for its numbers, the first variable that is set."""
+    """Return the lines in which a rank looks for its numbers, the first variable that is set."""
     lines: list[Text] = []
-    for known in schedulers.rank_variables(program.rpartition("/")[2]):
-        names = (known.rank, known.size, known.local_rank, known.local_size)
-        given = " ".join(f'"${{{name}-}}"' for name in names)
-        lines.append(Text(f"{'    ' if lines else ''}dlc_take {given} ||"))
+    for variables in schedulers.rank_variables(program.rpartition("/")[2]):
+        names = (variables.rank, variables.size, variables.local_rank, variables.local_size)
+        looks = " ".join(f'"${{{name}-}}"' for name in names)
+        lines.append(Text(f"{'    ' if lines else ''}dlc_take {looks} ||"))
     return lines
 
 
 def torchrun(plan: Plan, ranks_per_node: int) -> list[Text]:
-    """Give the words that start a node's ranks in the image.
+    """Return the words that start a node's ranks in the image.
 
     `--master_addr` and not a c10d endpoint: there each node compares the endpoint with its own
     names, and none hosts it where a site's address is another than they know (a suffix, an
@@ -141,19 +146,19 @@ def torchrun(plan: Plan, ranks_per_node: int) -> list[Text]:
 
 
 def one_a_node(plan: Plan) -> list[Text]:
-    """Give the words that start one process on each node; raises ConfigError where none do."""
+    """Return the words that start one process on each node; raises ConfigError where none do."""
     program = next(iter(_launchers(plan)), "")
-    known = schedulers.launcher(program.rpartition("/")[2]) if program else None
+    launcher = schedulers.launcher(program.rpartition("/")[2]) if program else None
     if not program:
         return []
-    if known is None or not known.one_a_node:
+    if launcher is None or not launcher.one_a_node:
         raise ConfigError(
             f"site {plan.site.name}: jobs.staging: {program} starts no process on each node",
             where=plan.place_in_site("jobs", "staging"),
             why="no words of it are known for that",
             next_step="sbcast with Slurm; or leave jobs.staging out",
         )
-    return [Text(program), *map(host_variables.launch_word, known.one_a_node)]
+    return [Text(program), *map(host_variables.launch_word, launcher.one_a_node)]
 
 
 def _launchers(plan: Plan) -> list[str]:

@@ -13,7 +13,7 @@ _AMOUNT = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[A-Za-z]*)!?")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class JobSetting:
     """One thing that a job asks for: what it means, how it is written, and where."""
 
     name: str
@@ -22,12 +22,12 @@ class Asked:
     where: str
 
 
-def asked(plan: Plan) -> tuple[Asked, ...]:
-    """Say what the jobs of a plan's site ask for; what its lines leave out is the queue's."""
+def asked(plan: Plan) -> tuple[JobSetting, ...]:
+    """Return what the jobs of a plan's site ask for; what its lines leave out is the queue's."""
     return (*_time(plan), *_memory(plan))
 
 
-def _time(plan: Plan) -> Iterator[Asked]:
+def _time(plan: Plan) -> Iterator[JobSetting]:
     scheduler = plan.site.scheduler
     batch = SCHEDULERS[scheduler.kind]
     text, where = scheduler.resources.time, str(plan.place_in_site("scheduler", "resources"))
@@ -37,9 +37,9 @@ def _time(plan: Plan) -> Iterator[Asked]:
     elif "time" in batch.resources:
         pattern = batch.resources["time"].written
         for line in _lines(plan):
-            found = re.search(rf"(?<!\S){pattern}", line.text)
-            if found:
-                text, written, where = found["value"], line.text, line.where
+            match = re.search(rf"(?<!\S){pattern}", line.text)
+            if match:
+                text, written, where = match["value"], line.text, line.where
                 break
     if text is None:
         return
@@ -48,16 +48,16 @@ def _time(plan: Plan) -> Iterator[Asked]:
     except ValueError as error:
         # The scheduler reads its own lines: it may know more of them.
         meant = f"not read by us: {error}"
-    yield Asked(name="time", meant=meant, written=written, where=where)
+    yield JobSetting(name="time", meant=meant, written=written, where=where)
 
 
-def _memory(plan: Plan) -> Iterator[Asked]:
+def _memory(plan: Plan) -> Iterator[JobSetting]:
     for line in _lines(plan):
         for words in SCHEDULERS[plan.site.scheduler.kind].memory:
-            found = re.search(rf"(?<!\S){words.written}", line.text)
-            if found:
-                meant = f"{_amount(found['value'], words)} for {words.of}"
-                yield Asked(name="memory", meant=meant, written=line.text, where=line.where)
+            match = re.search(rf"(?<!\S){words.written}", line.text)
+            if match:
+                meant = f"{_amount(match['value'], words)} for {words.of}"
+                yield JobSetting(name="memory", meant=meant, written=line.text, where=line.where)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +67,7 @@ class _Line:
 
 
 def _lines(plan: Plan) -> Iterator[_Line]:
-    """Give the lines that the scheduler reads, and where each stands."""
+    """Yield the lines that the scheduler reads, and where each stands."""
     directive = SCHEDULERS[plan.site.scheduler.kind].directive
     written = plan.site.scheduler.directives
     for line in job_head.lines(plan.site):
@@ -80,10 +80,10 @@ def _lines(plan: Plan) -> Iterator[_Line]:
 def _amount(text: str, words: MemoryWords) -> str:
     if text in words.special:
         return words.special[text]
-    found = _AMOUNT.fullmatch(text)
-    if found is None:
+    match = _AMOUNT.fullmatch(text)
+    if match is None:
         return text
-    written = found["unit"]
-    known = (words.units.get(unit) for unit in (written, written.upper(), written.lower()))
-    unit = next(filter(None, known), f"{written}, a unit that we do not know here")
-    return f"{found['number']} {unit}"
+    written = match["unit"]
+    factors = (words.units.get(unit) for unit in (written, written.upper(), written.lower()))
+    unit = next(filter(None, factors), f"{written}, a unit that we do not know here")
+    return f"{match['number']} {unit}"

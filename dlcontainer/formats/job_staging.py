@@ -19,7 +19,7 @@ printf "%s\\n" "$said" >&2; exit 1"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stage:
+class StagingLines:
     """The lines that copy the image, and those that remove the copy when the ranks are done.
 
     `on_node` starts what each node does for its copy: templates/job/staging_node.sh.j2. `verify`
@@ -36,8 +36,8 @@ class Stage:
     verify: tuple[Text, ...]
 
 
-def stage(plan: Plan) -> Stage | None:
-    """Tell how the site stages images; None where it does not. Raises ConfigError."""
+def stage(plan: Plan) -> StagingLines | None:
+    """Return how the site stages images; None where it does not. Raises ConfigError."""
     site, staging = plan.site, plan.site.jobs.staging
     if staging.to is None:
         return None
@@ -50,7 +50,7 @@ def stage(plan: Plan) -> Stage | None:
     to, is_shared = host_variables.shell(staging.to), staging.stripes is not None
     lines = _shared(to) if is_shared else _local(plan, to)
     root, verify = site.modules.root, _verify(plan)
-    return Stage(
+    return StagingLines(
         to=Text(staging.to),
         usual=int(staging.usual),
         stripes=staging.stripes,
@@ -84,8 +84,8 @@ def _local(plan: Plan, to: str) -> list[str]:
         command = batch.broadcast.format(source='"$dlc_image"', target='"$dlc_staged"')
     else:
         command = _on_each(plan, 'dbcast "$dlc_image" "$dlc_staged"')  # mpiFileUtils
-    each = ["if ! {", "    dlc_on_node make &&", f"        {command} &&"]
-    return [*lines, *each, "        dlc_on_node check", "}; then", *_gone(_FAILED), "fi"]
+    script = ["if ! {", "    dlc_on_node make &&", f"        {command} &&"]
+    return [*lines, *script, "        dlc_on_node check", "}; then", *_gone(_FAILED), "fi"]
 
 
 def _gone(failed: str) -> list[str]:

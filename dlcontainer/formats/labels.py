@@ -13,7 +13,7 @@ PROBE = "probe"  # a folder in the build's `files/`
 
 
 def head(plan: Plan) -> list[str]:
-    """Give the comment lines at the head of every text."""
+    """Return the comment lines at the head of every text."""
     image = plan.recipe.base.reference
     unpinned = ["The base's tag may name another image tomorrow: pin it (base.digest)."]
     lines = [
@@ -32,9 +32,9 @@ def head(plan: Plan) -> list[str]:
 
 
 def labels(plan: Plan) -> dict[str, str]:
-    """Give the labels of an image: OCI's own names first, then ours."""
+    """Return the labels of an image: OCI's own names first, then ours."""
     recipe, image = plan.recipe, plan.recipe.base.reference
-    given = {
+    texts = {
         "org.opencontainers.image.title": recipe.name,
         "org.opencontainers.image.version": recipe.version,
         "org.opencontainers.image.description": recipe.summary,
@@ -48,7 +48,7 @@ def labels(plan: Plan) -> dict[str, str]:
         f"{PREFIX}.site": plan.site.target,
         f"{PREFIX}.variant": plan.recipe.variant,
     }
-    return {key: value for key, value in given.items() if value is not None}
+    return {key: value for key, value in texts.items() if value is not None}
 
 
 def manifest(plan: Plan) -> str:

@@ -8,12 +8,12 @@ from dlcontainer.planning.plan import Plan
 
 
 def environment(plan: Plan, base: Mapping[str, str]) -> Mapping[str, str]:
-    """Give the variables that the image sets; `base` are those of what it stands on."""
+    """Return the variables that the image sets; `base` are those of what it stands on."""
     rest = base.get("PATH", SYSTEM_PATH) if plan.recipe.base.image else SYSTEM_PATH
-    own = dict(sorted(plan.environment.items()))
-    return {"PATH": f"{plan.recipe.prefix}/bin:{rest}", **own}
+    variables = dict(sorted(plan.environment.items()))
+    return {"PATH": f"{plan.recipe.prefix}/bin:{rest}", **variables}
 
 
 def all_labels(plan: Plan) -> Mapping[str, str]:
-    """Give the image's labels."""
+    """Return the image's labels."""
     return labels.labels(plan)

@@ -19,7 +19,7 @@ MARK = "RENDERED-BY-DLCONTAINER"
 
 @contextlib.contextmanager
 def writing(target: Path) -> Iterator[Path]:
-    """Give a folder to write to; in the end it takes the place of `target`.
+    """Yield a folder to write to; in the end it takes the place of `target`.
 
     Raises ConfigError for a target that holds anything but an earlier such folder, and where
     nothing can be written; what was there stays then.
@@ -41,8 +41,8 @@ def writing(target: Path) -> Iterator[Path]:
             f"can't write {target}: {error.strerror}", next_step="give another folder: -o"
         ) from None
     finally:
-        for left in (aside, old):
-            shutil.rmtree(left, ignore_errors=True)
+        for leftover in (aside, old):
+            shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _require_own(target: Path) -> None:
@@ -53,12 +53,12 @@ def _require_own(target: Path) -> None:
             next_step="give a new folder: -o FOLDER/",
         )
     try:
-        others = _others(target)
+        foreign = _others(target)
     except OSError as error:
         raise ConfigError(f"can't read {target}: {error.strerror}") from None
-    if others:
+    if foreign:
         raise ConfigError(
-            f"{target} holds other files: {', '.join(others[:_FEW])}",
+            f"{target} holds other files: {', '.join(foreign[:_FEW])}",
             why="rendering replaces the whole folder, and nothing else than what it wrote there",
             next_step="give a new folder, or an empty one: -o",
         )
@@ -70,8 +70,8 @@ def _others(target: Path) -> list[str]:
     if not target.is_dir():
         return [target.name]
     mark = target / MARK
-    own = set(mark.read_text().splitlines()) if mark.is_file() else set()
-    return [line.split("  ", 1)[1] for line in _checksums(target) if line not in own]
+    rendered = set(mark.read_text().splitlines()) if mark.is_file() else set()
+    return [line.split("  ", 1)[1] for line in _checksums(target) if line not in rendered]
 
 
 def _checksums(folder: Path) -> Iterator[str]:

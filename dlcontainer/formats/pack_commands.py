@@ -24,7 +24,7 @@ class ModulePack:
 
 
 def commands(plan: Plan) -> list[Text]:
-    """Give the command that packs the declared modules, and a first training step on request."""
+    """Return the command that packs the declared modules, and a first training step on request."""
     modules = " ".join(quote(name) for name in sorted(plan.recipe.verify.imports))
     writer = f"{layout.PROBE}/{WRITER}"
     step = "--step " if plan.recipe.packs_training else ""

@@ -65,14 +65,16 @@ _KNOWN: dict[Manager, _Commands] = {
 
 
 def install(manager: Manager, packages: Sequence[str]) -> list[Text]:
-    """Give the commands that install packages, each NAME or NAME=VERSION."""
-    known = _KNOWN[manager]
-    names = " ".join(quote(package.replace("=", known.pin, 1)) for package in packages)
-    return [Text(line) for line in (*known.before, f"{known.install} {names}", *known.after)]
+    """Return the commands that install packages, each NAME or NAME=VERSION."""
+    commands = _KNOWN[manager]
+    names = " ".join(quote(package.replace("=", commands.pin, 1)) for package in packages)
+    return [
+        Text(line) for line in (*commands.before, f"{commands.install} {names}", *commands.after)
+    ]
 
 
 def cleaning(manager: Manager | None) -> list[Text]:
-    """Give the commands that leave nothing of the build behind: caches and logs.
+    """Return the commands that leave nothing of the build behind: caches and logs.
 
     Nothing under /tmp, /var/tmp or a home: engines bind the host's there while they build, so a
     line that empties them would empty the host's.

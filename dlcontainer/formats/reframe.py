@@ -42,7 +42,7 @@ _MODULES = {"none": "nomod", "lmod": "lmod", "tcl": "tmod4"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reference:
+class MetricReference:
     """A centre's own value of a figure; bounds are shares of it, None is no bound."""
 
     value: float
@@ -60,14 +60,14 @@ class Tasks:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
+class ReframeRequest:
     """The test that is asked for; `site` as the command line takes it, `words` of `bench`."""
 
     site: str
     image: Path
     probes: tuple[str, ...]
     words: tuple[str, ...]
-    references: Mapping[str, Mapping[str, Reference]]
+    references: Mapping[str, Mapping[str, MetricReference]]
     # The probes whose launches are steps: the others have no steps a second.
     stepped: tuple[str, ...]
     tasks: Tasks = Tasks()
@@ -88,7 +88,7 @@ def literal(value: object) -> str:
         return _laid("{", (f"{literal(k)}: {literal(v)}" for k, v in value.items()), "}")
     if isinstance(value, list):
         return _laid("[", map(literal, value), "]")
-    if isinstance(value, Reference):
+    if isinstance(value, MetricReference):
         return f"({value.value!r}, {value.lowest!r}, {value.highest!r})"
     return repr(value)
 
@@ -108,12 +108,12 @@ def _laid(begin: str, items: Iterable[str], end: str) -> str:
 
 
 def system(site: Site) -> str:
-    """Give the system's name in ReFrame, which takes letters, digits, '_' and '-'."""
+    """Return the system's name in ReFrame, which takes letters, digits, '_' and '-'."""
     return _name(site.name)
 
 
 def partition(site: Site) -> str:
-    """Give the partition's name in ReFrame: the node type's."""
+    """Return the partition's name in ReFrame: the node type's."""
     return _name(site.node_type or "default")
 
 
@@ -122,31 +122,31 @@ def _name(text: str) -> str:
     return plain if plain[0].isalpha() else f"_{plain}"
 
 
-def test(site: Site, wanted: Wanted, templates: list[Path]) -> str:
+def test(site: Site, request: ReframeRequest, templates: list[Path]) -> str:
     """Render the test; raises ConfigError where ReFrame can't start jobs of the site."""
     backend = _backend(site)
-    _require_tasks(site, wanted.tasks, backend)
-    either = "|".join(wanted.probes)
+    _require_tasks(site, request.tasks, backend)
+    either = "|".join(request.probes)
     values = {
-        "title": _comment(f"What {wanted.image.name} costs at {wanted.site}, by ReFrame."),
+        "title": _comment(f"What {request.image.name} costs at {request.site}, by ReFrame."),
         "head": [Text(line) for line in _head(site)],
-        "site": wanted.site,
-        "image": str(wanted.image),
+        "site": request.site,
+        "image": str(request.image),
         "either": Text(either),
-        "not_stepped": Text(_is_none_of(wanted.stepped)),
-        "words": list(wanted.words),
-        "references": {probe: dict(given) for probe, given in wanted.references.items()},
+        "not_stepped": Text(_is_none_of(request.stepped)),
+        "words": list(request.words),
+        "references": {probe: dict(references) for probe, references in request.references.items()},
         "units": dict(UNITS),
-        "metrics": {probe: dict(given) for probe, given in wanted.metrics.items()},
-        "tasks": wanted.tasks.ranks or 1,
-        "per_node": wanted.tasks.per_node,
+        "metrics": {probe: dict(metrics) for probe, metrics in request.metrics.items()},
+        "tasks": request.tasks.ranks or 1,
+        "per_node": request.tasks.per_node,
         "verdicts": dict(VERDICTS),
-        "probes": Text("[" + ", ".join(map(literal, wanted.probes)) + "]"),
-        "descr": f"cost of {wanted.image.name} at {site.target}",
+        "probes": Text("[" + ", ".join(map(literal, request.probes)) + "]"),
+        "descr": f"cost of {request.image.name} at {site.target}",
         "system": f"{system(site)}:{partition(site)}",
         "environment": ENVIRONMENT,
         # It stands in a shell's script, as ReFrame writes it.
-        "executable": shlex.quote(wanted.executable),
+        "executable": shlex.quote(request.executable),
         "on_node": backend.script_on_compute_node,
     }
     return templating.render_template(templates, "reframe/test.py.j2", values, finalize=literal)
@@ -187,8 +187,8 @@ def settings(sites: Sequence[Site], templates: list[Path]) -> str:
         "descr": site.summary,
         "modules": _MODULES[site.modules.kind],
         "environment": ENVIRONMENT,
-        "jsrun": any(_launcher(each) == "jsrun" for each in sites),
-        "partitions": [_partition(each) for each in sites],
+        "jsrun": any(_launcher(site) == "jsrun" for site in sites),
+        "partitions": [_partition(site) for site in sites],
     }
     return templating.render_template(templates, "reframe/settings.py.j2", values, finalize=literal)
 
@@ -223,23 +223,23 @@ def _backend(site: Site) -> ReframeBackend:
 
 def _launcher(site: Site) -> str:
     words = site.scheduler.launcher
-    known = schedulers.launcher(words[0]) if words else None
-    return known.reframe if known else "local"
+    launcher = schedulers.launcher(words[0]) if words else None
+    return launcher.reframe if launcher else "local"
 
 
 def _access(site: Site) -> list[str]:
-    """Give the options of every job: the site's directives that ReFrame doesn't write itself."""
+    """Return the options of every job: the site's directives that ReFrame doesn't write itself."""
     written = re.compile(_backend(site).written_options)
     options = [line.partition(" ")[2].strip() for line in job_head.lines(site)]
     return [option for option in options if option and not written.match(option)]
 
 
 def _prepare(site: Site) -> list[str]:
-    """Give what a job's shell does before all else: the site's modules, and the engine's."""
+    """Return what a job's shell does before all else: the site's modules, and the engine's."""
     engine = site.engine.module
-    given = list(site.jobs.modules)
-    loads = [f"load {engine}"] if engine and f"load {engine}" not in given else []
-    return [" ".join(["module", *map(shlex.quote, line.split())]) for line in [*given, *loads]]
+    modules = list(site.jobs.modules)
+    loads = [f"load {engine}"] if engine and f"load {engine}" not in modules else []
+    return [" ".join(["module", *map(shlex.quote, line.split())]) for line in [*modules, *loads]]
 
 
 def _head(site: Site) -> list[str]:

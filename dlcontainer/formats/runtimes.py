@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from dlcontainer.config.templating import Literal, Text, quote
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import host_environment, host_variables
-from dlcontainer.formats.host_environment import WAYS, Way
+from dlcontainer.formats.host_environment import WAYS, EnvironmentPolicy
 from dlcontainer.planning.launch.surroundings import Surroundings
 from dlcontainer.planning.plan import Plan
 from dlcontainer.schedulers import SCHEDULERS
@@ -22,7 +22,7 @@ _NONE = Text("")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shows:
+class FolderBinding:
     """How a runtime is told of the job's folder; one without `stay` takes it from its own process.
 
     `volume` has the words that show the folder $dlc_at, empty where they are Apptainer's; `stay`
@@ -36,7 +36,7 @@ class Shows:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Start:
+class RuntimeStart:
     """How a runtime starts an image.
 
     `words` stand between the launcher and the command (an option may hold its value, too),
@@ -54,8 +54,8 @@ class Start:
     is_file: bool
     hint: str
     before: tuple[Text, ...] = ()
-    way: Way | None = None
-    shows: Shows | None = None
+    way: EnvironmentPolicy | None = None
+    shows: FolderBinding | None = None
 
 
 # Settled by templates/job/folder.sh.j2; older shells take an empty list for one that is not set.
@@ -64,16 +64,16 @@ _SYSTEMS = Text('${dlc_systems[@]+"${dlc_systems[@]/#/--volume=}"}')
 _SHOWN = Text('${dlc_shown[@]+"${dlc_shown[@]}"}')
 
 
-def start(plan: Plan, around: Surroundings) -> Start:
-    """Give the words of the site's runtime; raises ConfigError for what it has no way to do."""
+def start(plan: Plan, applied: Surroundings) -> RuntimeStart:
+    """Return the words of the site's runtime; raises ConfigError for what it has no way to do."""
     runtime = plan.site.engine.runtime
-    if around.libraries and runtime not in ("apptainer", "singularity"):
+    if applied.libraries and runtime not in ("apptainer", "singularity"):
         raise ConfigError(
             f"site {plan.site.name}: mpi.libraries: {runtime} puts no single libraries into images",
             why="it is the CONTAINLIBS of Apptainer and Singularity",
             next_step="give folders: mpi.binds, and mpi.library_path",
         )
-    return replace(_STARTS[runtime](plan, around), way=WAYS[runtime])
+    return replace(_STARTS[runtime](plan, applied), way=WAYS[runtime])
 
 
 def oci_name(plan: Plan) -> str:
@@ -87,24 +87,24 @@ def edf_name(plan: Plan) -> str:
     return f"{plan.name}.toml"
 
 
-def _apptainer(plan: Plan, around: Surroundings) -> Start:
+def _apptainer(plan: Plan, applied: Surroundings) -> RuntimeStart:
     runtime = plan.site.engine.runtime
-    binds = [Text(f"--bind {host_variables.shell(bind)}") for bind in around.binds]
-    flags = map(host_variables.shell, around.flags)
-    return Start(
+    binds = [Text(f"--bind {host_variables.shell(bind)}") for bind in applied.binds]
+    flags = map(host_variables.shell, applied.flags)
+    return RuntimeStart(
         words=(
-            host_variables.shell(Literal(around.program)),
+            host_variables.shell(Literal(applied.program)),
             Text("exec"),
             *flags,
             *binds,
             _SHOWN,
             Text('"$dlc_image"'),
         ),
-        before=_here(around),
-        shows=Shows(
+        before=_here(applied),
+        shows=FolderBinding(
             runtime=runtime,
             stay=Text('--pwd "$dlc_pwd"'),
-            roots=_roots(around),
+            roots=_roots(applied),
         ),
         # SingularityCE reads these names only; Apptainer reads both, its own without a warning.
         prefix=runtime.upper(),
@@ -114,27 +114,27 @@ def _apptainer(plan: Plan, around: Surroundings) -> Start:
     )
 
 
-def _podman_hpc(plan: Plan, around: Surroundings) -> Start:
-    systems = _systems(around)
-    return Start(
+def _podman_hpc(plan: Plan, applied: Surroundings) -> RuntimeStart:
+    systems = _systems(applied)
+    return RuntimeStart(
         words=(
             *map(Text, ("podman-hpc", "run", "--rm")),
-            *map(host_variables.shell, around.flags),
-            *_binds("-v", around),
+            *map(host_variables.shell, applied.flags),
+            *_binds("-v", applied),
             *([_SYSTEMS] if systems else []),
             # Podman begins in the image's own folder and shows none of the host's.
             _SHOWN,
             # Those of the job by name, then the ranks' own; what the site sets wins: it is last.
             Text('${dlc_names[@]+"${dlc_names[@]}"}'),
             *host_environment.rank_words(),
-            *_variables("-e", around),
+            *_variables("-e", applied),
             # Without a value: as this rank has it, if it has it.
             *(Text(f"-e {name}") for name in HANDED),
             *(Text(f"-e {quote(name)}") for name in _job_variables(plan)),
             Text('"$dlc_image"'),
         ),
-        before=(*systems, *_here(around, *([_EACH_SYSTEM] if systems else []))),
-        shows=Shows(
+        before=(*systems, *_here(applied, *([_EACH_SYSTEM] if systems else []))),
+        shows=FolderBinding(
             runtime="podman-hpc",
             volume=Text('-v "$dlc_at:$dlc_at"'),
             stay=Text('-w "$dlc_pwd"'),
@@ -145,26 +145,26 @@ def _podman_hpc(plan: Plan, around: Surroundings) -> Start:
     )
 
 
-def _shifter(_plan: Plan, around: Surroundings) -> Start:
-    return Start(
+def _shifter(_plan: Plan, applied: Surroundings) -> RuntimeStart:
+    return RuntimeStart(
         words=(
             Text("shifter"),
             Text('--image="$dlc_image"'),
-            *map(host_variables.shell, around.flags),
-            *(Text(f"--volume={host_variables.shell(bind)}") for bind in map(both, around.binds)),
+            *map(host_variables.shell, applied.flags),
+            *(Text(f"--volume={host_variables.shell(bind)}") for bind in map(both, applied.binds)),
             _proof("--volume="),
-            *_variables("--env", around),
+            *_variables("--env", applied),
         ),
         # It enters the folder of its own process, where its site shows that.
-        shows=Shows(runtime="shifter"),
+        shows=FolderBinding(runtime="shifter"),
         image=None,
         is_file=False,
         hint="Shifter takes images from a registry: DLCONTAINER_IMAGE=docker:USER/NAME:TAG",
     )
 
 
-def _container_engine(plan: Plan, around: Surroundings) -> Start:
-    for flag in around.flags:
+def _container_engine(plan: Plan, applied: Surroundings) -> RuntimeStart:
+    for flag in applied.flags:
         if flag.startswith("-") or "=" not in flag:
             raise ConfigError(
                 f"site {plan.site.name}: {flag!r} is not an annotation",
@@ -172,18 +172,18 @@ def _container_engine(plan: Plan, around: Surroundings) -> Start:
                 why="the Container Engine is told more by annotations only, no flags",
                 next_step="write NAME=VALUE: com.hooks.cxi.enabled=true",
             )
-    return Start(
+    return RuntimeStart(
         words=(),
         on_launcher=(Text('--environment="$dlc_image"'),),
         # The EDF shows $PWD, which is the name without links from here on.
-        shows=Shows(runtime="container-engine"),
+        shows=FolderBinding(runtime="container-engine"),
         image=Text(f"$PWD/{edf_name(plan)}"),
         is_file=True,
         hint="the EDF is written beside this script: dlcontainer render --format job -o FOLDER/",
     )
 
 
-_STARTS: Mapping[Runtime, Callable[[Plan, Surroundings], Start]] = {
+_STARTS: Mapping[Runtime, Callable[[Plan, Surroundings], RuntimeStart]] = {
     "apptainer": _apptainer,
     "singularity": _apptainer,
     "podman-hpc": _podman_hpc,
@@ -195,31 +195,31 @@ _STARTS: Mapping[Runtime, Callable[[Plan, Surroundings], Start]] = {
 def _job_variables(plan: Plan) -> tuple[str, ...]:
     """Name what tells a program in the image which job it is part of, patterns as Podman's."""
     batch = SCHEDULERS[plan.site.scheduler.kind]
-    known = (batch.job_variable, *batch.variables)
+    patterns = (batch.job_variable, *batch.variables)
     return tuple(
         name
-        for name in known
-        if name and not any(name != other and fnmatchcase(name, other) for other in known)
+        for name in patterns
+        if name and not any(name != pattern and fnmatchcase(name, pattern) for pattern in patterns)
     )
 
 
-def _here(around: Surroundings, *shown: Text) -> tuple[Text, ...]:
+def _here(applied: Surroundings, *shown: Text) -> tuple[Text, ...]:
     """Settle how the job's folder is shown beside what is bound in any case, and `shown`."""
-    return (Text(" ".join(["dlc_show_here", *map(host_variables.shell, around.binds), *shown])),)
+    return (Text(" ".join(["dlc_show_here", *map(host_variables.shell, applied.binds), *shown])),)
 
 
-def _roots(around: Surroundings) -> Text:
+def _roots(applied: Surroundings) -> Text:
     """Name what Apptainer shows by itself; homes are left out, which some sites don't mount."""
     hidden = any(
         flag in {"-c", "-C"} or flag.startswith(("--contain", "--compat", "--no-mount"))
-        for flag in around.flags
+        for flag in applied.flags
     )
     return Text(r"$'/dev\n/proc\n/sys'" if hidden else r"$'/dev\n/proc\n/sys\n/tmp\n/var/tmp'")
 
 
-def _systems(around: Surroundings) -> tuple[Text, ...]:
+def _systems(applied: Surroundings) -> tuple[Text, ...]:
     """Settle which of the site's file systems are shown: Podman stops where one is not there."""
-    folders = [quote(folder) for folder in around.unbound if ":" not in folder]
+    folders = [quote(folder) for folder in applied.unbound if ":" not in folder]
     if not folders:
         return ()
     return (
@@ -240,15 +240,15 @@ def both(bind: str) -> str:
     return bind if ":" in bind else f"{bind}:{bind}"
 
 
-def _binds(option: str, around: Surroundings) -> list[Text]:
-    return [Text(f"{option} {host_variables.shell(both(bind))}") for bind in around.binds]
+def _binds(option: str, applied: Surroundings) -> list[Text]:
+    return [Text(f"{option} {host_variables.shell(both(bind))}") for bind in applied.binds]
 
 
-def _variables(option: str, around: Surroundings) -> list[Text]:
-    values = {name: host_variables.shell(value) for name, value in around.inside.items()}
-    if around.preload:
-        values["LD_PRELOAD"] = joined(around.preload, ":")
-    if around.library_path:
+def _variables(option: str, applied: Surroundings) -> list[Text]:
+    values = {name: host_variables.shell(value) for name, value in applied.inside.items()}
+    if applied.preload:
+        values["LD_PRELOAD"] = joined(applied.preload, ":")
+    if applied.library_path:
         values["LD_LIBRARY_PATH"] = Text('"$dlc_path"')
     return [Text(f"{option} {name}={value}") for name, value in values.items()]
 

@@ -47,7 +47,7 @@ print("slim:", json.dumps(removed, sort_keys=True))"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Removed:
+class RemovedFiles:
     """What one name has removed."""
 
     files: int
@@ -55,7 +55,7 @@ class Removed:
 
 
 def commands(choices: Sequence[str], prefix: Text, report: Text) -> list[Text]:
-    """Give the commands that remove what is chosen and say so in the file `report`."""
+    """Return the commands that remove what is chosen and say so in the file `report`."""
     rules = [(name, rule.folders, rule.files) for name in choices for rule in RULES[name]]
     words = " \\\n".join(f"    {' '.join(map(quote, rule))}" for rule in rules)
     roots = quote(":".join(ROOTS))
@@ -63,10 +63,10 @@ def commands(choices: Sequence[str], prefix: Text, report: Text) -> list[Text]:
     return [Text(f"{head} \\\n{words} <<'SLIM'\n{_PROGRAM}\nSLIM")]
 
 
-def read(text: str) -> Mapping[str, Removed]:
+def read(text: str) -> Mapping[str, RemovedFiles]:
     """Read a report; raises ValueError, KeyError or TypeError for what is none."""
     body = foreign_files.loads(text)
     return {
-        str(name): Removed(files=int(one["files"]), bytes=int(one["bytes"]))
-        for name, one in body.items()
+        str(name): RemovedFiles(files=int(counts["files"]), bytes=int(counts["bytes"]))
+        for name, counts in body.items()
     }

@@ -20,7 +20,7 @@ def write(
     template_folders: list[Path],
     lay_base: Callable[[Path], None] | None = None,
 ) -> list[str]:
-    """Write a folder that an image is built in without dlcontainer; give the names of its files.
+    """Write a folder that an image is built in without dlcontainer; return the names of its files.
 
     `texts` are those that build, by name; `lay_base` puts the base beside them. The folder appears
     as a whole, and replaces only an earlier one; raises ConfigError, and what `lay_base` raises.

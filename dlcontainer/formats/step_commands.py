@@ -15,7 +15,7 @@ from dlcontainer.recipes.steps import PythonPackages, Step
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Block:
+class CommandBlock:
     """The commands of one step: each entry stands alone under `set -e`."""
 
     name: str
@@ -26,8 +26,8 @@ class Block:
     is_script: bool
 
 
-def image_blocks(plan: Plan) -> list[Block]:
-    """Give the work of all steps inside the image, with the cleaning up as the last block."""
+def image_blocks(plan: Plan) -> list[CommandBlock]:
+    """Return the work of all steps inside the image, with the cleaning up as the last block."""
     prefix = Text(quote(plan.recipe.prefix))
     work = [
         (step.name, _image_commands(plan.recipe, step, prefix), step.shell is not None)
@@ -44,8 +44,10 @@ def image_blocks(plan: Plan) -> list[Block]:
     return _numbered(work)
 
 
-def native_blocks(plan: Plan) -> list[Block]:
-    """Give the work of the native twin: the same wheels; OS packages are checked, not installed."""
+def native_blocks(plan: Plan) -> list[CommandBlock]:
+    """Return the work of the native twin: the same wheels; OS packages are checked, not
+    installed.
+    """
     prefix = Text('"$prefix"')
     work = []
     for step in plan.recipe.steps:
@@ -67,15 +69,17 @@ def native_left_out(plan: Plan) -> list[str]:
     return [step.name for step in plan.recipe.steps if step.shell and not step.native]
 
 
-def _numbered(work: Sequence[tuple[str, Sequence[Text], bool]]) -> list[Block]:
+def _numbered(work: Sequence[tuple[str, Sequence[Text], bool]]) -> list[CommandBlock]:
     return [
-        Block(name=name, number=i, total=len(work), commands=tuple(commands), is_script=is_script)
+        CommandBlock(
+            name=name, number=i, total=len(work), commands=tuple(commands), is_script=is_script
+        )
         for i, (name, commands, is_script) in enumerate(work, start=1)
     ]
 
 
 def _image_commands(recipe: Recipe, step: Step, prefix: Text) -> list[Text]:
-    """Give a step's commands inside the image: what it needs to build comes and goes with it."""
+    """Return a step's commands inside the image: what it needs to build comes and goes with it."""
     commands = _step_commands(recipe, step, prefix)
     if step.shell:
         commands = [Text(f"prefix={prefix}"), *commands]  # the native script has it already

@@ -24,7 +24,7 @@ _OF_THE_HOST = ("python", "compilers")
 
 
 def search_path(plan: Plan) -> Text:
-    """Give the image's PATH: the recipe's programs first, then the base's.
+    """Return the image's PATH: the recipe's programs first, then the base's.
 
     An image that serves as a base may have its own (/usr/local/cuda/bin …), which stays.
     """
@@ -33,7 +33,7 @@ def search_path(plan: Plan) -> Text:
 
 
 def image_lines(plan: Plan) -> list[Text]:
-    """Give the lines that set the variables inside the image."""
+    """Return the lines that set the variables inside the image."""
     defaults = " ".join(f'{name}="${{{name}:-{value}}}"' for name, value in DEFAULTS.items())
     return [
         Text(f"export {defaults} HOME=/root"),
@@ -43,7 +43,7 @@ def image_lines(plan: Plan) -> list[Text]:
 
 
 def native_lines(plan: Plan) -> list[Text]:
-    """Give the lines that set them for the native twin, after those that its host's shell set."""
+    """Return the lines that set them for the native twin, after those that its host's shell set."""
     rows = [row for row in refused_variables.TABLE if row.key in _OF_THE_HOST]
     names = [name for row in rows for name in row.names if "*" not in name]
     return [
@@ -58,7 +58,7 @@ def native_lines(plan: Plan) -> list[Text]:
 
 
 def script_head(plan: Plan) -> str:
-    """Give what every step's script begins with: umask, variables, the routing."""
+    """Return what every step's script begins with: umask, variables, the routing."""
     lines = [
         "set -eu",
         "umask 022",
@@ -69,7 +69,7 @@ def script_head(plan: Plan) -> str:
 
 
 def in_shell(plan: Plan) -> str:
-    """Give the command that opens a shell which sees what steps see."""
+    """Return the command that opens a shell which sees what steps see."""
     return f"{script_head(plan)}set +eu\nexec /bin/sh -i"
 
 

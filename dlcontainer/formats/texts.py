@@ -35,8 +35,8 @@ def text(plan: Plan, form: Format, template_folders: list[Path], launch: str | N
     of that name.
     """
     module = _module(form)
-    given = module.values(plan) if launch is None else _module("job").values(plan, launch)
-    return templating.render_template(template_folders, module.TEMPLATE, given)
+    shown = module.values(plan) if launch is None else _module("job").values(plan, launch)
+    return templating.render_template(template_folders, module.TEMPLATE, shown)
 
 
 def _module(form: Format) -> Any:
@@ -44,7 +44,7 @@ def _module(form: Format) -> Any:
 
 
 def beside(plan: Plan, form: Format, template_folders: list[Path]) -> dict[str, str]:
-    """Give the texts that a text names: file's name -> text."""
+    """Return the texts that a text names: file's name -> text."""
     if form == "job" and plan.site.engine.runtime == "container-engine":
         from dlcontainer.formats import edf, runtimes
 

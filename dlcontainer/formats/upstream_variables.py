@@ -6,12 +6,12 @@ from dlcontainer.recipes.recipe import Recipe
 
 
 def upstream_setting(recipe: Recipe, name: str) -> Text:
-    """Give the command that sets an upstream's variable, unless the routing did."""
+    """Return the command that sets an upstream's variable, unless the routing did."""
     return Text(f': "${{{upstream_variable(name)}={quote(recipe.upstreams[name].url)}}}"')
 
 
 def settings_in(recipe: Recipe, snippet: str) -> list[Text]:
-    """Give the commands that set the upstreams that a snippet names."""
+    """Return the commands that set the upstreams that a snippet names."""
     return [
         upstream_setting(recipe, name)
         for name in recipe.upstreams

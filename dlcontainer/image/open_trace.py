@@ -40,13 +40,13 @@ def of_files(files: Iterable[str], roots: Iterable[str]) -> Trace:
     The first root that fits is taken off; so are names that no line can hold.
     """
     below = [root.rstrip("/") + "/" for root in roots]
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     for file in files:
         root = next((root for root in below if file.startswith(root)), None)
         path = file[len(root) :].strip("/") if root else ""
         if path and _wrong(path) is None:
-            found.setdefault(path)
-    return Trace(paths=tuple(found))
+            paths.setdefault(path)
+    return Trace(paths=tuple(paths))
 
 
 def write(trace: Trace, path: Path) -> None:
@@ -74,26 +74,26 @@ def read(path: Path) -> Trace:
         )
     if lines[-1] == b"":
         lines.pop()
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for number, line in enumerate(lines[1:], start=2):
         try:
             text = line.decode()
             why = _wrong(text)
-            if text in found:
-                why = f"stands in line {found[text]} already"
+            if text in numbers:
+                why = f"stands in line {numbers[text]} already"
         except UnicodeDecodeError:
             text, why = "", "not UTF-8"
         if why:
             shown = repr(line.decode(errors="replace")[:200])
             raise ConfigError(f"{shown}: {why}", where=f"{path}:{number}", next_step=_MAKE)
-        found[text] = number
-    if not found:
+        numbers[text] = number
+    if not numbers:
         raise ConfigError("no file in it", where=f"{path}:2", next_step=_MAKE)
-    return Trace(paths=tuple(found))
+    return Trace(paths=tuple(numbers))
 
 
 def _wrong(path: str) -> str | None:
-    """Say why a path can't stand in a trace; None where it can."""
+    """Return why a path can't stand in a trace; None where it can."""
     if not path:
         return "an empty line"
     if path.startswith("/"):

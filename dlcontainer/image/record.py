@@ -35,18 +35,18 @@ SCHEMA = "dlcontainer/record/1"
 MOST_BYTES = 16_000_000
 
 
-class _Part(Strict):
+class _RecordPart(Strict):
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
 
 
-class Image(_Part):
+class ImageIdentity(_RecordPart):
     """The image's SHA-256 and size in bytes; of one in an engine's store its id and layers."""
 
     sha256: Sha256
     size: int = Field(ge=0, lt=1 << 63)
 
 
-class Base(_Part):
+class BaseProvenance(_RecordPart):
     """The base: a root tree, and when it was made; or an image of a registry, by its digest."""
 
     sha256: Line | None = None
@@ -55,20 +55,20 @@ class Base(_Part):
     digest: Line | None = None
 
 
-class Kept(_Part):
+class CacheProvenance(_RecordPart):
     """A step's result that a build took from a cache, and when it was made."""
 
     made: Line
 
 
-class Work(_Part):
+class StepProvenance(_RecordPart):
     """A step of the recipe's."""
 
     name: Line
-    kept: Kept | None = None
+    kept: CacheProvenance | None = None
 
 
-class Engine(_Part):
+class EngineProvenance(_RecordPart):
     """Which engine ran the steps; mksquashfs's settings, and the trace that orders the files."""
 
     builder: Line = "apptainer"
@@ -76,26 +76,26 @@ class Engine(_Part):
     order: Line | None = None
 
 
-class Provenance(_Part):
+class Provenance(_RecordPart):
     """The moment that the image was built for, s since 1970, if one was given."""
 
     source_date_epoch: int | None = None
 
 
-class Verify(_Part):
+class VerifyModules(_RecordPart):
     """The modules that prove the image, each with its version."""
 
     imports: dict[Line, Line] = Field(default_factory=dict)
 
 
-class ImageMpi(_Part):
+class ImageMpi(_RecordPart):
     """The image's MPI; of an adopted image its family alone is known."""
 
     family: MpiFamily
     name: Line | None = None
 
 
-class Stack(_Part):
+class StackProvenance(_RecordPart):
     """The image's libraries whose counterparts a host may have, and its code for accelerators."""
 
     mpi: ImageMpi | None = None
@@ -110,7 +110,7 @@ class Stack(_Part):
         return any((self.cuda, self.rocm, self.oneapi, self.gpu_targets))
 
 
-class Offer(_Part):
+class ImageMetadata(_RecordPart):
     """The part of a record that a module and a measurement are made of."""
 
     # Names and never paths: folders and modules are called so, and the recipe of that name is read.
@@ -121,17 +121,17 @@ class Offer(_Part):
     license: Line | None = None
     prefix: ImagePath
     exposes: tuple[Command, ...]
-    verify: Verify = Verify()
-    stack: Stack = Stack()
+    verify: VerifyModules = VerifyModules()
+    stack: StackProvenance = StackProvenance()
 
 
-class Recipe(Offer):
+class RecipeProvenance(ImageMetadata):
     """The recipe as it was settled."""
 
     variant: Name | None = None
 
 
-class Adopted(Offer):
+class AdoptionRecord(ImageMetadata):
     """An image of somebody else's, its recipe unknown; all of it was read from its files.
 
     `digest` is that of the manifest in a registry or an archive, or of the SIF file.
@@ -143,24 +143,24 @@ class Adopted(Offer):
     glibc: Line | None = None
 
 
-class Content(_Part):
+class ImageContent(_RecordPart):
     """All that makes the image: a recipe's plan, or an image that was adopted."""
 
     site: Name
     epoch: Name | None = None
     node_type: Name | None = None
-    recipe: Recipe | None = None
-    adopted: Adopted | None = None
+    recipe: RecipeProvenance | None = None
+    adopted: AdoptionRecord | None = None
     environment: dict[EnvName, Line] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _check_origin(self) -> "Content":
+    def _check_origin(self) -> "ImageContent":
         if (self.recipe is None) is (self.adopted is None):
             raise ValueError("exactly one of 'recipe' and 'adopted' is needed")
         return self
 
     @property
-    def offer(self) -> Offer:
+    def offer(self) -> ImageMetadata:
         """What the image offers, whoever made it."""
         offer = self.recipe or self.adopted
         assert offer is not None  # noqa: S101 - the model holds no third case
@@ -172,7 +172,7 @@ class Content(_Part):
         return self.adopted is not None or self.offer.stack.has_device_code
 
 
-class Trust(_Part):
+class TrustRecord(_RecordPart):
     """Who trusted an adopted image, by its SHA-256, and when."""
 
     by: Line
@@ -180,45 +180,47 @@ class Trust(_Part):
     at: Line
 
 
-class Unverified(_Part):
+class UnverifiedSource(_RecordPart):
     """The place in a registry that an image came from while nobody's signature was asked for."""
 
     source: Line
     at: Line
 
 
-class Record(_Part):
+class Record(_RecordPart):
     """What a record says of its image: `digest` is the plan's, `lock` that of the lock file."""
 
     schema_version: Literal["dlcontainer/record/1"] = Field(alias="schema")
-    image: Image
+    image: ImageIdentity
     digest: Sha256
-    content: Content
-    base: Base | None = None
+    content: ImageContent
+    base: BaseProvenance | None = None
     lock: Line | None = None
-    engine: Engine = Engine()
+    engine: EngineProvenance = EngineProvenance()
     provenance: Provenance = Provenance()
     finished: Line | None = None
-    work: tuple[Work, ...] = ()
-    trust: Trust | None = None
-    unverified: Unverified | None = None
+    work: tuple[StepProvenance, ...] = ()
+    trust: TrustRecord | None = None
+    unverified: UnverifiedSource | None = None
     # Who owns the file, where that is neither this user nor anybody known: whatever it says itself.
     stranger: str | None = Field(default=None, exclude=True)
 
     @property
     def needs_trust(self) -> bool:
-        """Tell whether the image is somebody else's by its own record, and trusted by nobody."""
+        """Return whether the image is somebody else's by its own record, and trusted by nobody."""
         trusted = self.trust is not None and self.trust.sha256 == self.image.sha256
         return not trusted and (self.content.adopted is not None or self.unverified is not None)
 
     @property
     def is_contained(self) -> bool:
-        """Tell whether the image runs apart from this host: what vouches for it is a stranger's."""
+        """Return whether the image runs apart from this host: what vouches for it is a
+        stranger's.
+        """
         return self.stranger is not None or self.needs_trust
 
     @property
     def came(self) -> str:
-        """Say how an image came here that nobody here built."""
+        """Return how an image came here that nobody here built."""
         if self.content.adopted is not None:
             return "was adopted"
         if self.unverified is not None:
@@ -237,17 +239,19 @@ class RecordFile:
 
 def unverified(data: bytes, source: str) -> bytes:
     """Mark a record that a stranger may have written: nobody trusts its image until one says so."""
-    said = {"source": source, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
-    body = {**foreign_files.loads(data), "trust": None, "unverified": said}
+    mark = {"source": source, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+    body = {**foreign_files.loads(data), "trust": None, "unverified": mark}
     return (json.dumps(body, indent=1) + "\n").encode()
 
 
-def is_same(one: bytes, other: bytes) -> bool:
-    """Tell whether two records say the same, but for the mark of one that was pulled unverified."""
-    if one == other:
+def is_same(first: bytes, second: bytes) -> bool:
+    """Return whether two records say the same, but for the mark of one that was pulled
+    unverified.
+    """
+    if first == second:
         return True
     try:
-        bodies = [foreign_files.loads(data) for data in (one, other)]
+        bodies = [foreign_files.loads(data) for data in (first, second)]
     except ValueError:
         return False
     if not all(isinstance(body, dict) for body in bodies) or "unverified" not in bodies[0]:
@@ -266,35 +270,35 @@ def beside(image: Path) -> Path:
 
 
 def copy_too(path: Path) -> str:
-    """Say what to do where an image came without its record."""
+    """Return what to do where an image came without its record."""
     return (
         f"copy it too, as {path.name}: it lies beside the image where that was built, called "
         "as the image is"
     )
 
 
-def read(path: Path, known: Owners | None = None) -> Record | None:
+def read(path: Path, owners: Owners | None = None) -> Record | None:
     """Read what a record says of its image; None where there is none.
 
     With `known` a record of anybody else is told apart. Raises ChecksFailedError for one that is
     cut, or of another version.
     """
-    file = opened(path, known)
+    file = opened(path, owners)
     return file.record if file else None
 
 
-def opened(path: Path, known: Owners | None = None) -> RecordFile | None:
+def opened(path: Path, owners: Owners | None = None) -> RecordFile | None:
     """Read a record; None where there is none, ChecksFailedError for what is not one."""
     try:
         with foreign_files.opened(path) as file:
-            return of_file(file, path, known)
+            return of_file(file, path, owners)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise ChecksFailedError(f"can't read {path}: {error.strerror}") from None
 
 
-def of_file(file: BinaryIO, path: Path, known: Owners | None = None) -> RecordFile:
+def of_file(file: BinaryIO, path: Path, owners: Owners | None = None) -> RecordFile:
     """Read a record from an open file; raises OSError, and ChecksFailedError for what is none."""
     data = foreign_files.content(file, MOST_BYTES)
     try:
@@ -314,18 +318,18 @@ def of_file(file: BinaryIO, path: Path, known: Owners | None = None) -> RecordFi
         record = Record.model_validate_json(data)
     except ValidationError as error:
         raise _unfit(path, _unusable(error)) from None
-    stranger = known.stranger(os.fstat(file.fileno()).st_uid) if known is not None else None
+    stranger = owners.stranger(os.fstat(file.fileno()).st_uid) if owners is not None else None
     return RecordFile(data=data, body=body, record=record.model_copy(update={"stranger": stranger}))
 
 
 def _unusable(error: ValidationError) -> str:
-    """Say in one line what of a record is missing or wrong."""
+    """Return one line that says what of a record is missing or wrong."""
     first = error.errors()[0]
     key = ".".join(map(str, first["loc"]))
     if first["type"] == "missing":
         return f"incomplete record: {key!r} is missing"
-    said = first["msg"].removeprefix("Value error, ")
-    return f"invalid record: {key}: {said[:200]}"
+    message = first["msg"].removeprefix("Value error, ")
+    return f"invalid record: {key}: {message[:200]}"
 
 
 def _shown(value: object) -> str:

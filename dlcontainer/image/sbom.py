@@ -19,7 +19,7 @@ from urllib.parse import quote
 from dlcontainer import __version__
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import layout
-from dlcontainer.image.contents import Contents, Package
+from dlcontainer.image.contents import InstalledPackage, TreeContents
 from dlcontainer.system import foreign_files
 
 SUFFIX = layout.SBOM_SUFFIX
@@ -30,7 +30,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Subject:
+class BillSubject:
     """The image that a bill is about; `moment` is SOURCE_DATE_EPOCH, s since 1970."""
 
     name: str
@@ -41,13 +41,15 @@ class Subject:
 
 
 def render(
-    subject: Subject, contents: Contents, generated: Mapping[str, str] = MappingProxyType({})
+    subject: BillSubject,
+    contents: TreeContents,
+    generated: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Write the bill of an image's contents; `generated`: path -> SHA-256 of files made by us."""
     root = f"image:{subject.name}@{subject.version}"
     components = [_component(package, contents) for package in contents.packages]
     components += [_generated(path, sha256) for path, sha256 in generated.items()]
-    components.sort(key=lambda one: str(one["bom-ref"]))
+    components.sort(key=lambda component: str(component["bom-ref"]))
     refs = [component["bom-ref"] for component in components]
     metadata: dict[str, Any] = {
         "tools": {
@@ -87,20 +89,20 @@ def render(
     return json.dumps(body, indent=1, sort_keys=True) + "\n"
 
 
-def with_hashes(contents: Contents, wheels: Iterable[Mapping[str, str]]) -> Contents:
+def with_hashes(contents: TreeContents, wheels: Iterable[Mapping[str, str]]) -> TreeContents:
     """Add the SHA-256 of the wheels that a build took: name, version, sha256."""
-    known = {(_pypi_name(one["name"]), one["version"]): one["sha256"] for one in wheels}
+    digests = {(_pypi_name(wheel["name"]), wheel["version"]): wheel["sha256"] for wheel in wheels}
     packages = [
-        replace(one, sha256=known.get((_pypi_name(one.name), one.version), ""))
-        if one.kind == "pypi"
-        else one
-        for one in contents.packages
+        replace(package, sha256=digests.get((_pypi_name(package.name), package.version), ""))
+        if package.kind == "pypi"
+        else package
+        for package in contents.packages
     ]
     return replace(contents, packages=tuple(packages))
 
 
-def purl(package: Package, distribution: str, release: str) -> str:
-    """Give the package URL of a package of a distribution."""
+def purl(package: InstalledPackage, distribution: str, release: str) -> str:
+    """Return the package URL of a package of a distribution."""
     name, version = package.name, package.version
     details = dict(package.details)
     distro = "-".join(filter(None, (distribution, release)))
@@ -117,8 +119,8 @@ def purl(package: Package, distribution: str, release: str) -> str:
             path, qualifiers = f"pypi/{_quoted(_pypi_name(name))}", {}
         case "conda":
             path, qualifiers = f"conda/{_quoted(name)}", details
-    given = [f"{key}={_quoted(value)}" for key, value in sorted(qualifiers.items()) if value]
-    return f"pkg:{path}@{_quoted(version)}" + (f"?{'&'.join(given)}" if given else "")
+    pairs = [f"{key}={_quoted(value)}" for key, value in sorted(qualifiers.items()) if value]
+    return f"pkg:{path}@{_quoted(version)}" + (f"?{'&'.join(pairs)}" if pairs else "")
 
 
 def count(text: str | bytes) -> int:
@@ -129,7 +131,9 @@ def count(text: str | bytes) -> int:
 def names(text: str | bytes) -> frozenset[str]:
     """Name the packages that a bill lists; raises ChecksFailedError for what is none."""
     return frozenset(
-        str(one["name"]) for one in _listed(text) if isinstance(one, dict) and "name" in one
+        str(component["name"])
+        for component in _listed(text)
+        if isinstance(component, dict) and "name" in component
     )
 
 
@@ -141,14 +145,18 @@ def _listed(text: str | bytes) -> Sequence[object]:
         components = body["components"]
         if not isinstance(components, list):
             raise TypeError("its components are no list")
-        return [one for one in components if not isinstance(one, dict) or one.get("type") != "file"]
+        return [
+            component
+            for component in components
+            if not isinstance(component, dict) or component.get("type") != "file"
+        ]
     except (ValueError, KeyError, TypeError) as error:
         raise ChecksFailedError(
             f"the bill of materials can't be read: {error}", next_step="build the image again"
         ) from None
 
 
-def _component(package: Package, contents: Contents) -> dict[str, Any]:
+def _component(package: InstalledPackage, contents: TreeContents) -> dict[str, Any]:
     reference = purl(package, contents.distribution, contents.release)
     size = "" if package.size is None else str(package.size)
     component: dict[str, Any] = {
@@ -178,10 +186,10 @@ def _generated(path: str, sha256: str) -> dict[str, Any]:
     }
 
 
-def _properties(given: Mapping[str, str]) -> list[dict[str, str]]:
+def _properties(properties: Mapping[str, str]) -> list[dict[str, str]]:
     return [
         {"name": f"{_PROPERTY}.{name}", "value": value}
-        for name, value in sorted(given.items())
+        for name, value in sorted(properties.items())
         if value
     ]
 

@@ -64,7 +64,7 @@ _ARCHES = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
+class SifPart:
     """One part of an image: what it is, where it lies in the file, how many bytes it has."""
 
     number: int
@@ -77,7 +77,7 @@ class Part:
 
 
 def arch(image: Path) -> str:
-    """Tell an image's architecture as `uname -m` names it.
+    """Return the words for an image's architecture as `uname -m` names it.
 
     Raises ChecksFailedError for what is not a SIF.
     """
@@ -90,9 +90,9 @@ def _opened(image: Path) -> Iterator[BinaryIO]:
     try:
         file = foreign_files.opened(image)
     except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) else error
+        reason = error.strerror if isinstance(error, OSError) else error
         raise ChecksFailedError(
-            f"can't read {image}: {said}", next_step="give the path of an image (.sif)"
+            f"can't read {image}: {reason}", next_step="give the path of an image (.sif)"
         ) from None
     with file:
         try:
@@ -117,7 +117,7 @@ def _arch(file: BinaryIO, image: Path) -> str:
 
 
 def part_options(arch: str) -> Mapping[str, tuple[str, ...]]:
-    """Give the options of `sif add` for the parts of an image of this architecture.
+    """Return the options of `sif add` for the parts of an image of this architecture.
 
     Numbers as `apptainer sif add --help` lists them.
     """
@@ -130,7 +130,7 @@ def part_options(arch: str) -> Mapping[str, tuple[str, ...]]:
     }
 
 
-def parts(image: Path) -> tuple[Part, ...]:
+def parts(image: Path) -> tuple[SifPart, ...]:
     """List the parts of an image.
 
     Raises ChecksFailedError for what is not a SIF, and for one that is cut.
@@ -139,8 +139,8 @@ def parts(image: Path) -> tuple[Part, ...]:
         return _parts(file, image)
 
 
-def tree(image: Path, file: BinaryIO | None = None) -> Part:
-    """Give the part that holds the image's files; of an open image, `image` is its name.
+def tree(image: Path, file: BinaryIO | None = None) -> SifPart:
+    """Return the part that holds the image's files; of an open image, `image` is its name.
 
     Raises ChecksFailedError where there is none that unsquashfs can read.
     """
@@ -154,13 +154,13 @@ def tree(image: Path, file: BinaryIO | None = None) -> Part:
     )
 
 
-def read(image: Path, part: Part) -> bytes:
+def read(image: Path, part: SifPart) -> bytes:
     """Read a part of an image; raises ChecksFailedError for one too large to be looked at."""
     return _read(image, part.offset, part.size)
 
 
 def head(image: Path) -> bytes:
-    """Give all of an image's file that lies before its parts."""
+    """Return all of an image's file that lies before its parts."""
     first = min((part.offset for part in parts(image)), default=0)
     return _read(image, 0, first)
 
@@ -173,16 +173,16 @@ def _read(image: Path, offset: int, size: int) -> bytes:
         return _whole(file.read(size), size, image)
 
 
-def _parts(file: BinaryIO, image: Path) -> tuple[Part, ...]:
+def _parts(file: BinaryIO, image: Path) -> tuple[SifPart, ...]:
     _arch(file, image)
     size = file.seek(0, os.SEEK_END)
-    found = []
+    parts = []
     for _, data in _descriptors(file, image):
         part = _part(data)
         if part.offset < 0 or part.size < 0 or part.offset + part.size > size:
             raise _cut(image, f"its part {part.name or part.kind!r} ends beyond it")
-        found.append(part)
-    return tuple(found)
+        parts.append(part)
+    return tuple(parts)
 
 
 def settle(image: Path, identity: bytes, moment: int | None) -> None:
@@ -204,7 +204,7 @@ def settle(image: Path, identity: bytes, moment: int | None) -> None:
 
 
 def _descriptors(file: BinaryIO, image: Path) -> Iterator[tuple[int, bytes]]:
-    """Give the descriptors that are in use, with their places."""
+    """Yield the descriptors that are in use, with their places."""
     size = file.seek(0, os.SEEK_END)
     file.seek(_COUNTS_AT)
     counts = _COUNTS.unpack(_whole(file.read(_COUNTS.size), _COUNTS.size, image))
@@ -221,17 +221,17 @@ def _descriptors(file: BinaryIO, image: Path) -> Iterator[tuple[int, bytes]]:
             yield at, data
 
 
-def _part(data: bytes) -> Part:
+def _part(data: bytes) -> SifPart:
     kind, _, number, _, _, offset, size, _, _, _, _, _, name, extra = _DESCRIPTOR.unpack(data)
-    said = _KINDS.get(kind, f"unknown ({kind:#x})")
+    kind_name = _KINDS.get(kind, f"unknown ({kind:#x})")
     system = _PARTITION.unpack_from(extra) == (_SQUASHFS, _PRIMARY)
-    return Part(
+    return SifPart(
         number=number,
-        kind=said,
+        kind=kind_name,
         name=name.rstrip(b"\0").decode("utf-8", "replace"),
         offset=offset,
         size=size,
-        is_tree=said == "partition" and system,
+        is_tree=kind_name == "partition" and system,
     )
 
 

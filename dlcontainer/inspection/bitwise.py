@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.image import sif
-from dlcontainer.image.contents import Entry, Packed
-from dlcontainer.image.sif import Part
+from dlcontainer.image.contents import SquashfsTree, TreeEntry
+from dlcontainer.image.sif import SifPart
 from dlcontainer.system.process import Runner
 from dlcontainer.system.workspace import temporary
 
@@ -15,7 +15,7 @@ _CHUNK = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Difference:
+class ByteDifference:
     """A part of the image file, or a file of the tree, that is not the same in both."""
 
     path: str
@@ -28,8 +28,8 @@ class Bits:
     """What differs between two image files; nothing where they are the same, bit by bit."""
 
     same: bool
-    parts: tuple[Difference, ...] = ()
-    files: tuple[Difference, ...] = ()
+    parts: tuple[ByteDifference, ...] = ()
+    files: tuple[ByteDifference, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,23 +42,23 @@ class Outline:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Unpacked:
+class _UnpackedFile:
     """A file of an image's tree, and where it was unpacked."""
 
-    entry: Entry
+    entry: TreeEntry
     path: Path
 
 
-def compare(one: Path, other: Path, environ: Mapping[str, str], runner: Runner) -> Bits:
+def compare(before: Path, after: Path, environ: Mapping[str, str], runner: Runner) -> Bits:
     """Compare two image files; both trees are unpacked below TMPDIR where theirs differ.
 
     Raises ChecksFailedError for what is no image or is cut, EngineError without unsquashfs.
     """
-    trees = [Packed.of(image, environ, runner) for image in (one, other)]
-    parts = _parts(one, other)
-    if filecmp.cmp(one, other, shallow=False):
+    trees = [SquashfsTree.of(image, environ, runner) for image in (before, after)]
+    parts = _parts(before, after)
+    if filecmp.cmp(before, after, shallow=False):
         return Bits(same=True)
-    if _same(one, sif.tree(one), other, sif.tree(other)):
+    if _same(before, sif.tree(before), after, sif.tree(after)):
         # The file system of both is the same: only the image's head, or other parts, differ.
         return Bits(same=False, parts=parts)
     with temporary(environ, runner) as work:
@@ -69,80 +69,82 @@ def compare(one: Path, other: Path, environ: Mapping[str, str], runner: Runner) 
     return Bits(same=False, parts=parts, files=tuple(files))
 
 
-def outline(one: Path, other: Path) -> Outline:
+def outline(before: Path, after: Path) -> Outline:
     """Compare two image files by their bytes; no tree is unpacked. Raises as `compare`."""
-    if filecmp.cmp(one, other, shallow=False):
+    if filecmp.cmp(before, after, shallow=False):
         return Outline(identical=True)
     return Outline(
         identical=False,
-        same_tree=_same(one, sif.tree(one), other, sif.tree(other)),
-        parts=tuple(part.path for part in _parts(one, other)),
+        same_tree=_same(before, sif.tree(before), after, sif.tree(after)),
+        parts=tuple(part.path for part in _parts(before, after)),
     )
 
 
-def _parts(one: Path, other: Path) -> tuple[Difference, ...]:
-    sides = [{part.name or part.kind: part for part in sif.parts(image)} for image in (one, other)]
-    found = []
+def _parts(before: Path, after: Path) -> tuple[ByteDifference, ...]:
+    sides = [
+        {part.name or part.kind: part for part in sif.parts(image)} for image in (before, after)
+    ]
+    differing = []
     for name in sorted({*sides[0], *sides[1]}):
         how = _only(name, sides[0], sides[1])
-        if not how and not _same(one, sides[0][name], other, sides[1][name]):
+        if not how and not _same(before, sides[0][name], after, sides[1][name]):
             how = ["content"]
         if how:
-            found.append(Difference(path=name, how=tuple(how)))
-    if sif.head(one) != sif.head(other):
-        found.append(Difference(path="the head", how=("id, times or places of the parts",)))
-    return tuple(found)
+            differing.append(ByteDifference(path=name, how=tuple(how)))
+    if sif.head(before) != sif.head(after):
+        differing.append(ByteDifference(path="the head", how=("id, times or places of the parts",)))
+    return tuple(differing)
 
 
-def _same(one: Path, part: Part, other: Path, its: Part) -> bool:
+def _same(before: Path, part: SifPart, after: Path, its: SifPart) -> bool:
     if part.size != its.size:
         return False
-    with one.open("rb") as file, other.open("rb") as second:
+    with before.open("rb") as file, after.open("rb") as second:
         file.seek(part.offset)
         second.seek(its.offset)
-        left = part.size
-        while left > 0:
-            step = min(left, _CHUNK)
+        remaining = part.size
+        while remaining > 0:
+            step = min(remaining, _CHUNK)
             if file.read(step) != second.read(step):
                 return False
-            left -= step
+            remaining -= step
     return True
 
 
-def _files(sides: list[dict[str, Entry]], folders: list[Path]) -> list[Difference]:
-    found = []
+def _files(sides: list[dict[str, TreeEntry]], folders: list[Path]) -> list[ByteDifference]:
+    differing = []
     for path in sorted({*sides[0], *sides[1]}):
         how = _only(path, sides[0], sides[1])
         if not how:
-            one, other = (
-                _Unpacked(entry=side[path], path=folder / path.lstrip("/"))
+            ours, theirs = (
+                _UnpackedFile(entry=side[path], path=folder / path.lstrip("/"))
                 for side, folder in zip(sides, folders, strict=True)
             )
-            how = _differences(one, other)
+            how = _differences(ours, theirs)
         if how:
-            found.append(Difference(path=path, how=tuple(how)))
-    return found
+            differing.append(ByteDifference(path=path, how=tuple(how)))
+    return differing
 
 
-def _differences(one: _Unpacked, other: _Unpacked) -> list[str]:
+def _differences(before: _UnpackedFile, after: _UnpackedFile) -> list[str]:
     names = ("kind", "mode", "owner", "target")
-    how = [name for name in names if getattr(one.entry, name) != getattr(other.entry, name)]
+    how = [name for name in names if getattr(before.entry, name) != getattr(after.entry, name)]
     try:
-        are_files = one.entry.kind == other.entry.kind == "-"
-        if are_files and not filecmp.cmp(one.path, other.path, shallow=False):
+        are_files = before.entry.kind == after.entry.kind == "-"
+        if are_files and not filecmp.cmp(before.path, after.path, shallow=False):
             how.append("content")
-        if one.path.lstat().st_mtime_ns != other.path.lstat().st_mtime_ns:
+        if before.path.lstat().st_mtime_ns != after.path.lstat().st_mtime_ns:
             how.append("time")
     except OSError:
         how.append("can't be read")  # a device, or a folder that only its owner may enter
     return how
 
 
-def _only(name: str, one: Container[str], other: Container[str]) -> list[str]:
-    if name not in one:
+def _only(name: str, before: Container[str], after: Container[str]) -> list[str]:
+    if name not in before:
         return ["only in the second"]
-    return [] if name in other else ["only in the first"]
+    return [] if name in after else ["only in the first"]
 
 
-def _by_path(tree: Packed) -> dict[str, Entry]:
+def _by_path(tree: SquashfsTree) -> dict[str, TreeEntry]:
     return {entry.path: entry for entry in tree.entries()}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
+class ImageChange:
     """One thing that differs; "" where an image does not have it, sizes in bytes."""
 
     name: str
@@ -22,12 +22,12 @@ class Change:
         return "changed" if self.after else "removed"
 
 
-def between(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[Change, ...]:
-    """Tell what differs between two sets of named values."""
+def between(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[ImageChange, ...]:
+    """Return what differs between two sets of named values."""
     return tuple(
-        Change(name=name, before=one.get(name, ""), after=other.get(name, ""))
-        for name in sorted({*one, *other})
-        if one.get(name) != other.get(name)
+        ImageChange(name=name, before=before.get(name, ""), after=after.get(name, ""))
+        for name in sorted({*before, *after})
+        if before.get(name) != after.get(name)
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from dlcontainer.image.contents import Entry
+from dlcontainer.image.contents import TreeEntry
 
 _EXAMPLES = 3
 _ASPECTS = ("kind", "size", "mode", "owner", "target")
@@ -18,9 +18,9 @@ class FileChange:
     examples: tuple[str, ...]
 
 
-def compare(one: Iterable[Entry], other: Iterable[Entry]) -> tuple[FileChange, ...]:
+def compare(first: Iterable[TreeEntry], second: Iterable[TreeEntry]) -> tuple[FileChange, ...]:
     """Group the files that differ by what differs; content of one size is not seen so."""
-    sides = [{entry.path: entry for entry in entries} for entries in (one, other)]
+    sides = [{entry.path: entry for entry in entries} for entries in (first, second)]
     groups: dict[str, list[str]] = {}
     for path in sorted({*sides[0], *sides[1]}):
         for how in _differences(path, *sides):
@@ -31,13 +31,15 @@ def compare(one: Iterable[Entry], other: Iterable[Entry]) -> tuple[FileChange, .
     )
 
 
-def _differences(path: str, one: Mapping[str, Entry], other: Mapping[str, Entry]) -> Iterator[str]:
-    before, after = one.get(path), other.get(path)
+def _differences(
+    path: str, first: Mapping[str, TreeEntry], second: Mapping[str, TreeEntry]
+) -> Iterator[str]:
+    before, after = first.get(path), second.get(path)
     if before is None or after is None:
         yield "only in the second" if before is None else "only in the first"
         return
-    found = [name for name in _ASPECTS if getattr(before, name) != getattr(after, name)]
-    if found:
-        yield from found
+    aspects = [name for name in _ASPECTS if getattr(before, name) != getattr(after, name)]
+    if aspects:
+        yield from aspects
     elif before.time != after.time:
         yield "time"

@@ -9,9 +9,9 @@ from typing import Any
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.formats import apptainer_metadata
 from dlcontainer.image import contents, layout, libraries, record, sbom, sif
-from dlcontainer.image.contents import Contents, Entry, Library, Packed
+from dlcontainer.image.contents import Library, SquashfsTree, TreeContents, TreeEntry
 from dlcontainer.image.contents.rpm import RpmReader
-from dlcontainer.image.sif import Part
+from dlcontainer.image.sif import SifPart
 from dlcontainer.system import foreign_files
 from dlcontainer.system.process import Runner
 from dlcontainer.system.workspace import temporary
@@ -29,12 +29,12 @@ class Inspection:
     image: Path
     size: int
     arch: str
-    parts: tuple[Part, ...]
+    parts: tuple[SifPart, ...]
     labels: Mapping[str, str]
     environment: Mapping[str, str]
-    contents: Contents
+    contents: TreeContents
     # the tree's listing
-    entries: Sequence[Entry]
+    entries: Sequence[TreeEntry]
     manifest: Mapping[str, Any] | None
     provenance: Mapping[str, Any] | None
     libraries: tuple[Library, ...] | None
@@ -50,54 +50,54 @@ def inspect(image: Path, environ: Mapping[str, str], runner: Runner) -> Inspecti
     Raises ChecksFailedError for what is no image or is cut, EngineError without unsquashfs.
     """
     parts = sif.parts(image)
-    tree = Packed.of(image, environ, runner)
+    tree = SquashfsTree.of(image, environ, runner)
     entries = tree.entries()
-    found = contents.take(tree, RpmReader(runner=runner, environ=environ), entries)
-    notes = list(found.notes)
+    taken = contents.take(tree, RpmReader(runner=runner, environ=environ), entries)
+    notes = list(taken.notes)
     with temporary(environ, runner) as folder:
-        there = {entry.path for entry in entries if entry.kind == "-" and entry.size <= _MOST_BYTES}
-        wanted = there & {*_OWN, *apptainer_metadata.ENVIRONMENT, _LABELS}
-        files = tree.fetch(wanted, folder)
-        said = {path: file.read_text(errors="replace") for path, file in files.items()}
-    if layout.MANIFEST not in said:
+        small = {entry.path for entry in entries if entry.kind == "-" and entry.size <= _MOST_BYTES}
+        readable = small & {*_OWN, *apptainer_metadata.ENVIRONMENT, _LABELS}
+        files = tree.fetch(readable, folder)
+        texts = {path: file.read_text(errors="replace") for path, file in files.items()}
+    if layout.MANIFEST not in texts:
         notes.append(f"no {layout.MANIFEST} inside: not an image of dlcontainer")
-    elif layout.SBOM not in said:
+    elif layout.SBOM not in texts:
         notes.append("no bill of materials inside: made by an earlier dlcontainer, or by hand")
-    bill = said.get(layout.SBOM)
-    with _noting(notes, "the bill of materials"):
-        notes += _differences(bill, image, parts, len(found.packages))
+    bill = texts.get(layout.SBOM)
+    with _noting_errors(notes, "the bill of materials"):
+        notes += _differences(bill, image, parts, len(taken.packages))
     return Inspection(
         image=image,
         size=image.stat().st_size,
         arch=sif.arch(image),
         parts=parts,
-        labels=_object(said, _LABELS, notes) or {},
-        environment=apptainer_metadata.exported(said),
-        contents=found,
+        labels=_object(texts, _LABELS, notes) or {},
+        environment=apptainer_metadata.exported(texts),
+        contents=taken,
         entries=entries,
-        manifest=_object(said, layout.MANIFEST, notes),
-        provenance=_object(said, layout.PROVENANCE, notes),
-        libraries=_libraries(said, notes),
+        manifest=_object(texts, layout.MANIFEST, notes),
+        provenance=_object(texts, layout.PROVENANCE, notes),
+        libraries=_libraries(texts, notes),
         sbom=bill,
         record=_record(image, notes),
         notes=tuple(notes),
     )
 
 
-def require_sbom(seen: Inspection) -> str:
-    """Give the bill inside an image; raises ChecksFailedError where there is none."""
-    if seen.sbom is None:
+def require_sbom(inspection: Inspection) -> str:
+    """Return the bill inside an image; raises ChecksFailedError where there is none."""
+    if inspection.sbom is None:
         raise ChecksFailedError(
-            f"{seen.image} holds no bill of materials",
+            f"{inspection.image} holds no bill of materials",
             why=f"there is no {layout.SBOM} inside",
             next_step="build the image with `dlcontainer build`",
         )
-    sbom.count(seen.sbom)
-    return seen.sbom
+    sbom.count(inspection.sbom)
+    return inspection.sbom
 
 
 def _differences(
-    bill: str | None, image: Path, parts: tuple[Part, ...], packages: int
+    bill: str | None, image: Path, parts: tuple[SifPart, ...], packages: int
 ) -> list[str]:
     if bill is None:
         return []
@@ -105,40 +105,40 @@ def _differences(
     listed = sbom.count(bill)
     if listed != packages:
         notes.append(f"the bill of materials lists {listed} packages, the databases {packages}")
-    beside = [part for part in parts if part.kind == "sbom"]
-    if beside and sif.read(image, beside[0]) != bill.encode():
+    sbom_parts = [part for part in parts if part.kind == "sbom"]
+    if sbom_parts and sif.read(image, sbom_parts[0]) != bill.encode():
         notes.append("the image's part with the bill of materials is not the bill inside")
     return notes
 
 
-def _object(said: Mapping[str, str], path: str, notes: list[str]) -> Mapping[str, Any] | None:
-    if path not in said:
+def _object(texts: Mapping[str, str], path: str, notes: list[str]) -> Mapping[str, Any] | None:
+    if path not in texts:
         return None
-    with _noting(notes, path):
-        body = foreign_files.loads(said[path])
+    with _noting_errors(notes, path):
+        body = foreign_files.loads(texts[path])
         if isinstance(body, dict):
             return body
         raise ValueError("no JSON object")
     return None
 
 
-def _libraries(said: Mapping[str, str], notes: list[str]) -> tuple[Library, ...] | None:
-    if layout.LIBRARIES not in said:
+def _libraries(texts: Mapping[str, str], notes: list[str]) -> tuple[Library, ...] | None:
+    if layout.LIBRARIES not in texts:
         return None
-    with _noting(notes, layout.LIBRARIES):
-        return libraries.read(said[layout.LIBRARIES])
+    with _noting_errors(notes, layout.LIBRARIES):
+        return libraries.read(texts[layout.LIBRARIES])
     return None
 
 
 def _record(image: Path, notes: list[str]) -> Mapping[str, Any] | None:
     path = record.beside(image)
-    with _noting(notes, path.name):
-        there = record.opened(path)
-        return there.body if there else None
+    with _noting_errors(notes, path.name):
+        record_file = record.opened(path)
+        return record_file.body if record_file else None
     return None
 
 
-class _noting(contextlib.AbstractContextManager[None]):  # noqa: N801 - used as a statement
+class _noting_errors(contextlib.AbstractContextManager[None]):  # noqa: N801 - used as a statement
     """Note what can't be read, and go on."""
 
     def __init__(self, notes: list[str], what: str) -> None:
@@ -147,6 +147,6 @@ class _noting(contextlib.AbstractContextManager[None]):  # noqa: N801 - used as 
     def __exit__(self, kind: object, error: object, trace: object) -> bool:
         if not isinstance(error, (ValueError, KeyError, TypeError, ChecksFailedError)):
             return False
-        said = error.what if isinstance(error, ChecksFailedError) else f"can't be read: {error}"
-        self.notes.append(f"{self.what}: {said}")
+        problem = error.what if isinstance(error, ChecksFailedError) else f"can't be read: {error}"
+        self.notes.append(f"{self.what}: {problem}")
         return True

@@ -19,7 +19,7 @@ _NAMES: Mapping[str, Mapping[str, str]] = {
 
 
 def checkout(package: Path = PACKAGE) -> Path | None:
-    """Give the checkout that a package runs from; None for an installed wheel."""
+    """Return the checkout that a package runs from; None for an installed wheel."""
     above = package.parent
     try:
         text = (above / "pyproject.toml").read_text(encoding="utf-8")
@@ -30,7 +30,7 @@ def checkout(package: Path = PACKAGE) -> Path | None:
 
 
 def line(environ: Mapping[str, str], *packages: str) -> str:
-    """Give the command that installs packages here, which are named as in Debian."""
+    """Return the command that installs packages here, which are named as in Debian."""
     import shutil
 
     for command, names in _NAMES.items():
@@ -41,13 +41,13 @@ def line(environ: Mapping[str, str], *packages: str) -> str:
 
 
 def helper(environ: Mapping[str, str], *packages: str, package: Path = PACKAGE) -> str:
-    """Say how programs that builds need are installed; the packages are named as in Debian."""
+    """Return how programs that builds need are installed; the packages are named as in Debian."""
     by_root = f"an administrator types: {line(environ, *packages)}"
     return f"{_setup()}, or {by_root}" if checkout(package) else by_root
 
 
 def engine(package: Path = PACKAGE) -> str:
-    """Say how an engine is installed, with or without root."""
+    """Return how an engine is installed, with or without root."""
     ways = "load the site's module, or install Apptainer, with or without root: " + ENGINE_PAGE
     return f"{_setup()}, or {ways}" if checkout(package) else ways
 

@@ -10,7 +10,7 @@ from dlcontainer.packages import download
 from dlcontainer.packages.apt import apt_config, keyrings, mirror_state
 from dlcontainer.packages.apt.apt_config import AptSource
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 from dlcontainer.system.process import Runner
 
 _PACKAGE = "archive-keyring.deb"
@@ -18,7 +18,7 @@ KEYRING = "archive-keyring.gpg"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class WayOut:
+class ArchiveAccess:
     """How this host gets out, for a file of a distribution's archive."""
 
     proxies: Mapping[str, str]
@@ -43,68 +43,75 @@ class AptSources:
     notes: tuple[str, ...] = ()
 
 
-def find(plan: Plan, host: Host, runner: Runner, way: WayOut, folder: Path) -> AptSources:
+def find(
+    plan: Plan, host: HostMachine, runner: Runner, access: ArchiveAccess, folder: Path
+) -> AptSources:
     """Settle the apt sources of a plan's base; keys that are missing here go to a private folder.
 
     Raises BuildError for keys that are not the pinned ones, and for a mirror that holds the
     release itself incompletely; updates that it holds so are left out, with a note.
     """
-    return _held(plan, host, _settled(plan, host, runner, way, folder), way)
+    return _held(plan, host, _settled(plan, host, runner, access, folder), access)
 
 
-def _settled(plan: Plan, host: Host, runner: Runner, way: WayOut, folder: Path) -> AptSources:
-    sources, settings = apt_config.read(plan, host, runner, way.proxies)
-    given = AptSources(sources=sources, settings=settings)
+def _settled(
+    plan: Plan, host: HostMachine, runner: Runner, access: ArchiveAccess, folder: Path
+) -> AptSources:
+    sources, settings = apt_config.read(plan, host, runner, access.proxies)
+    settled = AptSources(sources=sources, settings=settings)
     base = plan.recipe.base.facts
-    if base is None or (plan.recipe.base.image and not way.alone):
-        return given
+    if base is None or (plan.recipe.base.image and not access.alone):
+        return settled
     distribution = base.distribution
     signed = sources and all(source.keyring for source in sources)
     if signed or distribution not in keyrings.ARCHIVES or distribution == host.distribution:
-        return given
+        return settled
     try:
-        keyring = _keyring(distribution, way, folder)
+        keyring = _keyring(distribution, access, folder)
     except _NotReachedError as error:
-        return replace(given, notes=(f"keys of {distribution}'s archive: {error}",))
+        return replace(settled, notes=(f"keys of {distribution}'s archive: {error}",))
     if sources:
         signed_sources = [replace(s, keyring=s.keyring or keyring) for s in sources]
-        return replace(given, sources=tuple(signed_sources))
+        return replace(settled, sources=tuple(signed_sources))
     # With routing.apt: default too. The addresses are those that the tree itself has.
     return AptSources(
         sources=_of_archive(plan, distribution, base.release, keyring),
-        settings=apt_config.proxy_settings((), way.proxies),
+        settings=apt_config.proxy_settings((), access.proxies),
     )
 
 
-def _held(plan: Plan, host: Host, given: AptSources, way: WayOut) -> AptSources:
+def _held(plan: Plan, host: HostMachine, settled: AptSources, access: ArchiveAccess) -> AptSources:
     """Leave out what the mirrors hold incompletely, where that is likely: see `mirror_state`."""
     facts = plan.recipe.base.facts
-    if facts is None or not given.sources:
-        return given
+    if facts is None or not settled.sources:
+        return settled
     is_sibling = (
         plan.site.routing.apt == "auto"
         and facts.distribution == host.distribution
         and facts.release != host.release
     )
     if plan.site.arch == host.arch and not is_sibling:
-        return given
-    look, arch = mirror_state.Look(environment=way.environment), DEBIAN_ARCH[plan.site.arch]
-    kept, notes = [], list(given.notes)
-    for source in given.sources:
+        return settled
+    look, arch = (
+        mirror_state.MirrorProbe(environment=access.environment),
+        DEBIAN_ARCH[plan.site.arch],
+    )
+    kept, notes = [], list(settled.notes)
+    for source in settled.sources:
         faults = mirror_state.faults(source, arch, look.text, look.size)
         # Nobody wrote that the host's mirrors have this release too.
         if is_sibling and look.text(mirror_state.release_file(source)) is None:
             faults = ["it has no such suite"]
         if faults and source.suite == facts.release:
             if is_sibling:
-                return AptSources(sources=(), settings=given.settings, notes=given.notes)
+                return AptSources(sources=(), settings=settled.settings, notes=settled.notes)
             raise _incomplete(source, arch, faults)
         if faults:
             what = f"{source.suite} for {arch} left out, without its fixes"
             notes.append(f"{what}: the mirror holds it incompletely ({'; '.join(faults)})")
         else:
             kept.append(source)
-    return replace(given, sources=tuple(kept), notes=tuple(notes))
+    return replace(settled, sources=tuple(kept), notes=tuple(notes))
 
 
 def _incomplete(source: AptSource, arch: str, faults: Sequence[str]) -> BuildError:
@@ -131,13 +138,13 @@ class _NotReachedError(Exception):
     """The package with the keys is not to be reached from here."""
 
 
-def _keyring(distribution: str, way: WayOut, folder: Path) -> Path:
-    own = keyrings.of_host(distribution)
-    if own is not None:
-        return own
+def _keyring(distribution: str, access: ArchiveAccess, folder: Path) -> Path:
+    host_keyring = keyrings.of_host(distribution)
+    if host_keyring is not None:
+        return host_keyring
     package, keyring = folder / _PACKAGE, folder / KEYRING
     try:
-        download.download(keyrings.ARCHIVES[distribution].package, package, way, _silent)
+        download.download(keyrings.ARCHIVES[distribution].package, package, access, _silent)
     except BuildError as error:
         raise _NotReachedError(error.what) from None
     keyrings.unpack(distribution, package, keyring)

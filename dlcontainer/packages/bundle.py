@@ -22,7 +22,7 @@ from dlcontainer.packages import lockfile as locks
 from dlcontainer.packages.apt import apt_config
 from dlcontainer.packages.apt import debs as debs_of
 from dlcontainer.packages.lockfile import Lock, OsPin
-from dlcontainer.registry.layout import DamagedLayoutError, Layout
+from dlcontainer.registry.layout import DamagedLayoutError, OciLayout
 from dlcontainer.system import digests
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import CommandFailedError, Runner
@@ -47,7 +47,7 @@ class Bundle:
     folder: Path
     lock: Lock
     # the image that the build starts from, if the bundle carries it
-    image: Layout | None = None
+    image: OciLayout | None = None
 
     @property
     def base(self) -> Path | None:
@@ -71,11 +71,11 @@ def opened(folder: Path) -> Bundle:
     lock = locks.read(path)
     wrong = []
     for file, sha256 in named_files(lock):
-        there = sha256_of(folder / file)
-        if there is None:
+        digest = sha256_of(folder / file)
+        if digest is None:
             wrong.append(f"{file} is missing")
-        elif there != sha256:
-            wrong.append(f"{file} has a wrong checksum: {there[:12]}…, locked is {sha256[:12]}…")
+        elif digest != sha256:
+            wrong.append(f"{file} has a wrong checksum: {digest[:12]}…, locked is {sha256[:12]}…")
     image = None
     try:
         image = carried_image.of(lock.base.image, lock.arch, folder / BASE)
@@ -99,7 +99,7 @@ def named_files(lock: Lock) -> list[tuple[str, str]]:
 
 
 def sha256_of(path: Path) -> str | None:
-    """Give a file's SHA-256; None where it is not there, can't be read or is no regular file."""
+    """Return a file's SHA-256; None where it is not there, can't be read or is no regular file."""
     try:
         return digests.of_file(path)
     except OSError:

@@ -14,12 +14,13 @@ from dlcontainer.packages import bundle as bundles
 from dlcontainer.packages import carried_image
 from dlcontainer.packages.bundle import Bundle
 from dlcontainer.registry import layout
-from dlcontainer.registry.layout import DamagedLayoutError, Layout
+from dlcontainer.registry.layout import DamagedLayoutError, OciLayout
 from dlcontainer.system import guarded_files
 
 
 def secured(bundle: Bundle, folder: Path) -> Bundle:
-    """Give a bundle whose files this user and root alone can change: itself, or a copy in `folder`.
+    """Return a bundle whose files this user and root alone can change: itself, or a copy in
+    `folder`.
 
     `folder` is new and private. The copy has no finished base: the build copies that one itself.
     Raises BuildError for a file that is not what the lock says.
@@ -64,7 +65,7 @@ def _copy(source: Path, target: Path, sha256: str, folder: Path) -> None:
         raise _changed(folder, f"{source.name} has another checksum now: {copied[:12]}…")
 
 
-def _image(bundle: Bundle, folder: Path) -> Layout | None:
+def _image(bundle: Bundle, folder: Path) -> OciLayout | None:
     try:
         return carried_image.of(bundle.lock.base.image, bundle.lock.arch, folder / bundles.BASE)
     except DamagedLayoutError as error:

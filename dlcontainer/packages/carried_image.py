@@ -4,16 +4,16 @@ import shutil
 from pathlib import Path
 
 from dlcontainer.config.field_types import Arch
-from dlcontainer.config.image_names import Reference, parse_image
+from dlcontainer.config.image_names import ImageReference, parse_image
 from dlcontainer.errors import BuildError, ConfigError
 from dlcontainer.registry import image_files, layout, pull
-from dlcontainer.registry.connection import Way
-from dlcontainer.registry.layout import DamagedLayoutError, Layout
+from dlcontainer.registry.connection import RegistryAccess
+from dlcontainer.registry.layout import DamagedLayoutError, OciLayout
 
 _INDEX = "index.json"
 
 
-def fetch(image: str, arch: Arch, way: Way, folder: Path) -> Layout:
+def fetch(image: str, arch: Arch, access: RegistryAccess, folder: Path) -> OciLayout:
     """Fetch a lock's image into a folder; blobs that are there and right stay.
 
     Raises BuildError where the registry does not give it, or the disk does not give it back.
@@ -21,7 +21,7 @@ def fetch(image: str, arch: Arch, way: Way, folder: Path) -> Layout:
     reference = _reference(image)
     if folder.exists() and not (folder / layout.BLOBS).is_dir():
         shutil.rmtree(folder)  # a finished base of before
-    pull.pull(reference, arch, way, folder, image_files.MOST_PACKED)
+    pull.pull(reference, arch, access, folder, image_files.MOST_PACKED)
     try:
         carried = layout.follow(folder, str(reference.digest), arch)
     except DamagedLayoutError as error:
@@ -35,7 +35,7 @@ def fetch(image: str, arch: Arch, way: Way, folder: Path) -> Layout:
     return carried
 
 
-def of(image: str | None, arch: Arch, folder: Path) -> Layout | None:
+def of(image: str | None, arch: Arch, folder: Path) -> OciLayout | None:
     """Check the image that lies in a folder; None where there is none.
 
     Raises DamagedLayoutError for blobs that are missing, or are not the locked ones.
@@ -45,7 +45,7 @@ def of(image: str | None, arch: Arch, folder: Path) -> Layout | None:
     return layout.follow(folder, str(_reference(image).digest), arch)
 
 
-def _reference(image: str) -> Reference:
+def _reference(image: str) -> ImageReference:
     """Read the image's name; raises ConfigError where somebody wrote another thing."""
     try:
         reference = parse_image(image)

@@ -34,15 +34,15 @@ class Credential:
 
 
 def of(settings: Mapping[str, Iterable[str]]) -> tuple[Credential, ...]:
-    """Give the credentials in some settings' addresses: the name of each setting -> its texts."""
-    known: dict[bytes, str] = {}
+    """Return the credentials in some settings' addresses: the name of each setting -> its texts."""
+    secrets: dict[bytes, str] = {}
     for origin, texts in settings.items():
         for text in texts:
             for address in _ADDRESS.findall(text):
                 for form in _forms(address):
-                    known.setdefault(form, origin)
+                    secrets.setdefault(form, origin)
     by_origin: dict[str, list[bytes]] = {}
-    for form, origin in known.items():
+    for form, origin in secrets.items():
         by_origin.setdefault(origin, []).append(form)
     return tuple(
         Credential(origin=origin, forms=tuple(sorted(forms))) for origin, forms in by_origin.items()
@@ -50,13 +50,13 @@ def of(settings: Mapping[str, Iterable[str]]) -> tuple[Credential, ...]:
 
 
 def masked(text: str, credentials: Iterable[Credential]) -> str:
-    """Give a text without the credentials in it."""
+    """Return a text without the credentials in it."""
     data = text.encode(errors="surrogateescape")
     return hidden(data, credentials).decode(errors="surrogateescape")
 
 
 def hidden(data: bytes, credentials: Iterable[Credential]) -> bytes:
-    """Give bytes without the credentials in them: the longest form first, which holds others."""
+    """Return bytes without the credentials in them: the longest form first, which holds others."""
     forms = {form for credential in credentials for form in credential.forms}
     for form in sorted(forms, key=len, reverse=True):
         data = data.replace(form, HIDDEN.encode())
@@ -64,7 +64,7 @@ def hidden(data: bytes, credentials: Iterable[Credential]) -> bytes:
 
 
 def shown(text: str) -> str:
-    """Give a text whose addresses show no password and no token, known ones or not."""
+    """Return a text whose addresses show no password and no token, known ones or not."""
     return _ANY_ADDRESS.sub(lambda match: match[1] + _shown_rest(match[2]), text)
 
 
@@ -89,7 +89,7 @@ def _shown_path(rest: str) -> str:
 
 
 def shortest(credentials: Iterable[Credential]) -> list[bytes]:
-    """Give the forms that hold no other one: where a longer one stands, they stand."""
+    """Return the forms that hold no other one: where a longer one stands, they stand."""
     forms = {form for credential in credentials for form in credential.forms}
     return sorted(form for form in forms if not any(o in form for o in forms if o != form))
 
@@ -112,17 +112,18 @@ def _forms(address: str) -> set[bytes]:
 
 def _secrets(address: str) -> list[str]:
     user, _, password = _userinfo(address).partition(":")
-    found = [password] if password else [user]
+    secrets = [password] if password else [user]
     try:
         parts = urlsplit(address)
     except ValueError:
-        return found
-    found += [value for name, value in parse_qsl(parts.query) if _SECRET_NAME.search(name)]
-    return [*found, *_CONDA_TOKEN.findall(parts.path)]
+        return secrets
+    secrets += [value for name, value in parse_qsl(parts.query) if _SECRET_NAME.search(name)]
+    return [*secrets, *_CONDA_TOKEN.findall(parts.path)]
 
 
 def _is_telling(secret: str) -> bool:
-    """Tell whether a text stands nowhere by chance: a word or a number is looked for with its user.
+    """Return whether a text stands nowhere by chance: a word or a number is looked for with its
+    user.
 
     A password that is `password` would otherwise be found in every Python.
     """

@@ -12,7 +12,7 @@ _TIMEOUT_S = 60.0
 _CHUNK = 1 << 20
 
 
-class WayOut(Protocol):
+class DownloadAccess(Protocol):
     """How files are reached: variables of proxies and CA, and the mirrors of addresses."""
 
     @property
@@ -24,22 +24,22 @@ class WayOut(Protocol):
         """An address -> the mirror that the site names for it."""
 
 
-def download(url: str, target: Path, way: WayOut, tell: Callable[[str], None]) -> None:
+def download(url: str, target: Path, access: DownloadAccess, tell: Callable[[str], None]) -> None:
     """Fetch one file, and tell how far it is.
 
     Raises BuildError where it is missing, OSError where it does not fit.
     """
     import requests
 
-    address = way.places.get(url, url)
+    address = access.places.get(url, url)
     try:
         with (
             requests.get(
                 address,
                 stream=True,
                 timeout=_TIMEOUT_S,
-                proxies=proxies.of_url(address, way.environment),
-                verify=way.environment.get("REQUESTS_CA_BUNDLE", True),
+                proxies=proxies.of_url(address, access.environment),
+                verify=access.environment.get("REQUESTS_CA_BUNDLE", True),
             ) as answer,
             target.open("wb") as file,
         ):
@@ -49,7 +49,7 @@ def download(url: str, target: Path, way: WayOut, tell: Callable[[str], None]) -
                 file.write(chunk)
                 meter.at(file.tell())
     except requests.RequestException as error:
-        fault = proxies.request_fault(address, way.environment)
+        fault = proxies.request_fault(address, access.environment)
         raise BuildError(
             f"{url} can't be fetched",
             why=fault.why if fault else str(error),

@@ -16,10 +16,10 @@ from dlcontainer.packages.bundle import Bundle
 from dlcontainer.packages.lockfile import Lock, OsPin
 from dlcontainer.packages.proxies import proxies_of
 from dlcontainer.planning.plan import Plan
-from dlcontainer.registry.layout import Layout
+from dlcontainer.registry.layout import OciLayout
 from dlcontainer.system import machine
 from dlcontainer.system.environ import proxies
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 from dlcontainer.system.process import Runner
 from dlcontainer.system.progress import Meter, Progress, watching
 from dlcontainer.system.workspace import settle, settling, workspace
@@ -33,7 +33,7 @@ _OWN = {bundles.LOCK_FILE, bundles.BASE, *_PLACES, *bundles.LISTS, _PART}
 class Fetcher:
     """Who fetches: this user, here; `others` are folders of bundles whose files may be shared."""
 
-    host: Host
+    host: HostMachine
     runner: Runner
     scratch: Path
     progress: Progress
@@ -41,16 +41,16 @@ class Fetcher:
 
 
 def kept(plan: Plan, lock: Lock, fetcher: Fetcher, cache: Path) -> Bundle:
-    """Give the bundle of a lock from the cache, fetching the rest; raises as `fetch` does."""
+    """Return the bundle of a lock from the cache, fetching the rest; raises as `fetch` does."""
     folder = cache / "locked" / lock.digest[:24]
     folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    others = tuple(path for path in folder.parent.iterdir() if path != folder)
+    siblings = tuple(path for path in folder.parent.iterdir() if path != folder)
     sharing = Fetcher(
         host=fetcher.host,
         runner=fetcher.runner,
         scratch=fetcher.scratch,
         progress=fetcher.progress,
-        others=others,
+        others=siblings,
     )
     return _collect(plan, lock, sharing, folder, with_image=False)
 
@@ -90,11 +90,11 @@ def _collect(plan: Plan, lock: Lock, fetcher: Fetcher, folder: Path, *, with_ima
     return Bundle(folder=folder, lock=lock, image=carried)
 
 
-def _image(image: str, plan: Plan, fetcher: Fetcher, folder: Path) -> Layout:
+def _image(image: str, plan: Plan, fetcher: Fetcher, folder: Path) -> OciLayout:
     fetcher.progress.step(f"image: {plan.recipe.base.title}")
-    way = host_access.registry_way(plan, fetcher.host)
+    access = host_access.registry_way(plan, fetcher.host)
     with watching(folder, _meter(fetcher, "image", None)):
-        return carried_image.fetch(image, plan.site.arch, way, folder)
+        return carried_image.fetch(image, plan.site.arch, access, folder)
 
 
 def _fetch_missing(
@@ -167,11 +167,11 @@ def _keep_whole(pins: Iterable[OsPin], part: Path, target: Path) -> None:
 
 def _refuse_moved(pins: Sequence[OsPin], apt: Apt) -> None:
     """Refuse packages that the mirrors have no more, or have with other bytes."""
-    there = {(pin.name, pin.arch, pin.version): pin for pin in apt.offered(p.name for p in pins)}
+    offered = {(pin.name, pin.arch, pin.version): pin for pin in apt.offered(p.name for p in pins)}
     moved = []
     for pin in pins:
-        now = there.get((pin.name, pin.arch, pin.version))
-        versions = sorted(v for name, arch, v in there if (name, arch) == (pin.name, pin.arch))
+        now = offered.get((pin.name, pin.arch, pin.version))
+        versions = sorted(v for name, arch, v in offered if (name, arch) == (pin.name, pin.arch))
         if now is None:
             has = f"it has {', '.join(versions)}" if versions else "it has none"
             moved.append(f"{pin.name} {pin.version} is gone from the mirror: {has}")
@@ -190,11 +190,11 @@ def _refuse_moved(pins: Sequence[OsPin], apt: Apt) -> None:
 
 
 def _take(source: Path, target: Path, sha256: str) -> None:
-    there = bundles.sha256_of(source)
-    if there != sha256:
+    digest = bundles.sha256_of(source)
+    if digest != sha256:
         raise BuildError(
             f"wrong checksum: {target.name} is not what the lock says",
-            why=f"fetched {there[:12]}…, locked {sha256[:12]}…" if there else "it did not come",
+            why=f"fetched {digest[:12]}…, locked {sha256[:12]}…" if digest else "it did not come",
             next_step="find out which is right, the mirror or the lock; don't use it before",
         )
     settle(source, target)
@@ -204,12 +204,12 @@ def _right(folder: Path, name: str, sha256: str) -> bool:
     return bundles.sha256_of(folder / name) == sha256
 
 
-def _share(lock: Lock, others: Iterable[Path], folder: Path) -> None:
+def _share(lock: Lock, siblings: Iterable[Path], folder: Path) -> None:
     for name, _ in bundles.named_files(lock):
-        for other in others:
-            if (other / name).is_file() and not (folder / name).exists():
+        for sibling in siblings:
+            if (sibling / name).is_file() and not (folder / name).exists():
                 with contextlib.suppress(OSError):
-                    os.link(other / name, folder / name)
+                    os.link(sibling / name, folder / name)
 
 
 def _remove_strays(lock: Lock, folder: Path) -> None:
@@ -241,7 +241,7 @@ def _make_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _parted(folder: Path) -> Iterator[Path]:
-    """Give a folder for what is on its way; a killed fetch's goes first."""
+    """Yield a folder for what is on its way; a killed fetch's goes first."""
     part = folder / _PART
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()

@@ -7,7 +7,7 @@ from dlcontainer.packages.lockfile import Lock, OsPin, WheelPin
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
+class LockChange:
     """One difference: where it is, of which package; None where there is none of it."""
 
     part: str
@@ -16,19 +16,19 @@ class Change:
     new: str | None
 
 
-def compare(old: Lock, new: Lock) -> list[Change]:
+def compare(old: Lock, new: Lock) -> list[LockChange]:
     """List what differs: the plan, the base, the steps in their order, the host's parts."""
     changes = list(_facts("lock", _head(old), _head(new)))
     changes += _packages("base", old.base.packages, new.base.packages)
     before = {step.name: step for step in old.steps}
     after = {step.name: step for step in new.steps}
     for name in [*after, *(name for name in before if name not in after)]:
-        one, other = before.get(name), after.get(name)
+        earlier, later = before.get(name), after.get(name)
         for kind in ("os_packages", "python_packages"):
             changes += _packages(
                 f"step {name}",
-                getattr(one, kind) if one else (),
-                getattr(other, kind) if other else (),
+                getattr(earlier, kind) if earlier else (),
+                getattr(later, kind) if later else (),
             )
     sums = ({pin.name: pin.sha256[:12] for pin in lock.sources} for lock in (old, new))
     changes += _facts("sources", *sums)
@@ -49,22 +49,22 @@ def _head(lock: Lock) -> Mapping[str, str | None]:
 
 def _facts(
     part: str, old: Mapping[str, str | None], new: Mapping[str, str | None]
-) -> Iterator[Change]:
+) -> Iterator[LockChange]:
     for name in {**old, **new}:
         if old.get(name) != new.get(name):
-            yield Change(part=part, name=name, old=old.get(name), new=new.get(name))
+            yield LockChange(part=part, name=name, old=old.get(name), new=new.get(name))
 
 
 def _packages(
     part: str, old: Iterable[OsPin | WheelPin], new: Iterable[OsPin | WheelPin]
-) -> Iterator[Change]:
+) -> Iterator[LockChange]:
     before, after = ({_key(pin): pin for pin in pins} for pins in (old, new))
     for key in sorted({*before, *after}):
-        one, other = before.get(key), after.get(key)
-        if one == other:
+        earlier, later = before.get(key), after.get(key)
+        if earlier == later:
             continue
-        same = one is not None and other is not None and one.version == other.version
-        yield Change(part=part, name=key, old=_shown(one, same), new=_shown(other, same))
+        same = earlier is not None and later is not None and earlier.version == later.version
+        yield LockChange(part=part, name=key, old=_shown(earlier, same), new=_shown(later, same))
 
 
 def _key(pin: OsPin | WheelPin) -> str:

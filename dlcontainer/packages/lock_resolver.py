@@ -7,12 +7,12 @@ from pathlib import Path
 
 from dlcontainer import __version__
 from dlcontainer.config.field_types import DEBIAN_ARCH
-from dlcontainer.config.image_names import Reference
+from dlcontainer.config.image_names import ImageReference
 from dlcontainer.errors import ConfigError
 from dlcontainer.packages import host_access
 from dlcontainer.packages.apt import image_status
 from dlcontainer.packages.apt.apt_resolver import Apt
-from dlcontainer.packages.host_access import Outside
+from dlcontainer.packages.host_access import HostAccess
 from dlcontainer.packages.lockfile import (
     HostParts,
     Lock,
@@ -32,7 +32,7 @@ from dlcontainer.recipes.steps import Step
 from dlcontainer.registry import image_files
 from dlcontainer.registry.image_files import ImageReader
 from dlcontainer.system.environ import proxies
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 from dlcontainer.system.process import Runner
 from dlcontainer.system.progress import Progress
 from dlcontainer.system.workspace import workspace
@@ -42,7 +42,7 @@ from dlcontainer.system.workspace import workspace
 class Resolver:
     """apt and pip for one plan, with the routing that both use."""
 
-    way: Outside
+    way: HostAccess
     apt: Apt
     # None: nothing is known of the base's Python.
     pip: Pip | None
@@ -52,7 +52,7 @@ class Resolver:
 class Locker:
     """Who locks: this user, here; `cache` keeps what the layers of images told."""
 
-    host: Host
+    host: HostMachine
     runner: Runner
     scratch: Path
     cache: Path
@@ -112,35 +112,37 @@ def _locked(plan: Plan, locker: Locker) -> Lock:
     )
 
 
-def resolver_of(plan: Plan, host: Host, runner: Runner, work: Path, progress: Progress) -> Resolver:
+def resolver_of(
+    plan: Plan, host: HostMachine, runner: Runner, work: Path, progress: Progress
+) -> Resolver:
     """Make apt and pip ready for a plan, in a private folder."""
-    way = host_access.find(plan, host, runner, work)
-    for note in way.notes:
+    access = host_access.find(plan, host, runner, work)
+    for note in access.notes:
         progress.note(note)
     apt = Apt(
         folder=work / "apt",
         arch=DEBIAN_ARCH[plan.site.arch],
-        sources=way.apt_sources,
-        settings=way.apt_settings,
+        sources=access.apt_sources,
+        settings=access.apt_settings,
         host=host,
-        environment=way.environment,
+        environment=access.environment,
         runner=runner,
         on_line=progress.line,
     )
     facts = plan.recipe.base.facts
     if facts is None or facts.python is None or facts.glibc is None:
-        return Resolver(way=way, apt=apt, pip=None)
+        return Resolver(way=access, apt=apt, pip=None)
     pip = Pip(
         python=facts.python,
         arch=plan.site.arch,
         glibc=facts.glibc,
-        arguments=way.pip_arguments,
-        environment=way.environment,
+        arguments=access.pip_arguments,
+        environment=access.environment,
         host=host,
         runner=runner,
         on_line=progress.line,
     )
-    return Resolver(way=way, apt=apt, pip=pip)
+    return Resolver(way=access, apt=apt, pip=pip)
 
 
 def _host(plan: Plan) -> HostParts:
@@ -160,8 +162,8 @@ def _base(plan: Plan, resolver: Resolver, reader: ImageReader) -> LockedBase:
     reader.progress.step(f"base: the packages of {base.distribution} {base.release}")
     resolver.apt.update()
     # What mmdebstrap puts into a tree of the variant minbase: see its manual, "VARIANTS".
-    here = f"?or(?archive(^{base.release}$),?codename(^{base.release}$))"
-    chosen = f"?narrow({here},?architecture({resolver.apt.arch}),"
+    archives = f"?or(?archive(^{base.release}$),?codename(^{base.release}$))"
+    chosen = f"?narrow({archives},?architecture({resolver.apt.arch}),"
     packages = resolver.apt.install(
         ["apt", f"{chosen}?essential)", f"{chosen}?priority(required))"]
     )
@@ -183,7 +185,7 @@ def _require_sources(apt: Apt, distribution: str, release: str) -> None:
 
 
 def _image_base(
-    plan: Plan, image: Reference, resolver: Resolver, reader: ImageReader
+    plan: Plan, image: ImageReference, resolver: Resolver, reader: ImageReader
 ) -> LockedBase:
     """Lock an image by its digest; where steps install OS packages, apt learns what it has."""
     base, facts = plan.recipe.base, plan.recipe.base.facts
@@ -209,7 +211,7 @@ def _image_base(
     )
 
 
-def _without_apt(image: Reference, facts: System | None) -> ConfigError:
+def _without_apt(image: ImageReference, facts: System | None) -> ConfigError:
     why = "its distribution is not stated, and whether it has apt"
     next_step = "state it in the recipe: base.system with distribution, release and a source"
     if facts is not None:

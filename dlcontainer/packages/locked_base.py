@@ -28,7 +28,7 @@ def stage(bundle: Bundle, work: Path, runner: Runner) -> None:
 
 
 def options(lock: Lock, work: Path) -> list[str]:
-    """Give mmdebstrap's options that make the tree of what `stage` put into `work`.
+    """Return mmdebstrap's options that make the tree of what `stage` put into `work`.
 
     The repository is carried into the tree, and out again: a subordinate user, as whom
     mmdebstrap may work, can't enter a private folder.
@@ -53,14 +53,14 @@ def check(lock: Lock, tar: Path) -> None:
         member = next((m for m in tree if m.name.removeprefix("./") == _STATUS), None)
         file = tree.extractfile(member) if member else None
         text = file.read().decode() if file else ""
-    there = {(s["Package"], s["Version"], s["Architecture"]) for s in parse_stanzas(text)}
+    installed = {(s["Package"], s["Version"], s["Architecture"]) for s in parse_stanzas(text)}
     locked = {(pin.name, pin.version, pin.arch) for pin in lock.base.packages}
-    if there != locked:
+    if installed != locked:
         more = [
-            f"{name} {version} is in it, not in the lock" for name, version, _ in there - locked
+            f"{name} {version} is in it, not in the lock" for name, version, _ in installed - locked
         ]
         less = [
-            f"{name} {version} is in the lock, not in it" for name, version, _ in locked - there
+            f"{name} {version} is in the lock, not in it" for name, version, _ in locked - installed
         ]
         raise BuildError(
             "the base that came out is not the locked one",

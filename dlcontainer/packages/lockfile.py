@@ -75,7 +75,7 @@ class SourcePin(Strict):
     sha256: Sha256
 
 
-class Release(Strict):
+class MirrorRelease(Strict):
     """A release file of a mirror: which state of the distribution it was."""
 
     suite: Line
@@ -91,7 +91,7 @@ class LockedBase(Strict):
     image: Line | None = None
     distribution: Name | None = None
     release: Name | None = None
-    mirror: tuple[Release, ...] = ()
+    mirror: tuple[MirrorRelease, ...] = ()
     packages: tuple[OsPin, ...] = ()
 
     @field_validator("packages")
@@ -213,9 +213,9 @@ def read(path: Path) -> Lock:
     try:
         text = foreign_files.read(path, MOST_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
-        said = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ConfigError(
-            f"can't read {path}: {said}", next_step="dlcontainer lock -o FILE writes one"
+            f"can't read {path}: {reason}", next_step="dlcontainer lock -o FILE writes one"
         ) from None
     return parse(text, str(path))
 
@@ -266,7 +266,7 @@ def write(path: Path, lock: Lock) -> None:
 
 
 def as_text(lock: Lock) -> str:
-    """Give a lock as JSON, one package a line: a changed package is a changed line."""
+    """Return a lock as JSON, one package a line: a changed package is a changed line."""
     body = lock.model_dump(mode="json", by_alias=True, exclude_none=True)
     return _set(body, 0) + "\n"
 
@@ -274,10 +274,12 @@ def as_text(lock: Lock) -> str:
 def _set(value: object, depth: int) -> str:
     pad, end = " " * (depth + 1), " " * depth
     if isinstance(value, dict) and (depth == 0 or any(_is_nested(v) for v in value.values())):
-        lines = [f"{pad}{json.dumps(key)}: {_set(held, depth + 1)}" for key, held in value.items()]
+        lines = [
+            f"{pad}{json.dumps(key)}: {_set(member, depth + 1)}" for key, member in value.items()
+        ]
         return "{\n" + ",\n".join(lines) + f"\n{end}}}"
     if isinstance(value, list) and value:
-        return "[\n" + ",\n".join(pad + _set(held, depth + 1) for held in value) + f"\n{end}]"
+        return "[\n" + ",\n".join(pad + _set(member, depth + 1) for member in value) + f"\n{end}]"
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -6,15 +6,15 @@ from dlcontainer.config.field_types import is_proxy
 from dlcontainer.errors import ConfigError
 from dlcontainer.sites.routing import Routing
 from dlcontainer.system.environ import variables
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 
 # Names, addresses and networks with ports: curl and Python part them at commas, some at blanks.
 _NO_PROXY = re.compile(r"[A-Za-z0-9.*_:/\[\], -]*")
 _SOCKS = re.compile(r"socks[45][ah]?://")
 
 
-def proxies_of(routing: Routing, host: Host) -> dict[str, str]:
-    """Give the proxies of a site, or of the host: variable -> address.
+def proxies_of(routing: Routing, host: HostMachine) -> dict[str, str]:
+    """Return the proxies of a site, or of the host: variable -> address.
 
     Raises ConfigError for a variable of the host that holds something else.
     """
@@ -22,15 +22,15 @@ def proxies_of(routing: Routing, host: Host) -> dict[str, str]:
         return {}
     if routing.proxy != "auto":
         return {"http_proxy": routing.proxy, "https_proxy": routing.proxy}
-    found = {}
+    proxies = {}
     for name, spelling in variables.proxies(host.environ).items():
-        found[name] = host.environ[spelling]
-        _check(spelling, found[name])
+        proxies[name] = host.environ[spelling]
+        _check(spelling, proxies[name])
     # The proxy for all protocols: not every program asks for it, and all ask for these two.
-    if "all_proxy" in found:
+    if "all_proxy" in proxies:
         for name in ("http_proxy", "https_proxy"):
-            found.setdefault(name, found["all_proxy"])
-    return found
+            proxies.setdefault(name, proxies["all_proxy"])
+    return proxies
 
 
 def _check(variable: str, value: str) -> None:

@@ -25,7 +25,7 @@ from dlcontainer.packages.proxies import proxies_of
 from dlcontainer.planning.plan import Plan
 from dlcontainer.sites.routing import PipRouting, Routing
 from dlcontainer.system.environ import variables
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 from dlcontainer.system.process import Runner
 
 CA_VARIABLES = (
@@ -42,7 +42,7 @@ SCRIPT = ROUTING_SCRIPT.removeprefix(f"{ROUTING_FOLDER}/")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Routed:
+class PreparedRouting:
     """The routing of one build, ready to be bound."""
 
     folder: Path
@@ -61,8 +61,8 @@ class Routed:
     upstreams: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def nothing(cls, folder: Path) -> "Routed":
-        """Give a routing that routes nothing: for showing what a build would do."""
+    def nothing(cls, folder: Path) -> "PreparedRouting":
+        """Return a routing that routes nothing: for showing what a build would do."""
         return cls(
             folder=folder,
             binds=((folder, ROUTING_FOLDER),),
@@ -76,11 +76,11 @@ class Routed:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Draft:
+class _RoutingDraft:
     """A routing in the making: how programs get out of this host, and the script so far."""
 
     plan: Plan
-    host: Host
+    host: HostMachine
     runner: Runner
     folder: Path
     proxies: Mapping[str, str]
@@ -92,11 +92,11 @@ class _Draft:
         (self.folder / SCRIPT).write_text("\n".join([*self.lines, *more]) + "\n")
 
     def upstream(self, url: str) -> tuple[str, str | None]:
-        """Give where an upstream is reached, as `upstream_of`."""
+        """Return where an upstream is reached, as `upstream_of`."""
         return upstream_of(self.plan.site.routing, url, self.proxies, self.ca)
 
     def credentials(self, more: Mapping[str, Iterable[str]]) -> tuple[Credential, ...]:
-        """Give the passwords and tokens of the proxies, the mirrors and of some more settings."""
+        """Return the passwords and tokens of the proxies, the mirrors and of some more settings."""
         routing = self.plan.site.routing
         return credentials.of(
             {
@@ -108,8 +108,8 @@ class _Draft:
 
 
 def prepare(
-    plan: Plan, host: Host, runner: Runner, folder: Path, bundle: Bundle | None = None
-) -> Routed:
+    plan: Plan, host: HostMachine, runner: Runner, folder: Path, bundle: Bundle | None = None
+) -> PreparedRouting:
     """Write the folder that a build binds; with a bundle, packages come from there alone.
 
     `folder` is private and empty. Raises ConfigError for a wheel folder or a CA that isn't there.
@@ -126,7 +126,7 @@ def prepare(
     if ca is not None:
         shutil.copyfile(ca, folder / "ca.crt")
         lines += [f"export {name}={ROUTING_FOLDER}/ca.crt" for name in CA_VARIABLES]
-    draft = _Draft(
+    draft = _RoutingDraft(
         plan=plan,
         host=host,
         runner=runner,
@@ -138,11 +138,11 @@ def prepare(
     return _from_mirrors(draft) if bundle is None else _from_bundle(draft, bundle)
 
 
-def _from_mirrors(draft: _Draft) -> Routed:
+def _from_mirrors(draft: _RoutingDraft) -> PreparedRouting:
     plan, host, folder = draft.plan, draft.host, draft.folder
     lines: list[str] = []
-    way = way_out(plan.site.routing, draft.proxies, draft.ca)
-    apt = apt_sources.find(plan, host, draft.runner, way, folder)
+    access = way_out(plan.site.routing, draft.proxies, draft.ca)
+    apt = apt_sources.find(plan, host, draft.runner, access, folder)
     sources, settings = apt.sources, apt.settings
     if sources:
         lines += apt_config.SETTING
@@ -165,7 +165,7 @@ def _from_mirrors(draft: _Draft) -> Routed:
     pip = replace(pip, extra_indexes=(*pip.extra_indexes, *unseen))
     binds = [(folder, ROUTING_FOLDER), *_write_pip(folder, pip)]
     draft.write_script(lines)
-    return Routed(
+    return PreparedRouting(
         folder=folder,
         binds=tuple(binds),
         apt_sources=sources,
@@ -185,15 +185,15 @@ def _from_mirrors(draft: _Draft) -> Routed:
 
 
 def _is_pips_alone(plan: Plan, name: str) -> bool:
-    """Tell whether pip takes an upstream as a further index, and nothing else reads it."""
+    """Return whether pip takes an upstream as a further index, and nothing else reads it."""
     steps = plan.recipe.steps
-    by_conda = {other for step in steps if step.conda_packages for other in step.upstreams}
-    by_pip = {other for step in steps if step.python_packages for other in step.upstreams}
+    by_conda = {upstream for step in steps if step.conda_packages for upstream in step.upstreams}
+    by_pip = {upstream for step in steps if step.python_packages for upstream in step.upstreams}
     in_snippets = any(upstream_variable(name) in (step.shell or "") for step in steps)
     return name in by_pip - by_conda and not in_snippets
 
 
-def _from_bundle(draft: _Draft, bundle: Bundle) -> Routed:
+def _from_bundle(draft: _RoutingDraft, bundle: Bundle) -> PreparedRouting:
     recipe = draft.plan.recipe
     binds, lines = bundles.route(bundle, draft.folder, draft.runner)
     # An index of wheels is empty: it is no place to look into either. Snippets have theirs.
@@ -208,7 +208,7 @@ def _from_bundle(draft: _Draft, bundle: Bundle) -> Routed:
             lines.append(f"export {upstream_variable(name)}={quote(url)}")
             notes += [note] if note else []
     draft.write_script(lines)
-    return Routed(
+    return PreparedRouting(
         folder=draft.folder,
         binds=((draft.folder, ROUTING_FOLDER), *binds),
         apt_sources=(),
@@ -221,40 +221,42 @@ def _from_bundle(draft: _Draft, bundle: Bundle) -> Routed:
     )
 
 
-def for_host(plan: Plan, host: Host, folder: Path) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Give the variables, and notes, that route an installation on the host itself.
+def for_host(plan: Plan, host: HostMachine, folder: Path) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the variables, and notes, that route an installation on the host itself.
 
     The same routing as a build's, so that the same wheels come; `folder` is private and empty.
     """
     routing = plan.site.routing
     proxies = proxies_of(routing, host)
-    given = proxies | {name.upper(): value for name, value in proxies.items()}
+    variables = proxies | {name.upper(): value for name, value in proxies.items()}
     ca = ca_of(routing, host)
     if ca is not None:
-        given |= dict.fromkeys(CA_VARIABLES, str(ca))
+        variables |= dict.fromkeys(CA_VARIABLES, str(ca))
     text, links = pip_config.inside(pip_of(routing, host), str(folder))
     for source, link in links:
         Path(link).parent.mkdir(exist_ok=True)
         Path(link).symlink_to(source)
     (folder / "pip.conf").write_text(text)
-    given["PIP_CONFIG_FILE"] = str(folder / "pip.conf")
+    variables["PIP_CONFIG_FILE"] = str(folder / "pip.conf")
     notes = []
     for name, upstream in plan.recipe.upstreams.items():
         url, note = upstream_of(routing, str(upstream.url), proxies, ca)
-        given[upstream_variable(name)] = url
+        variables[upstream_variable(name)] = url
         notes += [note] if note else []
-    return given, tuple(notes)
+    return variables, tuple(notes)
 
 
-def way_out(routing: Routing, proxies: Mapping[str, str], ca: Path | None) -> apt_sources.WayOut:
-    """Say how a file of an archive is reached; the site may name a mirror of its address."""
-    given = routing.upstreams.items()
-    places = {str(url): str(place) for url, place in given if place not in {"auto", "none"}}
-    return apt_sources.WayOut(proxies=proxies, ca=ca, places=places)
+def way_out(
+    routing: Routing, proxies: Mapping[str, str], ca: Path | None
+) -> apt_sources.ArchiveAccess:
+    """Return how a file of an archive is reached; the site may name a mirror of its address."""
+    upstreams = routing.upstreams.items()
+    places = {str(url): str(place) for url, place in upstreams if place not in {"auto", "none"}}
+    return apt_sources.ArchiveAccess(proxies=proxies, ca=ca, places=places)
 
 
-def ca_of(routing: Routing, host: Host) -> Path | None:
-    """Give the file of trusted authorities; raises ConfigError for one that is not there."""
+def ca_of(routing: Routing, host: HostMachine) -> Path | None:
+    """Return the file of trusted authorities; raises ConfigError for one that is not there."""
     if routing.ca == "default":
         return None
     if routing.ca != "auto":
@@ -267,8 +269,8 @@ def ca_of(routing: Routing, host: Host) -> Path | None:
     return next((path for path in candidates if path.is_file()), None)
 
 
-def pip_of(routing: Routing, host: Host) -> PipSettings:
-    """Give where pip looks; raises ConfigError for a folder of wheels that is not there."""
+def pip_of(routing: Routing, host: HostMachine) -> PipSettings:
+    """Return where pip looks; raises ConfigError for a folder of wheels that is not there."""
     if isinstance(routing.pip, PipRouting):
         settings = PipSettings(
             index=routing.pip.index, extra_indexes=tuple(routing.pip.extra_indexes)
@@ -297,7 +299,7 @@ def _write_pip(folder: Path, pip: PipSettings) -> list[tuple[Path, str]]:
 def upstream_of(
     routing: Routing, url: str, proxies: Mapping[str, str], ca: Path | None
 ) -> tuple[str, str | None]:
-    """Give where an upstream is reached, empty where it is not, and a note that says so."""
+    """Return where an upstream is reached, empty where it is not, and a note that says so."""
     choice = routing.upstreams.get(url, "auto")
     if choice == "none":
         return "", None

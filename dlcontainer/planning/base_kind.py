@@ -5,7 +5,7 @@ a site pins images by digest, or names the mirror that they are taken from there
 """
 
 from dlcontainer import config
-from dlcontainer.config import Document, KeyPath, Origin, Sourced
+from dlcontainer.config import Document, KeyPath, SelectedDocument, ValueOrigin
 from dlcontainer.config.image_names import parse_image
 from dlcontainer.recipes.distributions import DISTRIBUTIONS, Distribution
 from dlcontainer.sites.site import Site
@@ -13,7 +13,7 @@ from dlcontainer.sites.site import Site
 _KEPT = ("digest", "source", "system")
 
 
-def settle(merged: Document, site: Sourced[Site]) -> Document:
+def settle(merged: Document, site: SelectedDocument[Site]) -> Document:
     """Settle the base of a recipe whose layers are laid over each other."""
     return _pinned(_of_kind(merged), site)
 
@@ -22,29 +22,33 @@ def _of_kind(merged: Document) -> Document:
     base = merged.data.get("base")
     if not isinstance(base, dict) or base.get("kind") != "oci" or "image" in base:
         return merged
-    known = DISTRIBUTIONS.get((str(base.get("distribution")), str(base.get("release"))))
-    if known is None:
+    distribution = DISTRIBUTIONS.get((str(base.get("distribution")), str(base.get("release"))))
+    if distribution is None:
         return merged  # validating the recipe says what is wrong with it
     chosen = merged.origin(("base", "kind"))
-    data: dict[str, object] = {"kind": "oci", "image": known.image, "system": _system(known)}
+    data: dict[str, object] = {
+        "kind": "oci",
+        "image": distribution.image,
+        "system": _system(distribution),
+    }
     data |= {key: base[key] for key in _KEPT if key in base}
-    origins: dict[KeyPath, Origin] = {(): chosen}
+    origins: dict[KeyPath, ValueOrigin] = {(): chosen}
     for key in data:
         origins[(key,)] = merged.origin(("base", key)) if key in base else chosen
     return config.replaced(merged, ("base",), Document(data=data, origins=origins))
 
 
-def _system(known: Distribution) -> dict[str, object]:
+def _system(distribution: Distribution) -> dict[str, object]:
     return {
-        "distribution": known.name,
-        "release": known.release,
-        "glibc": known.glibc,
-        "python": known.python,
+        "distribution": distribution.name,
+        "release": distribution.release,
+        "glibc": distribution.glibc,
+        "python": distribution.python,
         "source": "dlcontainer/recipes/distributions.py",
     }
 
 
-def _pinned(merged: Document, site: Sourced[Site]) -> Document:
+def _pinned(merged: Document, site: SelectedDocument[Site]) -> Document:
     base = merged.data.get("base")
     image = base.get("image") if isinstance(base, dict) else None
     if not isinstance(base, dict) or not isinstance(image, str) or base.get("digest"):
@@ -65,8 +69,8 @@ def _pinned(merged: Document, site: Sourced[Site]) -> Document:
 
 def _same(name: str, image: str) -> bool:
     try:
-        listed, wanted = parse_image(name), parse_image(image)
+        listed, reference = parse_image(name), parse_image(image)
     except ValueError:
         return False  # validating the recipe says what is wrong with it
     # A digest in the recipe is its pin already.
-    return wanted.digest is None and listed.tagged == wanted.tagged
+    return reference.digest is None and listed.tagged == reference.tagged

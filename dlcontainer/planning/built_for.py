@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from dlcontainer.image.record import Content
-from dlcontainer.sites.site import Site, Target
+from dlcontainer.image.record import ImageContent
+from dlcontainer.sites.site import Site, SiteTarget
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -15,41 +15,41 @@ class Mismatch:
     next_step: str
 
 
-def origin(content: Content) -> str:
+def origin(content: ImageContent) -> str:
     """Name what an image was built for as `--site` takes it: SITE[@EPOCH][:NODE_TYPE]."""
     return target(content).named(content.site)
 
 
-def target(content: Content) -> Target:
-    """Give the epoch and the kind of node that an image was built for."""
-    return Target(epoch=content.epoch, node_type=content.node_type)
+def target(content: ImageContent) -> SiteTarget:
+    """Return the epoch and the kind of node that an image was built for."""
+    return SiteTarget(epoch=content.epoch, node_type=content.node_type)
 
 
 def named(site: Site) -> str:
     """Name a site as `--site` takes it: SITE[@EPOCH][:NODE_TYPE]."""
-    return Target(epoch=site.epoch, node_type=site.node_type).named(site.name)
+    return SiteTarget(epoch=site.epoch, node_type=site.node_type).named(site.name)
 
 
-def mismatch(content: Content, site: Site, *, whole: bool = True) -> Mismatch | None:
-    """Say why an image is not this site's; None where it is.
+def mismatch(content: ImageContent, site: Site, *, whole: bool = True) -> Mismatch | None:
+    """Return why an image is not this site's; None where it is.
 
     `whole`: its epoch and its kind of node must be the site's too.
     """
-    built, wanted = (origin(content), named(site)) if whole else (content.site, site.name)
-    if built == wanted:
+    built, site_name = (origin(content), named(site)) if whole else (content.site, site.name)
+    if built == site_name:
         return None
     why = f"its base, libraries and settings are those of the plan for {built}"
     if lacks_device_code(content, site):
         why = f"its recipe states no device code, and {site.name} has {accelerator(site)}; {why}"
     return Mismatch(
-        what=f"built for the site {built}, not for {wanted}",
+        what=f"built for the site {built}, not for {site_name}",
         why=why,
-        next_step=again(content, wanted),
+        next_step=again(content, site_name),
     )
 
 
-def lacks_device_code(content: Content, site: Site) -> bool:
-    """Tell whether an image's programs leave the site's accelerators alone."""
+def lacks_device_code(content: ImageContent, site: Site) -> bool:
+    """Return whether an image's programs leave the site's accelerators alone."""
     return site.accelerator is not None and not content.may_have_device_code
 
 
@@ -58,8 +58,8 @@ def accelerator(site: Site) -> str:
     return site.accelerator.model if site.accelerator else ""
 
 
-def again(content: Content, site: str) -> str:
-    """Say what makes an image for a site."""
+def again(content: ImageContent, site: str) -> str:
+    """Return what makes an image for a site."""
     if content.adopted is not None:
         return f"adopt it for this one: dlcontainer adopt SOURCE --site {site}"
     return f"build it for this one: dlcontainer build {content.offer.name} --site {site}"

@@ -40,13 +40,17 @@ def judge(recipe: Document, name: str, variant: Variant, site: Site) -> Candidat
 
 def _clashes(stack: Stack, site: Site) -> Iterator[str]:
     for rule in table.STACK:
-        yield from (one.what for one in rule.check(site, stack) if isinstance(one, Contradiction))
+        yield from (
+            finding.what
+            for finding in rule.check(site, stack)
+            if isinstance(finding, Contradiction)
+        )
 
 
 def _written_stack(recipe: Document, name: str) -> Mapping[str, object]:
-    own = config.subtree(recipe, ("stack",))
+    written = config.subtree(recipe, ("stack",))
     changed = config.subtree(recipe, ("variants", name, "changes", "stack"))
-    return {**(own.data if own else {}), **(changed.data if changed else {})}
+    return {**(written.data if written else {}), **(changed.data if changed else {})}
 
 
 def _plain(written: Mapping[str, object]) -> Stack:
@@ -69,25 +73,25 @@ def _misfits(needs: Needs, stack: Stack, site: Site) -> Iterator[str]:
         ("accelerator", needs.accelerator, gpu.vendor if gpu else "none"),
         ("cpu.target", needs.cpu, site.cpu.target if site.cpu else None),
     )
-    for key, wanted, there in facts:
-        if wanted and there not in wanted:
-            yield f"needs {key} {' or '.join(wanted)}, the site's is {there or 'not known'}"
+    for key, accepted, actual in facts:
+        if accepted and actual not in accepted:
+            yield f"needs {key} {' or '.join(accepted)}, the site's is {actual or 'not known'}"
     yield from _of_target(needs, stack, site)
     yield from _of_mpi(needs, site)
     toolkit = gpu.toolkit if gpu else None
     least = numbers(needs.toolkit or "")
     if least and compare(numbers(toolkit or "") or (), least) not in {0, 1}:
-        there = toolkit or "not known"
-        yield f"needs accelerator.toolkit {needs.toolkit} or newer, the site's is {there}"
+        actual = toolkit or "not known"
+        yield f"needs accelerator.toolkit {needs.toolkit} or newer, the site's is {actual}"
 
 
 def _of_target(needs: Needs, stack: Stack, site: Site) -> Iterator[str]:
     target = site.accelerator.target if site.accelerator else None
     if target is None:
         # Where there is no accelerator, or another vendor's, that is said already.
-        wanted = needs.gpu or (stack.gpu_targets if site.accelerator else ())
-        if wanted and (needs.gpu or not _of_other_vendor(needs, site)):
-            yield f"needs accelerator.target {' or '.join(wanted)}, the site's is not known"
+        targets = needs.gpu or (stack.gpu_targets if site.accelerator else ())
+        if targets and (needs.gpu or not _of_other_vendor(needs, site)):
+            yield f"needs accelerator.target {' or '.join(targets)}, the site's is not known"
     elif needs.gpu and device_code.best(needs.gpu, target) is None:
         yield f"needs accelerator.target {' or '.join(needs.gpu)}, the site's is {target}"
 
@@ -98,13 +102,13 @@ def _of_other_vendor(needs: Needs, site: Site) -> bool:
 
 
 def _of_mpi(needs: Needs, site: Site) -> Iterator[str]:
-    wanted = [
+    demands = [
         f"{key} {' or '.join(values)}"
         for key, values in (("mpi.family", needs.mpi), ("mpi.mode", needs.mpi_mode))
         if values
     ]
-    if wanted and site.mpi is None:
-        yield f"needs {' and '.join(wanted)}, the site file does not write `mpi`"
+    if demands and site.mpi is None:
+        yield f"needs {' and '.join(demands)}, the site file does not write `mpi`"
         return
     if site.mpi is not None and needs.mpi and not set(needs.mpi) & set(site.mpi.families):
         families = " or ".join(site.mpi.families)

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from dlcontainer.config import Document, Origin
+from dlcontainer.config import Document, ValueOrigin
 from dlcontainer.planning.device_code import Match
-from dlcontainer.planning.versions import Newness
+from dlcontainer.planning.versions import VersionKey
 from dlcontainer.recipes.variant import Variant
 from dlcontainer.sites.site import Site
 
@@ -28,7 +28,7 @@ class Candidate:
     other_vendor: bool
     code: Match | None
     older_than_gpu: bool
-    newness: Newness
+    newness: VersionKey
     misfits: tuple[str, ...]
     clashes: tuple[str, ...]
 
@@ -48,23 +48,23 @@ Judge = Callable[[Document, str, Variant, Site], Candidate]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class VariantRequest:
     """A variant, or a kind of them, that is asked for, and where."""
 
     name: str
-    origin: Origin
+    origin: ValueOrigin
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wish:
+class ChoiceRequest:
     """What is asked of the choice: a variant or kind, and an image without device code."""
 
-    asked: Asked | None = None
+    request: VariantRequest | None = None
     cpu: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Choice:
+class VariantChoice:
     """The variant that is meant; `passed_over` says of each other why it was not."""
 
     name: str
@@ -77,24 +77,25 @@ class Choice:
 
 
 def best(pool: Iterable[Candidate], site: Site, *, cpu: bool) -> Candidate | None:
-    """Give the best of the variants that fit: of equals with device code the newest, where the
+    """Return the best of the variants that fit: of equals with device code the newest, where the
     site's facts say that it runs there; else the first.
     """
-    fitting = [one for one in pool if not one.reasons]
+    fitting = [candidate for candidate in pool if not candidate.reasons]
     if site.accelerator or cpu:
-        fitting = [one for one in fitting if one.has_code != cpu]
-    first = min(fitting, key=lambda one: one.rank, default=None)
+        fitting = [candidate for candidate in fitting if candidate.has_code != cpu]
+    first = min(fitting, key=lambda candidate: candidate.rank, default=None)
     if first is None or not by_newness(first, site):
         return first
     return max(
-        (one for one in fitting if one.rank == first.rank), key=lambda one: one.newness.order
+        (candidate for candidate in fitting if candidate.rank == first.rank),
+        key=lambda candidate: candidate.newness.order,
     )
 
 
-def by_newness(one: Candidate, site: Site) -> bool:
-    """Tell whether the newest is taken of variants that are as good as this one: where the site's
+def by_newness(candidate: Candidate, site: Site) -> bool:
+    """Return whether the newest is taken of variants that are as good as this one: where the site's
     driver or toolkit is written, so that it is known to run.
     """
     gpu = site.accelerator
-    known = gpu is not None and (gpu.toolkit or (gpu.vendor == "nvidia" and gpu.driver))
-    return one.has_code and bool(known)
+    version = gpu is not None and (gpu.toolkit or (gpu.vendor == "nvidia" and gpu.driver))
+    return candidate.has_code and bool(version)

@@ -39,7 +39,7 @@ CUDA_DRIVERS = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Last:
+class LastRelease:
     """The last release that serves something, and where that is said."""
 
     release: Numbers
@@ -48,17 +48,23 @@ class Last:
 
 # CUDA's last release for an architecture.
 LAST_CUDA_FOR_ARCH = {
-    "ppc64le": Last(
+    "ppc64le": LastRelease(
         release=(12, 4), source="NVIDIA's container-images: 12.4 is the last that supports PowerPC"
     )
 }
 # CUDA's last release for GPUs below a compute capability, in rising order.
 LAST_CUDA_BELOW = (
-    ((3, 5), Last(release=(10, 2), source="llvm-project 0f49116: CUDA 11.0 removed sm_30, sm_32")),
-    ((5, 0), Last(release=(11, 8), source="llvm-project 0f49116: CUDA 12.0 removed sm_35, sm_37")),
+    (
+        (3, 5),
+        LastRelease(release=(10, 2), source="llvm-project 0f49116: CUDA 11.0 removed sm_30, sm_32"),
+    ),
+    (
+        (5, 0),
+        LastRelease(release=(11, 8), source="llvm-project 0f49116: CUDA 12.0 removed sm_35, sm_37"),
+    ),
     (
         (7, 5),
-        Last(
+        LastRelease(
             release=(12, 9),
             source="CUDA 13.0 Release Notes: no compilation or libraries below 7.5 (Volta too)",
         ),
@@ -132,8 +138,8 @@ FIRST_ROCM_FOR_GPU: dict[str, Numbers] = {
 # Sources: Intel, "Next-gen performance with GCC 15": support was removed in GCC 15;
 # llvm-project PR 92883: -mavx512er, -mavx512pf and the two processors removed in 19.
 PHI = frozenset({"knl", "knm"})
-LAST_GCC_FOR_PHI = Last(release=(14,), source="Intel on GCC 15: Xeon Phi was removed")
-LAST_LLVM_FOR_PHI = Last(release=(18,), source="llvm-project PR 92883: removed in LLVM 19")
+LAST_GCC_FOR_PHI = LastRelease(release=(14,), source="Intel on GCC 15: Xeon Phi was removed")
+LAST_LLVM_FOR_PHI = LastRelease(release=(18,), source="llvm-project PR 92883: removed in LLVM 19")
 
 # Sources: mpich.org/abi; docs.open-mpi.org (4.x programs run under 5.0.x); IBM Spectrum MPI.
 MPI_FAMILIES = {

@@ -50,7 +50,7 @@ GENERIC_GFX: dict[str, frozenset[str]] = {
 USUAL_MODES = {"xnack": "-", "sramecc": "+"}
 
 
-class Fit(IntEnum):
+class CodeFit(IntEnum):
     """How code runs on a GPU, the best first."""
 
     NATIVE = 0
@@ -63,15 +63,15 @@ class Match:
     """The code that a GPU takes of several."""
 
     code: str
-    fit: Fit
+    fit: CodeFit
 
     @property
     def words(self) -> str:
         """The match in words, for the plan."""
         return {
-            Fit.NATIVE: f"native code {self.code}",
-            Fit.RELATED: f"code of a related GPU, {self.code}",
-            Fit.COMPILED: f"{self.code}, compiled when a program starts",
+            CodeFit.NATIVE: f"native code {self.code}",
+            CodeFit.RELATED: f"code of a related GPU, {self.code}",
+            CodeFit.COMPILED: f"{self.code}, compiled when a program starts",
         }[self.fit]
 
 
@@ -83,20 +83,20 @@ class Capability:
     number: tuple[int, int]
     suffix: str
 
-    def fit(self, gpu: "Capability") -> Fit | None:
-        """Say how code for this target runs on a GPU; None where it does not."""
+    def fit(self, gpu: "Capability") -> CodeFit | None:
+        """Return how code for this target runs on a GPU; None where it does not."""
         if self.suffix == "a":
             return self._own() if self.number == gpu.number else None
         in_family = self.number[0] == gpu.number[0] and self.number[1] <= gpu.number[1]
         if self.kind == "compute":
             newer = in_family if self.suffix == "f" else self.number <= gpu.number
-            return Fit.COMPILED if newer else None
+            return CodeFit.COMPILED if newer else None
         if self.number == gpu.number:
-            return Fit.NATIVE
-        return Fit.RELATED if in_family and not {self.number, gpu.number} & TEGRA else None
+            return CodeFit.NATIVE
+        return CodeFit.RELATED if in_family and not {self.number, gpu.number} & TEGRA else None
 
-    def _own(self) -> Fit:
-        return Fit.NATIVE if self.kind == "sm" else Fit.COMPILED
+    def _own(self) -> CodeFit:
+        return CodeFit.NATIVE if self.kind == "sm" else CodeFit.COMPILED
 
 
 def capability(text: str) -> Capability | None:
@@ -127,14 +127,14 @@ def spread(codes: Iterable[str]) -> list[str]:
 
 
 def best(codes: Iterable[str], target: str) -> Match | None:
-    """Give the code that runs best on a GPU; None where none of them runs there."""
+    """Return the code that runs best on a GPU; None where none of them runs there."""
     matches = [
         Match(code=code, fit=fit)
         for code in spread(codes)
         if (fit := _fit(code, target)) is not None
     ]
     # Of code of the same fit the nearest: the highest minor, the newest PTX.
-    return min(matches, key=lambda one: (one.fit, _farness(one.code)), default=None)
+    return min(matches, key=lambda match: (match.fit, _farness(match.code)), default=None)
 
 
 def _farness(code: str) -> tuple[int, int]:
@@ -142,28 +142,28 @@ def _farness(code: str) -> tuple[int, int]:
     return (-read.number[0], -read.number[1]) if read else (0, 0)
 
 
-def _fit(code: str, target: str) -> Fit | None:
+def _fit(code: str, target: str) -> CodeFit | None:
     gpu, read = capability(target), capability(code)
     if gpu is not None:
         return read.fit(gpu) if read else None
     if target.startswith("gfx"):
         return _gfx(code, target)
     if code == target:
-        return Fit.NATIVE
+        return CodeFit.NATIVE
     # SPIR-V serves any GPU of those that are neither NVIDIA's nor AMD's.
-    return Fit.COMPILED if code.startswith("spir") else None
+    return CodeFit.COMPILED if code.startswith("spir") else None
 
 
-def _gfx(code: str, target: str) -> Fit | None:
+def _gfx(code: str, target: str) -> CodeFit | None:
     made_for, gpu = AMD.fullmatch(code), AMD.fullmatch(target)
     if made_for is None or gpu is None:
         return None
-    there = USUAL_MODES | _modes(gpu[2])
-    if any(there.get(name) != mode for name, mode in _modes(made_for[2]).items()):
+    modes = USUAL_MODES | _modes(gpu[2])
+    if any(modes.get(name) != mode for name, mode in _modes(made_for[2]).items()):
         return None
     if made_for[1] == gpu[1]:
-        return Fit.NATIVE
-    return Fit.RELATED if gpu[1] in GENERIC_GFX.get(made_for[1], frozenset()) else None
+        return CodeFit.NATIVE
+    return CodeFit.RELATED if gpu[1] in GENERIC_GFX.get(made_for[1], frozenset()) else None
 
 
 def _modes(text: str) -> dict[str, str]:

@@ -22,22 +22,22 @@ _OURS = re.compile(r"prefix|FAKEROOTKEY|(?:dlc|DLC|DLCONTAINER)_.*")
 
 
 def settled(
-    given: Mapping[str, str], document: Document, path: KeyPath, prefix: str
+    variables: Mapping[str, str], document: Document, path: KeyPath, prefix: str
 ) -> dict[str, str]:
     """Give variables, which stand at a path of a settled recipe, as the image has them.
 
     Raises ConfigError with the place of a name that is not a recipe's, or of a `$`.
     """
-    return {name: _value(document, (*path, name), text, prefix) for name, text in given.items()}
+    return {name: _value(document, (*path, name), text, prefix) for name, text in variables.items()}
 
 
 def _value(document: Document, path: KeyPath, value: str, prefix: str) -> str:
     key, where = config.dotted(path), document.origin(path).where
     _refuse(str(path[-1]), prefix, key, where)
-    for found in _DOLLAR.finditer(value):
-        if found[1] != "$":
+    for match in _DOLLAR.finditer(value):
+        if match[1] != "$":
             raise ConfigError(
-                f"{key}: nothing fills in {found[0]!r}",
+                f"{key}: nothing fills in {match[0]!r}",
                 where=where,
                 why="a Dockerfile would take the base's value, an Apptainer image that of the host "
                 "at each start: one recipe, several images",

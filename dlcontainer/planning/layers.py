@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from dlcontainer import config
-from dlcontainer.config import Document, KeyPath, Origin, Sourced, templating
+from dlcontainer.config import Document, KeyPath, SelectedDocument, ValueOrigin, templating
 from dlcontainer.errors import ConfigError
 from dlcontainer.planning import base_kind, image_variables, versions
-from dlcontainer.planning.choice import Choice
+from dlcontainer.planning.choice import VariantChoice
 from dlcontainer.recipes.distributions import DISTRIBUTIONS
 from dlcontainer.recipes.recipe import OVERRIDABLE, WHOLE_RECIPE, Recipe
 from dlcontainer.sites.site import Site
@@ -22,7 +22,9 @@ def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def over(site: Sourced[Site], recipe: Document, changes: Sequence[Document]) -> list[Document]:
+def over(
+    site: SelectedDocument[Site], recipe: Document, changes: Sequence[Document]
+) -> list[Document]:
     """List what lies over a recipe, the lowest first: the site's changes and the user's.
 
     Raises ConfigError where one of them changes what only a recipe may say.
@@ -35,7 +37,10 @@ def over(site: Sourced[Site], recipe: Document, changes: Sequence[Document]) -> 
 
 
 def layers(
-    site: Sourced[Site], recipe: Document, above: Sequence[Document], choice: Choice | None
+    site: SelectedDocument[Site],
+    recipe: Document,
+    above: Sequence[Document],
+    choice: VariantChoice | None,
 ) -> Document:
     """Lay all layers of a recipe over each other: default < recipe < variant < site < changes."""
     lower = _varied(recipe, choice)
@@ -56,34 +61,34 @@ def layers(
 
 
 def _is_unknown_host(part: Document) -> bool:
-    """Tell whether a base is this host's own release, and one of which nothing is known."""
+    """Return whether a base is this host's own release, and one of which nothing is known."""
     named = (str(part.data.get("distribution")), str(part.data.get("release")))
     of_host = part.origin(("distribution",)).layer == "host"
     return of_host and named not in DISTRIBUTIONS
 
 
-def _serves(site: Document, recipe: Document, choice: Choice | None) -> bool:
-    """Tell whether a machine's own release can be the base; what a file of the site says is."""
+def _serves(site: Document, recipe: Document, choice: VariantChoice | None) -> bool:
+    """Return whether a machine's own release can be the base; what a file of the site says is."""
     base = config.subtree(site, ("base",))
     if choice is None or base is None or site.origin(("base", "release")).layer != "host":
         return True
     variant = config.subtree(recipe, ("variants", choice.name))
     pythons = variant.data.get("pythons", ()) if variant else ()
-    known = DISTRIBUTIONS.get((str(base.data["distribution"]), str(base.data["release"])))
-    if not pythons or known is None:
+    distribution = DISTRIBUTIONS.get((str(base.data["distribution"]), str(base.data["release"])))
+    if not pythons or distribution is None:
         return True
     # Another distribution's base needs sources that this machine's may not have.
-    own = config.subtree(recipe, ("variants", choice.name, "changes", "base"))
-    if own is None or own.data.get("distribution") != known.name:
+    base_document = config.subtree(recipe, ("variants", choice.name, "changes", "base"))
+    if base_document is None or base_document.data.get("distribution") != distribution.name:
         return True
-    return known.python in _listed(pythons)
+    return distribution.python in _listed(pythons)
 
 
 def _listed(value: object) -> Sequence[object]:
     return value if isinstance(value, list | tuple) else ()
 
 
-def _varied(recipe: Document, choice: Choice | None) -> Document:
+def _varied(recipe: Document, choice: VariantChoice | None) -> Document:
     """Lay the chosen variant's changes over the recipe."""
     plain = config.without(recipe, "variants")
     if choice is None:
@@ -150,7 +155,7 @@ def expand(merged: Document, site: Site) -> Document:
     """Expand the templates in a recipe's texts; raises ConfigError with the place."""
     values = _values(merged.data, site)
 
-    def one(path: KeyPath, text: str, origin: Origin) -> str:
+    def one(path: KeyPath, text: str, origin: ValueOrigin) -> str:
         # Of a step itself, not of its environment, whose variables may have any name.
         of_step = path[2] if len(path) == 3 and path[0] == "steps" else None
         if path[0] in NOT_EXPANDED or of_step == "when":
@@ -163,7 +168,7 @@ def expand(merged: Document, site: Site) -> Document:
 def apply_conditions(
     recipe: Recipe, site: Site, settled: Document
 ) -> tuple[Recipe, dict[str, str]]:
-    """Keep the steps whose condition holds; give the environment of the image beside them.
+    """Keep the steps whose condition holds; return the environment of the image beside them.
 
     Raises ConfigError with the place of a variable that is not a recipe's to set.
     """
@@ -172,14 +177,14 @@ def apply_conditions(
     environment: dict[str, str] = {}
     for index, step in enumerate(recipe.steps):
         path = ("steps", index, "environment")
-        own = image_variables.settled(step.environment, settled, path, recipe.prefix)
+        variables = image_variables.settled(step.environment, settled, path, recipe.prefix)
         if step.when is not None:
             where = settled.origin(("steps", index, "when")).where
             if not templating.holds(step.when, values, where=where):
                 continue
         # The condition is settled: what is left does not depend on it any more.
         steps.append(step.model_copy(update={"when": None}))
-        environment |= own
+        environment |= variables
     environment |= image_variables.settled(
         recipe.environment, settled, ("environment",), recipe.prefix
     )

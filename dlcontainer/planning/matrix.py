@@ -3,20 +3,20 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from dlcontainer.config import Document, Sourced
+from dlcontainer.config import Document, SelectedDocument
 from dlcontainer.errors import ConfigError, MisfitError
 from dlcontainer.planning import candidates, variants
 from dlcontainer.planning.plan import Plan
-from dlcontainer.sites.site import STATUSES, Site, Target, read_target, targets
+from dlcontainer.sites.site import STATUSES, Site, SiteTarget, read_target, targets
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sources:
+class PlanSources:
     """Where sites and recipes come from; each is asked for the same thing once."""
 
-    site: Callable[[str, Target], Sourced[Site]]
+    site: Callable[[str, SiteTarget], SelectedDocument[Site]]
     recipe: Callable[[str], Document]
-    settle: Callable[[Sourced[Site], str, str | None], Plan]
+    settle: Callable[[SelectedDocument[Site], str, str | None], Plan]
     # what `settle` asks for: variants without device code
     cpu: bool = False
 
@@ -34,7 +34,7 @@ class Combination:
 
 
 def combinations(
-    sites: Sequence[str], recipes: Sequence[str], sources: Sources, *, archived: bool
+    sites: Sequence[str], recipes: Sequence[str], sources: PlanSources, *, archived: bool
 ) -> Iterator[Combination]:
     """Settle each recipe for each target: its vendor and its distro variant, where it has them.
 
@@ -42,24 +42,25 @@ def combinations(
     Sites of the archive only where `archived` says so. A site or recipe that is wrong is a
     combination with an error, and the rest goes on. Sites in use come first.
     """
-    settled: list[tuple[str, Sourced[Site]]] = []
+    settled: list[tuple[str, SelectedDocument[Site]]] = []
     for name in sites:
         bare, meant = read_target(name)
         try:
             usual = sources.site(bare, meant).value
             if archived or usual.status != "archive":
                 settled += [
-                    (one.named(bare), sources.site(bare, one)) for one in targets(usual, meant)
+                    (target.named(bare), sources.site(bare, target))
+                    for target in targets(usual, meant)
                 ]
         except ConfigError as error:
             yield Combination(target=name, recipe="*", kind=None, error=error)
-    for target, site in sorted(settled, key=lambda one: STATUSES.index(one[1].value.status)):
+    for target, site in sorted(settled, key=lambda target: STATUSES.index(target[1].value.status)):
         for recipe in recipes:
             yield from _of_target(target, site, recipe, sources)
 
 
 def _of_target(
-    target: str, site: Sourced[Site], recipe: str, sources: Sources
+    target: str, site: SelectedDocument[Site], recipe: str, sources: PlanSources
 ) -> Iterator[Combination]:
     try:
         written = sources.recipe(recipe)
@@ -79,29 +80,33 @@ def _of_target(
             yield Combination(target=target, recipe=recipe, kind=kind, error=error)
 
 
-def that_go(site: Sourced[Site], recipe: str, asked: str | None, sources: Sources) -> list[str]:
+def that_go(
+    site: SelectedDocument[Site], recipe: str, variant: str | None, sources: PlanSources
+) -> list[str]:
     """List the options with which a refused recipe goes with a site after all.
 
     Other variants at the same epoch and node type; other epochs and node types with the same
     request.
     """
     value = site.value
-    here = Target(epoch=value.epoch, node_type=value.node_type)
-    found = [
+    meant = SiteTarget(epoch=value.epoch, node_type=value.node_type)
+    choices = [
         f"--variant {name}"
         for name in variants.names(sources.recipe(recipe))
-        if name != asked and _goes(sources, site.value.name, here, recipe, name)
+        if name != variant and _goes(sources, site.value.name, meant, recipe, name)
     ]
-    for other in targets(value):
-        if other != here and _goes(sources, value.name, other, recipe, asked):
-            options = (("--epoch", other.epoch), ("--node-type", other.node_type))
-            found.append(" ".join(f"{option} {name}" for option, name in options if name))
-    return found
+    for target in targets(value):
+        if target != meant and _goes(sources, value.name, target, recipe, variant):
+            options = (("--epoch", target.epoch), ("--node-type", target.node_type))
+            choices.append(" ".join(f"{option} {name}" for option, name in options if name))
+    return choices
 
 
-def _goes(sources: Sources, site: str, target: Target, recipe: str, asked: str | None) -> bool:
+def _goes(
+    sources: PlanSources, site: str, target: SiteTarget, recipe: str, variant: str | None
+) -> bool:
     try:
-        sources.settle(sources.site(site, target), recipe, asked)
+        sources.settle(sources.site(site, target), recipe, variant)
     except (ConfigError, MisfitError):
         return False
     return True

@@ -6,17 +6,19 @@ from functools import lru_cache
 from dlcontainer import config
 from dlcontainer.config import Document, templating
 from dlcontainer.errors import ConfigError
-from dlcontainer.planning.versions import Newness, release
+from dlcontainer.planning.versions import VersionKey, release
 from dlcontainer.recipes.stack import Stack
 
 
-def of_variant(recipe: Document, name: str, stack: Stack) -> Newness:
+def of_variant(recipe: Document, name: str, stack: Stack) -> VersionKey:
     """Read how new a variant of a recipe is."""
-    return Newness(version=version(recipe, name), toolkit=stack.cuda or stack.rocm or stack.oneapi)
+    return VersionKey(
+        version=version(recipe, name), toolkit=stack.cuda or stack.rocm or stack.oneapi
+    )
 
 
 def version(recipe: Document, variant: str | None = None) -> str | None:
-    """Give the version of a recipe, or of its variant; None where it takes a site to know it."""
+    """Return the version of a recipe, or of its variant; None where it takes a site to know it."""
     path: tuple[str, ...] = ("variants", variant, "changes") if variant else ()
     changes = config.subtree(recipe, path) if path else None
     changed = changes.data if changes else {}
@@ -53,11 +55,13 @@ def note(recipe: Document, chosen: str | None, settled: str) -> list[str]:
     """
     for name, variant in _mapping(recipe.data.get("variants")).items():
         if set(_mapping(_mapping(variant).get("needs"))) <= {"arch"}:
-            known = version(recipe, str(name))
-            if known in (None, settled) or name == chosen:
+            reference = version(recipe, str(name))
+            if reference in (None, settled) or name == chosen:
                 return []
             of = f" (variant {chosen})" if chosen else ""
-            return [f"version: {settled} here{of}; without accelerators {known} (variant {name})"]
+            return [
+                f"version: {settled} here{of}; without accelerators {reference} (variant {name})"
+            ]
     return []
 
 

@@ -10,17 +10,17 @@ from functools import lru_cache
 from pathlib import Path
 
 from dlcontainer import config
-from dlcontainer.config import Document, KeyPath, Origin, Sourced
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.config import Document, KeyPath, SelectedDocument, ValueOrigin
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.errors import ConfigError, Mark
 from dlcontainer.image import layout
 from dlcontainer.planning import candidates, conflicts, layers, newness, variants
-from dlcontainer.planning.choice import Choice
+from dlcontainer.planning.choice import VariantChoice
 from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.sites import gpu_jobs, rank_requests
 from dlcontainer.sites.site import Site
 from dlcontainer.system import digests, machine
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 
 # Where the image carries its own description and its proof.
 
@@ -45,17 +45,17 @@ class Plan:
 
     recipe: Recipe
     site: Site
-    choice: Choice | None
+    choice: VariantChoice | None
     environment: Mapping[str, str]
     files: tuple[FileEntry, ...]
     # the probe's files: they go in as one folder, layout.PROBE
     probe: tuple[FileEntry, ...]
     templates: Mapping[str, str]
-    origins: tuple[tuple[str, object, Origin], ...]
+    origins: tuple[tuple[str, object, ValueOrigin], ...]
     # the site's file as it was written, for the places of its values
     written: Document
     notes: tuple[str, ...]
-    trial: Trial | None
+    trial: EngineCapabilities | None
 
     @property
     def name(self) -> str:
@@ -75,11 +75,11 @@ class Plan:
         return self.recipe.has_pack and bool(self.probe)
 
     def place_in_site(self, *path: str) -> Mark | str:
-        """Say where a key of the site's file stands."""
+        """Return where a key of the site's file stands."""
         return self.written.origin(path).where
 
     def place_of(self, text: str) -> Mark | str | None:
-        """Say where a text stands, in the recipe or in the site's file; None for one of ours."""
+        """Return where a text stands, in the recipe or in the site's file; None for one of ours."""
         of_recipe = (origin for _, value, origin in self.origins if value == text)
         of_site = (origin for _, value, origin in config.flatten(self.written) if value == text)
         first = next(itertools.chain(of_recipe, of_site), None)
@@ -124,11 +124,11 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Setting:
+class PlanContext:
     """What surrounds a plan: this host, what is remembered of its engine, the templates."""
 
-    host: Host
-    trial: Trial | None
+    host: HostMachine
+    trial: EngineCapabilities | None
     # template -> its SHA-256
     templates: Mapping[str, str]
     # the files of the probe, which every image carries as one folder
@@ -139,12 +139,12 @@ class Setting:
 
 def resolve(
     *,
-    site: Sourced[Site],
+    site: SelectedDocument[Site],
     recipe: Document,
     folder: Path,
     changes: Sequence[Document],
-    setting: Setting,
-    asked: str | None = None,
+    setting: PlanContext,
+    variant: str | None = None,
     cpu: bool = False,
 ) -> Plan:
     """Settle a recipe for a site.
@@ -157,15 +157,15 @@ def resolve(
     """
     conflicts.require_site(site)
     above = layers.over(site, recipe, changes)
-    wish = variants.wish(above, asked, cpu=cpu)
+    wish = variants.wish(above, variant, cpu=cpu)
     choice = variants.choose(recipe, site, wish, candidates.judge)
     merged = layers.layers(site, recipe, above, choice)
     expanded = layers.expand(merged, site.value)
     settled = config.validate(expanded, Recipe)
     settled, environment = layers.apply_conditions(settled, site.value, expanded)
-    found = list(conflicts.find(site.value, settled))
-    if found:
-        raise conflicts.refusal(found, site=site.document, recipe=merged)
+    contradictions = list(conflicts.find(site.value, settled))
+    if contradictions:
+        raise conflicts.refusal(contradictions, site=site.document, recipe=merged)
     files = _files(settled, folder, expanded)
     return Plan(
         recipe=settled,
@@ -189,17 +189,17 @@ def resolve(
 
 
 def _files(recipe: Recipe, folder: Path, settled: Document) -> tuple[FileEntry, ...]:
-    wanted: list[tuple[str, str, KeyPath]] = [
+    texts: list[tuple[str, str, KeyPath]] = [
         (recipe.verify.script, layout.VERIFY, ("verify", "script"))
     ]
     for index, step in enumerate(recipe.steps):
-        wanted += [
+        texts += [
             (source, target, ("steps", index, "files"))
             for source, target in sorted(step.files.items())
         ]
     entries = []
     taken = {layout.MANIFEST}
-    for name, target, key in wanted:
+    for name, target, key in texts:
         if target in taken:
             raise ConfigError(
                 f"{target} is taken already, {name!r} can't go there too",
@@ -235,25 +235,25 @@ def _sha256(path: Path, _size: int, _mtime_ns: int) -> str:
     return digests.of_file(path)
 
 
-def native_twin_reason(recipe: Recipe, site: Site, host: Host) -> str | None:
-    """Say why no native twin of this recipe can stand on this host; None where one can."""
+def native_twin_reason(recipe: Recipe, site: Site, host: HostMachine) -> str | None:
+    """Return why no native twin of this recipe can stand on this host; None where one can."""
     base = recipe.base
     if site.arch != host.arch:
         return f"the image is for {site.arch}, this host is {host.arch}"
     if base.image:
         return "the base is an image, whose libraries this host does not have"
     if (base.distribution, base.release) != (host.distribution, host.release):
-        there = f"{host.distribution} {host.release}"
-        return f"the base is {base.distribution} {base.release}, this host is {there}"
+        system = f"{host.distribution} {host.release}"
+        return f"the base is {base.distribution} {base.release}, this host is {system}"
     missing = machine.missing_packages(recipe.native_packages, host)
     if missing:
         verb = "is" if len(missing) == 1 else "are"
-        said = f"{', '.join(missing)} {verb} missing on this host"
-        return f"{said} (an administrator types: apt-get install {' '.join(missing)})"
+        reason = f"{', '.join(missing)} {verb} missing on this host"
+        return f"{reason} (an administrator types: apt-get install {' '.join(missing)})"
     return None
 
 
-def _variant_notes(choice: Choice | None) -> list[str]:
+def _variant_notes(choice: VariantChoice | None) -> list[str]:
     notes = []
     if choice and choice.status == "never built":
         notes.append(f"variant {choice.name}: never built by us, rendered only")
@@ -276,7 +276,9 @@ def _device_notes(recipe: Recipe, site: Site) -> list[str]:
     return []
 
 
-def _notes(recipe: Recipe, site: Site, host: Host, trial: Trial | None) -> list[str]:
+def _notes(
+    recipe: Recipe, site: Site, host: HostMachine, trial: EngineCapabilities | None
+) -> list[str]:
     notes = []
     if trial is None:
         notes.append("engine: not tried on this host; `dlcontainer doctor` tries it")

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dlcontainer import config
-from dlcontainer.config import Document, Sourced
+from dlcontainer.config import Document, SelectedDocument
 from dlcontainer.errors import ConfigError, Mark, MisfitError
-from dlcontainer.planning.choice import KINDS, Asked, Candidate, Wish, best
+from dlcontainer.planning.choice import KINDS, Candidate, ChoiceRequest, VariantRequest, best
 from dlcontainer.recipes.stack import Stack
 from dlcontainer.sites.site import Site
 
@@ -20,70 +20,76 @@ class Refusal:
     """What a refusal speaks of: a recipe at a site, its variants there, and what was asked."""
 
     recipe: Document
-    site: Sourced[Site]
-    known: Mapping[str, Candidate]
-    wish: Wish
+    site: SelectedDocument[Site]
+    candidates: Mapping[str, Candidate]
+    wish: ChoiceRequest
 
     @property
     def _fitting(self) -> str:
-        named = [name for name, one in self.known.items() if not one.reasons]
+        named = [name for name, candidate in self.candidates.items() if not candidate.reasons]
         return OR.join(f"--variant {name}" for name in named) or _NONE
 
     @property
     def _title(self) -> str:
         return f"recipe {self.recipe.data.get('name')}"
 
-    def unknown(self, asked: Asked) -> ConfigError:
+    def unknown(self, request: VariantRequest) -> ConfigError:
         """Refuse a name that no variant has."""
         return ConfigError(
-            f"no variant {asked.name!r} of {self._title}"
-            f"{config.suggest(asked.name, [*self.known, *KINDS])}",
-            where=asked.origin.where,
+            f"no variant {request.name!r} of {self._title}"
+            f"{config.suggest(request.name, [*self.candidates, *KINDS])}",
+            where=request.origin.where,
             next_step=self._fitting,
         )
 
-    def named(self, asked: Asked, one: Candidate) -> MisfitError:
+    def named(self, request: VariantRequest, candidate: Candidate) -> MisfitError:
         """Refuse a variant that is asked for and that the site can't have."""
-        needs = self.recipe.origin(("variants", one.name, "needs")).where
+        needs = self.recipe.origin(("variants", candidate.name, "needs")).where
         return MisfitError(
-            f"variant {one.name!r} of {self._title} is not available at site "
+            f"variant {candidate.name!r} of {self._title} is not available at site "
             f"{self.site.value.name}",
-            where=asked.origin.where,
-            why=f"it {'; '.join(one.misfits)} ({needs})",
+            where=request.origin.where,
+            why=f"it {'; '.join(candidate.misfits)} ({needs})",
             next_step=self._fitting,
         )
 
-    def contradictory(self, asked: Asked) -> MisfitError:
+    def contradictory(self, request: VariantRequest) -> MisfitError:
         """Refuse a variant with device code beside --cpu."""
         return MisfitError(
-            f"variant {asked.name!r} of {self._title} has device code, --cpu asks for none",
-            where=asked.origin.where,
+            f"variant {request.name!r} of {self._title} has device code, --cpu asks for none",
+            where=request.origin.where,
             next_step="leave out one of the two",
         )
 
     def nothing(self, pool: list[Candidate]) -> MisfitError:
         """Refuse where none of the variants that are meant fits."""
-        asked, site = self.wish.asked, self.site.value
-        kind = f"{asked.name} " if asked else ""
-        where = asked.origin.where if asked else self.recipe.origin(("variants",)).where
+        request, site = self.wish.request, self.site.value
+        kind = f"{request.name} " if request else ""
+        where = request.origin.where if request else self.recipe.origin(("variants",)).where
         if site.accelerator and not self.wish.cpu:
             return self._without_code(pool, kind, where)
-        pool = [one for one in pool if not (self.wish.cpu and one.has_code)]
-        said = "; ".join(f"{one.name} {one.reasons[0]}" for one in pool if one.reasons)
+        pool = [candidate for candidate in pool if not (self.wish.cpu and candidate.has_code)]
+        reasons = "; ".join(
+            f"{candidate.name} {candidate.reasons[0]}" for candidate in pool if candidate.reasons
+        )
         missing = f"the recipe has no {kind}variant" + (" for CPUs" if self.wish.cpu else "")
         return MisfitError(
             f"no {kind}variant of {self._title} fits site {site.name}",
             where=where,
-            why=said or missing,
-            next_step=self._fitting if asked else _NONE,
+            why=reasons or missing,
+            next_step=self._fitting if request else _NONE,
         )
 
     def _without_code(
         self, pool: list[Candidate], kind: str, where: Mark | str | None
     ) -> MisfitError:
         site = self.site.value
-        with_code = [one for one in pool if one.has_code]
-        nearest = min(with_code, key=lambda one: (one.other_vendor, len(one.reasons)), default=None)
+        with_code = [candidate for candidate in pool if candidate.has_code]
+        nearest = min(
+            with_code,
+            key=lambda candidate: (candidate.other_vendor, len(candidate.reasons)),
+            default=None,
+        )
         gpu = site.accelerator
         goal = f"{(gpu.target or gpu.model) if gpu else ''} on {site.arch}"
         if nearest is None:
@@ -92,20 +98,20 @@ class Refusal:
             place = self.recipe.origin(("variants", nearest.name, "summary")).where
             why = f"the nearest is {nearest.name} ({place}): {'; '.join(nearest.reasons)}"
         for_cpus = best(pool, site, cpu=True)
-        ways = [f"--cpu takes {for_cpus.name}, which has no device code"] if for_cpus else []
+        options = [f"--cpu takes {for_cpus.name}, which has no device code"] if for_cpus else []
         if nearest and any("`mpi`" in reason for reason in nearest.reasons):
-            ways.append("write the site's `mpi` (docs/add-a-site.md)")
-        ways.append(f"write a variant for {goal} (docs/add-a-recipe.md, Variants)")
+            options.append("write the site's `mpi` (docs/add-a-site.md)")
+        options.append(f"write a variant for {goal} (docs/add-a-recipe.md, Variants)")
         return MisfitError(
             f"no {kind}variant of {self._title} runs on the accelerators of site {site.name} "
             f"({goal})",
             where=where,
             why=why,
-            next_step=OR.join(ways),
+            next_step=OR.join(options),
         )
 
 
-def require_asked(recipe: Document, site: Sourced[Site], *, cpu: bool) -> None:
+def require_asked(recipe: Document, site: SelectedDocument[Site], *, cpu: bool) -> None:
     """Refuse a recipe without variants whose device code is not what the site, or --cpu, wants."""
     coded = device_keys(recipe)
     name, gpu = recipe.data.get("name"), site.value.accelerator
@@ -117,7 +123,7 @@ def require_asked(recipe: Document, site: Sourced[Site], *, cpu: bool) -> None:
         )
     if gpu and not coded and not cpu:
         keys = ", ".join(f"stack.{key}" for key in Stack.DEVICE_KEYS)
-        ways = (
+        options = (
             "--cpu, if that is meant: the image is for processors",
             f"declare what the build is made for: {keys} (docs/add-a-recipe.md)",
         )
@@ -126,7 +132,7 @@ def require_asked(recipe: Document, site: Sourced[Site], *, cpu: bool) -> None:
             where=recipe.origin(("stack",) if recipe.data.get("stack") else ("name",)).where,
             why="programs in its image would leave the accelerators alone "
             f"({site.document.origin(('accelerator',)).where})",
-            next_step=OR.join(ways),
+            next_step=OR.join(options),
         )
 
 

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from dlcontainer import config
-from dlcontainer.config import Document, Origin, Sourced
+from dlcontainer.config import Document, SelectedDocument, ValueOrigin
 from dlcontainer.errors import ConfigError
 from dlcontainer.planning import refusals
 from dlcontainer.planning.choice import (
     KINDS,
-    Asked,
     Candidate,
-    Choice,
+    ChoiceRequest,
     Judge,
-    Wish,
+    VariantChoice,
+    VariantRequest,
     best,
     by_newness,
 )
@@ -22,67 +22,77 @@ from dlcontainer.recipes.variant import Variant
 from dlcontainer.sites.site import Site
 
 
-def wish(over: Sequence[Document], asked: str | None, *, cpu: bool) -> Wish:
-    """Say what is asked for: on the command line, else by what lies over the recipe."""
-    if asked is not None:
-        named = Asked(name=asked, origin=Origin(layer="--variant", mark=None))
-        return Wish(asked=named, cpu=cpu)
+def wish(over: Sequence[Document], typed: str | None, *, cpu: bool) -> ChoiceRequest:
+    """Return what is asked for: on the command line, else by what lies over the recipe."""
+    if typed is not None:
+        named = VariantRequest(name=typed, origin=ValueOrigin(layer="--variant", mark=None))
+        return ChoiceRequest(request=named, cpu=cpu)
     for change in reversed(over):
         name = change.data.get("variant")
         if isinstance(name, str):
-            return Wish(asked=Asked(name=name, origin=change.origin(("variant",))), cpu=cpu)
-    return Wish(cpu=cpu)
+            return ChoiceRequest(
+                request=VariantRequest(name=name, origin=change.origin(("variant",))), cpu=cpu
+            )
+    return ChoiceRequest(cpu=cpu)
 
 
-def choose(recipe: Document, site: Sourced[Site], wish: Wish, judge: Judge) -> Choice | None:
+def choose(
+    recipe: Document, site: SelectedDocument[Site], wish: ChoiceRequest, judge: Judge
+) -> VariantChoice | None:
     """Choose a variant: by name or kind where one is asked for, else the best that runs.
 
     At a site with accelerators only a variant with device code, unless `wish.cpu` or a name asks
     for another. None for a recipe without variants, for which the same holds. Raises ConfigError
     for an unknown name, MisfitError where the site can't have what is asked for.
     """
-    asked = wish.asked
+    request = wish.request
     variants = _read(recipe)
     if not variants:
-        if asked:
+        if request:
             name = recipe.data.get("name")
-            raise ConfigError(f"recipe {name} has no variants", where=asked.origin.where)
+            raise ConfigError(f"recipe {name} has no variants", where=request.origin.where)
         refusals.require_asked(recipe, site, cpu=wish.cpu)
         return None
-    known = {name: judge(recipe, name, one, site.value) for name, one in variants.items()}
-    refuse = Refusal(recipe=recipe, site=site, known=known, wish=wish)
-    if asked and asked.name not in (*known, *KINDS):
-        raise refuse.unknown(asked)
-    if asked and asked.name in known:
-        chosen = known[asked.name]
+    candidates = {
+        name: judge(recipe, name, variant, site.value) for name, variant in variants.items()
+    }
+    refuse = Refusal(recipe=recipe, site=site, candidates=candidates, wish=wish)
+    if request and request.name not in (*candidates, *KINDS):
+        raise refuse.unknown(request)
+    if request and request.name in candidates:
+        chosen = candidates[request.name]
         if chosen.misfits:
-            raise refuse.named(asked, chosen)
+            raise refuse.named(request, chosen)
         if wish.cpu and chosen.has_code:
-            raise refuse.contradictory(asked)
+            raise refuse.contradictory(request)
     else:
-        of_kind = [one for one in known.values() if not asked or one.variant.kind == asked.name]
-        found = best(of_kind, site.value, cpu=wish.cpu)
-        if found is None:
+        of_kind = [
+            candidate
+            for candidate in candidates.values()
+            if not request or candidate.variant.kind == request.name
+        ]
+        winner = best(of_kind, site.value, cpu=wish.cpu)
+        if winner is None:
             raise refuse.nothing(of_kind)
-        chosen = found
-    usual = best(known.values(), site.value, cpu=False)
-    return Choice(
+        chosen = winner
+    usual = best(candidates.values(), site.value, cpu=False)
+    return VariantChoice(
         name=chosen.name,
         kind=chosen.variant.kind,
         why=f"{_why(chosen, site.value, wish)}: {chosen.variant.summary}",
         usual=chosen is usual,
         passed_over={
-            name: _why_not(one, chosen, site.value)
-            for name, one in known.items()
-            if one is not chosen
+            name: _why_not(candidate, chosen, site.value)
+            for name, candidate in candidates.items()
+            if candidate is not chosen
         },
         status=chosen.variant.status,
         lock=chosen.variant.lock,
     )
 
 
-def _why(chosen: Candidate, site: Site, wish: Wish) -> str:
-    if wish.asked:
+def _why(chosen: Candidate, site: Site, wish: ChoiceRequest) -> str:
+    if wish.request:
         return "asked for"
     if wish.cpu:
         return "without device code, as asked for; the first that fits"
@@ -91,21 +101,24 @@ def _why(chosen: Candidate, site: Site, wish: Wish) -> str:
     return "the first that fits"
 
 
-def _why_not(one: Candidate, chosen: Candidate, site: Site) -> str:
-    if one.reasons:
-        return one.reasons[0]
-    if site.accelerator and not one.has_code:
+def _why_not(candidate: Candidate, chosen: Candidate, site: Site) -> str:
+    if candidate.reasons:
+        return candidate.reasons[0]
+    if site.accelerator and not candidate.has_code:
         return "has no device code (--cpu takes such a variant)"
-    if one.code and one.rank > chosen.rank:
-        older = ", of a CUDA that is older than the GPU" if one.older_than_gpu else ""
-        return f"runs less well: {one.code.words}{older}"
-    if by_newness(chosen, site) and one.newness.order < chosen.newness.order:
-        return f"older: {_dated(one)}"
+    if candidate.code and candidate.rank > chosen.rank:
+        older = ", of a CUDA that is older than the GPU" if candidate.older_than_gpu else ""
+        return f"runs less well: {candidate.code.words}{older}"
+    if by_newness(chosen, site) and candidate.newness.order < chosen.newness.order:
+        return f"older: {_dated(candidate)}"
     return "not the first that fits"
 
 
-def _dated(one: Candidate) -> str:
-    parts = (one.newness.version, one.newness.toolkit and f"toolkit {one.newness.toolkit}")
+def _dated(candidate: Candidate) -> str:
+    parts = (
+        candidate.newness.version,
+        candidate.newness.toolkit and f"toolkit {candidate.newness.toolkit}",
+    )
     return ", ".join(filter(None, parts))
 
 
@@ -120,11 +133,11 @@ def kinds(recipe: Document, site: Site, judge: Judge, *, cpu: bool) -> list[str]
     At one with accelerators, or with `cpu`, a kind without a variant that may be taken is
     left out beside one that has some.
     """
-    known = [judge(recipe, name, one, site) for name, one in _read(recipe).items()]
-    meant = {one.variant.kind for one in known if one.has_code != cpu}
-    there = {one.variant.kind for one in known}
-    asked = (meant or there) if site.accelerator or cpu else there
-    return [kind for kind in KINDS if kind in asked]
+    candidates = [judge(recipe, name, variant, site) for name, variant in _read(recipe).items()]
+    meant = {candidate.variant.kind for candidate in candidates if candidate.has_code != cpu}
+    kinds_here = {candidate.variant.kind for candidate in candidates}
+    worth_asking = (meant or kinds_here) if site.accelerator or cpu else kinds_here
+    return [kind for kind in KINDS if kind in worth_asking]
 
 
 class _Same:

@@ -1,7 +1,7 @@
 """A proof's devices against the site's: all of a node's, tried, and one a rank."""
 
-from dlcontainer.proof.proof import Proof, Rank
-from dlcontainer.proof.verdict import Verdict, Verdicts, failed, not_shown, not_tried, ok
+from dlcontainer.proof.proof import Proof, RankReport
+from dlcontainer.proof.verdict import StateVerdict, Verdicts, failed, not_shown, not_tried, ok
 from dlcontainer.sites.site import Site
 
 # What a scheduler sets where a job asked for too few, or gives each rank its own alone.
@@ -43,25 +43,25 @@ def tried(proof: Proof, site: Site | None, *, for_cpus: bool = False) -> Verdict
         yield ok(shown)
 
 
-def _unasked(proof: Proof, *, for_cpus: bool) -> Verdict | None:
-    """Say why no rank could tell of a device; None where one did, or saw that there is none."""
+def _unasked(proof: Proof, *, for_cpus: bool) -> StateVerdict | None:
+    """Return why no rank could tell of a device; None where one did, or saw that there is none."""
     ranks = proof.content.ranks
     if any(rank.devices and rank.devices.count for rank in ranks):
         return None
     present = max((rank.present or 0 for rank in ranks), default=0)
-    there = f"; the node's driver has {present}" if present else ""
+    driver_note = f"; the node's driver has {present}" if present else ""
     if proof.content.framework is None:
-        return not_tried(f"no framework here that devices are tried with{there}")
+        return not_tried(f"no framework here that devices are tried with{driver_note}")
     if for_cpus:
-        return not_tried(f"the image has no device code{there}")
+        return not_tried(f"the image has no device code{driver_note}")
     if not any(rank.devices for rank in ranks):
-        return not_shown(f"no rank came as far as its devices{there}")
+        return not_shown(f"no rank came as far as its devices{driver_note}")
     return None
 
 
 def own(proof: Proof) -> Verdicts:
     """See that no two ranks of a node have one device: NCCL refuses that."""
-    holders: dict[tuple[str, str], list[Rank]] = {}
+    holders: dict[tuple[str, str], list[RankReport]] = {}
     for rank in proof.content.ranks:
         if rank.device is not None:
             holders.setdefault((rank.node, rank.device), []).append(rank)
@@ -82,29 +82,31 @@ def own(proof: Proof) -> Verdicts:
     yield ok(f"{len(holders)} devices for {len(proof.content.ranks)} ranks")
 
 
-def _count(ranks: list[Rank]) -> int:
+def _count(ranks: list[RankReport]) -> int:
     """Count a node's devices: all that one rank sees, or each rank's own."""
-    own = {rank.device for rank in ranks if rank.device is not None}
-    return max([len(own), *(rank.devices.count for rank in ranks if rank.devices)])
+    devices = {rank.device for rank in ranks if rank.device is not None}
+    return max([len(devices), *(rank.devices.count for rank in ranks if rank.devices)])
 
 
-def _tried(ranks: list[Rank]) -> int:
+def _tried(ranks: list[RankReport]) -> int:
     """Count the devices of a node that were trained on: by one rank, or each rank's own."""
-    by_one = [sum(one.ok for one in rank.devices.devices) for rank in ranks if rank.devices]
-    own = {rank.device for rank in ranks if rank.device and rank.devices and rank.devices.devices}
-    return max([len(own), *by_one])
+    by_one = [sum(device.ok for device in rank.devices.devices) for rank in ranks if rank.devices]
+    devices = {
+        rank.device for rank in ranks if rank.device and rank.devices and rank.devices.devices
+    }
+    return max([len(devices), *by_one])
 
 
-def _names(rank: Rank) -> tuple[str, ...]:
+def _names(rank: RankReport) -> tuple[str, ...]:
     return rank.devices.names if rank.devices else ()
 
 
-def _exclusive(ranks: list[Rank]) -> str | None:
+def _exclusive(ranks: list[RankReport]) -> str | None:
     modes = {gpu.mode for rank in ranks for gpu in rank.modes or ()}
     return next((mode for mode in sorted(filter(None, modes)) if mode != "default"), None)
 
 
-def _missing(node: str, ranks: list[Rank], promised: int, site: Site | None) -> str:
+def _missing(node: str, ranks: list[RankReport], promised: int, site: Site | None) -> str:
     variables = {
         f"{name}={value}"
         for rank in ranks

@@ -16,13 +16,13 @@ from dlcontainer.proof.verdict import (
     ok,
     seen,
 )
-from dlcontainer.sites.site import Site, Target
+from dlcontainer.sites.site import Site, SiteTarget
 
 _SHOWN = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class ProofFinding:
     """One thing that a proof was asked for."""
 
     name: str
@@ -31,7 +31,7 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Case:
+class ProofCase:
     """A proof, with the site that it is held against and the record of the image it must be of."""
 
     proof: Proof
@@ -39,10 +39,10 @@ class Case:
     record: Record | None = None
 
 
-def judge(case: Case) -> tuple[Finding, ...]:
+def judge(case: ProofCase) -> tuple[ProofFinding, ...]:
     """Hold a proof against its record and its site."""
     return tuple(
-        Finding(name=name, state=verdict.state, detail=verdict.detail)
+        ProofFinding(name=name, state=verdict.state, detail=verdict.detail)
         for name, rule in RULES.items()
         for verdict in rule(case)
     )
@@ -53,10 +53,10 @@ def target(proof: Proof) -> str | None:
     image = proof.content.image
     if image is None:
         return None
-    return Target(node_type=image.node_type, epoch=image.epoch).named(image.site)
+    return SiteTarget(node_type=image.node_type, epoch=image.epoch).named(image.site)
 
 
-def _image(case: Case) -> Verdicts:
+def _image(case: ProofCase) -> Verdicts:
     image, record = case.proof.content.image, case.record
     if image is None:
         yield not_tried("run by path, in no image of dlcontainer")
@@ -72,21 +72,21 @@ def _image(case: Case) -> Verdicts:
         yield ok(f"plan {image.plan[:12]}…")
 
 
-def _site(case: Case) -> Verdicts:
+def _site(case: ProofCase) -> Verdicts:
     made_for, site = target(case.proof), case.site
     if site is None:
         yield not_tried("no site to hold it against: --site SITE")
         return
-    wanted = built_for.named(site)
+    site_name = built_for.named(site)
     if made_for is None:
-        yield not_tried(f"no image says which site it is for; held against {wanted}")
-    elif made_for != wanted:
-        yield failed(f"the image is for {made_for}, not for {wanted}")
+        yield not_tried(f"no image says which site it is for; held against {site_name}")
+    elif made_for != site_name:
+        yield failed(f"the image is for {made_for}, not for {site_name}")
     else:
         yield ok(made_for)
 
 
-def _ranks(case: Case) -> Verdicts:
+def _ranks(case: ProofCase) -> Verdicts:
     content = case.proof.content
     tasks = content.job.get("SLURM_STEP_NUM_TASKS", "")
     errors = [f"rank {rank.rank}: {rank.error}" for rank in content.ranks if rank.error]
@@ -104,12 +104,12 @@ def _ranks(case: Case) -> Verdicts:
         yield ok(f"{came} on {_few(sorted(case.proof.nodes))}")
 
 
-def _cpus(case: Case) -> Verdicts:
-    known = [rank for rank in case.proof.content.ranks if rank.cpus is not None]
-    few = [rank for rank in known if (rank.cpus or 0) < (rank.cpus_asked or 0)]
-    if not known:
+def _cpus(case: ProofCase) -> Verdicts:
+    counting = [rank for rank in case.proof.content.ranks if rank.cpus is not None]
+    few = [rank for rank in counting if (rank.cpus or 0) < (rank.cpus_asked or 0)]
+    if not counting:
         return
-    least = min(rank.cpus or 0 for rank in known)
+    least = min(rank.cpus or 0 for rank in counting)
     if few:
         first = few[0]
         yield failed(
@@ -117,13 +117,13 @@ def _cpus(case: Case) -> Verdicts:
             f"{first.cpus_asked} that the job asked for each: the launcher did not hand them on "
             "(srun: -c, or SRUN_CPUS_PER_TASK; mpirun: --map-by ...:pe=N)"
         )
-    elif all(rank.cpus_asked is None for rank in known):
+    elif all(rank.cpus_asked is None for rank in counting):
         yield seen(f"{least} for each rank or more; nothing told how many the job asked for")
     else:
         yield ok(f"{least} for each rank or more, as the job asked")
 
 
-def _sums(case: Case) -> Verdicts:
+def _sums(case: ProofCase) -> Verdicts:
     content = case.proof.content
     groups = [(rank.rank, rank.collective) for rank in content.ranks]
     backends = {group.backend for _, group in groups if group and group.backend}
@@ -143,16 +143,16 @@ def _sums(case: Case) -> Verdicts:
         yield ok(f"each value right over {', '.join(sorted(map(str, backends)))}{more}")
 
 
-def _has_fabric(case: Case) -> bool:
+def _has_fabric(case: ProofCase) -> bool:
     network = case.site.network if case.site else None
     return network is not None and network.kind != "ethernet"
 
 
-def _is_for_cpus(case: Case) -> bool:
+def _is_for_cpus(case: ProofCase) -> bool:
     return case.record is not None and not case.record.content.may_have_device_code
 
 
-def _has_gpus(case: Case) -> bool:
+def _has_gpus(case: ProofCase) -> bool:
     if _is_for_cpus(case):
         return False
     is_promised = case.site is not None and case.site.accelerator is not None
@@ -161,18 +161,18 @@ def _has_gpus(case: Case) -> bool:
     )
 
 
-def _network(case: Case) -> Verdicts:
+def _network(case: ProofCase) -> Verdicts:
     ranks = case.proof.content.ranks
     words = sorted({name for rank in ranks if rank.nccl for name in rank.nccl.networks})
-    said = f"NCCL named {', '.join(words)}" if words else "NCCL named no network"
+    names = f"NCCL named {', '.join(words)}" if words else "NCCL named no network"
     silent = [rank.rank for rank in ranks if rank.nccl is None or rank.nccl.network is None]
     slow = [rank.rank for rank in ranks if rank.nccl and rank.nccl.network in ("socket", "mixed")]
     if len(case.proof.nodes) == 1:
-        yield not_tried(f"one node: nothing goes over a network ({said})")
+        yield not_tried(f"one node: nothing goes over a network ({names})")
     elif slow and _has_fabric(case) and case.site and case.site.network:
         yield failed(
             f"{_numbers(slow)} used TCP sockets, and the site has {case.site.network.model}: "
-            f"{said}; NCCL did not find the fabric's plug-in or devices in the image"
+            f"{names}; NCCL did not find the fabric's plug-in or devices in the image"
         )
     elif case.proof.content.framework is None:
         yield not_tried("no framework here that meets other ranks, so no rank used the network")
@@ -183,10 +183,10 @@ def _network(case: Case) -> Verdicts:
     else:
         kinds = sorted({str(rank.nccl.network) for rank in ranks if rank.nccl})
         rdma = all(rank.nccl and rank.nccl.direct_rdma for rank in ranks)
-        yield ok(f"{', '.join(kinds)}: {said}{', from GPU memory' if rdma else ''}")
+        yield ok(f"{', '.join(kinds)}: {names}{', from GPU memory' if rdma else ''}")
 
 
-def _bandwidth(case: Case) -> Verdicts:
+def _bandwidth(case: ProofCase) -> Verdicts:
     largest = [group.bandwidth[-1] for group in _groups(case) if group.bandwidth]
     network = case.site.network if case.site else None
     floor = network.busbw_min if network else None
@@ -205,11 +205,11 @@ def _bandwidth(case: Case) -> Verdicts:
         yield ok(f"{shown}; the site's floor is {floor:g} GB/s")
 
 
-def _groups(case: Case) -> list[Collective]:
+def _groups(case: ProofCase) -> list[Collective]:
     return [rank.collective for rank in case.proof.content.ranks if rank.collective]
 
 
-def _mounts(case: Case) -> Verdicts:
+def _mounts(case: ProofCase) -> Verdicts:
     nodes = case.proof.nodes
     kinds = {rank.mount.kind for ranks in nodes.values() for rank in ranks if rank.mount}
     if not kinds:
@@ -223,17 +223,17 @@ def _mounts(case: Case) -> Verdicts:
     yield seen(f"{shown} for a node's ranks ({', '.join(sorted(map(str, kinds)))})")
 
 
-def _import(case: Case) -> Verdicts:
+def _import(case: ProofCase) -> Verdicts:
     seconds = [rank.import_s for rank in case.proof.content.ranks if rank.import_s is not None]
     if seconds:
         yield seen(f"{max(seconds):.1f} s on the last rank, {min(seconds):.1f} s on the first")
 
 
-def _devices(case: Case) -> Verdicts:
+def _devices(case: ProofCase) -> Verdicts:
     yield from devices.tried(case.proof, case.site, for_cpus=_is_for_cpus(case))
 
 
-def _own_device(case: Case) -> Verdicts:
+def _own_device(case: ProofCase) -> Verdicts:
     yield from devices.own(case.proof)
 
 
@@ -249,7 +249,7 @@ def _numbers(ranks: list[int]) -> str:
     return f"{word} {listed}" + (f" and {more} more" if more > 0 else "")
 
 
-RULES: dict[str, Callable[[Case], Verdicts]] = {
+RULES: dict[str, Callable[[ProofCase], Verdicts]] = {
     "image": _image,
     "site": _site,
     "ranks": _ranks,

@@ -24,11 +24,11 @@ MOST_BYTES = 64_000_000
 State = Literal["ok", "failed", "not tried"]
 
 
-class _Part(BaseModel):
+class _ProofPart(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False)
 
 
-class Image(_Part):
+class ProvenImage(_ProofPart):
     """The image that the ranks ran in, by its own manifest."""
 
     plan: Sha256
@@ -41,7 +41,7 @@ class Image(_Part):
     node_type: Name | None = None
 
 
-class Device(_Part):
+class Device(_ProofPart):
     """One device that was trained on."""
 
     index: int = Field(ge=0)
@@ -51,7 +51,7 @@ class Device(_Part):
     error: str | None = None
 
 
-class Devices(_Part):
+class DeviceProof(_ProofPart):
     """What one rank saw and tried."""
 
     state: State
@@ -62,14 +62,14 @@ class Devices(_Part):
     devices: tuple[Device, ...] = ()
 
 
-class Gpu(_Part):
+class Gpu(_ProofPart):
     """A GPU as its driver shows it."""
 
     uuid: str | None = None
     mode: str | None = None
 
 
-class Speed(_Part):
+class ReduceBandwidth(_ProofPart):
     """The time of an all-reduce of one size; bandwidths in GB/s, as nccl-tests define them."""
 
     size: int = Field(alias="bytes", gt=0)
@@ -77,17 +77,17 @@ class Speed(_Part):
     busbw: float = Field(ge=0)
 
 
-class Collective(_Part):
+class Collective(_ProofPart):
     """How a rank met the others, and whether sums were right (`off` is 0)."""
 
     backend: Line | None = None
     why: str | None = None
     size: int | None = None
     off: float | str | None = None
-    bandwidth: tuple[Speed, ...] = ()
+    bandwidth: tuple[ReduceBandwidth, ...] = ()
 
 
-class Nccl(_Part):
+class Nccl(_ProofPart):
     """What NCCL's own log showed."""
 
     library: Line | None = None
@@ -98,14 +98,14 @@ class Nccl(_Part):
     direct_rdma: bool = False
 
 
-class Mount(_Part):
+class ProofMount(_ProofPart):
     """The mount that the framework's files are on."""
 
     device: Line
     kind: Line | None = None
 
 
-class Rank(_Part):
+class RankReport(_ProofPart):
     """One rank's report."""
 
     rank: int = Field(ge=0)
@@ -118,23 +118,23 @@ class Rank(_Part):
     present: int | None = None
     modes: tuple[Gpu, ...] | None = None
     device: Line | None = None
-    devices: Devices | None = None
+    devices: DeviceProof | None = None
     collective: Collective | None = None
     nccl: Nccl | None = None
     library: Line | None = None
-    mount: Mount | None = None
+    mount: ProofMount | None = None
     import_s: float | None = None
 
 
-class Content(_Part):
+class ProofContent(_ProofPart):
     """All that a proof says."""
 
     date: Line
-    image: Image | None = None
+    image: ProvenImage | None = None
     job: dict[str, str] = Field(default_factory=dict)
     framework: Line | None = None
     asked: int = Field(gt=0)
-    ranks: tuple[Rank, ...]
+    ranks: tuple[RankReport, ...]
     faults: tuple[str, ...] = ()
 
 
@@ -145,15 +145,15 @@ class Proof:
     path: Path
     owner: int
     digest: str
-    content: Content
+    content: ProofContent
 
     @property
-    def nodes(self) -> dict[str, list[Rank]]:
+    def nodes(self) -> dict[str, list[RankReport]]:
         """The ranks of each node, by name."""
-        found: dict[str, list[Rank]] = {}
+        by_node: dict[str, list[RankReport]] = {}
         for rank in self.content.ranks:
-            found.setdefault(rank.node, []).append(rank)
-        return found
+            by_node.setdefault(rank.node, []).append(rank)
+        return by_node
 
 
 def read(path: Path) -> Proof:
@@ -174,21 +174,21 @@ def read(path: Path) -> Proof:
         raise _unfit(path, f"not a proof of the version {SCHEMA}")
     digest = body.get("digest")
     try:
-        found = hashlib.sha256(canonical(body.get("content")).encode()).hexdigest()
-        if digest != found:
+        computed = hashlib.sha256(canonical(body.get("content")).encode()).hexdigest()
+        if digest != computed:
             raise _unfit(
                 path,
                 "the file was changed after the job wrote it",
-                why=f"its content has the SHA-256 {found[:12]}…, it names {str(digest)[:12]}…",
+                why=f"its content has the SHA-256 {computed[:12]}…, it names {str(digest)[:12]}…",
             )
-        content = Content.model_validate_json(json.dumps(body["content"]))
+        content = ProofContent.model_validate_json(json.dumps(body["content"]))
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
         raise _unfit(path, f"invalid proof: {key}: {first['msg'][:200]}") from None
     except ValueError as error:
         raise _unfit(path, f"invalid proof: {error}") from None
-    return Proof(path=path, owner=owner, digest=found, content=content)
+    return Proof(path=path, owner=owner, digest=computed, content=content)
 
 
 def canonical(content: object) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.planning import built_for
 from dlcontainer.proof import judge, proof
-from dlcontainer.proof.judge import Case, Finding
+from dlcontainer.proof.judge import ProofCase, ProofFinding
 from dlcontainer.proof.proof import Proof
 from dlcontainer.sites.site import Site
 from dlcontainer.system import foreign_files, guarded_files
@@ -29,7 +29,7 @@ _PATTERNS = ("*.json", f"*/{proof.FILE}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Validated:
+class ValidationReport:
     """What `validate --json` said of an image for a site: that no check failed, and when."""
 
     path: Path
@@ -39,16 +39,16 @@ class Validated:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Files:
+class EvidenceFiles:
     """What was given: proofs, validations, and why a file does not count."""
 
     proofs: tuple[Proof, ...] = ()
-    validated: tuple[Validated, ...] = ()
+    validated: tuple[ValidationReport, ...] = ()
     refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stage:
+class ProofStage:
     """One stage of the way: the date that a file shows for it, or None."""
 
     name: str
@@ -56,7 +56,7 @@ class Stage:
     detail: str
 
 
-def read(paths: Iterable[Path], builders: Iterable[str] = ()) -> Files:
+def read(paths: Iterable[Path], builders: Iterable[str] = ()) -> EvidenceFiles:
     """Read proofs and validations: files, or folders that jobs leave theirs in.
 
     A file that is named must be good; one of a folder that is not is refused with its reason. Files
@@ -67,12 +67,14 @@ def read(paths: Iterable[Path], builders: Iterable[str] = ()) -> Files:
     validated, refused = [], []
     for path in paths:
         alone = not path.is_dir() or (path / proof.FILE).exists()
-        found = [path] if alone else sorted({one for text in _PATTERNS for one in path.glob(text)})
-        for entry in found:
+        files = (
+            [path] if alone else sorted({match for text in _PATTERNS for match in path.glob(text)})
+        )
+        for entry in files:
             try:
-                said = _validated(entry, trusted)
-                if said is not None:
-                    validated.append(said)
+                validation = _validated(entry, trusted)
+                if validation is not None:
+                    validated.append(validation)
                     continue
                 read_one = proof.read(entry)
                 _require_owner(read_one.path, read_one.owner, trusted)
@@ -81,10 +83,12 @@ def read(paths: Iterable[Path], builders: Iterable[str] = ()) -> Files:
                 if alone:
                     raise
                 refused.append(str(error).splitlines()[0])
-    return Files(proofs=tuple(proofs.values()), validated=tuple(validated), refused=tuple(refused))
+    return EvidenceFiles(
+        proofs=tuple(proofs.values()), validated=tuple(validated), refused=tuple(refused)
+    )
 
 
-def _validated(path: Path, trusted: frozenset[str]) -> Validated | None:
+def _validated(path: Path, trusted: frozenset[str]) -> ValidationReport | None:
     """Read what `validate --json` printed; None for another file."""
     if path.is_dir():
         return None
@@ -97,15 +101,15 @@ def _validated(path: Path, trusted: frozenset[str]) -> Validated | None:
     if not isinstance(body, dict) or body.get("schema") != VALIDATED:
         return None
     _require_owner(path, owner, trusted)
-    known = {key: body.get(key) for key in ("plan", "date")}
-    if body.get("ok") is not True or not all(isinstance(value, str) for value in known.values()):
+    fields = {key: body.get(key) for key in ("plan", "date")}
+    if body.get("ok") is not True or not all(isinstance(value, str) for value in fields.values()):
         raise ChecksFailedError(f"{path}: a check failed, or it names no plan and date")
     site = body.get("site")
-    return Validated(
+    return ValidationReport(
         path=path,
-        plan=str(known["plan"]),
+        plan=str(fields["plan"]),
         site=site if isinstance(site, str) else None,
-        date=str(known["date"]),
+        date=str(fields["date"]),
     )
 
 
@@ -118,70 +122,80 @@ def _require_owner(path: Path, uid: int, trusted: frozenset[str]) -> None:
         )
 
 
-def stages(files: Files, site: Site) -> tuple[Stage, ...]:
-    """Give the stages in their order, each with the date of the last file that shows it."""
-    judged = [(one, judge.judge(Case(proof=one, site=site))) for one in files.proofs]
-    fit = [(one, found) for one, found in judged if _fits(found)]
-    plans = {one.content.image.plan for one, _ in fit if one.content.image}
+def stages(files: EvidenceFiles, site: Site) -> tuple[ProofStage, ...]:
+    """Return the stages in their order, each with the date of the last file that shows it."""
+    judged = [(proof, judge.judge(ProofCase(proof=proof, site=site))) for proof in files.proofs]
+    fit = [(proof, findings) for proof, findings in judged if _fits(findings)]
+    plans = {proof.content.image.plan for proof, _ in fit if proof.content.image}
     checked = [
-        one for one in files.validated if one.site == built_for.named(site) or one.plan in plans
+        validation
+        for validation in files.validated
+        if validation.site == built_for.named(site) or validation.plan in plans
     ]
-    ran = [(one, found) for one, found in fit if _ran(found, has_gpus=site.accelerator is not None)]
-    crossed = [one for one, found in ran if _states(found).get("network") == "ok"]
-    most = max((len(one.nodes) for one in crossed), default=0)
+    ran = [
+        (proof, findings)
+        for proof, findings in fit
+        if _ran(findings, has_gpus=site.accelerator is not None)
+    ]
+    crossed = [proof for proof, findings in ran if _states(findings).get("network") == "ok"]
+    most = max((len(proof.nodes) for proof in crossed), default=0)
     where = "its GPUs" if site.accelerator else "its nodes"
     over = f"ran on {most or 'several'} nodes over its fabric"
     return (
-        Stage(name="rendered", date="", detail="its file is valid: plans and texts come from it"),
-        _stage("built", [one.content.date for one, _ in fit], "an image for it ran in a job"),
-        _stage("validated", [one.date for one in checked], "no check of validate failed"),
-        _stage(f"ran on {where}", [one.content.date for one, _ in ran], _kinds(ran)),
+        ProofStage(
+            name="rendered", date="", detail="its file is valid: plans and texts come from it"
+        ),
+        _stage("built", [proof.content.date for proof, _ in fit], "an image for it ran in a job"),
+        _stage(
+            "validated", [validation.date for validation in checked], "no check of validate failed"
+        ),
+        _stage(f"ran on {where}", [proof.content.date for proof, _ in ran], _kinds(ran)),
         _stage(
             over,
-            [one.content.date for one in crossed if len(one.nodes) == most],
+            [proof.content.date for proof in crossed if len(proof.nodes) == most],
             "NCCL named the fabric on every rank",
         ),
     )
 
 
-def lines(files: Files, site: Site) -> list[str]:
-    """Give the stages as lines, for `site show`, a module's help and the report."""
-    found = []
+def lines(files: EvidenceFiles, site: Site) -> list[str]:
+    """Return the stages as lines, for `site show`, a module's help and the report."""
+    texts = []
     for stage in stages(files, site):
         if stage.date is None:
-            found.append(f"{stage.name}: {NOT_SHOWN}")
+            texts.append(f"{stage.name}: {NOT_SHOWN}")
         else:
             date = f"{stage.date[:10]}, " if stage.date else ""
-            found.append(f"{stage.name}: {date}{stage.detail}")
+            texts.append(f"{stage.name}: {date}{stage.detail}")
     shown = files.refused[:_MOST_REFUSED]
     more = len(files.refused) - len(shown)
-    found += [f"not counted: {reason}" for reason in shown]
-    return [*found, *([f"not counted: {more} more"] if more else [])]
+    texts += [f"not counted: {reason}" for reason in shown]
+    return [*texts, *([f"not counted: {more} more"] if more else [])]
 
 
-def _stage(name: str, dates: list[str], detail: str) -> Stage:
-    return Stage(name=name, date=max(dates) if dates else None, detail=detail)
+def _stage(name: str, dates: list[str], detail: str) -> ProofStage:
+    return ProofStage(name=name, date=max(dates) if dates else None, detail=detail)
 
 
-def _states(found: tuple[Finding, ...]) -> dict[str, str]:
-    return {finding.name: finding.state for finding in found}
+def _states(findings: tuple[ProofFinding, ...]) -> dict[str, str]:
+    return {finding.name: finding.state for finding in findings}
 
 
-def _fits(found: tuple[Finding, ...]) -> bool:
-    return _states(found).get("site") == "ok"
+def _fits(findings: tuple[ProofFinding, ...]) -> bool:
+    return _states(findings).get("site") == "ok"
 
 
-def _ran(found: tuple[Finding, ...], *, has_gpus: bool) -> bool:
-    states = _states(found)
-    wanted = ("ranks", "devices") if has_gpus else ("ranks",)
-    return all(states.get(name) == "ok" for name in wanted) and states.get("sums") != "failed"
+def _ran(findings: tuple[ProofFinding, ...], *, has_gpus: bool) -> bool:
+    states = _states(findings)
+    required = ("ranks", "devices") if has_gpus else ("ranks",)
+    return all(states.get(name) == "ok" for name in required) and states.get("sums") != "failed"
 
 
-def _kinds(ran: list[tuple[Proof, tuple[Finding, ...]]]) -> str:
+def _kinds(ran: list[tuple[Proof, tuple[ProofFinding, ...]]]) -> str:
     details = {
         finding.detail
-        for _, found in ran
-        for finding in found
+        for _, findings in ran
+        for finding in findings
         if finding.name == "devices" and finding.state == "ok"
     }
     return "; ".join(sorted(details)) or "all ranks met"

@@ -14,36 +14,36 @@ BAD: frozenset[State] = frozenset({"failed", "not shown"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
+class StateVerdict:
     """A state, and the line that gives its reason."""
 
     state: State
     detail: str
 
 
-Verdicts = Iterator[Verdict]
+Verdicts = Iterator[StateVerdict]
 
 
-def ok(detail: str) -> Verdict:
+def ok(detail: str) -> StateVerdict:
     """Say that the file shows it."""
-    return Verdict(state="ok", detail=detail)
+    return StateVerdict(state="ok", detail=detail)
 
 
-def failed(detail: str) -> Verdict:
+def failed(detail: str) -> StateVerdict:
     """Say that the file shows the contrary."""
-    return Verdict(state="failed", detail=detail)
+    return StateVerdict(state="failed", detail=detail)
 
 
-def not_shown(detail: str) -> Verdict:
+def not_shown(detail: str) -> StateVerdict:
     """Say that no line shows what had to be shown."""
-    return Verdict(state="not shown", detail=detail)
+    return StateVerdict(state="not shown", detail=detail)
 
 
-def not_tried(detail: str) -> Verdict:
+def not_tried(detail: str) -> StateVerdict:
     """Say that this job could not show it."""
-    return Verdict(state="not tried", detail=detail)
+    return StateVerdict(state="not tried", detail=detail)
 
 
-def seen(detail: str) -> Verdict:
-    """Give a fact without a bound."""
-    return Verdict(state="seen", detail=detail)
+def seen(detail: str) -> StateVerdict:
+    """Return a fact without a bound."""
+    return StateVerdict(state="seen", detail=detail)

@@ -22,7 +22,7 @@ _UNUSABLE: dict[Part, str] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Closed:
+class AccessBarrier:
     """A folder, or the engine's program, that other users can't enter on the way to `path`.
 
     `group` is set where the module is for that group alone, and its members can.
@@ -43,35 +43,41 @@ class Closed:
         return f"{_UNUSABLE[self.part].format(path=self.path)}: {reason}; fix: {self.fix}"
 
 
-def closed(folders: Iterable[Path], engine: Path, own: Ownership) -> tuple[Closed, ...]:
+def closed(
+    folders: Iterable[Path], engine: Path, ownership: Ownership
+) -> tuple[AccessBarrier, ...]:
     """List all that keeps other users from a module's folders, or from the engine it names."""
-    ways: list[tuple[Part, Path]] = [("module", path) for path in folders]
-    seen: dict[object, Closed] = {}
-    for part, path in (*ways, ("engine", engine)):
+    paths: list[tuple[Part, Path]] = [("module", path) for path in folders]
+    barriers: dict[object, AccessBarrier] = {}
+    for part, path in (*paths, ("engine", engine)):
         for folder, info in _way(path):
             if info.st_mode & stat.S_IXOTH:
                 continue
-            is_groups = own.required and info.st_gid == own.group and info.st_mode & stat.S_IXGRP
-            seen.setdefault(
+            is_groups = (
+                ownership.required
+                and info.st_gid == ownership.group
+                and info.st_mode & stat.S_IXGRP
+            )
+            barriers.setdefault(
                 (part, info.st_dev, info.st_ino),
-                Closed(
+                AccessBarrier(
                     part=part,
                     path=path,
                     folder=folder,
                     mode=stat.S_IMODE(info.st_mode),
-                    group=group_name(own.group) if is_groups else None,
-                    fix=None if is_groups else _fix(part, folder, info, own),
+                    group=group_name(ownership.group) if is_groups else None,
+                    fix=None if is_groups else _fix(part, folder, info, ownership),
                 ),
             )
-    return tuple(seen.values())
+    return tuple(barriers.values())
 
 
-def _fix(part: Part, folder: Path, info: os.stat_result, own: Ownership) -> str:
-    ways = [_FOR_ALL[part], quote(["chmod", "o+x", str(folder)])]
-    if info.st_mode & stat.S_IXGRP and not own.required:
+def _fix(part: Part, folder: Path, info: os.stat_result, ownership: Ownership) -> str:
+    fixes = [_FOR_ALL[part], quote(["chmod", "o+x", str(folder)])]
+    if info.st_mode & stat.S_IXGRP and not ownership.required:
         name = group_name(info.st_gid)
-        ways.append(f"where it is for the group {name} alone, modules.group of the site says so")
-    return "; or: ".join(ways)
+        fixes.append(f"where it is for the group {name} alone, modules.group of the site says so")
+    return "; or: ".join(fixes)
 
 
 def _way(path: Path) -> Iterator[tuple[Path, os.stat_result]]:

@@ -10,20 +10,20 @@ _LINE = re.compile(
 )
 
 
-def text(found: Mapping[str, str]) -> bytes:
+def text(sums: Mapping[str, str]) -> bytes:
     """Write checksums by name, as `sha256sum` does."""
-    return "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(found.items())).encode()
+    return "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(sums.items())).encode()
 
 
 def read(data: bytes) -> dict[str, str]:
     """Read checksums by name; raises ValueError with the line that is none."""
-    found: dict[str, str] = {}
+    sums: dict[str, str] = {}
     *lines, last = data.decode("ascii", "replace").split("\n")
     for number, line in enumerate(lines, start=1):
         match = _LINE.fullmatch(line)
-        if match is None or match[2] in found:
+        if match is None or match[2] in sums:
             raise ValueError(f"line {number} is not a checksum and a name of its own")
-        found[match[2]] = match[1]
+        sums[match[2]] = match[1]
     if last:
         raise ValueError("its last line is cut")
-    return found
+    return sums

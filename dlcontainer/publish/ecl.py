@@ -50,7 +50,7 @@ allow setuid-mount squashfs = iflimited
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Image:
+class LimitedImage:
     """A release's image: a SIF, or an unpacked tree, which no signature covers."""
 
     digest: str
@@ -59,11 +59,11 @@ class Image:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
+class EclLimits:
     """All that both files say; `keys` are fingerprints of PGP keys, none: any of the keyring."""
 
     root: Path
-    images: tuple[Image, ...]
+    images: tuple[LimitedImage, ...]
     keys: tuple[str, ...] = ()
     mode: Mode = "whitelist"
 
@@ -73,13 +73,13 @@ class Limits:
         return Path(os.path.realpath(self.root)) / RELEASES
 
 
-def read(root: Path, keys: Iterable[str], mode: Mode) -> Limits:
+def read(root: Path, keys: Iterable[str], mode: Mode) -> EclLimits:
     """Read which images lie in a tree: the live ones, and those that jobs may have loaded.
 
     Raises PublishError for a key that is no fingerprint, and for a root that can't be named.
     """
-    given = tuple(dict.fromkeys(key.replace(" ", "").upper() for key in keys))
-    for key in given:
+    fingerprints = tuple(dict.fromkeys(key.replace(" ", "").upper() for key in keys))
+    for key in fingerprints:
         if not _FINGERPRINT.fullmatch(key):
             raise PublishError(
                 f"not a fingerprint: {key[:80]!r}",
@@ -98,12 +98,12 @@ def read(root: Path, keys: Iterable[str], mode: Mode) -> Limits:
         raise PublishError(
             f"can't read {root}: {error.strerror}", next_step="give the root of a published tree"
         ) from None
-    limits = Limits(root=root, images=images, keys=given, mode=mode)
+    limits = EclLimits(root=root, images=images, keys=fingerprints, mode=mode)
     _require_name(limits.folder)
     return limits
 
 
-def _images(releases: Folder) -> Iterable[Image]:
+def _images(releases: Folder) -> Iterable[LimitedImage]:
     for name in sorted(guarded_files.names(releases.number)):
         info = releases.info(name) if _DIGEST.fullmatch(name) else None
         if info is None or not stat.S_ISDIR(info.st_mode):
@@ -112,7 +112,7 @@ def _images(releases: Folder) -> Iterable[Image]:
             for file, is_tree in ((contents.IMAGE, False), (contents.TREE, True)):
                 image = release.info(file)
                 if image is not None:
-                    yield Image(digest=name, owner=name_of(image.st_uid), is_tree=is_tree)
+                    yield LimitedImage(digest=name, owner=name_of(image.st_uid), is_tree=is_tree)
 
 
 def _require_name(folder: Path) -> None:
@@ -126,7 +126,7 @@ def _require_name(folder: Path) -> None:
         )
 
 
-def ecl(limits: Limits) -> str:
+def ecl(limits: EclLimits) -> str:
     """Write ecl.toml: one group a release, with the keys that its image must be signed by."""
     blocks = [_HEAD.format(root=limits.root)]
     for image in limits.images:
@@ -143,7 +143,7 @@ def ecl(limits: Limits) -> str:
     return "\n".join(blocks)
 
 
-def apptainer_conf(limits: Limits) -> str:
+def apptainer_conf(limits: EclLimits) -> str:
     """Write the limits of apptainer.conf: paths, owners and kinds of images."""
     kinds = {image.is_tree for image in limits.images}
     return _LIMITS.format(

@@ -12,7 +12,7 @@ from dlcontainer.errors import PublishError
 from dlcontainer.formats import host_variables
 from dlcontainer.image.contents import elf
 from dlcontainer.planning.versions import is_newer, numbers
-from dlcontainer.publish.modulefiles import Release
+from dlcontainer.publish.modulefiles import ModuleRelease
 from dlcontainer.sites.facts import Mpi
 
 _GLIBC = re.compile(r"GLIBC_([0-9.]+)")
@@ -25,11 +25,13 @@ _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 
 
 def require_fit(
-    mpi: Mpi, release: Release, environ: Mapping[str, str], note: Callable[[str], None]
+    mpi: Mpi, release: ModuleRelease, environ: Mapping[str, str], note: Callable[[str], None]
 ) -> None:
     """Look at each library that the site names; raises PublishError for one that can't load."""
     for name in _named(mpi):
-        missing = [one for one in host_variables.variables([name]) if not environ.get(one)]
+        missing = [
+            variable for variable in host_variables.variables([name]) if not environ.get(variable)
+        ]
         if missing:
             note(f"not looked at: {name}: ${missing[0]} is not set here")
             continue
@@ -52,25 +54,25 @@ def _named(mpi: Mpi) -> Iterator[str]:
 
 
 def _require(
-    path: Path, needs: frozenset[str], release: Release, note: Callable[[str], None]
+    path: Path, needs: frozenset[str], release: ModuleRelease, note: Callable[[str], None]
 ) -> None:
-    wanted = _newest(_GLIBC, needs)
-    if is_newer(wanted, release.glibc):
+    newest = _newest(_GLIBC, needs)
+    if is_newer(newest, release.glibc):
         raise PublishError(
-            f"{path} needs GLIBC_{wanted}, the image has glibc {release.glibc}",
+            f"{path} needs GLIBC_{newest}, the image has glibc {release.glibc}",
             why="the site config puts this library of the host into the image (mpi), where it "
             "would not load",
-            next_step=f"build the image on a base with glibc {wanted} or newer",
+            next_step=f"build the image on a base with glibc {newest} or newer",
         )
-    wanted = _newest(_GLIBCXX, needs)
+    newest = _newest(_GLIBCXX, needs)
     has = _LIBSTDCXX.get((release.gcc or "").partition(".")[0])
-    if is_newer(wanted, has):
+    if is_newer(newest, has):
         note(
-            f"{path} needs GLIBCXX_{wanted}; GCC {release.gcc} of the image's base has {has}: "
+            f"{path} needs GLIBCXX_{newest}; GCC {release.gcc} of the image's base has {has}: "
             "it may not load"
         )
 
 
 def _newest(pattern: re.Pattern[str], needs: frozenset[str]) -> str | None:
-    found = [match[1] for match in map(pattern.fullmatch, needs) if match]
-    return max(found, key=lambda version: numbers(version) or (), default=None)
+    versions = [match[1] for match in map(pattern.fullmatch, needs) if match]
+    return max(versions, key=lambda version: numbers(version) or (), default=None)

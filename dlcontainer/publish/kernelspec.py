@@ -44,7 +44,7 @@ _LOOK = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Module:
+class KernelModule:
     """A published version, by its folder."""
 
     folder: Path
@@ -58,7 +58,7 @@ class Module:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Folders:
+class JupyterFolders:
     """Jupyter's folders of a user: those of kernels and of connection files."""
 
     kernels: Path
@@ -69,7 +69,7 @@ class Folders:
 class Kernel:
     """A kernel that started through a module's wrapper; `environ` is what it is given."""
 
-    module: Module
+    module: KernelModule
     venv: Path | None
     environ: Mapping[str, str] = field(default_factory=dict)
     debugger: bool = False
@@ -100,9 +100,9 @@ class Kernel:
         return json.dumps(body, indent=1) + "\n"
 
 
-def at(folder: Path) -> Module:
+def at(folder: Path) -> KernelModule:
     """Take a folder as a published version; raises UsageError for any other."""
-    module = Module(folder=folder.absolute(), name=_name(folder.absolute()))
+    module = KernelModule(folder=folder.absolute(), name=_name(folder.absolute()))
     if (module.folder / tree_lock.MARK).is_file() and os.access(module.python, os.X_OK):
         return module
     has_mark = (module.folder / tree_lock.MARK).is_file()
@@ -121,37 +121,41 @@ def _name(folder: Path) -> str:
     return f"{written.name}/{written.version}"
 
 
-def folders(environ: Mapping[str, str], home: Path) -> Folders:
+def folders(environ: Mapping[str, str], home: Path) -> JupyterFolders:
     """Find Jupyter's own folders, by the rules of jupyter_core."""
     shared = variables.folder(environ, "XDG_DATA_HOME") or home / ".local/share"
     data = variables.folder(environ, "JUPYTER_DATA_DIR") or shared / "jupyter"
     runtime = variables.folder(environ, "JUPYTER_RUNTIME_DIR") or data / "runtime"
-    return Folders(kernels=data / "kernels", runtime=runtime)
+    return JupyterFolders(kernels=data / "kernels", runtime=runtime)
 
 
 def tried(
-    module: Module, venv: Path | None, runtime: Path, environ: Mapping[str, str], runner: Runner
+    module: KernelModule,
+    venv: Path | None,
+    runtime: Path,
+    environ: Mapping[str, str],
+    runner: Runner,
 ) -> Kernel:
-    """Launch the module's Python and give the kernel that it can run.
+    """Launch the module's Python and return the kernel that it can run.
 
     Raises UsageError where ipykernel is missing or the environment is wrong, EngineError where the
     image does not run here.
     """
-    given = {} if venv is None else {_VENV: str(venv.absolute())}
-    kernel = Kernel(module=module, venv=venv, environ=given)
-    seen = _looked(kernel, runtime, environ, runner)
-    if not seen["visible"]:
+    environment = {} if venv is None else {_VENV: str(venv.absolute())}
+    kernel = Kernel(module=module, venv=venv, environ=environment)
+    offers = _looked(kernel, runtime, environ, runner)
+    if not offers["visible"]:
         # The site does not show homes, or Jupyter's folder is elsewhere.
-        kernel = replace(kernel, environ={**given, _BIND: str(runtime)})
-        seen = _looked(kernel, runtime, environ, runner)
-    if not seen["ipykernel"]:
+        kernel = replace(kernel, environ={**environment, _BIND: str(runtime)})
+        offers = _looked(kernel, runtime, environ, runner)
+    if not offers["ipykernel"]:
         raise _without_ipykernel(kernel)
-    if not seen["visible"]:
+    if not offers["visible"]:
         raise EngineError(
             f"the image does not see {runtime}, where Jupyter puts a kernel's connection file",
             next_step="set JUPYTER_RUNTIME_DIR to a folder that it sees, here and for Jupyter",
         )
-    return replace(kernel, debugger=seen["debugger"])
+    return replace(kernel, debugger=offers["debugger"])
 
 
 def write(kernel: Kernel, kernels: Path, name: str) -> Path:
@@ -207,9 +211,9 @@ def _looked(
         raise _refused(kernel, None, str(error)) from None
 
 
-def _refused(kernel: Kernel, code: int | None, said: str) -> DlcontainerError:
+def _refused(kernel: Kernel, code: int | None, stderr: str) -> DlcontainerError:
     """Hand on the wrapper's own words: it knows best why it does not start."""
-    first, _, rest = said.strip().rpartition("dlcontainer: ")[2].partition("\n")
+    first, _, rest = stderr.strip().rpartition("dlcontainer: ")[2].partition("\n")
     words = "; ".join(line.strip() for line in rest.splitlines() if line.strip())
     kind = UsageError if code == _USAGE else EngineError
     step = words.rpartition("next: ")[2] if "next: " in words else ""

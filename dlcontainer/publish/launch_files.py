@@ -14,49 +14,53 @@ from dlcontainer.formats import host_variables
 from dlcontainer.planning.launch import surroundings
 from dlcontainer.planning.launch.surroundings import ImageFacts, Surroundings
 from dlcontainer.planning.versions import is_newer
-from dlcontainer.publish.modulefiles import CACHES, Around, Release, epoch_of
+from dlcontainer.publish.modulefiles import CACHES, ModuleRelease, WrapperContext, epoch_of
 from dlcontainer.sites.facts import Mpi
-from dlcontainer.sites.site import Site, Target
+from dlcontainer.sites.site import Site, SiteTarget
 
 FOLDER = "launch"
 
 
 def sites_of(
-    site: Site, at: Callable[[Target], Site] | None, release: Release
+    site: Site, at: Callable[[SiteTarget], Site] | None, release: ModuleRelease
 ) -> Mapping[str, Site]:
-    """Give the site as it is in each of its epochs, by the launch file's name; `site` is the
+    """Return the site as it is in each of its epochs, by the launch file's name; `site` is the
     image's own.
 
     Left out is one whose host libraries the image's C library can't load.
     """
-    found = {epoch_of(site): site}
+    by_file = {epoch_of(site): site}
     for epoch in site.epochs if at else ():
         if at and epoch != site.epoch:
             with contextlib.suppress(ConfigError):  # it has no nodes of this type
-                found[epoch] = at(Target(epoch=epoch, node_type=site.node_type))
-    return {name: one for name, one in found.items() if one is site or _fits(one, release)}
+                by_file[epoch] = at(SiteTarget(epoch=epoch, node_type=site.node_type))
+    return {
+        name: epoch_site
+        for name, epoch_site in by_file.items()
+        if epoch_site is site or _fits(epoch_site, release)
+    }
 
 
-def _fits(site: Site, release: Release) -> bool:
+def _fits(site: Site, release: ModuleRelease) -> bool:
     host = site.os.glibc if site.os else None
     return swaps(site, release) is None or not is_newer(host, release.glibc)
 
 
-def swaps(site: Site, release: Release) -> Mpi | None:
-    """Give the site's MPI where wrappers put it in place of the image's, else None."""
+def swaps(site: Site, release: ModuleRelease) -> Mpi | None:
+    """Return the site's MPI where wrappers put it in place of the image's, else None."""
     return surroundings.swapped(site, _facts(release))
 
 
-def _facts(release: Release) -> ImageFacts:
+def _facts(release: ModuleRelease) -> ImageFacts:
     return ImageFacts(uses_mpi=release.mpi is not None, environment=release.environment)
 
 
-def choose(sites: Mapping[str, Site], release: Release, own: str) -> list[Text]:
+def choose(sites: Mapping[str, Site], release: ModuleRelease, default: str) -> list[Text]:
     """Write which epoch's facts hold, by the version of the MPI that is loaded; the image's own
     epoch comes last, and wins.
     """
     lines = []
-    for name in sorted(sites, key=lambda name: name == own):
+    for name in sorted(sites, key=lambda name: name == default):
         mpi = swaps(sites[name], release)
         if mpi is not None and mpi.version_variable and len(sites) > 1:
             versions = " | ".join(map(shlex.quote, mpi.known_versions))
@@ -65,25 +69,27 @@ def choose(sites: Mapping[str, Site], release: Release, own: str) -> list[Text]:
     return list(map(Text, lines))
 
 
-def around(sites: Mapping[str, Site], release: Release, own: str) -> Around:
-    """Say which launch file a wrapper reads, and which MPI the ranks run over."""
-    mpi = swaps(sites[own], release)
-    said = [] if release.mpi is None else [f"MPI: the image's own, of the family {release.mpi}."]
+def around(sites: Mapping[str, Site], release: ModuleRelease, default: str) -> WrapperContext:
+    """Return which launch file a wrapper reads, and which MPI the ranks run over."""
+    mpi = swaps(sites[default], release)
+    lines = [] if release.mpi is None else [f"MPI: the image's own, of the family {release.mpi}."]
     if mpi is not None:
-        where = f" (epoch {own})" if sites[own].epoch else ""
+        where = f" (epoch {default})" if sites[default].epoch else ""
         when = f"where ${mpi.version_variable} is set" if mpi.version_variable else "in jobs"
-        said = [
+        lines = [
             f"MPI: the host's {mpi_name(mpi)}{where} in place of the image's, {when};",
             "  DLCONTAINER_MPI=own keeps the image's, DLCONTAINER_DEBUG=1 says which it is.",
         ]
-    return Around(
-        own=own,
-        choose=tuple(choose(sites, release, own)),
-        mpi=("", *said) if said else (),
+    return WrapperContext(
+        own=default,
+        choose=tuple(choose(sites, release, default)),
+        mpi=("", *lines) if lines else (),
     )
 
 
-def texts(sites: Mapping[str, Site], release: Release, templates: list[Path]) -> Mapping[str, str]:
+def texts(
+    sites: Mapping[str, Site], release: ModuleRelease, templates: list[Path]
+) -> Mapping[str, str]:
     """Render the launch file of each epoch."""
     return {
         f"{name}.sh": render_template(templates, "module/launch.sh.j2", _values(site, release))
@@ -91,7 +97,7 @@ def texts(sites: Mapping[str, Site], release: Release, templates: list[Path]) ->
     }
 
 
-def _values(site: Site, release: Release) -> Mapping[str, object]:
+def _values(site: Site, release: ModuleRelease) -> Mapping[str, object]:
     mpi = swaps(site, release)
     alone = surroundings.alone(site, _facts(release))
     whole = surroundings.of(site, _facts(release))
@@ -116,30 +122,30 @@ def mpi_name(mpi: Mpi) -> str:
     return " ".join(filter(None, (mpi.name, mpi.version)))
 
 
-def _lines(around: Surroundings, site: Site) -> Iterator[Text]:
+def _lines(applied: Surroundings, site: Site) -> Iterator[Text]:
     """Write the facts as words of the wrapper, each behind a look at the variables it uses."""
-    for script in around.scripts:
+    for script in applied.scripts:
         yield _guarded(f"dlc_read {host_variables.shell(script)}", script)
-    for name, value in around.environment.items():
+    for name, value in applied.environment.items():
         yield _guarded(f"dlc_host {name} {host_variables.shell(value)}", value)
-    for name, value in around.inside.items():
+    for name, value in applied.inside.items():
         if name not in CACHES:  # wrappers name a folder that no other user can write to
             yield _guarded(f"dlc_inside {name} {host_variables.shell(value)}", value)
-    yield from _libraries(around)
-    for bind in around.binds:
+    yield from _libraries(applied)
+    for bind in applied.binds:
         yield _guarded(f"dlc_bind_in {host_variables.shell(bind)}", bind)
-    for flag in around.own_flags if surroundings.is_apptainer(site) else ():
+    for flag in applied.own_flags if surroundings.is_apptainer(site) else ():
         yield _guarded(f"dlc_flag {host_variables.shell(flag)}", flag)
 
 
-def _libraries(around: Surroundings) -> Iterator[Text]:
-    if entries := around.own_library_path:
+def _libraries(applied: Surroundings) -> Iterator[Text]:
+    if entries := applied.own_library_path:
         yield _guarded(f"dlc_path {_words(entries)}", *entries)
-    if around.preload:
-        joined = ":".join(map(host_variables.shell, around.preload))
-        yield _guarded(f"dlc_pass LD_PRELOAD {joined}", *around.preload)
-    if around.libraries:
-        yield _guarded(f"dlc_libraries {_words(around.libraries)}", *around.libraries)
+    if applied.preload:
+        joined = ":".join(map(host_variables.shell, applied.preload))
+        yield _guarded(f"dlc_pass LD_PRELOAD {joined}", *applied.preload)
+    if applied.libraries:
+        yield _guarded(f"dlc_libraries {_words(applied.libraries)}", *applied.libraries)
 
 
 def _ready(whole: Surroundings, alone: Surroundings) -> Iterator[Text]:

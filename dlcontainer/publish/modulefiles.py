@@ -11,7 +11,7 @@ from pathlib import Path
 from dlcontainer.config.field_types import MpiFamily
 from dlcontainer.config.templating import Text, render_template
 from dlcontainer.planning.launch import refused_variables, surroundings
-from dlcontainer.planning.launch.refused_variables import Row
+from dlcontainer.planning.launch.refused_variables import RefusalRow
 from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.site import Site
 from dlcontainer.system.process import quote
@@ -27,7 +27,7 @@ CACHES = ("TORCHINDUCTOR_CACHE_DIR", "MIOPEN_USER_DB_PATH", "MIOPEN_CUSTOM_CACHE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Release:
+class ModuleRelease:
     """What is published, as its record says it."""
 
     name: str
@@ -55,7 +55,7 @@ class Release:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Around:
+class WrapperContext:
     """Which launch file a wrapper reads: the image's own, and lines that choose another one.
 
     `mpi` says which MPI runs the ranks, `reached` how far the site got, for people; `logged` that
@@ -71,7 +71,7 @@ class Around:
     image: str = "image.sif"
 
 
-_BARE = Around()
+_BARE = WrapperContext()
 _ON_TOP = (
     f"Packages of your own: {VENV} ~/my-env makes an environment on top of the image,",
     "  . ~/my-env/bin/activate enters it (it sets DLCONTAINER_VENV), pip install adds to it.",
@@ -121,10 +121,10 @@ def tcl(value: object) -> str:
 
 
 def modulefiles(
-    release: Release,
+    release: ModuleRelease,
     folder: Path,
     templates: list[Path],
-    around: Around = _BARE,
+    context: WrapperContext = _BARE,
     catalogue: Path | None = None,
 ) -> list[str]:
     """Render the Lua and the Tcl modulefile of a version whose files lie in `folder`."""
@@ -134,7 +134,7 @@ def modulefiles(
         "report": f"{folder}/report.html",
         "catalogue": str(catalogue) if catalogue else "",
         "facts": _whatis(release),
-        "help": _help(release, folder, around),
+        "help": _help(release, folder, context),
     }
     return [
         render_template(templates, "module/modulefile.lua.j2", values, finalize=lua),
@@ -142,7 +142,7 @@ def modulefiles(
     ]
 
 
-def _whatis(release: Release) -> list[str]:
+def _whatis(release: ModuleRelease) -> list[str]:
     facts = {
         "Name": release.name,
         "Version": release.version,
@@ -153,7 +153,7 @@ def _whatis(release: Release) -> list[str]:
     return [f"{key}: {value}" for key, value in facts.items() if value is not None]
 
 
-def _help(release: Release, folder: Path, around: Around) -> list[str]:
+def _help(release: ModuleRelease, folder: Path, context: WrapperContext) -> list[str]:
     return [
         f"{release.name} {release.version}: {release.summary}",
         "",
@@ -165,9 +165,9 @@ def _help(release: Release, folder: Path, around: Around) -> list[str]:
         "  DLCONTAINER_DEBUG=1 names what stays outside, DLCONTAINER_PASS=NAME lets one in.",
         *(_ON_TOP if "python" in release.commands else ()),
         *((_NO_COMPILER,) if release.without_compiler else ()),
-        *((_LOGGED,) if around.logged else ()),
-        *around.mpi,
-        *_reached(around),
+        *((_LOGGED,) if context.logged else ()),
+        *context.mpi,
+        *_reached(context),
         "",
         "Evidence:",
         f"  plan    sha256:{release.digest}",
@@ -177,15 +177,15 @@ def _help(release: Release, folder: Path, around: Around) -> list[str]:
     ]
 
 
-def _reached(around: Around) -> list[str]:
-    if not around.reached:
+def _reached(context: WrapperContext) -> list[str]:
+    if not context.reached:
         return []
     title = "How far this site got, by the files given when this was published:"
-    return ["", title, *(f"  {line}" for line in around.reached)]
+    return ["", title, *(f"  {line}" for line in context.reached)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LastResort:
+class FallbackPrograms:
     """The publisher's programs, for users on whose PATH there are none."""
 
     engine: Path
@@ -193,18 +193,18 @@ class LastResort:
 
 
 def wrappers(
-    release: Release,
+    release: ModuleRelease,
     site: Site,
-    resort: LastResort,
+    resort: FallbackPrograms,
     templates: list[Path],
-    around: Around = _BARE,
+    context: WrapperContext = _BARE,
 ) -> Mapping[str, str]:
     """Render a wrapper for each command."""
     values = {
         "name": release.name,
         "version": release.version,
-        "image": Text(around.image),
-        "unpacked": around.image != _BARE.image,
+        "image": Text(context.image),
+        "unpacked": context.image != _BARE.image,
         "prefix": release.prefix,
         "bind_home": int(site.modules.bind_home),
         "folders": "\n".join(surroundings.folders(site)),
@@ -216,8 +216,8 @@ def wrappers(
         # Of the engine that wrappers start, whatever starts images in the site's jobs.
         "gpu": " ".join(gpu_flags.flags(site, "apptainer")),
         "run_mode": site.engine.run_mode or "",
-        "epoch": around.own,
-        "choose": around.choose,
+        "epoch": context.own,
+        "choose": context.choose,
         "engine": str(resort.engine),
         "squashfuse": str(resort.squashfuse or ""),
         "hint": _engine_hint(site),
@@ -237,7 +237,7 @@ def wrappers(
     }
 
 
-def commands(release: Release) -> tuple[str, ...]:
+def commands(release: ModuleRelease) -> tuple[str, ...]:
     """Name all commands of a module: those that the recipe exposes, and two for packages."""
     if "python" not in release.commands:
         return release.commands
@@ -246,7 +246,7 @@ def commands(release: Release) -> tuple[str, ...]:
 
 
 def _kind(command: str) -> Mapping[str, object]:
-    """Tell a wrapper's template which parts it has."""
+    """Return the words for a wrapper's template which parts it has."""
     return {
         "making": command == VENV,
         "pip": command == PIP,
@@ -255,12 +255,12 @@ def _kind(command: str) -> Mapping[str, object]:
 
 
 def _maker(templates: list[Path]) -> str:
-    """Give the program that makes an environment; the wrapper hands it to the image's Python."""
+    """Return the program that makes an environment; the wrapper hands it to the image's Python."""
     return render_template(templates, "module/make_venv.py.j2", {}).rstrip("\n")
 
 
-def _refused(row: Row) -> Mapping[str, object]:
-    """Give a row of the table as a branch of a `case`: its patterns are the shell's, unquoted."""
+def _refused(row: RefusalRow) -> Mapping[str, object]:
+    """Return a row of the table as a branch of a `case`: its patterns are the shell's, unquoted."""
     lines, indent = [""], " " * 8
     for name in row.names:
         if len(lines[-1]) + len(name) > _WIDTH:

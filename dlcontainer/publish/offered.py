@@ -24,7 +24,7 @@ _MOST_LOG_BYTES = 256_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Offered:
+class PublishCandidate:
     """An image, opened, and what lies beside it; `path` is the image's own, through all links."""
 
     path: Path
@@ -40,24 +40,24 @@ class Offered:
 
 
 @contextlib.contextmanager
-def opened(image: Path, known: Owners | None = None) -> Iterator[Offered]:
+def opened(image: Path, owners: Owners | None = None) -> Iterator[PublishCandidate]:
     """Open an image and read what is beside it.
 
     Raises PublishError for what can't be published, ChecksFailedError for a record that is none.
     """
     path = _resolved(image)
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         try:
-            file = held.enter_context(foreign_files.opened(path, follow=False))
+            file = stack.enter_context(foreign_files.opened(path, follow=False))
         except OSError as error:
             raise PublishError(
                 f"can't read {path}: {error.strerror}", next_step="give the path of an image (.sif)"
             ) from None
         owner = os.fstat(file.fileno()).st_uid
-        yield Offered(
+        yield PublishCandidate(
             path=path,
             image=file,
-            record=_record(path, owner, known),
+            record=_record(path, owner, owners),
             bill=_bill(path.with_suffix(sbom.SUFFIX), owner),
             log=_beside(path.with_suffix(".log"), owner, _MOST_LOG_BYTES),
         )
@@ -72,11 +72,11 @@ def _resolved(image: Path) -> Path:
         ) from None
 
 
-def _record(image: Path, owner: int, known: Owners | None) -> RecordFile:
+def _record(image: Path, owner: int, owners: Owners | None) -> RecordFile:
     path = record.beside(image)
     try:
         with _opened(path, owner) as file:
-            return record.of_file(file, path, known)
+            return record.of_file(file, path, owners)
     except FileNotFoundError:
         raise PublishError(
             f"{image.name} has no record: there is no {path.name} beside it",
@@ -121,7 +121,7 @@ def _opened(path: Path, owner: int) -> BinaryIO:
 
 
 def _foreign(info: os.stat_result, owner: int) -> str | None:
-    """Say why a file may be none that the image's owner put there; None where it is theirs."""
+    """Return why a file may be none that the image's owner put there; None where it is theirs."""
     if info.st_nlink != 1:
         return "the file has a second name elsewhere (a hard link)"
     if info.st_uid == owner:

@@ -48,7 +48,7 @@ class Folder:
                 return None
 
     def has_file(self, name: str) -> bool:
-        """Tell whether there is a regular file of this name."""
+        """Return whether there is a regular file of this name."""
         info = self.info(name)
         return info is not None and stat.S_ISREG(info.st_mode)
 
@@ -71,10 +71,10 @@ class Folder:
         """Make a folder in this one, private for now; raises FileExistsError."""
         with self._at(name):
             os.mkdir(name, 0o700, dir_fd=self.number)
-        made = self.sub(name)
-        if os.fstat(made.number).st_uid == os.geteuid():
-            return made
-        os.close(made.number)
+        folder = self.sub(name)
+        if os.fstat(folder.number).st_uid == os.geteuid():
+            return folder
+        os.close(folder.number)
         raise PublishError(
             f"{self.path / name} was replaced while it was made",
             next_step="find out who writes there, and try again",

@@ -22,11 +22,11 @@ class Ownership:
     user: int
 
     def trusts(self, user: int) -> bool:
-        """Tell whether a file of this user may lie in the shared folders."""
+        """Return whether a file of this user may lie in the shared folders."""
         return bool(self.shared & stat.S_IWGRP) or user in (0, os.geteuid(), self.user)
 
     def has_publisher(self, user: int) -> bool:
-        """Tell whether a user publishes here: owner, root, this user, the group's members."""
+        """Return whether a user publishes here: owner, root, this user, the group's members."""
         if user in (0, os.geteuid(), self.user):
             return True
         return bool(self.shared & stat.S_IWGRP) and _is_member(user, self.group)
@@ -60,10 +60,10 @@ class Ownership:
 
 def of_root(root: Path, group: str | None) -> Ownership:
     """Take group and shared bits from the root; raises PublishError for an unknown group."""
-    there = root.stat()
-    shared = there.st_mode & (stat.S_ISGID | stat.S_IWGRP)
+    info = root.stat()
+    shared = info.st_mode & (stat.S_ISGID | stat.S_IWGRP)
     if group is None:
-        return Ownership(group=there.st_gid, required=False, shared=shared, user=there.st_uid)
+        return Ownership(group=info.st_gid, required=False, shared=shared, user=info.st_uid)
     import grp
 
     try:
@@ -73,7 +73,7 @@ def of_root(root: Path, group: str | None) -> Ownership:
             f"there is no group {group!r} on this host",
             next_step="change modules.group of the site, or publish where the group is known",
         ) from None
-    return Ownership(group=number, required=True, shared=shared, user=there.st_uid)
+    return Ownership(group=number, required=True, shared=shared, user=info.st_uid)
 
 
 def _is_member(user: int, group: int) -> bool:

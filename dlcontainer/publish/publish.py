@@ -23,16 +23,16 @@ from dlcontainer.publish import (
     roots,
     staging,
 )
-from dlcontainer.publish.modulefiles import LastResort, Release
-from dlcontainer.publish.offered import Offered
+from dlcontainer.publish.modulefiles import FallbackPrograms, ModuleRelease
+from dlcontainer.publish.offered import PublishCandidate
 from dlcontainer.publish.staging import Checks, Version
 from dlcontainer.publish.tree import changes, layout, store, transaction
 from dlcontainer.publish.tree.layout import Admit
 from dlcontainer.publish.tree.site_commands import SiteCommands
-from dlcontainer.publish.tree.transaction import Hand
+from dlcontainer.publish.tree.transaction import Publisher
 from dlcontainer.publish.unpacked import unpack
-from dlcontainer.publish.unpacked.unpack import Tree
-from dlcontainer.sites.site import Site, Target
+from dlcontainer.publish.unpacked.unpack import UnpackedTree
+from dlcontainer.sites.site import Site, SiteTarget
 from dlcontainer.system import digests, foreign_files
 from dlcontainer.system.process import Runner, quote
 from dlcontainer.system.progress import Progress
@@ -42,19 +42,19 @@ from dlcontainer.system.progress import Progress
 class PublishContext:
     """Everything a publication needs; `check` looks at an image, by its record, for its site."""
 
-    resort: LastResort
+    resort: FallbackPrograms
     runner: Runner
     templates: tuple[Path, ...]
     progress: Progress
     check: Callable[[Path, Record, Site], Checks]
     # The site in another epoch, or on another kind of node; without it, it has one of each.
-    at: Callable[[Target], Site] | None = None
+    at: Callable[[SiteTarget], Site] | None = None
     # Of the publisher: what the site's facts about files use.
     environ: Mapping[str, str] = field(default_factory=dict)
     # By which `module help` says how far the site got.
-    proofs: reach.Files | None = None
+    proofs: reach.EvidenceFiles | None = None
     # Requires signature and evidence of what was opened; gives the evidence that holds, by name.
-    verify: Callable[[Offered], Mapping[str, bytes]] | None = None
+    verify: Callable[[PublishCandidate], Mapping[str, bytes]] | None = None
     # The same of a release in the tree: of the bytes that go live.
     admit: Admit = layout.admit_any
     # The image as a folder of its files, not as one file.
@@ -62,7 +62,7 @@ class PublishContext:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Published:
+class Publication:
     """A version in the tree; `new` is false where just this was live already."""
 
     root: Path
@@ -72,7 +72,7 @@ class Published:
     generation: int
     new: bool
     # Folders that other users can't enter.
-    closed: tuple[access.Closed, ...] = ()
+    closed: tuple[access.AccessBarrier, ...] = ()
 
     @property
     def module(self) -> str:
@@ -86,18 +86,18 @@ class Published:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Work:
+class _Publishing:
     """One image on its way to its place."""
 
-    given: Offered
-    release: Release
+    candidate: PublishCandidate
+    release: ModuleRelease
     site: Site
     epochs: Mapping[str, Site]
     root: Path
     context: PublishContext
 
 
-def publish(image: Path, site: Site, root: Path | None, context: PublishContext) -> Published:
+def publish(image: Path, site: Site, root: Path | None, context: PublishContext) -> Publication:
     """Publish an image as a module of its recipe's name and version.
 
     Raises PublishError for an image that isn't what its record says or fails a check, for another
@@ -105,13 +105,13 @@ def publish(image: Path, site: Site, root: Path | None, context: PublishContext)
     written or is a tree of an earlier version.
     """
     chosen = roots.chosen(root, site)
-    with roots.explained(chosen), offered.opened(image, site.owners) as given:
-        release = releases.described(given, site)
-        site = _site_of(given.record.record, site, context)
+    with roots.explained(chosen), offered.opened(image, site.owners) as candidate:
+        release = releases.described(candidate, site)
+        site = _site_of(candidate.record.record, site, context)
         epochs = launch_files.sites_of(site, context.at, release)
-        own = roots.prepared(chosen, site, context.progress.note)
-        work = _Work(
-            given=given,
+        owner = roots.prepared(chosen, site, context.progress.note)
+        work = _Publishing(
+            candidate=candidate,
             release=release,
             site=site,
             epochs=epochs,
@@ -121,15 +121,15 @@ def publish(image: Path, site: Site, root: Path | None, context: PublishContext)
         )
         done = _published(work)
         trees = (work.root / layout.MODULES / kind for kind in layout.KINDS)
-        closed = access.closed((done.folder, *trees), context.resort.engine, own)
+        closed = access.closed((done.folder, *trees), context.resort.engine, owner)
         return replace(done, closed=closed)
 
 
 def _site_of(written: Record, site: Site, context: PublishContext) -> Site:
-    """Give the site as the image was built for it: in its epoch, on its kind of node."""
+    """Return the site as the image was built for it: in its epoch, on its kind of node."""
     content = written.content
     target = built_for.target(content)
-    if context.at is None or target == Target(epoch=site.epoch, node_type=site.node_type):
+    if context.at is None or target == SiteTarget(epoch=site.epoch, node_type=site.node_type):
         return site
     try:
         return context.at(target)
@@ -141,7 +141,7 @@ def _site_of(written: Record, site: Site, context: PublishContext) -> Site:
         ) from error
 
 
-def _published(work: _Work) -> Published:
+def _published(work: _Publishing) -> Publication:
     """Publish; `new` is false where the generation stayed what it was."""
     version, verify = _version(work), work.context.verify
     unpacks = work.context.unpacked
@@ -149,38 +149,40 @@ def _published(work: _Work) -> Published:
     verified = 0 if verify is None else 1 + unpacks
     work.context.progress.expect(verified + unpacks + 2)
     if verify is not None:
-        version = replace(version, evidence=verify(work.given))
+        version = replace(version, evidence=verify(work.candidate))
     with _unpacked(work) as tree:
         return _published_as(work, replace(version, tree=tree))
 
 
 @contextlib.contextmanager
-def _unpacked(work: _Work) -> Iterator[Tree | None]:
+def _unpacked(work: _Publishing) -> Iterator[UnpackedTree | None]:
     """Unpack the image where that is asked for."""
     context = work.context
     if not context.unpacked:
         yield None
         return
     context.progress.step("unpack the image")
-    own = ownership.of_root(work.root, work.site.modules.group)
-    tools = unpack.Tools(
+    owner = ownership.of_root(work.root, work.site.modules.group)
+    tools = unpack.UnpackTools(
         runner=context.runner,
         environ=context.environ,
         note=context.progress.note,
         admit=lambda copy: _verified_copy(copy, work),
     )
-    with unpack.unpacked(work.given.image, work.release.sha256, work.root, own, tools) as tree:
+    with unpack.unpacked(
+        work.candidate.image, work.release.sha256, work.root, owner, tools
+    ) as tree:
         yield tree
 
 
-def _verified_copy(copy: Path, work: _Work) -> None:
+def _verified_copy(copy: Path, work: _Publishing) -> None:
     """Verify the private copy: what was opened may have changed since it was verified."""
     if work.context.verify is not None:
         with foreign_files.opened(copy) as file:
-            work.context.verify(replace(work.given, image=file))
+            work.context.verify(replace(work.candidate, image=file))
 
 
-def _published_as(work: _Work, version: Version) -> Published:
+def _published_as(work: _Publishing, version: Version) -> Publication:
     progress = work.context.progress
     draft = staging.draft(version)
     digest = store.digest_of_draft(draft)
@@ -192,7 +194,7 @@ def _published_as(work: _Work, version: Version) -> Published:
         # Checks and their date are no part of the digest.
         draft = staging.draft(replace(version, checks=_checked(work)))
         if live is None:
-            roots.require_space(work.given.size, work.root)
+            roots.require_space(work.candidate.size, work.root)
     progress.step(f"publish {draft.name}/{draft.version} in {work.root}")
     # An unpacked image was verified before it was unpacked.
     hand = replace(_hand(work), admitted=frozenset({digest}) if version.tree else frozenset())
@@ -203,21 +205,21 @@ def _published_as(work: _Work, version: Version) -> Published:
                 f"{draft.name}/{draft.version} was changed while it was compared",
                 next_step="try again",
             )
-        made = changes.publish(tree, draft)
-    return Published(
+        published = changes.publish(tree, draft)
+    return Publication(
         root=work.root,
         name=draft.name,
         version=draft.version,
         digest=digest,
-        generation=made.number,
-        new=made.number != before,
+        generation=published.number,
+        new=published.number != before,
     )
 
 
-def _checked(work: _Work) -> Checks:
+def _checked(work: _Publishing) -> Checks:
     """Look at the image, and at the host's libraries that come into it."""
     context = work.context
-    checks = context.check(work.given.path, work.given.record.record, work.site)
+    checks = context.check(work.candidate.path, work.candidate.record.record, work.site)
     _require_ok(checks, work)
     mpi = launch_files.swaps(work.site, work.release)
     if mpi is not None:
@@ -225,9 +227,9 @@ def _checked(work: _Work) -> Checks:
     return checks
 
 
-def _hand(work: _Work) -> Hand:
+def _hand(work: _Publishing) -> Publisher:
     progress = work.context.progress
-    return Hand(
+    return Publisher(
         admit=work.context.admit,
         runner=work.context.runner,
         note=progress.note,
@@ -238,19 +240,22 @@ def _hand(work: _Work) -> Hand:
     )
 
 
-def _require_image(work: _Work) -> None:
+def _require_image(work: _Publishing) -> None:
     work.context.progress.step("compare with what is published")
-    if digests.of_open(work.given.image, tell=work.context.progress.phase) != work.release.sha256:
+    if (
+        digests.of_open(work.candidate.image, tell=work.context.progress.phase)
+        != work.release.sha256
+    ):
         raise PublishError(
-            f"{work.given.path} is not the image of its record",
+            f"{work.candidate.path} is not the image of its record",
             next_step="copy the image and its record together, again, from where it was built",
         )
 
 
-def _version(work: _Work) -> Version:
+def _version(work: _Publishing) -> Version:
     context = work.context
     return Version(
-        offered=work.given,
+        offered=work.candidate,
         release=work.release,
         site=work.site,
         epochs=work.epochs,
@@ -261,14 +266,14 @@ def _version(work: _Work) -> Version:
     )
 
 
-def _require_ok(checks: Checks, work: _Work) -> None:
+def _require_ok(checks: Checks, work: _Publishing) -> None:
     failed = [check for check in checks if not check["ok"] and check.get("state") != "not tried"]
     if failed or not checks:
         names = ", ".join(str(check["name"]) for check in failed)
-        given, at = quote([str(work.given.path)]), built_for.named(work.site)
+        image, at = quote([str(work.candidate.path)]), built_for.named(work.site)
         steps = (str(check["next_step"]) for check in failed if check.get("next_step"))
         raise PublishError(
             f"{len(failed)} of {len(checks)} checks failed: {names}",
             why="only what works is published",
-            next_step=next(steps, f"see why: dlcontainer validate {given} --site {at}"),
+            next_step=next(steps, f"see why: dlcontainer validate {image} --site {at}"),
         )

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 
 from dlcontainer.errors import PublishError
 from dlcontainer.image import record, sbom, sif
-from dlcontainer.image.record import Content
+from dlcontainer.image.record import ImageContent
 from dlcontainer.planning import built_for
-from dlcontainer.publish.modulefiles import CACHES, Release
-from dlcontainer.publish.offered import Offered
+from dlcontainer.publish.modulefiles import CACHES, ModuleRelease
+from dlcontainer.publish.offered import PublishCandidate
 from dlcontainer.recipes.base import Base
 from dlcontainer.recipes.distributions import DISTRIBUTIONS
 from dlcontainer.sites.site import Site
@@ -21,7 +21,7 @@ from dlcontainer.sites.site import Site
 _COMPILER = re.compile(r"g\+\+(-[0-9.]+)?|gcc[0-9]*-c\+\+|clang[0-9-]*|gxx(_linux-.+)?|clangxx.*")
 
 
-def described(offered: Offered, site: Site) -> Release:
+def described(offered: PublishCandidate, site: Site) -> ModuleRelease:
     """Read what an image's record says of it; raises PublishError where it does not fit."""
     path, body = record.beside(offered.path), offered.record
     text = json.dumps(body.body["content"], sort_keys=True, separators=(",", ":"))
@@ -39,17 +39,19 @@ def described(offered: Offered, site: Site) -> Release:
             f"--site {site.name} --trust",
         )
     # Of its epochs and kinds of nodes it becomes the image's own.
-    other = built_for.mismatch(content, site, whole=False)
-    if other is not None:
+    mismatch = built_for.mismatch(content, site, whole=False)
+    if mismatch is not None:
         raise PublishError(
-            f"{offered.path.name} was {other.what}", why=other.why, next_step=other.next_step
+            f"{offered.path.name} was {mismatch.what}",
+            why=mismatch.why,
+            next_step=mismatch.next_step,
         )
     base = _base(body.body["content"])
     glibc = base.facts.glibc if base and base.facts else None
     distribution = (
         DISTRIBUTIONS.get((base.distribution or "", base.release or "")) if base else None
     )
-    return Release(
+    return ModuleRelease(
         name=offer.name,
         version=_version(content),
         summary=offer.summary,
@@ -69,8 +71,8 @@ def described(offered: Offered, site: Site) -> Release:
     )
 
 
-def _without_compiler(offered: Offered, base: Base | None) -> bool:
-    """Tell whether torch.compile finds no compiler: PyTorch is there, and no package of one.
+def _without_compiler(offered: PublishCandidate, base: Base | None) -> bool:
+    """Return whether torch.compile finds no compiler: PyTorch is there, and no package of one.
 
     A vendor's base may hold one that is no package.
     """
@@ -80,7 +82,7 @@ def _without_compiler(offered: Offered, base: Base | None) -> bool:
     return not any(map(_COMPILER.fullmatch, sbom.names(offered.bill)))
 
 
-def _version(content: Content) -> str:
+def _version(content: ImageContent) -> str:
     """Name a module's version: images of one recipe for several node types stand side by side."""
     parts = (content.offer.version, content.epoch, content.node_type)
     return "-".join(part for part in parts if part)

@@ -19,14 +19,14 @@ from dlcontainer.system.machine import free_mb
 _UNFIT = ':$[]{}\\"`'
 
 
-def chosen(given: Path | None, site: Site) -> Path:
-    """Give the root that was named, else the site's; raises ConfigError for one that is unfit."""
-    if given is None and site.modules.root is None:
+def chosen(named: Path | None, site: Site) -> Path:
+    """Return the root that was named, else the site's; raises ConfigError for one that is unfit."""
+    if named is None and site.modules.root is None:
         raise ConfigError(
             f"no folder to publish in: the site {site.name} names none",
             next_step="give --root DIR, or write modules.root in the site config",
         )
-    root = given if given is not None else Path(str(site.modules.root))
+    root = named if named is not None else Path(str(site.modules.root))
     bad = sorted({character for character in str(root) if character in _UNFIT})
     if bad or not str(root).isprintable():
         raise ConfigError(
@@ -39,23 +39,23 @@ def chosen(given: Path | None, site: Site) -> Path:
 
 
 def prepared(root: Path, site: Site, note: Callable[[str], None]) -> Ownership:
-    """Make a root's missing folders, and give its ownership; raises PublishError."""
+    """Make a root's missing folders, and return its ownership; raises PublishError."""
     missing = [path for path in (root, *root.parents) if not path.exists()]
     for path in reversed(missing):
         with Folder.at(path.parent) as parent:
             try:
-                made = parent.make(path.name)
+                folder = parent.make(path.name)
             except FileExistsError:
                 continue  # another publisher's
-            with made:
-                os.fchmod(made.number, 0o755 | _handed_on(parent.number, made.number))
-    own = ownership.of_root(root, site.modules.group)
-    strangers.require_none(root, own, note)
-    return own
+            with folder:
+                os.fchmod(folder.number, 0o755 | _handed_on(parent.number, folder.number))
+    owner = ownership.of_root(root, site.modules.group)
+    strangers.require_none(root, owner, note)
+    return owner
 
 
 def _handed_on(parent: int, made: int) -> int:
-    """Give the bits of a group's folder that one made in it has too; both are open.
+    """Return the bits of a group's folder that one made in it has too; both are open.
 
     mkdir gave it the set-group-ID bit and the group. Who else may publish there, the parent tells:
     without its group's right to write, the group's other members could not.
@@ -83,9 +83,9 @@ def explained(root: Path) -> Iterator[None]:
 
 def require_space(size: int, root: Path) -> None:
     """Refuse an image that does not fit; `size` in bytes; raises PublishError."""
-    wanted, free = size // 1_000_000 + 1, free_mb(root)
-    if free < wanted:
+    needed_mb, free = size // 1_000_000 + 1, free_mb(root)
+    if free < needed_mb:
         raise PublishError(
-            f"the image needs {wanted} MB, {root} has {free} MB",
+            f"the image needs {needed_mb} MB, {root} has {free} MB",
             next_step="make room, or give another folder: --root DIR",
         )

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from dlcontainer.errors import ChecksFailedError, DlcontainerError, PublishError
 from dlcontainer.evidence import folder, policy, signing
-from dlcontainer.evidence.image_signature import Engine
-from dlcontainer.evidence.policy import Demand, Given, Verified
-from dlcontainer.evidence.trust import Trust
-from dlcontainer.publish.offered import Offered
+from dlcontainer.evidence.image_signature import SignatureEngine
+from dlcontainer.evidence.policy import EvidenceDemand, OpenImage, PolicyResult
+from dlcontainer.evidence.trust import TrustAnchors
+from dlcontainer.publish.offered import PublishCandidate
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.staging import EVIDENCE
 from dlcontainer.publish.tree import contents
@@ -21,26 +21,29 @@ _MOST_RECORD_BYTES = 16_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asking:
+class SignatureDemand:
     """What is demanded, whose signatures count, and the engine that verifies."""
 
-    trust: Trust
-    demand: Demand
-    engine: Callable[[], Engine]
-    told: Callable[[str], None]
+    trust: TrustAnchors
+    demand: EvidenceDemand
+    engine: Callable[[], SignatureEngine]
+    note: Callable[[str], None]
 
-    def of_offered(self, given: Offered) -> Verified:
+    def of_offered(self, candidate: PublishCandidate) -> PolicyResult:
         """Hold what is offered against the demand; raises ChecksFailedError, PublishError."""
-        held = signing.beside(given.path, given.image.fileno(), given.record, told=self.told)
-        if held.subject.sha256 != given.record.record.image.sha256:
+        evidence = signing.beside(
+            candidate.path, candidate.image.fileno(), candidate.record, note=self.note
+        )
+        if evidence.subject.sha256 != candidate.record.record.image.sha256:
             raise PublishError(
-                f"{given.path} is not the image of its record", next_step="build the image again"
+                f"{candidate.path} is not the image of its record",
+                next_step="build the image again",
             )
-        return policy.check(held, self.trust, self.demand, self.engine())
+        return policy.check(evidence, self.trust, self.demand, self.engine())
 
-    def held(self, release: Folder) -> Verified:
+    def held(self, release: Folder) -> PolicyResult:
         """Hold a release's image and evidence against the demand; raises ChecksFailedError."""
-        said = contents.described(release)
+        description = contents.described(release)
         path = release.path / contents.IMAGE
         if release.info(contents.TREE) is not None:
             raise ChecksFailedError(
@@ -49,18 +52,18 @@ class Asking:
                 next_step="publish its image file again",
             )
         with release.open(contents.IMAGE) as file, release.open("record.json") as written:
-            sha256 = digests.of_open(file, tell=self.told)
-            if sha256 != said.image:
+            sha256 = digests.of_open(file, tell=self.note)
+            if sha256 != description.image:
                 raise ChecksFailedError(f"{path} is not the image that was published")
             record = foreign_files.content(written, _MOST_RECORD_BYTES)
-            given = Given(
+            image = OpenImage(
                 path=path,
                 image=file.fileno(),
                 subject=policy.subject_of(path, sha256, foreign_files.loads(record)),
                 record=record,
                 offers=folder.offers(release.path / EVIDENCE),
             )
-            return policy.check(given, self.trust, self.demand, self.engine())
+            return policy.check(image, self.trust, self.demand, self.engine())
 
     def admit(self, release: Folder, module: str) -> None:
         """Let a release become live; raises PublishError where it may not."""

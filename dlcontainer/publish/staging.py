@@ -8,12 +8,17 @@ from pathlib import Path
 
 from dlcontainer.image import sbom
 from dlcontainer.publish import launch_files, modulefiles
-from dlcontainer.publish.modulefiles import Around, LastResort, Release, epoch_of
-from dlcontainer.publish.offered import Offered
+from dlcontainer.publish.modulefiles import (
+    FallbackPrograms,
+    ModuleRelease,
+    WrapperContext,
+    epoch_of,
+)
+from dlcontainer.publish.offered import PublishCandidate
 from dlcontainer.publish.tree import contents
-from dlcontainer.publish.tree.store import Draft
+from dlcontainer.publish.tree.store import ReleaseDraft
 from dlcontainer.publish.unpacked import listing
-from dlcontainer.publish.unpacked.unpack import Tree
+from dlcontainer.publish.unpacked.unpack import UnpackedTree
 from dlcontainer.sites.site import Site
 
 # The folder of a release that holds its signed evidence.
@@ -26,29 +31,29 @@ Checks = Sequence[Mapping[str, object]]
 class Version:
     """All that a release is made of."""
 
-    offered: Offered
-    release: Release
+    offered: PublishCandidate
+    release: ModuleRelease
     site: Site
     checks: Checks
     # The site in each of its epochs, by the launch file's name.
     epochs: Mapping[str, Site]
-    resort: LastResort
+    resort: FallbackPrograms
     templates: tuple[Path, ...]
     # How far the site got, a line each.
     reached: tuple[str, ...] = ()
     # Signed evidence that was verified, by file name.
     evidence: Mapping[str, bytes] = field(default_factory=dict)
     # The image unpacked, to be published in its place.
-    tree: Tree | None = None
+    tree: UnpackedTree | None = None
 
 
-def draft(version: Version) -> Draft:
+def draft(version: Version) -> ReleaseDraft:
     """Write a version's files; the same version has the same digest at any time."""
     texts = {
         **{f"bin/{command}": text for command, text in _wrappers(version).items()},
         **{f"{launch_files.FOLDER}/{name}": text for name, text in _launches(version).items()},
     }
-    return Draft(
+    return ReleaseDraft(
         name=version.release.name,
         version=version.release.version,
         image=version.offered.image,
@@ -98,8 +103,8 @@ def _wrappers(version: Version) -> Mapping[str, str]:
     )
 
 
-def _around(version: Version) -> Around:
-    around = launch_files.around(version.epochs, version.release, epoch_of(version.site))
+def _around(version: Version) -> WrapperContext:
+    wrapper = launch_files.around(version.epochs, version.release, epoch_of(version.site))
     logged = bool(version.site.modules.usage)
-    image = contents.TREE if version.tree else around.image
-    return replace(around, reached=version.reached, logged=logged, image=image)
+    image = contents.TREE if version.tree else wrapper.image
+    return replace(wrapper, reached=version.reached, logged=logged, image=image)

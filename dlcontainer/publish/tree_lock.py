@@ -20,22 +20,22 @@ MARK = ".dlcontainer"
 _LOCK = ".lock"
 
 
-def lock_file(folder: Folder, own: Ownership) -> int:
+def lock_file(folder: Folder, ownership: Ownership) -> int:
     """Open the lock; only the one who makes it sets its group and mode."""
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     try:
         number = os.open(_LOCK, flags | os.O_CREAT | os.O_EXCL, 0o664, dir_fd=folder.number)
     except FileExistsError:
-        return _others_lock(folder, flags, own)
+        return _others_lock(folder, flags, ownership)
     try:
-        own.give(number, 0o664, _LOCK)
+        ownership.give(number, 0o664, _LOCK)
     except BaseException:
         os.close(number)
         raise
     return number
 
 
-def _others_lock(folder: Folder, flags: int, own: Ownership) -> int:
+def _others_lock(folder: Folder, flags: int, ownership: Ownership) -> int:
     path = folder.path / _LOCK
     wrong = f"{path} is not a lock that a publisher made"
     next_step = f"find out who made it; then {quote(['rm', str(path)])}, and publish again"
@@ -55,7 +55,7 @@ def _others_lock(folder: Folder, flags: int, own: Ownership) -> int:
         why = "it is not a regular file"
     elif info.st_nlink != 1:
         why = "the file has a second name elsewhere"
-    elif not own.trusts(info.st_uid):
+    elif not ownership.trusts(info.st_uid):
         why = f"it belongs to {name_of(info.st_uid)}, who does not publish here"
     if why is None:
         return number

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from dlcontainer.config.field_types import Digest, Line, Name, Strict, Version
-from dlcontainer.config.image_names import FORM, Reference, parse_image
+from dlcontainer.config.image_names import FORM, ImageReference, parse_image
 from dlcontainer.recipes.distributions import DISTRIBUTIONS, MANAGERS, Manager, manager_of
 
 
@@ -62,9 +62,9 @@ class Base(Strict):
         if not (self.distribution and self.release):
             raise ValueError("needs 'distribution' and 'release', or 'image'")
         if (self.distribution, self.release) not in DISTRIBUTIONS:
-            known = ", ".join(f"{name} {release}" for name, release in sorted(DISTRIBUTIONS))
+            releases = ", ".join(f"{name} {release}" for name, release in sorted(DISTRIBUTIONS))
             raise ValueError(
-                f"no facts about {self.distribution} {self.release}; known: {known} "
+                f"no facts about {self.distribution} {self.release}; known: {releases} "
                 "(a further one is a line in dlcontainer/recipes/distributions.py)"
             )
         return self
@@ -76,7 +76,7 @@ class Base(Strict):
         return self
 
     @property
-    def reference(self) -> Reference | None:
+    def reference(self) -> ImageReference | None:
         """The image, with its digest where it has one; None for a distribution."""
         if self.image is None:
             return None
@@ -88,12 +88,12 @@ class Base(Strict):
         """What is known of the system in the base; None for an image that does not state it."""
         if self.image or not self.distribution or not self.release:
             return self.system
-        known = DISTRIBUTIONS[(self.distribution, self.release)]
+        distribution = DISTRIBUTIONS[(self.distribution, self.release)]
         return System(
-            distribution=known.name,
-            release=known.release,
-            glibc=known.glibc,
-            python=known.python,
+            distribution=distribution.name,
+            release=distribution.release,
+            glibc=distribution.glibc,
+            python=distribution.python,
             source="dlcontainer/recipes/distributions.py",
         )
 

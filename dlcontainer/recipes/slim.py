@@ -15,7 +15,7 @@ from dlcontainer.config.suggestions import suggest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rule:
+class SlimRule:
     """Files by name, in folders below a root, whose path there begins and ends with '/'.
 
     Both are globs; in `folders` a `*` takes in further folders too.
@@ -30,22 +30,22 @@ ROOTS = ("lib/python3*/site-packages", "lib/python3*/dist-packages")
 # CUDA's compiler links with what NVIDIA's packages bring.
 KEPT = "*/nvidia/*"
 
-RULES: Mapping[str, tuple[Rule, ...]] = {
+RULES: Mapping[str, tuple[SlimRule, ...]] = {
     # numpy.random's and npymath's, for code that compiles against them;
     # torch.utils.cpp_extension links shared libraries.
-    "static-libraries": (Rule(folders="*", files="*.a"),),
+    "static-libraries": (SlimRule(folders="*", files="*.a"),),
     # PyTorch's own compiled tests, which its wheels bring along.
     "test-programs": (
-        Rule(folders="/torch/test/*", files="*"),
-        Rule(folders="/torch/bin/", files="test_*"),
-        Rule(folders="/torch/bin/", files="*Test"),
+        SlimRule(folders="/torch/test/*", files="*"),
+        SlimRule(folders="/torch/bin/", files="test_*"),
+        SlimRule(folders="/torch/bin/", files="*Test"),
     ),
     # Only what pytest collects: some packages import the rest of their folder `tests`.
     "test-suites": (
-        Rule(folders="*/tests/*", files="test_*.py"),
-        Rule(folders="*/tests/*", files="test_*.pyc"),
-        Rule(folders="*/tests/*", files="*_test.py"),
-        Rule(folders="*/tests/*", files="*_test.*.pyc"),
+        SlimRule(folders="*/tests/*", files="test_*.py"),
+        SlimRule(folders="*/tests/*", files="test_*.pyc"),
+        SlimRule(folders="*/tests/*", files="*_test.py"),
+        SlimRule(folders="*/tests/*", files="*_test.*.pyc"),
     ),
 }
 

@@ -7,7 +7,7 @@ from urllib.parse import urljoin, urlsplit
 
 from dlcontainer.config.image_names import is_loopback
 from dlcontainer.errors import PublishError
-from dlcontainer.registry.client import Answer, Client
+from dlcontainer.registry.client import Client, RegistryResponse
 from dlcontainer.registry.login import Login
 from dlcontainer.system import foreign_files
 
@@ -29,11 +29,11 @@ class ArtifactClient(Client):
 
     def upload(self, digest: str, data: "bytes | Upload") -> None:
         """Put a blob where it is not there yet; the registry checks its digest too."""
-        status, given, _ = self._asked("HEAD", f"blobs/{digest}")
+        status, answer_headers, _ = self._asked("HEAD", f"blobs/{digest}")
         if status == 200:
             return
-        status, given, body = self._asked("POST", "blobs/uploads/", data=b"")
-        place = given.get("Location")
+        status, answer_headers, body = self._asked("POST", "blobs/uploads/", data=b"")
+        place = answer_headers.get("Location")
         if status != 202 or not place:
             self._refused(status, body)
         url = urljoin(self._url("blobs/uploads/"), place)
@@ -44,18 +44,20 @@ class ArtifactClient(Client):
             # Elsewhere the login means nothing, and must not be shown.
             **(self._authorization() if same else {}),
         }
-        status, given, body = self._send("PUT", url, headers, {"digest": digest}, data=data)
+        status, answer_headers, body = self._send(
+            "PUT", url, headers, {"digest": digest}, data=data
+        )
         if status != 201:
             self._refused(status, body)
 
     def put_manifest(self, name: str, body: bytes, media_type: str) -> bool:
         """Put a manifest under a tag or its digest; tell whether the registry lists its subject."""
-        status, given, said = self._asked(
+        status, answer_headers, text = self._asked(
             "PUT", f"manifests/{name}", {"Content-Type": media_type}, data=body
         )
         if status != 201:
-            self._refused(status, said)
-        return "OCI-Subject" in given
+            self._refused(status, text)
+        return "OCI-Subject" in answer_headers
 
     def document(self, path: str) -> Mapping[str, Any] | None:
         """Ask for a JSON object of the repository; None where there is none (404)."""
@@ -71,7 +73,7 @@ class ArtifactClient(Client):
         return body if isinstance(body, dict) else None
 
     def fetched(self, digest: str, size: int, most: int) -> bytes:
-        """Give a small blob, checked; raises PublishError for one of more than `most` bytes."""
+        """Return a small blob, checked; raises PublishError for one of more than `most` bytes."""
         if size > most:
             raise self._error(f"announces a part of {size} bytes", next_step="ask its publisher")
         chunks: list[bytes] = []
@@ -96,7 +98,7 @@ class ArtifactClient(Client):
             method, self._url(path), {**(headers or {}), **self._authorization()}, data=data
         )
 
-    def _ask(self, path: str, headers: Mapping[str, str], *, head: bool) -> Answer | None:
+    def _ask(self, path: str, headers: Mapping[str, str], *, head: bool) -> RegistryResponse | None:
         return self._read(*self._asked("HEAD" if head else "GET", path, headers))
 
     def _authorization(self) -> dict[str, str]:
@@ -108,8 +110,8 @@ class ArtifactClient(Client):
             return
         self._greeted = True
         root = self._url("").partition("/v2/")[0] + "/v2/"
-        status, given, _ = self._send("GET", root, {})
-        challenge = given.get("WWW-Authenticate", "")
+        status, answer_headers, _ = self._send("GET", root, {})
+        challenge = answer_headers.get("WWW-Authenticate", "")
         if status != 401:
             return
         kind = challenge.partition(" ")[0].lower()
@@ -118,11 +120,13 @@ class ArtifactClient(Client):
             self._header = self.login.basic
         elif kind == "bearer":
             verbs = "pull,push" if self.pushes else "pull"
-            own = {}
+            authorization = {}
             if self.login is not None:
                 self._require_private()
-                own = {"Authorization": self.login.basic}
-            self._header = f"Bearer {self._fetch_token(challenge, verbs=verbs, own=own)}"
+                authorization = {"Authorization": self.login.basic}
+            self._header = (
+                f"Bearer {self._fetch_token(challenge, verbs=verbs, authorization=authorization)}"
+            )
 
     def _require_private(self) -> None:
         address = self.reference.address
@@ -133,11 +137,13 @@ class ArtifactClient(Client):
                 next_step="let the registry speak https; its CA: --ca FILE",
             )
 
-    def _read(self, status: int, given: Mapping[str, str], body: bytes) -> Answer | None:
+    def _read(
+        self, status: int, headers: Mapping[str, str], body: bytes
+    ) -> RegistryResponse | None:
         if status in (401, 403):
             self._refused(status, body)
         # Not super(): a dataclass with slots is made twice, and the first is not its base.
-        return Client._read(self, status, given, body)
+        return Client._read(self, status, headers, body)
 
     def _refused(self, status: int, body: bytes) -> NoReturn:
         if status in (401, 403):
@@ -151,9 +157,9 @@ class ArtifactClient(Client):
                 else None,
                 next_step="give another: --login FILE" if given_one else "give it: --login FILE",
             )
-        said = body[:200].decode("utf-8", "replace") if body else None
+        text = body[:200].decode("utf-8", "replace") if body else None
         raise self._error(
-            f"does not take it (HTTP {status})", why=said, next_step="try again later"
+            f"does not take it (HTTP {status})", why=text, next_step="try again later"
         )
 
     def _error(self, what: str, *, next_step: str, why: str | None = None) -> PublishError:

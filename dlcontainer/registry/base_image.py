@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from dlcontainer.config.field_types import OCI_ARCH, Arch
-from dlcontainer.config.image_names import Reference, is_digest
+from dlcontainer.config.image_names import ImageReference, is_digest
 from dlcontainer.errors import BuildError, DlcontainerError
-from dlcontainer.registry.client import Answer, Client
-from dlcontainer.registry.connection import Way
+from dlcontainer.registry.client import Client, RegistryResponse
+from dlcontainer.registry.connection import RegistryAccess
 from dlcontainer.system import foreign_files
 
 _OS = "linux"
@@ -30,13 +30,13 @@ class BaseImage:
     layout: Path | None = None
 
 
-def check(reference: Reference, arch: Arch, way: Way) -> BaseImage:
+def check(reference: ImageReference, arch: Arch, access: RegistryAccess) -> BaseImage:
     """Ask the registry for a pinned image; raises BuildError with what is wrong with it.
 
     What a tag names by now is only noted: what is pinned is what is built.
     """
     digest = str(reference.digest)
-    with Client(reference=reference, way=way) as client:
+    with Client(reference=reference, way=access) as client:
         answer = client.manifest(digest)
         if answer is None:
             raise _gone(client)
@@ -50,12 +50,12 @@ def check(reference: Reference, arch: Arch, way: Way) -> BaseImage:
         )
 
 
-def find_digest(reference: Reference, arch: Arch, way: Way) -> str:
+def find_digest(reference: ImageReference, arch: Arch, access: RegistryAccess) -> str:
     """Ask the registry which digest a tag has now, for pinning it.
 
     Raises BuildError where there is no such tag, or nothing for this machine.
     """
-    with Client(reference=replace(reference, digest=None), way=way) as client:
+    with Client(reference=replace(reference, digest=None), way=access) as client:
         answer = client.manifest(str(reference.tag))
         if answer is None:
             raise BuildError(
@@ -72,18 +72,18 @@ def find_digest(reference: Reference, arch: Arch, way: Way) -> str:
 
 
 def sha256(body: bytes) -> str:
-    """Give the digest of bytes, as registries write it."""
+    """Return the digest of bytes, as registries write it."""
     return f"sha256:{hashlib.sha256(body).hexdigest()}"
 
 
-def _same(client: Client, answer: Answer, digest: str) -> None:
-    found = sha256(answer.body)
-    if found != digest:
+def _same(client: Client, answer: RegistryResponse, digest: str) -> None:
+    computed = sha256(answer.body)
+    if computed != digest:
         raise BuildError(
             f"registry {client.reference.address} returned content that does not match the "
             "requested digest",
             where=str(client.reference),
-            why=f"asked: {digest}\n       given: {found}",
+            why=f"asked: {digest}\n       given: {computed}",
             next_step="do not build from it: a proxy or mirror on the way changes what it hands "
             "on, or the registry is damaged",
         )
@@ -134,17 +134,17 @@ def _moved(client: Client) -> list[str]:
     return [f"base: the tag {reference.tag!r} {moved}; built is {reference.digest}, as pinned"]
 
 
-def _platform_digest(client: Client, answer: Answer, arch: Arch) -> str:
+def _platform_digest(client: Client, answer: RegistryResponse, arch: Arch) -> str:
     body = _json(client, answer.body)
     if "manifests" not in body:
         _check_config(client, body, arch)
         return sha256(answer.body)
     entry = entry_for(body, arch)
     if entry is None:
-        there = [
+        platforms = [
             f"{platform.get('os')}/{platform.get('architecture')}" for platform in _named(body)
         ]
-        raise _other_platform(client, arch, there)
+        raise _other_platform(client, arch, platforms)
     digest = _digest_of(client, entry)
     image = client.manifest(digest)
     if image is None:
@@ -154,11 +154,11 @@ def _platform_digest(client: Client, answer: Answer, arch: Arch) -> str:
 
 
 def entry_for(index: Mapping[str, Any], arch: Arch) -> Mapping[str, Any] | None:
-    """Give the entry of an index that is for an architecture; None where there is none."""
-    wanted = (_OS, OCI_ARCH[arch])
+    """Return the entry of an index that is for an architecture; None where there is none."""
+    pair = (_OS, OCI_ARCH[arch])
     for entry in _entries(index):
         platform = _platform(entry)
-        if (platform.get("os"), platform.get("architecture")) == wanted:
+        if (platform.get("os"), platform.get("architecture")) == pair:
             return entry
     return None
 
@@ -226,9 +226,9 @@ def _incomplete(client: Client, what: str) -> BuildError:
     )
 
 
-def _other_platform(client: Client, arch: Arch, there: list[str]) -> BuildError:
+def _other_platform(client: Client, arch: Arch, platforms: list[str]) -> BuildError:
     # What a registry says is shown as text, whatever it says.
-    names = ", ".join(sorted({ascii(name)[1:-1] for name in there})) or "none that is named"
+    names = ", ".join(sorted({ascii(name)[1:-1] for name in platforms})) or "none that is named"
     return BuildError(
         f"the base is not there for {_OS}/{OCI_ARCH[arch]}",
         where=str(client.reference),

@@ -8,7 +8,7 @@ from typing import Any
 
 from dlcontainer.config.image_names import is_digest
 from dlcontainer.registry.connection import Connection
-from dlcontainer.registry.taking import Taking
+from dlcontainer.registry.taking import BlobReader
 from dlcontainer.system import foreign_files
 
 # OCI's and Docker's names of the same two things: an image, and an index of images by platform.
@@ -22,7 +22,7 @@ _TOKEN_CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class RegistryResponse:
     """What a registry gave: the bytes, and the digest that it says they have."""
 
     body: bytes
@@ -35,11 +35,11 @@ class Client(Connection):
 
     _token: str | None = None
 
-    def manifest(self, name: str, *, head: bool = False) -> Answer | None:
+    def manifest(self, name: str, *, head: bool = False) -> RegistryResponse | None:
         """Ask for the manifest under a tag or digest; None where there is none (404)."""
         return self._ask(f"manifests/{name}", {"Accept": ", ".join(MEDIA_TYPES)}, head=head)
 
-    def blob(self, digest: str) -> Answer | None:
+    def blob(self, digest: str) -> RegistryResponse | None:
         """Ask for a blob; None where there is none (404)."""
         return self._ask(f"blobs/{digest}", {}, head=False)
 
@@ -55,11 +55,11 @@ class Client(Connection):
         """Hand a blob of any size on as it comes, as `save_blob`; it is whole at the return."""
         address, repository = self.reference.address, self.reference.repository
         scheme = "http" if self.way.is_plain(address) else "https"
-        taking = Taking(read=read, most=size)
+        taking = BlobReader(read=read, most=size)
         url = f"{scheme}://{address}/v2/{repository}/blobs/{digest}"
-        status, given, body = self._send("GET", url, self._authorization(), taking=taking)
+        status, answer_headers, body = self._send("GET", url, self._authorization(), taking=taking)
         if status != 200:
-            self._read(status, given, body)
+            self._read(status, answer_headers, body)
             raise self._error(
                 "has the image only in part",
                 why=f"{digest} is missing (HTTP {status})",
@@ -78,23 +78,25 @@ class Client(Connection):
     def _authorization(self) -> dict[str, str]:
         return {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
 
-    def _ask(self, path: str, headers: Mapping[str, str], *, head: bool) -> Answer | None:
+    def _ask(self, path: str, headers: Mapping[str, str], *, head: bool) -> RegistryResponse | None:
         address, repository = self.reference.address, self.reference.repository
         scheme = "http" if self.way.is_plain(address) else "https"
         url = f"{scheme}://{address}/v2/{repository}/{path}"
         method = "HEAD" if head else "GET"
         if self._token is None:
-            status, given, body = self._send(method, url, headers)
-            challenge = given.get("WWW-Authenticate", "")
+            status, answer_headers, body = self._send(method, url, headers)
+            challenge = answer_headers.get("WWW-Authenticate", "")
             if status != 401 or not challenge.lower().startswith("bearer "):
-                return self._read(status, given, body)
+                return self._read(status, answer_headers, body)
             self._token = self._fetch_token(challenge)
         return self._read(*self._send(method, url, {**headers, **self._authorization()}))
 
-    def _read(self, status: int, given: Mapping[str, str], body: bytes) -> Answer | None:
+    def _read(
+        self, status: int, headers: Mapping[str, str], body: bytes
+    ) -> RegistryResponse | None:
         if status == 200:
-            said = given.get("Docker-Content-Digest", "")
-            return Answer(body=body, digest=said if is_digest(said) else None)
+            digest = headers.get("Docker-Content-Digest", "")
+            return RegistryResponse(body=body, digest=digest if is_digest(digest) else None)
         if status == 404:
             return None
         if status in (401, 403):
@@ -106,7 +108,7 @@ class Client(Connection):
                 "without a login",
             )
         if status == 429:
-            again = given.get("Retry-After", "")
+            again = headers.get("Retry-After", "")
             when = f"; it says: again in {again} s" if again.isdecimal() else ""
             raise self._error(
                 "refuses for now: too many requests from this address (HTTP 429)",
@@ -120,15 +122,17 @@ class Client(Connection):
         )
 
     def _fetch_token(
-        self, challenge: str, *, verbs: str = "pull", own: Mapping[str, str] | None = None
+        self, challenge: str, *, verbs: str = "pull", authorization: Mapping[str, str] | None = None
     ) -> str:
         """Fetch a token, without `own` the one that is given to everybody."""
-        asked = dict(_TOKEN_CHALLENGE.findall(challenge))
+        challenge_fields = dict(_TOKEN_CHALLENGE.findall(challenge))
         # The scope is ours to say: of this one image, and no more than is done.
         query = {"scope": f"repository:{self.reference.repository}:{verbs}"}
-        if "service" in asked:
-            query["service"] = asked["service"]
-        status, _, body = self._send("GET", asked.get("realm", ""), own or {}, query)
+        if "service" in challenge_fields:
+            query["service"] = challenge_fields["service"]
+        status, _, body = self._send(
+            "GET", challenge_fields.get("realm", ""), authorization or {}, query
+        )
         token = _token_of(body) if status == 200 else None
         if token is None:
             raise self._error(
@@ -141,8 +145,8 @@ class Client(Connection):
 
 def _token_of(body: bytes) -> str | None:
     try:
-        given: Any = foreign_files.loads(body)
-        token = given.get("token") or given.get("access_token")
+        document: Any = foreign_files.loads(body)
+        token = document.get("token") or document.get("access_token")
     except (ValueError, AttributeError):
         return None
     # One word: it becomes a header.

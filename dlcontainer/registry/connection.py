@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urljoin, urlsplit
 
-from dlcontainer.config.image_names import Reference, is_loopback
+from dlcontainer.config.image_names import ImageReference, is_loopback
 from dlcontainer.errors import BuildError, DlcontainerError
-from dlcontainer.registry.patience import Patience, Rate, TooSlowError
-from dlcontainer.registry.taking import Taking
+from dlcontainer.registry.patience import Rate, TimeAllowance, TooSlowError
+from dlcontainer.registry.taking import BlobReader
 from dlcontainer.system.environ import proxies
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _LARGE_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Way:
+class RegistryAccess:
     """How registries are reached: proxies and CA as routed, times in s.
 
     An answer has `answer_s` from its first wait to its last byte, redirects and headers included;
@@ -49,17 +49,17 @@ class Way:
 
     @property
     def rate(self) -> Rate:
-        """Give the least rate of one layer."""
+        """Return the least rate of one layer."""
         return Rate(least=self.least_rate, over_s=self.least_over_s)
 
     def is_plain(self, address: str) -> bool:
-        """Tell whether HOST or HOST:PORT is spoken to without TLS."""
-        own = is_loopback(address) and not self.loopback_tls
-        return own or address in self.plain_http
+        """Return whether HOST or HOST:PORT is spoken to without TLS."""
+        is_local = is_loopback(address) and not self.loopback_tls
+        return is_local or address in self.plain_http
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Question:
+class _RegistryRequest:
     """What is asked, wherever a redirect leads."""
 
     method: str
@@ -67,24 +67,24 @@ class _Question:
     query: Mapping[str, str] | None
     data: "bytes | Upload | None"
 
-    def on(self, *, with_token: bool) -> "_Question":
+    def on(self, *, with_token: bool) -> "_RegistryRequest":
         """Ask the same of the next place."""
-        own = {
+        headers = {
             name: value
             for name, value in self.headers.items()
             if with_token or name != "Authorization"
         }
-        return replace(self, headers=own, query=None)
+        return replace(self, headers=headers, query=None)
 
 
 @dataclass(slots=True, kw_only=True)
 class Connection:
     """A connection to the registry of one image, kept for the next request until the end."""
 
-    reference: Reference
-    way: Way
+    reference: ImageReference
+    way: RegistryAccess
     _session: "Session | None" = None
-    _patience: Patience | None = None
+    _patience: TimeAllowance | None = None
     # For the questions of a block together; s.
     _left_s: float | None = None
 
@@ -97,7 +97,7 @@ class Connection:
 
     @contextlib.contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """Give all questions of a block so much time together; then each of them is refused."""
+        """Yield all questions of a block so much time together; then each of them is refused."""
         self._left_s = seconds
         try:
             yield
@@ -105,7 +105,7 @@ class Connection:
             self._left_s = None
 
     @contextlib.contextmanager
-    def _asking(self, *, uploads: bool) -> Iterator[Patience]:
+    def _asking(self, *, uploads: bool) -> Iterator[TimeAllowance]:
         """Begin a question, and count its time."""
         # Of what was sent a registry takes the digest before it answers.
         answer_s = self.way.answer_s + (self.way.silence_s if uploads else 0)
@@ -113,7 +113,7 @@ class Connection:
             if self._left_s <= 0:
                 raise self._error("has used up the time for its answers", next_step="build later")
             answer_s = min(answer_s, self._left_s)
-        self._patience = self._patience or Patience(silence_s=self.way.silence_s)
+        self._patience = self._patience or TimeAllowance(silence_s=self.way.silence_s)
         self._patience.begin(answer_s)
         began = time.monotonic()
         try:
@@ -129,30 +129,30 @@ class Connection:
         headers: Mapping[str, str],
         query: Mapping[str, str] | None = None,
         *,
-        taking: Taking | None = None,
+        taking: BlobReader | None = None,
         data: "bytes | Upload | None" = None,
     ) -> tuple[int, Mapping[str, str], bytes]:
         import requests
 
-        asked = _Question(method=method, headers=headers, query=query, data=data)
+        request = _RegistryRequest(method=method, headers=headers, query=query, data=data)
         with self._asking(uploads=data is not None) as patience:
             try:
-                return self._answered(url, asked, taking)
+                return self._answered(url, request, taking)
             except (requests.RequestException, ValueError, TooSlowError) as error:
                 patience.over = patience.over or getattr(data, "over", None)
                 raise self._unreachable(error, url) from None
 
     def _answered(
-        self, url: str, asked: _Question, taking: Taking | None
+        self, url: str, request: _RegistryRequest, taking: BlobReader | None
     ) -> tuple[int, Mapping[str, str], bytes]:
         for _ in range(_MOST_REDIRECTS + 1):
             self._check_scheme(url)
-            with self._open(url, asked) as response:
+            with self._open(url, request) as response:
                 target = response.headers.get("Location")
-                if response.is_redirect and target and asked.data is None:
+                if response.is_redirect and target and request.data is None:
                     # Elsewhere the token means nothing, and must not be shown.
                     elsewhere = urlsplit(urljoin(url, target)).netloc != urlsplit(url).netloc
-                    asked = asked.on(with_token=not elsewhere)
+                    request = request.on(with_token=not elsewhere)
                     url = urljoin(url, target)
                     continue
                 if taking is not None and response.status_code == 200:
@@ -160,11 +160,11 @@ class Connection:
                         self._patience.flow(self.way.rate, self._left_s)
                     taking.take(response.iter_content(_LARGE_CHUNK))
                     return 200, response.headers, b""
-                body = self._body(response, url) if asked.method != "HEAD" else b""
+                body = self._body(response, url) if request.method != "HEAD" else b""
                 return response.status_code, response.headers, body
         raise self._error("sends from one place to the next", next_step="build later")
 
-    def _open(self, url: str, asked: _Question) -> "Response":
+    def _open(self, url: str, request: _RegistryRequest) -> "Response":
         import requests
 
         if self._session is None:
@@ -173,16 +173,16 @@ class Connection:
             self._session.trust_env = False
             from dlcontainer.registry import timed_http
 
-            patience = self._patience or Patience(silence_s=self.way.silence_s)
+            patience = self._patience or TimeAllowance(silence_s=self.way.silence_s)
             for scheme in ("http://", "https://"):
                 self._session.mount(scheme, timed_http.adapter(patience))
-        own = {"Accept-Encoding": "identity", "User-Agent": "dlcontainer", **asked.headers}
+        headers = {"Accept-Encoding": "identity", "User-Agent": "dlcontainer", **request.headers}
         return self._session.request(
-            asked.method,
+            request.method,
             url,
-            params=asked.query,
-            data=asked.data,
-            headers=own,
+            params=request.query,
+            data=request.data,
+            headers=headers,
             proxies=self._proxies(url),
             verify=str(self.way.ca) if self.way.ca else True,
             timeout=self.way.silence_s,
@@ -193,8 +193,8 @@ class Connection:
     def _proxies(self, url: str) -> dict[str, str]:
         if is_loopback(urlsplit(url).netloc):
             return {}
-        found = proxies.of_url(url, self.way.proxies)
-        return {scheme: proxy for scheme, proxy in found.items() if proxy}
+        by_scheme = proxies.of_url(url, self.way.proxies)
+        return {scheme: proxy for scheme, proxy in by_scheme.items() if proxy}
 
     def _check_scheme(self, url: str) -> None:
         parts = urlsplit(url)
@@ -260,10 +260,10 @@ class Connection:
         name = type(error).__name__
         why = next((text for kind, text in kinds if isinstance(error, kind)), "no HTTP answer")
         # OpenSSL's own words for what is wrong with a certificate: no address is among them.
-        said = re.search(r"certificate verify failed: ([\w ,-]+)", str(error))
+        match = re.search(r"certificate verify failed: ([\w ,-]+)", str(error))
         return self._error(
             "can't be reached",
-            why=f"{why} ({said[1] if said else name})",
+            why=f"{why} ({match[1] if match else name})",
             next_step="look at routing.proxy and routing.ca of the site, or build where the "
             "registry can be reached",
         )

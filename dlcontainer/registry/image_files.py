@@ -8,11 +8,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from dlcontainer.config.field_types import Arch, Strict
-from dlcontainer.config.image_names import Reference
+from dlcontainer.config.image_names import ImageReference
 from dlcontainer.errors import BuildError
 from dlcontainer.registry import base_image, layer_files, pull
 from dlcontainer.registry.client import Client
-from dlcontainer.registry.connection import Way
+from dlcontainer.registry.connection import RegistryAccess
 from dlcontainer.registry.layer_files import Bounds, LayerFiles, RefusedLayerError
 from dlcontainer.system import atomic_files, foreign_files
 from dlcontainer.system.progress import Meter, Progress
@@ -25,13 +25,13 @@ MOST_PACKED = 64 * 10**9
 class ImageReader:
     """How images of registries are read: the way there, and what earlier layers told."""
 
-    way: Way
+    way: RegistryAccess
     cache: Path
     progress: Progress
     bounds: Bounds = field(default_factory=Bounds)
 
 
-class _Kept(Strict):
+class _CachedLayer(Strict):
     """The files of one layer, in the cache."""
 
     wanted: tuple[str, ...]
@@ -40,7 +40,7 @@ class _Kept(Strict):
 
 
 def read(
-    reference: Reference, arch: Arch, wanted: Collection[str], reader: ImageReader
+    reference: ImageReference, arch: Arch, paths: Collection[str], reader: ImageReader
 ) -> Mapping[str, str]:
     """Read files (absolute paths) of a pinned image; one that it has not is left out.
 
@@ -50,7 +50,7 @@ def read(
     checked = base_image.check(reference, arch, reader.way)
     named = replace(reference, digest=checked.platform_digest)
     content: dict[str, str] = {}
-    missing = set(wanted)
+    missing = set(paths)
     with Client(reference=named, way=reader.way) as client:
         body = pull.manifest_of(client, checked.platform_digest)
         layers = pull.layers(foreign_files.loads(body), named)
@@ -58,29 +58,29 @@ def read(
         if total > MOST_PACKED:
             raise pull.refused(named, f"its layers have {total / 1e9:.0f} GB")
         for digest, size in layers.items():
-            found = _layer(client, digest, size, sorted(wanted), reader)
-            content |= {path: text for path, text in found.content.items() if path in missing}
-            missing -= {*found.content, *found.hidden}
+            layer = _layer(client, digest, size, sorted(paths), reader)
+            content |= {path: text for path, text in layer.content.items() if path in missing}
+            missing -= {*layer.content, *layer.hidden}
             if not missing:
                 break
     return content
 
 
 def _layer(
-    client: Client, digest: str, size: int, wanted: Collection[str], reader: ImageReader
-) -> _Kept:
+    client: Client, digest: str, size: int, paths: Collection[str], reader: ImageReader
+) -> _CachedLayer:
     path = reader.cache / "layers" / f"{digest.removeprefix('sha256:')}.json"
     kept = _recall(path)
-    if kept is not None and set(wanted) <= set(kept.wanted):
+    if kept is not None and set(paths) <= set(kept.wanted):
         return kept
-    found = LayerFiles()
+    files = LayerFiles()
     fault: RefusedLayerError | None = None
     meter = Meter(tell=reader.progress.phase, title=f"layer {digest[7:19]}", total=size)
 
     def look(chunks: Iterator[bytes]) -> None:
-        nonlocal found, fault
+        nonlocal files, fault
         try:
-            found = layer_files.read(_metered(chunks, meter), wanted, reader.bounds)
+            files = layer_files.read(_metered(chunks, meter), paths, reader.bounds)
         except RefusedLayerError as error:
             fault = error
 
@@ -88,11 +88,11 @@ def _layer(
     client.read_blob(digest, size, look)
     if fault is not None:
         raise _unreadable(client.reference, digest, fault)
-    kept = _Kept(
-        wanted=tuple(wanted),
+    kept = _CachedLayer(
+        wanted=tuple(paths),
         # dpkg writes UTF-8; what is none stays to be seen.
-        content={path: data.decode(errors="replace") for path, data in found.content.items()},
-        hidden=tuple(sorted(found.hidden)),
+        content={path: data.decode(errors="replace") for path, data in files.content.items()},
+        hidden=tuple(sorted(files.hidden)),
     )
     with contextlib.suppress(OSError):  # it is read again then
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -100,9 +100,9 @@ def _layer(
     return kept
 
 
-def _recall(path: Path) -> _Kept | None:
+def _recall(path: Path) -> _CachedLayer | None:
     try:
-        return _Kept.model_validate_json(foreign_files.read(path, 4 * Bounds().file))
+        return _CachedLayer.model_validate_json(foreign_files.read(path, 4 * Bounds().file))
     except (OSError, ValidationError):
         return None
 
@@ -115,7 +115,7 @@ def _metered(chunks: Iterator[bytes], meter: Meter) -> Iterator[bytes]:
         yield chunk
 
 
-def _unreadable(reference: Reference, digest: str, error: RefusedLayerError) -> BuildError:
+def _unreadable(reference: ImageReference, digest: str, error: RefusedLayerError) -> BuildError:
     return BuildError(
         f"layer {digest[:19]}… of the base can't be read",
         where=str(reference),

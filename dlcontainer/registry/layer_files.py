@@ -47,17 +47,17 @@ class LayerFiles:
         self.hidden.update(paths)
 
 
-def read(chunks: Iterator[bytes], wanted: Collection[str], bounds: Bounds) -> LayerFiles:
+def read(chunks: Iterator[bytes], paths: Collection[str], bounds: Bounds) -> LayerFiles:
     """Read the wanted files (absolute paths) of a layer; raises RefusedLayerError."""
     try:
-        return _read(chunks, wanted, bounds)
+        return _read(chunks, paths, bounds)
     except (tarfile.TarError, zlib.error, EOFError, ValueError, OverflowError) as error:
         raise RefusedLayerError(f"it is no tar that can be read: {error}") from None
 
 
-def _read(chunks: Iterator[bytes], wanted: Collection[str], bounds: Bounds) -> LayerFiles:
+def _read(chunks: Iterator[bytes], paths: Collection[str], bounds: Bounds) -> LayerFiles:
     stream = _Forward(blocks=_bounded(_unpacked(chunks), bounds.layer))
-    found = LayerFiles()
+    files = LayerFiles()
     with tarfile.TarFile(fileobj=cast("IO[bytes]", stream), mode="r") as tar:
         while (entry := tar.next()) is not None:
             # Else all of them stay in memory; the stubs do not know the list.
@@ -65,36 +65,36 @@ def _read(chunks: Iterator[bytes], wanted: Collection[str], bounds: Bounds) -> L
             path = _path(entry.name)
             folder, _, name = path.rpartition("/")
             if name == _EMPTIED:
-                found.hide(_below(folder, wanted))
+                files.hide(_below(folder, paths))
             elif name.startswith(_HIDDEN):
                 hidden = f"{folder}/{name.removeprefix(_HIDDEN)}"
-                found.hide(_at_or_below(hidden, wanted))
-            elif entry.isreg() and path in wanted:
+                files.hide(_at_or_below(hidden, paths))
+            elif entry.isreg() and path in paths:
                 if entry.size > bounds.file:
                     raise RefusedLayerError(f"{path} has more than {bounds.file} bytes")
                 stream.allows = bounds.file
                 file = tar.extractfile(entry)
-                found.add(path, file.read() if file is not None else b"")
+                files.add(path, file.read() if file is not None else b"")
                 stream.allows = _MOST_HEADER
-            elif path in wanted or not entry.isdir():
+            elif path in paths or not entry.isdir():
                 # A link or a device in the place of a file, or of a folder above it.
-                gone = _at_or_below(path, wanted)
-                found.hide(gone)
-                for one in gone:
-                    found.content.pop(one, None)
-    return found
+                gone = _at_or_below(path, paths)
+                files.hide(gone)
+                for deleted in gone:
+                    files.content.pop(deleted, None)
+    return files
 
 
 def _path(name: str) -> str:
     return "/" + posixpath.normpath(f"/{name}").lstrip("/")
 
 
-def _below(folder: str, wanted: Collection[str]) -> list[str]:
-    return [path for path in wanted if path.startswith(f"{folder}/")]
+def _below(folder: str, paths: Collection[str]) -> list[str]:
+    return [path for path in paths if path.startswith(f"{folder}/")]
 
 
-def _at_or_below(place: str, wanted: Collection[str]) -> list[str]:
-    return [path for path in wanted if path == place] + _below(place, wanted)
+def _at_or_below(place: str, paths: Collection[str]) -> list[str]:
+    return [path for path in paths if path == place] + _below(place, paths)
 
 
 def _unpacked(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -138,7 +138,7 @@ class _Forward:
     _rest: memoryview = field(default_factory=lambda: memoryview(b""))
 
     def read(self, size: int) -> bytes:
-        """Give so many bytes, fewer at the end."""
+        """Return so many bytes, fewer at the end."""
         if not 0 <= size <= self.allows:
             raise RefusedLayerError(f"one of its headers has {size} bytes")
         parts: list[memoryview] = []
@@ -151,7 +151,7 @@ class _Forward:
         return b"".join(parts)
 
     def tell(self) -> int:
-        """Say how far it was read."""
+        """Return how far it was read."""
         return self._at
 
     def seek(self, place: int) -> None:

@@ -24,7 +24,7 @@ class DamagedLayoutError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Layout:
+class OciLayout:
     """An image whose blobs all have their digests; `manifest` is its manifest's."""
 
     folder: Path
@@ -32,7 +32,7 @@ class Layout:
     blobs: tuple[str, ...]
 
 
-def follow(folder: Path, pinned: str, arch: Arch) -> Layout:
+def follow(folder: Path, pinned: str, arch: Arch) -> OciLayout:
     """Find the image of a pinned digest; raises DamagedLayoutError.
 
     What the folder says of itself (index.json) counts for nothing.
@@ -53,10 +53,10 @@ def follow(folder: Path, pinned: str, arch: Arch) -> Layout:
     faults = [fault for digest in parts for fault in _faults(folder, digest)]
     if faults:
         raise DamagedLayoutError(faults)
-    return Layout(folder=folder, manifest=chain[-1], blobs=(*chain, *parts))
+    return OciLayout(folder=folder, manifest=chain[-1], blobs=(*chain, *parts))
 
 
-def lay(layout: Layout, target: Path) -> None:
+def lay(layout: OciLayout, target: Path) -> None:
     """Make a layout of one image, of the checked one's blobs, in a private folder."""
     (target / "blobs").mkdir(parents=True)
     (target / BLOBS).symlink_to(layout.folder / BLOBS)
@@ -65,11 +65,11 @@ def lay(layout: Layout, target: Path) -> None:
     pull.write_index(target, layout.manifest, size, body)
 
 
-def remove_strays(layout: Layout) -> None:
+def remove_strays(layout: OciLayout) -> None:
     """Remove blobs that are not the image's."""
-    wanted = {_path(layout.folder, digest) for digest in layout.blobs}
+    needed = {_path(layout.folder, digest) for digest in layout.blobs}
     for path in (layout.folder / BLOBS).iterdir():
-        if path not in wanted:
+        if path not in needed:
             path.unlink()
 
 
@@ -86,7 +86,7 @@ def _document(folder: Path, digest: str) -> Mapping[str, Any]:
 
 
 def _faults(folder: Path, digest: str) -> Iterator[str]:
-    path, wanted = _path(folder, digest), digest.removeprefix("sha256:")
+    path, expected = _path(folder, digest), digest.removeprefix("sha256:")
     name = path.relative_to(folder)
     try:
         sha256 = digests.of_file(path)
@@ -96,7 +96,7 @@ def _faults(folder: Path, digest: str) -> Iterator[str]:
     except OSError as error:
         yield f"{name} can't be read: {error.strerror}"
         return
-    if sha256 != wanted:
+    if sha256 != expected:
         yield f"{name} has a wrong checksum: {sha256[:12]}…"
 
 

@@ -27,9 +27,9 @@ class Login:
 
     @property
     def basic(self) -> str:
-        """Give the header's value."""
-        both = f"{self.user}:{self.password}".encode()
-        return f"Basic {base64.b64encode(both).decode()}"
+        """Return the header's value."""
+        credentials = f"{self.user}:{self.password}".encode()
+        return f"Basic {base64.b64encode(credentials).decode()}"
 
 
 def read(path: Path, address: str) -> Login:
@@ -70,13 +70,13 @@ def _of_config(text: str, path: Path, address: str) -> Login:
         body: Any = foreign_files.loads(text)
         auths = body.get("auths") or {}
         entry = auths.get(address) or auths.get(f"https://{address}") or {}
-        given = base64.b64decode(str(entry.get("auth", "")), validate=True).decode()
+        decoded = base64.b64decode(str(entry.get("auth", "")), validate=True).decode()
     except (ValueError, AttributeError, binascii.Error):
         raise _unfit(path, "its 'auths' can't be read") from None
-    if not given:
+    if not decoded:
         why = f"it has no 'auth' for {address}; credential helpers are not asked"
         raise _unfit(path, why)
-    return _of(given, path)
+    return _of(decoded, path)
 
 
 def _unfit(path: Path, why: str) -> ConfigError:

@@ -41,7 +41,7 @@ class Rate:
 
 
 @dataclass(slots=True, kw_only=True)
-class Patience:
+class TimeAllowance:
     """What is left of the time for one request's answers, all redirects together.
 
     `over` says what was too slow, once it was.
@@ -67,8 +67,8 @@ class Patience:
     @property
     def left_s(self) -> float:
         """Time that the next wait may take, s, beside silence."""
-        left = self._answer_s - self._waited
-        return min(left, self._rate.left_s) if self._rate else left
+        remaining_s = self._answer_s - self._waited
+        return min(remaining_s, self._rate.left_s) if self._rate else remaining_s
 
     def read(self, receive: Callable[[], int], set_timeout: Callable[[float], None]) -> int:
         """Wait for the next bytes; raises TimeoutError for silence, TooSlowError for the rest."""

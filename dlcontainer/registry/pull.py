@@ -8,35 +8,37 @@ from pathlib import Path
 from typing import Any
 
 from dlcontainer.config.field_types import Arch
-from dlcontainer.config.image_names import Reference, is_digest
+from dlcontainer.config.image_names import ImageReference, is_digest
 from dlcontainer.errors import BuildError
 from dlcontainer.registry import base_image
 from dlcontainer.registry.client import Client
-from dlcontainer.registry.connection import Way
+from dlcontainer.registry.connection import RegistryAccess
 from dlcontainer.system import atomic_files, digests, foreign_files
 
 MOST_LAYERS = 1000
 
 
-def pull(reference: Reference, arch: Arch, way: Way, folder: Path, most: int) -> str:
-    """Fetch a pinned image into a folder; give its manifest's digest.
+def pull(
+    reference: ImageReference, arch: Arch, access: RegistryAccess, folder: Path, most: int
+) -> str:
+    """Fetch a pinned image into a folder; return its manifest's digest.
 
     Blobs that are there and right stay. Raises BuildError for parts that are not as they were
     announced, and for an image whose layers have more than `most` bytes.
     """
-    checked = base_image.check(reference, arch, way)
+    checked = base_image.check(reference, arch, access)
     named = replace(reference, digest=checked.platform_digest)
-    with Client(reference=named, way=way) as client:
+    with Client(reference=named, way=access) as client:
         body = manifest_of(client, checked.platform_digest)
         index = b"" if named.digest == checked.digest else manifest_of(client, checked.digest)
         manifest = foreign_files.loads(body)
-        given = parts(manifest, named)
-        if sum(given.values()) > most:
-            size = sum(given.values()) / 1e9
+        sizes = parts(manifest, named)
+        if sum(sizes.values()) > most:
+            size = sum(sizes.values()) / 1e9
             raise refused(named, f"its layers have {size:.1f} GB, allowed are {most / 1e9:.1f}")
         blobs = folder / "blobs" / "sha256"
         blobs.mkdir(parents=True, exist_ok=True)
-        for digest, size in given.items():
+        for digest, size in sizes.items():
             _save(client, digest, size, blobs)
     if index:
         # What was pinned is there too: from it all the rest can be checked.
@@ -66,13 +68,13 @@ def _save(client: Client, digest: str, size: int, blobs: Path) -> None:
 
 
 def layers(manifest: Mapping[str, Any], where: object) -> dict[str, int]:
-    """Give digest and announced size of the layers, the topmost first; raises BuildError."""
+    """Return digest and announced size of the layers, the topmost first; raises BuildError."""
     parts(manifest, where)
     return dict(reversed(list(_described(manifest["layers"]))))
 
 
 def parts(manifest: Mapping[str, Any], where: object) -> dict[str, int]:
-    """Give digest and announced size of configuration and layers; raises BuildError."""
+    """Return digest and announced size of configuration and layers; raises BuildError."""
     try:
         layers = manifest["layers"]
         if not isinstance(layers, list) or not 0 < len(layers) <= MOST_LAYERS:
@@ -109,7 +111,7 @@ def write_index(folder: Path, digest: str, size: int, manifest: Mapping[str, Any
 
 
 def refused(where: object, why: str) -> BuildError:
-    """Say why an image is not taken."""
+    """Return why an image is not taken."""
     return BuildError(
         "the image is refused",
         where=str(where),

@@ -51,7 +51,7 @@ class Referrer:
     artifact_type: str
 
     def described(self) -> dict[str, object]:
-        """Give it as an index lists it."""
+        """Return it as an index lists it."""
         return {
             "mediaType": MANIFEST,
             "digest": self.digest,
@@ -61,12 +61,12 @@ class Referrer:
 
 
 def tag_of(subject: str) -> str:
-    """Give the tag of the index that stands in for a list."""
+    """Return the tag of the index that stands in for a list."""
     return subject.replace(":", "-")
 
 
 def attach(client: ArtifactClient, subject: str, body: bytes, artifact_type: str) -> str:
-    """Push a manifest that has this subject, so that it is found; give its digest."""
+    """Push a manifest that has this subject, so that it is found; return its digest."""
     digest = sha256(body)
     tag = f"{tag_of(subject)}.{digest.removeprefix('sha256:')[:12]}"
     if not client.put_manifest(tag, body, MANIFEST):
@@ -82,13 +82,13 @@ def _list(client: ArtifactClient, subject: str, added: Referrer) -> None:
         for attempt in range(_TRIES):
             listed = _read((client.document(f"manifests/{tag}") or {}).get("manifests"))
             lost = itertools.islice(_tagged(client, subject, listed, _silent), _MOST_PUT_BACK)
-            known = _fitting((added, *listed, *lost))
-            if attempt and set(known) == {one.digest for one in listed}:
+            by_digest = _fitting((added, *listed, *lost))
+            if attempt and set(by_digest) == {referrer.digest for referrer in listed}:
                 return
             index = {
                 "schemaVersion": 2,
                 "mediaType": INDEX,
-                "manifests": [known[digest].described() for digest in sorted(known)],
+                "manifests": [by_digest[digest].described() for digest in sorted(by_digest)],
             }
             client.put_manifest(tag, json.dumps(index, indent=1).encode(), INDEX)
             # Another who read before us may write after us: a look some time later finds out.
@@ -96,18 +96,18 @@ def _list(client: ArtifactClient, subject: str, added: Referrer) -> None:
 
 
 def _fitting(entries: Iterable[Referrer]) -> dict[str, Referrer]:
-    """Give entries by digest, the first first, as many as an index holds.
+    """Return entries by digest, the first first, as many as an index holds.
 
     One that is left out is found by its own tag.
     """
-    known: dict[str, Referrer] = {}
+    by_digest: dict[str, Referrer] = {}
     size = 0
-    for one in entries:
-        size += len(one.artifact_type) + _ENTRY_BYTES
+    for referrer in entries:
+        size += len(referrer.artifact_type) + _ENTRY_BYTES
         if size > _INDEX_BYTES:
             break
-        known[one.digest] = one
-    return known
+        by_digest[referrer.digest] = referrer
+    return by_digest
 
 
 def found(client: ArtifactClient, subject: str, note: Callable[[str], None]) -> Iterator[Referrer]:
@@ -117,14 +117,14 @@ def found(client: ArtifactClient, subject: str, note: Callable[[str], None]) -> 
     the list, since strangers could use it up. `client.within` bounds the time.
     """
     listed = _document(client, f"referrers/{subject}", note)
-    own = _read((listed or {}).get("manifests"))
+    direct = _read((listed or {}).get("manifests"))
     indexed = _indexed(client, tag_of(subject), note) if listed is None else ()
-    known = {one.digest: one for one in (*own, *indexed)}
-    yield from known.values()
-    for one in _tagged(client, subject, known.values(), note):
-        if one.digest not in known:
-            known[one.digest] = one
-            yield one
+    by_digest = {referrer.digest: referrer for referrer in (*direct, *indexed)}
+    yield from by_digest.values()
+    for referrer in _tagged(client, subject, by_digest.values(), note):
+        if referrer.digest not in by_digest:
+            by_digest[referrer.digest] = referrer
+            yield referrer
 
 
 def _document(
@@ -160,17 +160,17 @@ def _read(entries: Any) -> tuple[Referrer, ...]:
 def _tagged(
     client: ArtifactClient,
     subject: str,
-    known: Iterable[Referrer],
+    listed: Iterable[Referrer],
     note: Callable[[str], None],
 ) -> Iterator[Referrer]:
     """Find artefacts by their own tags that no list has: a question each, when it is asked for."""
     prefix = f"{tag_of(subject)}."
-    there = {f"{prefix}{one.digest.removeprefix('sha256:')[:12]}" for one in known}
+    tags = {f"{prefix}{referrer.digest.removeprefix('sha256:')[:12]}" for referrer in listed}
     for tag in _tags(client, note):
-        if tag.startswith(prefix) and tag not in there:
-            one = _by_tag(client, tag, note)
-            if one is not None:
-                yield one
+        if tag.startswith(prefix) and tag not in tags:
+            referrer = _by_tag(client, tag, note)
+            if referrer is not None:
+                yield referrer
 
 
 def _by_tag(client: ArtifactClient, tag: str, note: Callable[[str], None]) -> Referrer | None:
@@ -194,8 +194,8 @@ def _tags(client: ArtifactClient, note: Callable[[str], None]) -> Iterator[str]:
     for _ in range(_PAGES):
         query = urlencode({"n": _PAGE, **({"last": last} if last else {})})
         page = (_document(client, f"tags/list?{query}", note) or {}).get("tags")
-        names = [one for one in page if isinstance(one, str)] if isinstance(page, list) else []
-        yield from (one for one in names if re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", one))
+        names = [tag for tag in page if isinstance(tag, str)] if isinstance(page, list) else []
+        yield from (tag for tag in names if re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", tag))
         if len(names) < _PAGE or names[-1] == last:
             return
         last = names[-1]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True, kw_only=True)
-class Taking:
+class BlobReader:
     """A blob on its way to `read`; past `most` bytes no more of it is taken."""
 
     read: Callable[[Iterator[bytes]], object]

@@ -1,4 +1,4 @@
-"""HTTP whose every read waits no longer than a `Patience` says: status, headers, body alike.
+"""HTTP whose every read waits no longer than a `TimeAllowance` says: status, headers, body alike.
 
 The library below gives each read of a socket the same time again. Here all reads of an answer go
 through one place: that of a proxy's answer to CONNECT too.
@@ -13,13 +13,13 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from dlcontainer.registry.patience import Patience
+from dlcontainer.registry.patience import TimeAllowance
 
 
-class _Timed(io.RawIOBase):
+class _TimedReader(io.RawIOBase):
     """A socket's reading end; closing it lets the socket go."""
 
-    def __init__(self, inner: socket.SocketIO, patience: Patience) -> None:
+    def __init__(self, inner: socket.SocketIO, patience: TimeAllowance) -> None:
         super().__init__()
         self._inner, self._patience = inner, patience
         self._socket: socket.socket = inner._sock  # type: ignore[attr-defined]
@@ -36,14 +36,14 @@ class _Timed(io.RawIOBase):
         super().close()
 
 
-def adapter(patience: Patience) -> HTTPAdapter:
-    """Give a way to send whose answers are waited for with this patience."""
+def adapter(patience: TimeAllowance) -> HTTPAdapter:
+    """Return a way to send whose answers are waited for with this patience."""
 
     class Response(http.client.HTTPResponse):
         def __init__(self, sock: socket.socket, *args: Any, **more: Any) -> None:
             super().__init__(sock, *args, **more)
             raw: Any = self.fp.detach()
-            self.fp = io.BufferedReader(_Timed(raw, patience))
+            self.fp = io.BufferedReader(_TimedReader(raw, patience))
 
     class Plain(HTTPConnection):
         response_class = Response

@@ -29,15 +29,15 @@ class Upload:
         return self.size
 
     def read(self, amount: int = -1) -> bytes:
-        """Give the next bytes; raises TooSlowError where those before went too slowly."""
+        """Return the next bytes; raises TooSlowError where those before went too slowly."""
         if self.rate is not None and self._at is not None:
             try:
                 self.rate.came(self._given, time.monotonic() - self._at)
             except TooSlowError as error:
                 self.over = f"takes less than {self.rate.least:g} bytes a second: {error}"
                 raise
-        left = self.size - self.done
-        data = self.file.read(left if amount < 0 else min(amount, left))
+        remaining = self.size - self.done
+        data = self.file.read(remaining if amount < 0 else min(amount, remaining))
         self.done += len(data)
         if self.meter is not None:
             self.meter.at(self.done)

@@ -47,42 +47,42 @@ def launcher(program: str) -> Launcher | None:
 
 
 def rank_variables(program: str) -> tuple[RankVariables, ...]:
-    """Give where a launcher's ranks find their numbers; of an unknown one all that are known."""
-    known = launcher(program)
-    return (known.tells if known else ()) or RANK_VARIABLES
+    """Return where a launcher's ranks find their numbers; of an unknown one all that are known."""
+    traits = launcher(program)
+    return (traits.tells if traits else ()) or RANK_VARIABLES
 
 
 def allocation(environ: Mapping[str, str]) -> str | None:
-    """Give the batch job that this is part of, as its scheduler names it; None outside of one."""
-    known = (scheduler.job_variable for scheduler in SCHEDULERS.values())
-    for name in (*_OTHER_JOBS, *filter(None, known)):
+    """Return the batch job that this is part of, as its scheduler names it; None outside of one."""
+    variables = (scheduler.job_variable for scheduler in SCHEDULERS.values())
+    for name in (*_OTHER_JOBS, *filter(None, variables)):
         if environ.get(name):
             return f"{name}={environ[name]}"
     return None
 
 
 def cpus_each(words: Sequence[str], environ: Mapping[str, str]) -> int | None:
-    """Give the CPUs that a launcher's words, or else its allocation, ask for each rank."""
-    known = launcher(PurePath(words[0]).name)
-    if known is None or not known.cpus_asked:
+    """Return the CPUs that a launcher's words, or else its allocation, ask for each rank."""
+    traits = launcher(PurePath(words[0]).name)
+    if traits is None or not traits.cpus_asked:
         return None
-    said = re.search(rf"(?<!\S){known.cpus_said}(?!\S)", " ".join(words))
-    return _number(said["value"] if said else environ.get(known.cpus_asked, ""))
+    match = re.search(rf"(?<!\S){traits.cpus_said}(?!\S)", " ".join(words))
+    return _number(match["value"] if match else environ.get(traits.cpus_asked, ""))
 
 
 def cpus_handed(words: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
-    """Give the variable by which a launcher takes the CPUs that its allocation asked for."""
-    known = launcher(PurePath(words[0]).name)
-    asked = environ.get(known.cpus_asked) if known else None
-    return {known.cpus_taken: asked} if known and asked else {}
+    """Return the variable by which a launcher takes the CPUs that its allocation asked for."""
+    traits = launcher(PurePath(words[0]).name)
+    cpus = environ.get(traits.cpus_asked) if traits else None
+    return {traits.cpus_taken: cpus} if traits and cpus else {}
 
 
 def cpus_of_task(environ: Mapping[str, str]) -> int | None:
-    """Give the CPUs that were asked for the task which this process is; None outside of one."""
+    """Return the CPUs that were asked for the task which this process is; None outside of one."""
     for scheduler in SCHEDULERS.values():
-        for known in scheduler.launchers.values():
-            if known.cpus_asked and any(environ.get(each.rank) for each in known.tells):
-                return _number(environ.get(known.cpus_asked, ""))
+        for traits in scheduler.launchers.values():
+            if traits.cpus_asked and any(environ.get(variables.rank) for variables in traits.tells):
+                return _number(environ.get(traits.cpus_asked, ""))
     return None
 
 

@@ -66,7 +66,7 @@ class ReframeBackend:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Listed:
+class QueuedJob:
     """A job that has not ended, and its state in the scheduler's words, where it tells one."""
 
     number: str
@@ -74,21 +74,21 @@ class Listed:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ending:
+class SchedulerEnding:
     """How a job ended, in the scheduler's words, and whose doing that is."""
 
     state: str
     cause: Cause
 
 
-def listed_lines(text: str, _name: str) -> tuple[Listed, ...]:
+def listed_lines(text: str, _name: str) -> tuple[QueuedJob, ...]:
     """Read a job a line: its number, and its state where there is a second word."""
-    found = [line.split() for line in text.splitlines() if line.strip()]
-    return tuple(Listed(number=one[0], state="".join(one[1:2])) for one in found)
+    rows = [line.split() for line in text.splitlines() if line.strip()]
+    return tuple(QueuedJob(number=row[0], state="".join(row[1:2])) for row in rows)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Queue:
+class BatchQueue:
     """How a program submits a job, follows it and cancels it.
 
     Words may hold {name}, a name that no other job has, {log}, where the job's output goes, and
@@ -105,7 +105,7 @@ class Queue:
     # Prints the jobs of that name that have not ended; how that is read, the name with it; and a
     # pattern of what it says where there is none and its exit code is that of a failure.
     listing: tuple[str, ...]
-    read: Callable[[str, str], tuple[Listed, ...]] = listed_lines
+    read: Callable[[str, str], tuple[QueuedJob, ...]] = listed_lines
     none_listed: str = ""
     # States which no job leaves by itself; what prints why, and the pattern of that.
     stuck: frozenset[str] = frozenset()
@@ -113,12 +113,12 @@ class Queue:
     reason: str = ""
     # Prints the jobs whose node does not answer, which may come back; how that is read.
     away: tuple[str, ...] = ()
-    read_away: Callable[[str, str], tuple[Listed, ...]] = listed_lines
+    read_away: Callable[[str, str], tuple[QueuedJob, ...]] = listed_lines
     # By {name}, or by {job} for each job listed.
     cancel: tuple[str, ...]
     # Prints how a job ended, and how that is read: None where it does not tell.
     ended: tuple[str, ...]
-    ending: Callable[[str], Ending | None]
+    ending: Callable[[str], SchedulerEnding | None]
     # How long after a job's end that may take to be told, s.
     told_within_s: float = 0.0
     # The words of a job's head for {count} ranks on each node.
@@ -127,16 +127,16 @@ class Queue:
 
 def by_state(
     pattern: str, *, good: str, limit: Iterable[str], outside: Iterable[str]
-) -> Callable[[str], Ending | None]:
+) -> Callable[[str], SchedulerEnding | None]:
     """Read an ending whose state, the group of a pattern, says all; an unknown one is the job's."""
     causes: dict[str, Cause] = dict.fromkeys(outside, "outside")
     causes |= {**dict.fromkeys(limit, "limit"), good: "none"}
 
-    def read(text: str) -> Ending | None:
-        found = re.search(pattern, text)
-        if found is None:
+    def read(text: str) -> SchedulerEnding | None:
+        match = re.search(pattern, text)
+        if match is None:
             return None
-        return Ending(state=found["state"], cause=causes.get(found["state"], "job"))
+        return SchedulerEnding(state=match["state"], cause=causes.get(match["state"], "job"))
 
     return read
 
@@ -246,14 +246,16 @@ class BatchSystem:
     first_host: Callable[[Mapping[str, str]], str | None] = _unknown_host
     launchers: Mapping[str, Launcher] = field(default_factory=dict)
     # None where nobody described how a program follows a job.
-    queue: Queue | None = None
+    queue: BatchQueue | None = None
     # None where ReFrame has no backend.
     reframe: ReframeBackend | None = None
 
     def submit_argv(
         self, script: str, *, words: Sequence[str] = (), variable: str = ""
     ) -> tuple[str, ...]:
-        """Give the command that submits a script, with words for it and a variable, NAME=VALUE."""
+        """Return the command that submits a script, with words for it and a variable,
+        NAME=VALUE.
+        """
         command = (self.submit, script, *(words if self.takes_words else ()))
         if not variable:
             return command

@@ -7,14 +7,17 @@ from dlcontainer.schedulers.base import TASKS, BatchSystem, Resource
 
 
 def settled(
-    batch: BatchSystem, lines: Sequence[str], asked: Mapping[str, str | int], ranks_per_node: int
+    batch: BatchSystem,
+    lines: Sequence[str],
+    resources: Mapping[str, str | int],
+    ranks_per_node: int,
 ) -> tuple[str, ...]:
-    """Give the lines with each value asked for in its place, or in a line of its own at the end.
+    """Return the lines with each value asked for in its place, or in a line of its own at the end.
 
     Where the lines count nodes and ranks both, the ranks follow from the nodes.
     """
     written = list(lines)
-    for resource, value in asked.items():
+    for resource, value in resources.items():
         words = batch.resources[resource]
         text = str(value)
         if resource == "time":
@@ -31,14 +34,14 @@ def written_value(batch: BatchSystem, lines: Sequence[str], resource: str) -> st
     """Find what the lines ask for; None where they do not say."""
     words = batch.resources.get(resource)
     for line in lines:
-        found = _search(batch, line, words) if words else None
-        if found is not None:
-            return found["value"]
+        match = _search(batch, line, words) if words else None
+        if match is not None:
+            return match["value"]
     return None
 
 
 def with_tasks(batch: BatchSystem, lines: Sequence[str], count: int) -> tuple[str, ...]:
-    """Give the lines with another number of tasks on each node, where they say one."""
+    """Return the lines with another number of tasks on each node, where they say one."""
     words = batch.on_launcher.get(TASKS)
     written = list(lines)
     if words is not None:
@@ -48,9 +51,9 @@ def with_tasks(batch: BatchSystem, lines: Sequence[str], count: int) -> tuple[st
 
 def _replaced(batch: BatchSystem, lines: list[str], words: Resource, text: str) -> bool:
     for index, line in enumerate(lines):
-        found = _search(batch, line, words)
-        if found is not None:
-            lines[index] = line[: found.start("value")] + text + line[found.end("value") :]
+        match = _search(batch, line, words)
+        if match is not None:
+            lines[index] = line[: match.start("value")] + text + line[match.end("value") :]
             return True
     return False
 

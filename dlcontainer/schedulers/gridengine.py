@@ -7,14 +7,14 @@ import re
 
 from dlcontainer.schedulers import time_limits
 from dlcontainer.schedulers.base import (
+    BatchQueue,
     BatchSystem,
     Cause,
-    Ending,
-    Listed,
     MemoryWords,
-    Queue,
+    QueuedJob,
     ReframeBackend,
     Resource,
+    SchedulerEnding,
     hosts_named,
 )
 
@@ -31,13 +31,13 @@ _OUTSIDE = frozenset({1, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 2
 _LIMIT = 37
 
 
-def listed(text: str, name: str) -> tuple[Listed, ...]:
+def listed(text: str, name: str) -> tuple[QueuedJob, ...]:
     """Read the jobs of a name in what `qstat -xml` prints."""
-    found = (one for one in _LISTED.finditer(text) if one["name"] == name)
-    return tuple(Listed(number=one["number"], state=one["state"]) for one in found)
+    matches = (match for match in _LISTED.finditer(text) if match["name"] == name)
+    return tuple(QueuedJob(number=match["number"], state=match["state"]) for match in matches)
 
 
-def ending(text: str) -> Ending | None:
+def ending(text: str) -> SchedulerEnding | None:
     """Read the last record of a job in what `qacct -j` prints."""
     record = text.rpartition("=====\n")[2]
     failed = re.search(r"(?m)^failed +(?P<code>\d+) *(?:: *(?P<words>.*\S))?", record)
@@ -46,10 +46,10 @@ def ending(text: str) -> Ending | None:
         return None
     code, state = int(failed["code"]), f"exit_status {exited['code']}"
     if code == 0:
-        return Ending(state=state, cause="none" if exited["code"] == "0" else "job")
+        return SchedulerEnding(state=state, cause="none" if exited["code"] == "0" else "job")
     outside: Cause = "outside" if code in _OUTSIDE else "job"
     words = f"failed {code}: {failed['words']}" if failed["words"] else f"failed {code}"
-    return Ending(state=f"{words}, {state}", cause="limit" if code == _LIMIT else outside)
+    return SchedulerEnding(state=f"{words}, {state}", cause="limit" if code == _LIMIT else outside)
 
 
 # Source: qsub(1), "ENVIRONMENTAL VARIABLES", sge_pe(5) of gridengine 8.1.9.
@@ -97,7 +97,7 @@ GRID_ENGINE = BatchSystem(
     variables=("SGE_*",),
     # Source: qsub(1) (-r n: not run again), qstat(1), qdel(1), qacct(1), sge_status(5); run by us
     # with 8.1.9.
-    queue=Queue(
+    queue=BatchQueue(
         submit=(
             *("qsub", "-terse", "-r", "n", "-N", "{name}"),
             *("-j", "y", "-o", "{log}"),

@@ -4,15 +4,15 @@ import re
 
 from dlcontainer.schedulers import time_limits
 from dlcontainer.schedulers.base import (
+    BatchQueue,
     BatchSystem,
-    Ending,
     Launcher,
-    Listed,
     MemoryWords,
-    Queue,
+    QueuedJob,
     RankVariables,
     ReframeBackend,
     Resource,
+    SchedulerEnding,
     hosts_listed,
     hosts_named,
     listed_lines,
@@ -48,34 +48,38 @@ def _limit(seconds: int) -> str:
     return f"{whole // 60}:{whole % 60:02}"
 
 
-def listed(text: str, name: str) -> tuple[Listed, ...]:
+def listed(text: str, name: str) -> tuple[QueuedJob, ...]:
     """Read the jobs that have not ended: a killed one whose host is away is a zombie."""
-    return tuple(one for one in listed_lines(text, name) if one.state != "ZOMBI")
+    return tuple(job for job in listed_lines(text, name) if job.state != "ZOMBI")
 
 
-def unreachable(text: str, name: str) -> tuple[Listed, ...]:
+def unreachable(text: str, name: str) -> tuple[QueuedJob, ...]:
     """Read the jobs of whose host nobody hears."""
-    return tuple(one for one in listed_lines(text, name) if one.state == "UNKWN")
+    return tuple(job for job in listed_lines(text, name) if job.state == "UNKWN")
 
 
-def ending(text: str) -> Ending | None:
+def ending(text: str) -> SchedulerEnding | None:
     """Read STAT|EXIT_CODE|EXIT_REASON, the reason a keyword with a sentence, or "-"."""
-    found = re.search(r"(?m)^(?P<stat>[A-Z_]+) *\|(?P<code>[^|]*)\|(?P<reason>.*)$", text)
-    if found is None:
+    match = re.search(r"(?m)^(?P<stat>[A-Z_]+) *\|(?P<code>[^|]*)\|(?P<reason>.*)$", text)
+    if match is None:
         return None
-    stat, code, reason = (found[name].strip() for name in ("stat", "code", "reason"))
+    stat, code, reason = (match[name].strip() for name in ("stat", "code", "reason"))
     if stat == "DONE":
-        return Ending(state=stat, cause="none")
+        return SchedulerEnding(state=stat, cause="none")
     if stat not in ("EXIT", "UNKWN", "ZOMBI"):
         return None
     keyword = reason.partition(":")[0]
-    said = [stat, *([f"exit code {code}"] if code.isdigit() else []), *filter("-".__ne__, [reason])]
-    state = ", ".join(filter(None, said))
+    words = [
+        stat,
+        *([f"exit code {code}"] if code.isdigit() else []),
+        *filter("-".__ne__, [reason]),
+    ]
+    state = ", ".join(filter(None, words))
     if keyword == "TERM_RUNLIMIT":
-        return Ending(state=state, cause="limit")
+        return SchedulerEnding(state=state, cause="limit")
     # The host's daemon does not answer, and nobody knows of the job.
     lost = stat in ("UNKWN", "ZOMBI") or keyword in _OUTSIDE
-    return Ending(state=state, cause="outside" if lost else "job")
+    return SchedulerEnding(state=state, cause="outside" if lost else "job")
 
 
 LSF = BatchSystem(
@@ -125,7 +129,7 @@ LSF = BatchSystem(
     # bjobs (-a, -J, -o, -noheader), bkill (0 with -J: all jobs of that name); lsf.conf,
     # LSB_BJOBS_CONSISTENT_EXIT_CODE (where there is no job); "LSF terms and concepts" (UNKWN,
     # ZOMBI). Remembered: the sentence of bsub, %J and %I in a file's name. Never run by us.
-    queue=Queue(
+    queue=BatchQueue(
         submit=("bsub", "-J", "{name}", "-rn", "-o", "{log}", "-e", "{log}"),
         script_on_stdin=True,
         number=r"Job <(?P<job>\d+)> is submitted",

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 
 from dlcontainer.schedulers import time_limits
 from dlcontainer.schedulers.base import (
+    BatchQueue,
     BatchSystem,
     Cause,
-    Ending,
     MemoryWords,
-    Queue,
     ReframeBackend,
     Resource,
+    SchedulerEnding,
     hosts_listed,
     hosts_named,
 )
@@ -42,11 +42,11 @@ _FAILED = "93"
 
 
 def _attribute(text: str, name: str) -> str | None:
-    found = re.search(rf"(?m)^ {{4}}{name} = (?P<value>.*\S)", text)
-    return found["value"] if found else None
+    match = re.search(rf"(?m)^ {{4}}{name} = (?P<value>.*\S)", text)
+    return match["value"] if match else None
 
 
-def ending(text: str) -> Ending | None:
+def ending(text: str) -> SchedulerEnding | None:
     """Read how a job ended in what `qstat -x -f` prints."""
     if _attribute(text, "job_state") != "F":
         return None
@@ -54,15 +54,15 @@ def ending(text: str) -> Ending | None:
     if status is None:
         lost: Cause = "outside" if substate == _FAILED else "job"
         why = "its node is down" if lost == "outside" else f"substate {substate}"
-        return Ending(state=f"F without Exit_status: {why}", cause=lost)
+        return SchedulerEnding(state=f"F without Exit_status: {why}", cause=lost)
     code, state = int(status), f"Exit_status {status}"
     if code == 0:
-        return Ending(state=state, cause="none")
+        return SchedulerEnding(state=state, cause="none")
     if code == _WALLTIME:
-        return Ending(state=f"{state}, JOB_EXEC_KILL_WALLTIME", cause="limit")
+        return SchedulerEnding(state=f"{state}, JOB_EXEC_KILL_WALLTIME", cause="limit")
     if code in _OUTSIDE:
-        return Ending(state=f"{state}, {_OUTSIDE[code]}", cause="outside")
-    return Ending(state=state, cause="job")
+        return SchedulerEnding(state=f"{state}, {_OUTSIDE[code]}", cause="outside")
+    return SchedulerEnding(state=state, cause="job")
 
 
 PBS = BatchSystem(
@@ -116,7 +116,7 @@ PBS = BatchSystem(
     # Source: qsub(1B), qselect(1B), qstat(1B), qdel(1B) of openpbs/openpbs@cd7ab5e doc/man1. A job
     # that has ended is told of where the server keeps a history (job_history_enable). Remembered:
     # a name had at most 15 characters in releases before 230 were. Never run by us.
-    queue=Queue(
+    queue=BatchQueue(
         submit=("qsub", "-N", "{name}", "-r", "n", "-j", "oe", "-o", "{log}"),
         number=r"(?m)^(?P<job>\d+\S*)$",
         # [HOST:]PATH; a comma divides staged files.

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dlcontainer.schedulers import time_limits
 from dlcontainer.schedulers.base import (
     TASKS,
+    BatchQueue,
     BatchSystem,
     Launcher,
     MemoryWords,
-    Queue,
     RankVariables,
     ReframeBackend,
     Resource,
@@ -127,7 +127,7 @@ SLURM = BatchSystem(
     },
     # Not requeued: a job that begins again has other times. Source: sbatch(1), squeue(1),
     # scancel(1), scontrol(1), "JOB STATE CODES".
-    queue=Queue(
+    queue=BatchQueue(
         submit=(
             *("sbatch", "--parsable", "--no-requeue", "--job-name={name}"),
             *("--output={log}", "--error={log}"),

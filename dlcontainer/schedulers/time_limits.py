@@ -74,7 +74,7 @@ def local(text: str) -> int:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Written:
+class _TimeLimit:
     """A time limit as it was written: days before a dash, and the numbers between colons."""
 
     text: str
@@ -90,11 +90,11 @@ class _Written:
         first, *later = self.numbers
         if any(number > 59 for number in later) or (most is not None and first >= most):
             raise ValueError(f"{self.text}: more than 59 minutes or seconds, or 23 hours of a day")
-        found = least
+        seconds = least
         for number in self.numbers:
-            found += number * unit
+            seconds += number * unit
             unit //= 60
-        return _positive(self.text, found)
+        return _positive(self.text, seconds)
 
     def refuse_two(self, grammar: str) -> None:
         """Refuse two numbers, which are minutes and seconds, or hours and minutes."""
@@ -109,12 +109,12 @@ class _Written:
         )
 
 
-def _read(text: str, grammar: str, *, has_days: bool = True) -> _Written:
-    found = _WRITTEN.fullmatch(text)
-    if found is None or (found["days"] is not None and not has_days):
+def _read(text: str, grammar: str, *, has_days: bool = True) -> _TimeLimit:
+    match = _WRITTEN.fullmatch(text)
+    if match is None or (match["days"] is not None and not has_days):
         raise ValueError(f"{text} is no time limit here, which is {grammar}")
-    days = None if found["days"] is None else int(found["days"])
-    return _Written(text=text, days=days, numbers=tuple(map(int, found["numbers"].split(":"))))
+    days = None if match["days"] is None else int(match["days"])
+    return _TimeLimit(text=text, days=days, numbers=tuple(map(int, match["numbers"].split(":"))))
 
 
 def _positive(text: str, seconds: int) -> int:

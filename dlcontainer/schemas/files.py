@@ -17,7 +17,7 @@ RECIPE_ID = "urn:dlcontainer:schema:recipe:1"
 
 
 def site_config() -> Node:
-    """Give the JSON Schema of a site config, as it is written.
+    """Return the JSON Schema of a site config, as it is written.
 
     One that others complete (`extends`, this host, epochs, node types) holds some keys; any other
     has all that a site needs.
@@ -58,7 +58,7 @@ def site_config() -> Node:
 
 
 def recipe() -> Node:
-    """Give the JSON Schema of a recipe, as it is written: its variants complete it."""
+    """Return the JSON Schema of a recipe, as it is written: its variants complete it."""
     definitions = {**_definitions(Recipe), **_definitions(Variant)}
     definitions["Variant"] = _with_changes(definitions["Variant"], "RecipeChanges")
     in_a_file: Node = {
@@ -93,7 +93,7 @@ _NO_TEMPLATES = ("Base", "System", "Variant", "Needs")
 
 
 def _definitions(model: type[BaseModel]) -> dict[str, Node]:
-    """Give the definitions of a model and of all in it, each by its name."""
+    """Return the definitions of a model and of all in it, each by its name."""
     schema: Node = model.model_json_schema()
     inner: dict[str, Node] = schema.pop("$defs", {})
     found = {**inner, model.__name__: schema}

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from dlcontainer.config import Sourced
+from dlcontainer.config import SelectedDocument
 from dlcontainer.errors import ConfigError
 from dlcontainer.sites.facts import LaunchForm
 from dlcontainer.sites.site import Site
@@ -18,7 +18,7 @@ _OF_CORES = ("map_cpu:", "mask_cpu:", "mask_ldom:", "none", "no")
 _ORDERED = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
-def require_near(site: Sourced[Site]) -> None:
+def require_near(site: SelectedDocument[Site]) -> None:
     """Refuse a form of srun whose ranks run beside another GPU than the one of their number."""
     gpu, jobs = site.value.accelerator, site.value.jobs
     if gpu is None or not gpu.near or {*jobs.environment, *jobs.inside} & set(_ORDERED):
@@ -28,28 +28,28 @@ def require_near(site: Sourced[Site]) -> None:
             continue
         domains = _domains(form, gpu.near)
         if domains is not None and domains != gpu.near:
-            known = site.document.origin(("accelerator", "near")).where
+            place = site.document.origin(("accelerator", "near")).where
             listed = ",".join(map(str, gpu.near))
             raise ConfigError(
                 f"form {name}: ranks on NUMA domains {_said(domains)}, their GPUs beside "
                 f"{_said(gpu.near)}",
                 where=site.document.origin(("scheduler", "forms", name, "launcher")).where,
-                why=f"accelerator.near ({known}); a rank takes the GPU of its local number",
+                why=f"accelerator.near ({place}); a rank takes the GPU of its local number",
                 next_step=f"--cpu-bind=map_ldom:{listed} (jobs that have whole nodes), or "
                 "--gpu-bind=closest with --gpus-per-task=1",
             )
 
 
 def _domains(form: LaunchForm, near: Sequence[int]) -> tuple[int, ...] | None:
-    """Give the domain of each rank of a node; None where the words don't say it."""
+    """Return the domain of each rank of a node; None where the words don't say it."""
     if any(_CLOSEST.fullmatch(word) for word in form.launcher):
         return None
-    found = [match[1] for word in form.launcher if (match := _CPU_BIND.fullmatch(word))]
-    way = found[-1] if found else ""
-    if way.startswith(_OF_CORES):
+    bindings = [match[1] for word in form.launcher if (match := _CPU_BIND.fullmatch(word))]
+    binding = bindings[-1] if bindings else ""
+    if binding.startswith(_OF_CORES):
         return None
-    if way.startswith("map_ldom:"):
-        listed = _numbers(way.partition(":")[2])
+    if binding.startswith("map_ldom:"):
+        listed = _numbers(binding.partition(":")[2])
         return listed and tuple(listed[rank % len(listed)] for rank in range(len(near)))
     # Slurm gives cores in their order.
     return tuple(sorted(near))

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from dlcontainer.config.field_types import AbsolutePath, Line, Name, Version
 from dlcontainer.engines.base import EngineKind
-from dlcontainer.sites.groups import Facts
+from dlcontainer.sites.groups import SiteFacts
 
 # What starts images in jobs.
 Runtime = Literal["apptainer", "singularity", "podman-hpc", "shifter", "container-engine"]
@@ -14,7 +14,7 @@ Runtime = Literal["apptainer", "singularity", "podman-hpc", "shifter", "containe
 RunMode = Literal["plain", "userns", "unpacked"]
 
 
-class EngineConfig(Facts):
+class EngineConfig(SiteFacts):
     """The container engine that builds here, and what starts images in jobs."""
 
     kind: EngineKind = "apptainer"

@@ -21,7 +21,7 @@ from dlcontainer.config.field_types import (
 )
 from dlcontainer.config.gpu_targets import AMD, NVIDIA
 from dlcontainer.schedulers import SCHEDULERS
-from dlcontainer.sites.groups import Facts
+from dlcontainer.sites.groups import SiteFacts
 from dlcontainer.sites.launching import ParallelEnvironment, Rendezvous, Resources, Staging
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ MAY_BE_UNSET = "LD_LIBRARY_PATH"
 LAUNCH_WORDS = ("nodes", "ranks", "ranks_per_node")
 
 
-class Os(Facts):
+class Os(SiteFacts):
     """The operating system of the compute nodes."""
 
     distribution: Name
@@ -46,7 +46,7 @@ class Os(Facts):
     kernel: Line | None = None
 
 
-class Cpu(Facts):
+class Cpu(SiteFacts):
     """The processors of one node."""
 
     model: Line
@@ -57,7 +57,7 @@ class Cpu(Facts):
     )
 
 
-class Memory(Facts):
+class Memory(SiteFacts):
     """The memory of one node, GB."""
 
     gb: int = Field(gt=0)
@@ -67,7 +67,7 @@ class Memory(Facts):
     )
 
 
-class Accelerator(Facts):
+class Accelerator(SiteFacts):
     """The accelerators of one node; a site without the key has none."""
 
     vendor: Vendor
@@ -99,7 +99,7 @@ class Accelerator(Facts):
         return self
 
 
-class Network(Facts):
+class Network(SiteFacts):
     """What connects the nodes."""
 
     kind: Fabric
@@ -111,7 +111,7 @@ class Network(Facts):
     )
 
 
-class Mpi(Facts):
+class Mpi(SiteFacts):
     """The site's MPI, and how images come by one.
 
     `container`: the image's own, which the host only wires up. `swap`: the host's takes the place
@@ -169,11 +169,11 @@ class Mpi(Facts):
 
     @property
     def families(self) -> tuple[MpiFamily, ...]:
-        """Give the families whose images run here."""
+        """Return the families whose images run here."""
         return (self.family, *self.also)
 
 
-class LaunchForm(Facts):
+class LaunchForm(SiteFacts):
     """One documented way to place ranks; words may hold {nodes}, {ranks}, {ranks_per_node}.
 
     With `inside: torchrun` the launcher starts one process a node, which starts the ranks itself,
@@ -200,7 +200,7 @@ class LaunchForm(Facts):
         return value
 
 
-class Scheduler(Facts):
+class Scheduler(SiteFacts):
     """Who starts jobs, and the argv prefix that starts ranks in them."""
 
     kind: SchedulerKind = "none"
@@ -230,7 +230,7 @@ class Scheduler(Facts):
         return value
 
 
-class Jobs(Facts):
+class Jobs(SiteFacts):
     """What surrounds the engine in every job of this site."""
 
     modules: tuple[Line, ...] = Field(default=(), description="module commands: load NAME, purge …")
@@ -271,7 +271,7 @@ class FileSystemSpeed(Strict):
     network_mb_s: float | None = Field(default=None, gt=0, description="node to node")
 
 
-class FileSystem(Facts):
+class FileSystem(SiteFacts):
     """A file system that jobs see."""
 
     path: AbsolutePath

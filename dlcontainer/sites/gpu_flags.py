@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from dlcontainer.config import Sourced
+from dlcontainer.config import SelectedDocument
 from dlcontainer.config.field_types import Vendor
 from dlcontainer.errors import ConfigError
 from dlcontainer.sites.engine import Runtime
@@ -27,22 +27,26 @@ _EVERY: Mapping[str, Vendor] = {word: of for words in _WORDS.values() for word, 
 
 
 def flags(site: Site, runtime: Runtime | None = None) -> tuple[str, ...]:
-    """Give the words that let the accelerators in: those that the site's flags say, else the
+    """Return the words that let the accelerators in: those that the site's flags say, else the
     usual one of the runtime, the site's own unless another is named; none where it needs none.
     """
     words = _WORDS[runtime or site.engine.runtime]
-    given = (*site.jobs.flags, *(site.mpi.flags if site.mpi else ()))
-    said = tuple(dict.fromkeys(flag for flag in given if flag in words))
+    site_flags = (*site.jobs.flags, *(site.mpi.flags if site.mpi else ()))
+    gpu_words = tuple(dict.fromkeys(flag for flag in site_flags if flag in words))
     # An engine of OCI images may be told of the devices one by one.
-    if said or site.accelerator is None or any(flag.startswith("--device") for flag in given):
-        return said
+    if (
+        gpu_words
+        or site.accelerator is None
+        or any(flag.startswith("--device") for flag in site_flags)
+    ):
+        return gpu_words
     usual = (word for word, vendor in words.items() if vendor == site.accelerator.vendor)
     return tuple(usual)[:1]
 
 
 def here(site: Site, exists: Callable[[Path], bool] = Path.exists) -> tuple[str, ...]:
-    """Give Apptainer's flags on this node: those that the site's jobs name, and the vendor's where
-    its device is here, as wrappers do.
+    """Return Apptainer's flags on this node: those that the site's jobs name, and the vendor's
+    where its device is here, as wrappers do.
 
     The jobs' own are given where this node has no device, too: the ranks' nodes may.
     """
@@ -53,35 +57,35 @@ def here(site: Site, exists: Callable[[Path], bool] = Path.exists) -> tuple[str,
     )
 
 
-def require_fit(site: Sourced[Site]) -> None:
+def require_fit(site: SelectedDocument[Site]) -> None:
     """Refuse a flag for another vendor's accelerators, or of another runtime."""
     for error in _misfits(site):
         raise error
 
 
-def _misfits(site: Sourced[Site]) -> Iterator[ConfigError]:
+def _misfits(site: SelectedDocument[Site]) -> Iterator[ConfigError]:
     accelerator, runtime = site.value.accelerator, site.value.engine.runtime
     words = _WORDS[runtime]
     mpi = site.value.mpi
-    for group, given in (("jobs", site.value.jobs.flags), ("mpi", mpi.flags if mpi else ())):
-        for index, flag in enumerate(given):
+    for group, group_flags in (("jobs", site.value.jobs.flags), ("mpi", mpi.flags if mpi else ())):
+        for index, flag in enumerate(group_flags):
             vendor = _EVERY.get(flag)
             if vendor is None:
                 continue
             where = site.document.origin((group, "flags", index)).where
             if flag not in words:
-                other = site.document.origin(("engine", "runtime")).where
+                place = site.document.origin(("engine", "runtime")).where
                 yield ConfigError(
-                    f"{group}.flags: {flag} against {other}: engine.runtime: {runtime} has no such "
+                    f"{group}.flags: {flag} against {place}: engine.runtime: {runtime} has no such "
                     "flag",
                     where=where,
                     why="each runtime has its own words for accelerators",
                     next_step=_way_out(flag, words),
                 )
             elif accelerator is not None and vendor != accelerator.vendor:
-                other = site.document.origin(("accelerator", "vendor")).where
+                place = site.document.origin(("accelerator", "vendor")).where
                 yield ConfigError(
-                    f"{group}.flags: {flag} against {other}: accelerator.vendor: "
+                    f"{group}.flags: {flag} against {place}: accelerator.vendor: "
                     f"{accelerator.vendor}",
                     where=where,
                     why=f"{flag} lets accelerators of {vendor} in, and no others",

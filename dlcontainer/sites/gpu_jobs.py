@@ -16,7 +16,7 @@ _SUMMARY = "A rank for each GPU, as `accelerator` says how many a node has"
 
 
 def settle(site: Site) -> Site:
-    """Give the site with the request for its accelerators, and a rank for each, where neither is
+    """Return the site with the request for its accelerators, and a rank for each, where neither is
     written and both are known.
     """
     gpu, scheduler = site.accelerator, site.scheduler
@@ -33,9 +33,9 @@ def settle(site: Site) -> Site:
             summary=_SUMMARY, launcher=(*scheduler.launcher, *words), ranks_per_node=gpu.per_node
         )
         update["forms"] = {FORM: form}
-        asked = [batch.rank_request.format(count=gpu.per_node)]
-        asked += [batch.cpu_request.format(count=n) for n in cpus]
-        lines += [f"{batch.directive} {line}" for line in asked]
+        requests = [batch.rank_request.format(count=gpu.per_node)]
+        requests += [batch.cpu_request.format(count=n) for n in cpus]
+        lines += [f"{batch.directive} {line}" for line in requests]
     if tuple(lines) == scheduler.directives:
         return site
     changed = scheduler.model_copy(update={**update, "directives": tuple(lines)})
@@ -53,8 +53,8 @@ def notes(site: Site) -> list[str]:
 def _notes(gpu: Accelerator, scheduler: Scheduler, batch: BatchSystem) -> Iterator[str]:
     derived = scheduler.forms.get(FORM)
     if derived is not None and derived.summary == _SUMMARY:
-        asked = "" if scheduler.whole_nodes else f"{gpu.per_node} GPUs a node and "
-        yield f"jobs ask for {asked}a rank for each GPU, as `accelerator` says"
+        request_text = "" if scheduler.whole_nodes else f"{gpu.per_node} GPUs a node and "
+        yield f"jobs ask for {request_text}a rank for each GPU, as `accelerator` says"
         if not _has(batch.cpu_words, scheduler.directives):
             yield "CPUs of a rank: the scheduler's default, as `cpu.cores` is not written"
     if not _asks(scheduler):
@@ -74,29 +74,32 @@ def _notes(gpu: Accelerator, scheduler: Scheduler, batch: BatchSystem) -> Iterat
 
 def _can_ask(gpu: Accelerator, scheduler: Scheduler) -> bool:
     # Intel's tiles are parts of what a scheduler counts.
-    known = SCHEDULERS[scheduler.kind].gpu_request and gpu.vendor != "intel"
-    return bool(known) and not _asks(scheduler)
+    can_request = SCHEDULERS[scheduler.kind].gpu_request and gpu.vendor != "intel"
+    return bool(can_request) and not _asks(scheduler)
 
 
 def _asks(scheduler: Scheduler) -> bool:
-    """Tell whether a line or a launcher asks for accelerators, or none needs to."""
+    """Return whether a line or a launcher asks for accelerators, or none needs to."""
     batch = SCHEDULERS[scheduler.kind]
     forms = scheduler.forms.values()
     launched = [scheduler.launcher, *(form.launcher for form in forms)]
     texts = [*scheduler.directives, *map(" ".join, launched)]
-    patterns = [batch.gpu_words, *(known.devices for words in launched if (known := _known(words)))]
+    patterns = [
+        batch.gpu_words,
+        *(launcher.devices for words in launched if (launcher := _known(words))),
+    ]
     return scheduler.whole_nodes or any(_has(pattern, texts) for pattern in patterns)
 
 
 def _can_place(scheduler: Scheduler) -> bool:
-    batch, known = SCHEDULERS[scheduler.kind], _known(scheduler.launcher)
+    batch, launcher = SCHEDULERS[scheduler.kind], _known(scheduler.launcher)
     if scheduler.forms or not batch.rank_request or _counts_ranks(scheduler):
         return False
-    return known is not None and any("{ranks_per_node}" in word for word in known.counts)
+    return launcher is not None and any("{ranks_per_node}" in word for word in launcher.counts)
 
 
 def _counts_ranks(scheduler: Scheduler) -> bool:
-    """Tell whether the site's own lines say how many ranks there are."""
+    """Return whether the site's own lines say how many ranks there are."""
     texts = [*scheduler.directives, " ".join(scheduler.launcher)]
     return _has(SCHEDULERS[scheduler.kind].rank_words, texts)
 
@@ -107,14 +110,16 @@ def _has(pattern: str, texts: Iterable[str]) -> bool:
 
 
 def _counts(scheduler: Scheduler) -> tuple[str, ...]:
-    known = _known(scheduler.launcher)
-    return known.counts if known else ()
+    launcher = _known(scheduler.launcher)
+    return launcher.counts if launcher else ()
 
 
 def _cpus(site: Site, gpu: Accelerator) -> tuple[int, ...]:
-    """Give a rank's share of the cores; none where it is not known, or said by the site's lines."""
-    said = _has(SCHEDULERS[site.scheduler.kind].cpu_words, site.scheduler.directives)
-    share = site.cpu.cores // gpu.per_node if site.cpu and not said else 0
+    """Return a rank's share of the cores; none where it is not known, or said by the site's
+    lines.
+    """
+    says_cpus = _has(SCHEDULERS[site.scheduler.kind].cpu_words, site.scheduler.directives)
+    share = site.cpu.cores // gpu.per_node if site.cpu and not says_cpus else 0
     return (share,) if share else ()
 
 

@@ -7,7 +7,7 @@ from pydantic import model_validator
 from dlcontainer.config.field_types import Line, Strict
 
 
-class Facts(Strict):
+class SiteFacts(Strict):
     """A group of facts: `sources` names where they stand, `remembered` the keys nobody checked."""
 
     sources: tuple[Line, ...] = ()

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dlcontainer import config
-from dlcontainer.config import Document, Sourced
+from dlcontainer.config import Document, SelectedDocument
 from dlcontainer.errors import ConfigError
 from dlcontainer.sites import binding, gpu_flags, gpu_jobs, sources
 from dlcontainer.sites.scheduler_words import require_one_scheduler
-from dlcontainer.sites.site import USUAL, WHOLE_SITE, Site, Target
+from dlcontainer.sites.site import USUAL, WHOLE_SITE, Site, SiteTarget
 from dlcontainer.sites.sources import FileSource
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 
 # Nothing in a name that a shell reads; a value is one string of the EDF, whatever it holds.
 _ANNOTATION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/ -]*=")
@@ -19,7 +19,7 @@ _ANNOTATION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/ -]*=")
 _OWN = ("schema", "name", "extends", "status", "source")
 
 
-def host_facts(host: Host) -> Document:
+def host_facts(host: HostMachine) -> Document:
     """What this machine says of itself, as the lowest layer of a site with `facts: host`."""
     os: dict[str, object] = {
         "distribution": host.distribution,
@@ -43,9 +43,9 @@ def load(
     display: Callable[[Path], str],
     find: Callable[[str], Path],
     overrides: Document | None,
-    host: Host,
-    target: Target = USUAL,
-) -> Sourced[Site]:
+    host: HostMachine,
+    target: SiteTarget = USUAL,
+) -> SelectedDocument[Site]:
     """Load a site file: over what it extends and the host's facts, under the overrides.
 
     `find` gives the file of a site's name. The epoch's changes lie over the file, the node type's
@@ -56,11 +56,11 @@ def load(
     if merged.data.get("facts") == "host":
         merged = config.merge(host_facts(host), merged)
     changed = config.merge(merged, overrides) if overrides else merged
-    for key, plural, asked in (
+    for key, plural, selected in (
         ("epoch", "epochs", target.epoch),
         ("node_type", "node_types", target.node_type),
     ):
-        merged = _chosen(merged, changed, key, plural, asked)
+        merged = _chosen(merged, changed, key, plural, selected)
     if overrides is not None:
         merged = config.merge(merged, overrides)
     asked_for = {"epoch": target.epoch, "node_type": target.node_type}
@@ -68,7 +68,7 @@ def load(
         if name is not None:
             option = f"--{key.replace('_', '-')}"
             merged = config.merge(merged, config.from_data({key: name}, layer=option))
-    site = Sourced(value=config.validate(merged, Site), document=merged)
+    site = SelectedDocument(value=config.validate(merged, Site), document=merged)
     files.pop(display(path), None)  # one's own overrides may have changed it
     site = sources.serve(site, {**files, **sources.of_file(merged, display(path))})
     sources.require(site)
@@ -76,10 +76,10 @@ def load(
     _require_annotations(site)
     require_one_scheduler(site)
     binding.require_near(site)
-    return Sourced(value=gpu_jobs.settle(site.value), document=site.document)
+    return SelectedDocument(value=gpu_jobs.settle(site.value), document=site.document)
 
 
-def _require_annotations(site: Sourced[Site]) -> None:
+def _require_annotations(site: SelectedDocument[Site]) -> None:
     """Refuse what the Container Engine takes for no annotation: it has no flags."""
     if site.value.engine.runtime != "container-engine":
         return
@@ -131,14 +131,14 @@ def _extended(
 
 
 def _chosen(
-    merged: Document, changed: Document, key: str, plural: str, asked: str | None
+    merged: Document, changed: Document, key: str, plural: str, selected: str | None
 ) -> Document:
     """Lay the changes of the asked, or usual, epoch or node type over a site."""
-    known = changed.data.get(plural)
-    names = list(known) if isinstance(known, dict) else []
-    name = asked or changed.data.get(key)
+    choices = changed.data.get(plural)
+    names = list(choices) if isinstance(choices, dict) else []
+    name = selected or changed.data.get(key)
     what = key.replace("_", " ")
-    where = changed.origin((key,)).where if not asked else f"--{key.replace('_', '-')}"
+    where = changed.origin((key,)).where if not selected else f"--{key.replace('_', '-')}"
     if name is None and not names:
         return merged
     if name is None:
@@ -149,19 +149,19 @@ def _chosen(
         )
     if name not in names:
         site = changed.data.get("name")
-        there = f"one of: {', '.join(names)}" if names else f"site {site} has no {plural}"
+        alternatives = f"one of: {', '.join(names)}" if names else f"site {site} has no {plural}"
         raise ConfigError(
             f"no {what} {name!r} in site {site}{config.suggest(str(name), names)}",
             where=where,
-            next_step=there,
+            next_step=alternatives,
         )
     changes = config.subtree(changed, (plural, str(name), "changes"))
     if changes is None:
         return merged  # the model says what is wrong with it
-    for own in WHOLE_SITE:
-        if own in changes.data:
+    for top_key in WHOLE_SITE:
+        if top_key in changes.data:
             raise ConfigError(
-                f"{own}: is the whole site's: a {what} can't change it",
-                where=changes.origin((own,)).where,
+                f"{top_key}: is the whole site's: a {what} can't change it",
+                where=changes.origin((top_key,)).where,
             )
     return config.merge(merged, changes)

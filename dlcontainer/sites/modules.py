@@ -5,10 +5,10 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from dlcontainer.config.field_types import AbsolutePath, EnvPattern, GroupName, Line
-from dlcontainer.sites.groups import Facts
+from dlcontainer.sites.groups import SiteFacts
 
 
-class Modules(Facts):
+class Modules(SiteFacts):
     """The module system of the site."""
 
     kind: Literal["none", "lmod", "tcl"] = "none"

@@ -39,11 +39,11 @@ class _Form:
         return " ".join(word.replace("{ranks_per_node}", ranks) for word in self.form.launcher)
 
     def asked(self, word: str) -> int | None:
-        """Give the number that the lines say."""
+        """Return the number that the lines say."""
         return _number(self.batch, word, self.lines)
 
     def said(self, word: str) -> int | None:
-        """Give the number that the launcher says."""
+        """Return the number that the launcher says."""
         return _number(self.batch, word, self.words)
 
     @property
@@ -60,10 +60,10 @@ def disagreements(site: Site) -> tuple[str, ...]:
 
 
 def cpus(site: Site, name: str) -> int | None:
-    """Give the CPUs that each task of a form gets by its words; None where they do not say."""
-    form = next(one for one in _forms(site) if one.name == name)
-    said = form.said("--cpus-per-task")
-    return form.asked("--cpus-per-task") if said is None else said
+    """Return the CPUs that each task of a form gets by its words; None where they do not say."""
+    form = next(candidate for candidate in _forms(site) if candidate.name == name)
+    count = form.said("--cpus-per-task")
+    return form.asked("--cpus-per-task") if count is None else count
 
 
 def _forms(site: Site) -> Iterator[_Form]:
@@ -87,44 +87,48 @@ def _of(form: _Form) -> Iterator[str]:
     for word, things in _EACH.items():
         yield from _each(form, word, things)
     threads = "--threads-per-core"
-    asked, said = form.asked(threads), form.said(threads)
-    if None not in (asked, said) and asked != said:
-        yield f"form {form.name}: the lines say {threads}={asked}, its launcher {said}"
+    requested, stated = form.asked(threads), form.said(threads)
+    if None not in (requested, stated) and requested != stated:
+        yield f"form {form.name}: the lines say {threads}={requested}, its launcher {stated}"
 
 
 def _tasks(form: _Form) -> Iterator[str]:
-    asked, said = form.asked(TASKS), form.said(TASKS)
-    if asked is None:
+    requested, stated = form.asked(TASKS), form.said(TASKS)
+    if requested is None:
         return
-    if said is not None and said > asked:
-        yield f"form {form.name}: the lines have {asked} tasks a node, its launcher starts {said}"
-    elif said is None and not form.counts_ranks and asked != form.started:
+    if stated is not None and stated > requested:
         yield (
-            f"form {form.name}: its launcher says no number and starts the {asked} tasks a node of "
+            f"form {form.name}: the lines have {requested} tasks a node, its launcher starts "
+            f"{stated}"
+        )
+    elif stated is None and not form.counts_ranks and requested != form.started:
+        yield (
+            f"form {form.name}: its launcher says no number and starts the {requested} tasks a "
+            "node of "
             f"the lines, where the form has {form.started}: add {TASKS}={form.started}"
         )
 
 
 def _each(form: _Form, word: str, things: str) -> Iterator[str]:
-    asked, said = form.asked(word), form.said(word)
-    if asked is None:
+    requested, stated = form.asked(word), form.said(word)
+    if requested is None:
         return
     tasks = form.asked(TASKS) or form.started
-    on_node = asked * tasks
-    if said is None:
+    on_node = requested * tasks
+    if stated is None:
         if form.started < tasks:
             yield (
-                f"form {form.name}: its {form.started} process a node gets {asked} of the "
+                f"form {form.name}: its {form.started} process a node gets {requested} of the "
                 f"{on_node} {things} that the lines ask for: add {word}={on_node // form.started} "
                 "to its launcher"
             )
-    elif said * form.started != on_node:
+    elif stated * form.started != on_node:
         yield (
             f"form {form.name}: the lines ask for {on_node} {things} on a node ({tasks} x "
-            f"{asked}), its launcher for {said * form.started} ({form.started} x {said})"
+            f"{requested}), its launcher for {stated * form.started} ({form.started} x {stated})"
         )
 
 
 def _number(batch: BatchSystem, word: str, text: str) -> int | None:
-    found = re.search(rf"(?<!\S){batch.on_launcher[word]}(?!\S)", text)
-    return int(found["value"]) if found else None
+    match = re.search(rf"(?<!\S){batch.on_launcher[word]}(?!\S)", text)
+    return int(match["value"]) if match else None

@@ -3,7 +3,7 @@
 import re
 
 from dlcontainer import config
-from dlcontainer.config import Sourced
+from dlcontainer.config import SelectedDocument
 from dlcontainer.errors import ConfigError
 from dlcontainer.schedulers import SCHEDULERS, mpi, time_limits
 from dlcontainer.sites.site import Site
@@ -12,7 +12,7 @@ from dlcontainer.sites.site import Site
 _FEW_S = 600
 
 
-def require_one_scheduler(site: Sourced[Site]) -> None:
+def require_one_scheduler(site: SelectedDocument[Site]) -> None:
     """Raise ConfigError for a directive or a launcher of another scheduler than the site's."""
     scheduler = site.value.scheduler
     for index, line in enumerate(scheduler.directives):
@@ -26,18 +26,18 @@ def require_one_scheduler(site: Sourced[Site]) -> None:
         launchers["scheduler", "forms", name, "launcher"] = form.launcher
     for path, words in launchers.items():
         if words and words[0] not in mpi.LAUNCHERS:
-            others = [kind for kind, batch in SCHEDULERS.items() if words[0] in batch.launchers]
-            if others and scheduler.kind not in others:
-                raise _other(site, path, words[0], others[0])
+            kinds = [kind for kind, batch in SCHEDULERS.items() if words[0] in batch.launchers]
+            if kinds and scheduler.kind not in kinds:
+                raise _other(site, path, words[0], kinds[0])
     _require_askable(site)
     _require_time(site)
     _require_gpus(site)
 
 
-def _require_askable(site: Sourced[Site]) -> None:
+def _require_askable(site: SelectedDocument[Site]) -> None:
     scheduler = site.value.scheduler
     batch = SCHEDULERS[scheduler.kind]
-    asked = scheduler.resources.model_dump(exclude_none=True)
+    resources = scheduler.resources.model_dump(exclude_none=True)
     environment = scheduler.parallel_environment
     if environment is not None and not batch.parallel:
         raise ConfigError(
@@ -47,7 +47,7 @@ def _require_askable(site: Sourced[Site]) -> None:
             f"({site.document.origin(('scheduler', 'kind')).where})",
             next_step="leave it out, or name the scheduler: scheduler.kind: gridengine",
         )
-    for name in asked:
+    for name in resources:
         if name == "nodes" and environment is not None:
             continue
         if name not in batch.resources:
@@ -60,13 +60,13 @@ def _require_askable(site: Sourced[Site]) -> None:
             )
 
 
-def _require_time(site: Sourced[Site]) -> None:
+def _require_time(site: SelectedDocument[Site]) -> None:
     """Refuse a time limit that the site's scheduler does not read, or that may be two."""
-    asked, kind = site.value.scheduler.resources.time, site.value.scheduler.kind
-    if asked is None:
+    limit, kind = site.value.scheduler.resources.time, site.value.scheduler.kind
+    if limit is None:
         return
     try:
-        _require_minutes(asked, SCHEDULERS[kind].read_time(asked))
+        _require_minutes(limit, SCHEDULERS[kind].read_time(limit))
     except ValueError as error:
         raise ConfigError(
             f"scheduler.resources.time: {error}",
@@ -76,40 +76,42 @@ def _require_time(site: Sourced[Site]) -> None:
         ) from None
 
 
-def _require_minutes(asked: str, seconds: int) -> None:
+def _require_minutes(limit: str, seconds: int) -> None:
     """Refuse few plain seconds: they were minutes here before 0.9, as they are for others."""
-    if asked == str(seconds) and seconds < _FEW_S:
-        meant, minutes = (time_limits.shown(found) for found in (seconds, 60 * seconds))
+    if limit == str(seconds) and seconds < _FEW_S:
+        meant, minutes = (time_limits.shown(duration) for duration in (seconds, 60 * seconds))
         raise ValueError(
-            f"{asked} is {meant} to this scheduler, which reads seconds: write {meant}, or "
+            f"{limit} is {meant} to this scheduler, which reads seconds: write {meant}, or "
             f"{minutes} for minutes"
         )
 
 
-def _require_gpus(site: Sourced[Site]) -> None:
+def _require_gpus(site: SelectedDocument[Site]) -> None:
     """Refuse a form that asks a node for more accelerators than it has."""
     gpu = site.value.accelerator
     for name, form in site.value.scheduler.forms.items():
         started = 1 if form.inside else form.ranks_per_node
         for word in form.launcher:
-            found = re.fullmatch(r"--gpus-per-(task|node)=(\d+)", word)
-            asked = int(found[2]) * (started if found[1] == "task" else 1) if found else 0
-            if gpu is not None and asked > gpu.per_node:
+            match = re.fullmatch(r"--gpus-per-(task|node)=(\d+)", word)
+            gpus = int(match[2]) * (started if match[1] == "task" else 1) if match else 0
+            if gpu is not None and gpus > gpu.per_node:
                 has = site.document.origin(("accelerator", "per_node")).where
                 raise ConfigError(
-                    f"form {name}: {word} asks for {asked} accelerators a node, of {gpu.per_node}",
+                    f"form {name}: {word} asks for {gpus} accelerators a node, of {gpu.per_node}",
                     where=site.document.origin(("scheduler", "forms", name, "launcher")).where,
                     why=f"accelerator.per_node is {gpu.per_node} ({has})",
                     next_step="change the launcher, ranks_per_node, or accelerator.per_node",
                 )
 
 
-def _other(site: Sourced[Site], path: config.KeyPath, words: str, kind: str) -> ConfigError:
-    own = site.value.scheduler.kind
+def _other(
+    site: SelectedDocument[Site], path: config.KeyPath, words: str, kind: str
+) -> ConfigError:
+    scheduler_kind = site.value.scheduler.kind
     stated = site.document.origin(("scheduler", "kind")).where
     return ConfigError(
-        f"{words} belongs to {kind}, and this site's scheduler is {own}",
+        f"{words} belongs to {kind}, and this site's scheduler is {scheduler_kind}",
         where=site.document.origin(path).where,
-        why=f"scheduler.kind is {own} ({stated})",
-        next_step=f"write it in the words of {own}, or change scheduler.kind to {kind}",
+        why=f"scheduler.kind is {scheduler_kind} ({stated})",
+        next_step=f"write it in the words of {scheduler_kind}, or change scheduler.kind to {kind}",
     )

@@ -23,7 +23,7 @@ from dlcontainer.sites.facts import (
     Os,
     Scheduler,
 )
-from dlcontainer.sites.groups import Facts
+from dlcontainer.sites.groups import SiteFacts
 from dlcontainer.sites.modules import Modules
 from dlcontainer.sites.routing import Routing
 from dlcontainer.sites.trust import Trust
@@ -159,8 +159,8 @@ class Site(Strict):
             *([f"runtime: {self.engine.runtime}"] if self.engine.runtime != "apptainer" else []),
         )
 
-    def groups(self) -> Iterable[tuple[config.KeyPath, Facts]]:
-        """Give each group of facts with its path."""
+    def groups(self) -> Iterable[tuple[config.KeyPath, SiteFacts]]:
+        """Yield each group of facts with its path."""
         keys = ("os", "cpu", "memory", "accelerator", "network", "mpi", "scheduler", "jobs")
         for key in (*keys, "modules", "engine"):
             group = getattr(self, key)
@@ -173,7 +173,7 @@ class Site(Strict):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Target:
+class SiteTarget:
     """Which of a site's node types and epochs is meant; None is the usual one."""
 
     node_type: str | None = None
@@ -185,22 +185,22 @@ class Target:
         return f"{site}{epoch}:{self.node_type}" if self.node_type else f"{site}{epoch}"
 
 
-USUAL = Target()
+USUAL = SiteTarget()
 
 
-def targets(site: "Site", meant: Target = USUAL) -> list[Target]:
+def targets(site: "Site", meant: SiteTarget = USUAL) -> list[SiteTarget]:
     """List the epochs and node types of a site, each with each; `meant` fixes either."""
     epochs: list[str | None] = [meant.epoch] if meant.epoch else list(site.epochs) or [None]
     nodes: list[str | None] = (
         [meant.node_type] if meant.node_type else list(site.node_types) or [None]
     )
-    return [Target(epoch=epoch, node_type=node) for epoch in epochs for node in nodes]
+    return [SiteTarget(epoch=epoch, node_type=node) for epoch in epochs for node in nodes]
 
 
-def read_target(text: str) -> tuple[str, Target]:
+def read_target(text: str) -> tuple[str, SiteTarget]:
     """Read SITE[@EPOCH][:NODE_TYPE]; a path is a site's file and nothing else."""
     if "/" in text or text.endswith((".yaml", ".yml")):
         return text, USUAL
     rest, _, node_type = text.partition(":")
     site, _, epoch = rest.partition("@")
-    return site, Target(node_type=node_type or None, epoch=epoch or None)
+    return site, SiteTarget(node_type=node_type or None, epoch=epoch or None)

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dlcontainer import config
-from dlcontainer.config import Document, KeyPath, Origin, Sourced
+from dlcontainer.config import Document, KeyPath, SelectedDocument, ValueOrigin
 from dlcontainer.errors import ConfigError, Mark
-from dlcontainer.sites.groups import Facts
+from dlcontainer.sites.groups import SiteFacts
 from dlcontainer.sites.site import Site
 
 
@@ -15,7 +15,7 @@ class FileSource:
     """The `source` at the top of a site file: its name, and where that is written."""
 
     name: str
-    origin: Origin
+    origin: ValueOrigin
 
 
 def of_file(document: Document, file: str) -> Mapping[str, FileSource]:
@@ -26,7 +26,7 @@ def of_file(document: Document, file: str) -> Mapping[str, FileSource]:
     return {file: FileSource(name=name, origin=document.origin(("source",)))}
 
 
-def serve(site: Sourced[Site], files: Mapping[str, FileSource]) -> Sourced[Site]:
+def serve(site: SelectedDocument[Site], files: Mapping[str, FileSource]) -> SelectedDocument[Site]:
     """Write each file's `source` into the groups whose facts stand there without sources.
 
     A group that names sources in the same file keeps these alone; to those of another file, which
@@ -39,12 +39,12 @@ def serve(site: Sourced[Site], files: Mapping[str, FileSource]) -> Sourced[Site]
             document = _with_sources(document, path, group.sources, wanted)
     if document is site.document:
         return site
-    return Sourced(value=config.validate(document, Site), document=document)
+    return SelectedDocument(value=config.validate(document, Site), document=document)
 
 
 def _serving(
-    document: Document, path: KeyPath, group: Facts, files: Mapping[str, FileSource]
-) -> Iterator[tuple[str, Origin]]:
+    document: Document, path: KeyPath, group: SiteFacts, files: Mapping[str, FileSource]
+) -> Iterator[tuple[str, ValueOrigin]]:
     named = document.origins.get((*path, "sources"))
     for key in _facts(group):
         origin = document.origin((*path, key))
@@ -56,14 +56,14 @@ def _serving(
             yield file.name, file.origin
 
 
-def _facts(group: Facts) -> Iterator[str]:
+def _facts(group: SiteFacts) -> Iterator[str]:
     """Name the keys written in a group that need a source; a form is a group of its own."""
     told = {"sources", "remembered", "forms", *group.remembered}
     yield from (key for key in type(group).model_fields if key in group.model_fields_set - told)
 
 
 def _with_sources(
-    document: Document, path: KeyPath, there: tuple[str, ...], more: Mapping[str, Origin]
+    document: Document, path: KeyPath, there: tuple[str, ...], more: Mapping[str, ValueOrigin]
 ) -> Document:
     """Add sources to those of a group."""
 
@@ -85,7 +85,7 @@ def _with_sources(
     )
 
 
-def require(site: Sourced[Site]) -> None:
+def require(site: SelectedDocument[Site]) -> None:
     """Refuse a site file with facts that name no source, or one that `sources` does not have.
 
     Raises ConfigError with the place of each of them, all at once.
@@ -107,7 +107,7 @@ def require(site: Sourced[Site]) -> None:
     )
 
 
-def _bare(site: Sourced[Site]) -> Iterator[tuple[Mark | str, str]]:
+def _bare(site: SelectedDocument[Site]) -> Iterator[tuple[Mark | str, str]]:
     """Find the groups with facts that have no source; a user's own settings need none."""
     if site.value.facts == "host":
         return
@@ -122,7 +122,7 @@ def _bare(site: Sourced[Site]) -> Iterator[tuple[Mark | str, str]]:
             yield origins[keys[0]].where, f"{config.dotted(path)}: {text}"
 
 
-def _unknown(site: Sourced[Site]) -> Iterator[tuple[Mark | str, str]]:
+def _unknown(site: SelectedDocument[Site]) -> Iterator[tuple[Mark | str, str]]:
     """Find the names that `sources` does not have."""
     known, document = site.value.sources, site.document
     named: list[tuple[KeyPath, str]] = [

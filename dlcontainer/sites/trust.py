@@ -12,7 +12,7 @@ from dlcontainer.config.field_types import (
     Strict,
     role_of,
 )
-from dlcontainer.sites.groups import Facts
+from dlcontainer.sites.groups import SiteFacts
 
 
 def _or_a_path(schema: dict[str, Any]) -> None:
@@ -48,7 +48,7 @@ class KeyFile(Strict):
         return value
 
 
-class Trust(Facts):
+class Trust(SiteFacts):
     """The site's signers; their files are written by root or by the publisher."""
 
     keys: tuple[KeyFile, ...] = Field(

@@ -10,7 +10,7 @@ _SOURCE = "bench threads"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Measured:
+class ThreadSetting:
     """How many threads a process is to have, and by which file that was measured."""
 
     threads: int
@@ -18,7 +18,7 @@ class Measured:
     source: str
 
 
-def text(name: str, parent: Site, measured: Measured) -> str:
+def text(name: str, parent: Site, measured: ThreadSetting) -> str:
     """Write the site `name`, which extends `parent` as resolved for one epoch and node type.
 
     The variable is the node type's where the parent has some, else the epoch's: both lie over what
@@ -26,7 +26,7 @@ def text(name: str, parent: Site, measured: Measured) -> str:
     """
     environment = {VARIABLE: str(measured.threads)}
     # A list takes the place of the one below it.
-    sources = [*(one for one in parent.jobs.sources if one != _SOURCE), _SOURCE]
+    sources = [*(source for source in parent.jobs.sources if source != _SOURCE), _SOURCE]
     changes: dict[str, object] = {
         "environment": environment,
         "jobs": {"environment": environment, "sources": sources},

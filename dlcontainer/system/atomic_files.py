@@ -29,7 +29,7 @@ _GRACE_S = 60.0
 
 @contextlib.contextmanager
 def replacing(target: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """Give a file to write to; it takes the target's place once all of it is on the disk.
+    """Yield a file to write to; it takes the target's place once all of it is on the disk.
 
     From `mode` the umask takes away, as from any new file's. Where the block raises nothing
     changes. Raises OSError where it can't be written.
@@ -57,21 +57,21 @@ def replacing(target: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
 
 def _reap(folder: int, name: str) -> None:
     """Remove what killed processes of this user left beside a file of an open folder."""
-    beside = re.compile(rf"\.{re.escape(name)}\.[0-9a-f]{{8}}")
+    leftovers = re.compile(rf"\.{re.escape(name)}\.[0-9a-f]{{8}}")
     with contextlib.suppress(OSError):
-        for left in filter(beside.fullmatch, os.listdir(folder)):
+        for leftover in filter(leftovers.fullmatch, os.listdir(folder)):
             with contextlib.suppress(OSError):
-                _remove_left(folder, left)
+                _remove_left(folder, leftover)
 
 
-def _remove_left(folder: int, left: str) -> None:
-    number = os.open(left, _LEFT, dir_fd=folder)
+def _remove_left(folder: int, leftover: str) -> None:
+    number = os.open(leftover, _LEFT, dir_fd=folder)
     try:
         info = os.fstat(number)
         is_ours = stat.S_ISREG(info.st_mode) and info.st_uid == os.geteuid()
         if is_ours and time.time() - info.st_mtime > _GRACE_S:
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.unlink(left, dir_fd=folder)
+            os.unlink(leftover, dir_fd=folder)
     finally:
         os.close(number)
 

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 @dataclass(kw_only=True, slots=True)
-class Task(Generic[T]):
+class BackgroundTask(Generic[T]):
     """One call in a thread of its own."""
 
     _call: Callable[[], T]
@@ -31,7 +31,7 @@ class Task(Generic[T]):
 
     @property
     def runs(self) -> bool:
-        """Tell whether it has not ended yet."""
+        """Return whether it has not ended yet."""
         return self._thread is not None and not self._ended.is_set()
 
     def join(self) -> None:
@@ -57,15 +57,15 @@ class Task(Generic[T]):
 
 
 @dataclass(kw_only=True, slots=True)
-class Beside:
+class BackgroundWork:
     """Starts work beside the work; `runner` is the build's, which ends with it."""
 
     runner: Runner
-    _tasks: list[Task[object]] = field(default_factory=list)
+    _tasks: list[BackgroundTask[object]] = field(default_factory=list)
 
-    def start(self, call: Callable[[Runner], T]) -> Task[T]:
+    def start(self, call: Callable[[Runner], T]) -> BackgroundTask[T]:
         """Begin a call in a thread; the runner that it gets is ended with this."""
-        task = Task(_call=lambda: call(self.runner))
+        task = BackgroundTask(_call=lambda: call(self.runner))
         self._tasks.append(task)  # type: ignore[arg-type]
         task.start()
         return task
@@ -77,21 +77,23 @@ class Beside:
 
 
 @contextlib.contextmanager
-def beside(runner: Runner) -> Iterator[Beside]:
+def beside(runner: Runner) -> Iterator[BackgroundWork]:
     """Hand out what starts work beside the work; when this ends, none of it runs any more.
 
     What is not done then is ended: its commands raise CommandEndedError. Python's own work
     (a checksum, a file that settles) is waited for.
     """
-    wanted, ending = os.pipe()
+    reading_end, ending = os.pipe()
     try:
-        endable = replace(runner, ending=wanted) if isinstance(runner, ProcessRunner) else runner
-        work = Beside(runner=endable)
+        endable = (
+            replace(runner, ending=reading_end) if isinstance(runner, ProcessRunner) else runner
+        )
+        work = BackgroundWork(runner=endable)
         try:
             yield work
         finally:
             os.write(ending, b"!")
             work.join()
     finally:
-        os.close(wanted)
+        os.close(reading_end)
         os.close(ending)

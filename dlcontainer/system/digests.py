@@ -13,7 +13,7 @@ _CHUNK = 1 << 20
 
 
 def of_file(path: Path) -> str:
-    """Give the SHA-256 of a regular file, hexadecimal; raises OSError."""
+    """Return the SHA-256 of a regular file, hexadecimal; raises OSError."""
     with foreign_files.opened(path) as file:
         return of_open(file)
 
@@ -24,7 +24,7 @@ def of_open(
     write: Callable[[bytes], object] | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> str:
-    """Give the SHA-256 of an open file from its start; `write` gets the very same bytes.
+    """Return the SHA-256 of an open file from its start; `write` gets the very same bytes.
 
     Where it was read to does not matter, and stays. `tell` gets lines of how far it is.
     """

@@ -72,7 +72,7 @@ def _make_own(cache: Path, on_note: Callable[[str], None]) -> None:
 
 @contextlib.contextmanager
 def alone(cache: Path, on_note: Callable[[str], None]) -> Iterator[bool]:
-    """Tell whether nothing builds from a cache; while held, new builds wait.
+    """Yield whether nothing builds from a cache; while held, new builds wait.
 
     Raises BuildError for another user's.
     """

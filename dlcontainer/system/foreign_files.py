@@ -71,17 +71,17 @@ def loads(text: str | bytes, *, nan: bool = False) -> Any:
     Nothing has two meanings: a key that stands twice is refused, and half a character. `nan` takes
     the numbers that are none, which Python's own writer writes: a measurement may have them.
     """
-    given = text.decode() if isinstance(text, bytes) else text
-    if sum(map(given.count, ",[{")) > _MOST_VALUES:
+    decoded = text.decode() if isinstance(text, bytes) else text
+    if sum(map(decoded.count, ",[{")) > _MOST_VALUES:
         raise ValueError(f"more than {_MOST_VALUES} values")
     try:
         value = json.loads(
-            given, object_pairs_hook=_unique, parse_constant=float if nan else _refuse
+            decoded, object_pairs_hook=_unique, parse_constant=float if nan else _refuse
         )
     except RecursionError:
         raise ValueError("nested too deeply") from None
     _require_shallow(value)
-    if _MAY_BE_HALF.search(given):
+    if _MAY_BE_HALF.search(decoded):
         json.dumps(value, ensure_ascii=False).encode()
     return value
 
@@ -96,11 +96,11 @@ def _require_shallow(value: object) -> None:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         counts = Counter(key for key, _ in pairs)
         raise ValueError(f"the key {counts.most_common(1)[0][0][:80]!r} stands twice")
-    return found
+    return members
 
 
 def _refuse(constant: str) -> object:

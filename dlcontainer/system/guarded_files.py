@@ -85,12 +85,12 @@ def append(handle: int, data: bytes) -> None:
 
 
 def copy(source: int, target: int) -> str:
-    """Copy an open file into another; give the SHA-256 of what was written."""
+    """Copy an open file into another; return the SHA-256 of what was written."""
     return digests.of_open(source, write=lambda block: append(target, block))
 
 
 def is_private(path: Path) -> bool:
-    """Tell whether this user and root alone decide what lies in a folder, under this very path.
+    """Return whether this user and root alone decide what lies in a folder, under this very path.
 
     False for a path with a link in it: give `os.path.realpath` of it, and use that.
     """
@@ -111,12 +111,16 @@ def is_private(path: Path) -> bool:
 
 
 def is_closed(path: Path) -> bool:
-    """Tell whether others can't reach what lies in a folder: it, or one above, lets none enter."""
+    """Return whether others can't reach what lies in a folder: it, or one above, lets none
+    enter.
+    """
     return any(not place.stat().st_mode & _OTHERS_ENTER for place in (path, *path.parents))
 
 
 def is_own(path: Path, *, closed: bool) -> bool:
-    """Tell whether this user or root owns a regular file; nobody else may write unless `closed`."""
+    """Return whether this user or root owns a regular file; nobody else may write unless
+    `closed`.
+    """
     try:
         info = path.lstat()
     except OSError:
@@ -126,12 +130,12 @@ def is_own(path: Path, *, closed: bool) -> bool:
 
 
 def is_open_to_others(info: os.stat_result) -> bool:
-    """Tell whether others than a folder's owner may write in it."""
+    """Return whether others than a folder's owner may write in it."""
     return bool(info.st_mode & _OTHERS_WRITE)
 
 
 def name_of(uid: int) -> str:
-    """Give a user's name; the number for one without."""
+    """Return a user's name; the number for one without."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

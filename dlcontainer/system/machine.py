@@ -34,7 +34,7 @@ _MOUNTS = Path("/proc/self/mounts")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Host:
+class HostMachine:
     """This machine and this user, as far as files tell."""
 
     arch: str
@@ -54,7 +54,7 @@ class Host:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mount:
+class MountPoint:
     """The mount a path lies on."""
 
     point: Path
@@ -67,11 +67,11 @@ class Mount:
         return self.kind in NETWORK_FILE_SYSTEMS
 
 
-def read_host(environ: Mapping[str, str], *, root: Path = Path("/")) -> Host:
+def read_host(environ: Mapping[str, str], *, root: Path = Path("/")) -> HostMachine:
     """Read this machine's facts; `root` is another tree in tests."""
     release = _os_release(root)
     status = root / "var/lib/dpkg/status"
-    return Host(
+    return HostMachine(
         arch=platform.machine(),
         distribution=release.get("ID"),
         release=release.get("VERSION_CODENAME") or release.get("VERSION_ID"),
@@ -88,7 +88,7 @@ def read_host(environ: Mapping[str, str], *, root: Path = Path("/")) -> Host:
     )
 
 
-def missing_packages(names: Iterable[str], host: Host) -> list[str]:
+def missing_packages(names: Iterable[str], host: HostMachine) -> list[str]:
     """Name the packages that a host of Debian's family has not installed, as dpkg-query tells."""
     if host.dpkg_status is None:
         return []
@@ -110,23 +110,23 @@ def _installed(status: Path, _size: int, _mtime_ns: int) -> frozenset[str]:
     return frozenset(installed)
 
 
-def without_subordinate_ids(host: Host) -> list[str]:
+def without_subordinate_ids(host: HostMachine) -> list[str]:
     """Name the files of /etc/subuid and /etc/subgid that give this user no ids."""
     return [name for name in ("/etc/subuid", "/etc/subgid") if not _has_range(name, host)]
 
 
-def without_id_maps(host: Host) -> list[str]:
+def without_id_maps(host: HostMachine) -> list[str]:
     """Name the programs that are missing of those that map a user's subordinate ids."""
     names = ("newuidmap", "newgidmap")
     return [name for name in names if find_program(name, host.environ) is None]
 
 
-def maps_one_id(host: Host) -> bool:
-    """Tell whether a user namespace of this user's can hold one id alone, and no range."""
+def maps_one_id(host: HostMachine) -> bool:
+    """Return whether a user namespace of this user's can hold one id alone, and no range."""
     return host.uid != 0 and bool(without_subordinate_ids(host) or without_id_maps(host))
 
 
-def _has_range(name: str, host: Host) -> bool:
+def _has_range(name: str, host: HostMachine) -> bool:
     try:
         lines = Path(name).read_text().splitlines()
     except OSError:
@@ -135,7 +135,9 @@ def _has_range(name: str, host: Host) -> bool:
 
 
 def absolute_folders(path: str) -> list[str]:
-    """Give the folders of a PATH; a relative or empty one is the current folder's, so anybody's."""
+    """Return the folders of a PATH; a relative or empty one is the current folder's, so
+    anybody's.
+    """
     return [part for part in path.split(os.pathsep) if part.startswith("/")]
 
 
@@ -150,7 +152,7 @@ _USERINFO = re.compile(r"://[^/\s@]+@")
 
 
 def for_children(environ: Mapping[str, str]) -> dict[str, str]:
-    """Give the environment of our own children: no secret of the user's, no relative PATH.
+    """Return the environment of our own children: no secret of the user's, no relative PATH.
 
     What goes out (pip, apt, an engine) is given its proxy or index by the call that starts it.
     """
@@ -176,59 +178,59 @@ def find_program(name: str, environ: Mapping[str, str]) -> Path | None:
 
 
 def source_date(environ: Mapping[str, str]) -> int | None:
-    """Give SOURCE_DATE_EPOCH, s since 1970: the latest time that anything in an image has.
+    """Return SOURCE_DATE_EPOCH, s since 1970: the latest time that anything in an image has.
 
     Raises ConfigError for what is no such number. Source:
     reproducible-builds.org/specs/source-date-epoch.
     """
-    given = variables.text(environ, "SOURCE_DATE_EPOCH")
-    if given is None:
+    epoch = variables.text(environ, "SOURCE_DATE_EPOCH")
+    if epoch is None:
         return None
     # SquashFS keeps times as 32 bits.
-    if not given.isascii() or not given.isdecimal() or int(given) >= 2**32:
+    if not epoch.isascii() or not epoch.isdecimal() or int(epoch) >= 2**32:
         raise ConfigError(
-            f"SOURCE_DATE_EPOCH={given!r} is not a time",
+            f"SOURCE_DATE_EPOCH={epoch!r} is not a time",
             why="it is a number of seconds since 1970",
             next_step="export SOURCE_DATE_EPOCH=$(git log -1 --format=%ct), or unset it",
         )
-    return int(given)
+    return int(epoch)
 
 
-def mount_of(path: Path, *, mounts: Path = _MOUNTS) -> Mount:
-    """Tell which mount a path lies on; the path may not exist yet."""
-    there = Path(os.path.realpath(path))
-    best = Mount(point=Path("/"), kind="unknown", options=frozenset())
+def mount_of(path: Path, *, mounts: Path = _MOUNTS) -> MountPoint:
+    """Return which mount a path lies on; the path may not exist yet."""
+    resolved = Path(os.path.realpath(path))
+    best = MountPoint(point=Path("/"), kind="unknown", options=frozenset())
     for mount in _listed(mounts):
         # A later line covers an earlier one at the same point.
-        if there.is_relative_to(mount.point) and len(mount.point.parts) >= len(best.point.parts):
+        if resolved.is_relative_to(mount.point) and len(mount.point.parts) >= len(best.point.parts):
             best = mount
     return best
 
 
-def mounts_below(path: Path, *, mounts: Path = _MOUNTS) -> list[Mount]:
-    """Tell what is mounted at or below a path without links, the last mounted first.
+def mounts_below(path: Path, *, mounts: Path = _MOUNTS) -> list[MountPoint]:
+    """Return what is mounted at or below a path without links, the last mounted first.
 
     Only the list is read: to touch a mount is to wait for its server, which may be gone.
     """
     return [mount for mount in reversed(_listed(mounts)) if mount.point.is_relative_to(path)]
 
 
-def _listed(mounts: Path) -> list[Mount]:
-    found = []
+def _listed(mounts: Path) -> list[MountPoint]:
+    listed = []
     # Not splitlines: the kernel escapes line feeds in a name, and nothing else that it splits at.
     for line in mounts.read_text(errors="surrogateescape").split("\n")[:-1]:
         _, point, kind, options, *_ = line.split(" ")
         split = frozenset(options.split(","))
-        found.append(Mount(point=Path(_unescape(point)), kind=kind, options=split))
-    return found
+        listed.append(MountPoint(point=Path(_unescape(point)), kind=kind, options=split))
+    return listed
 
 
 def free_mb(path: Path) -> int:
     """Free space for this user, MB, at the nearest existing folder above a path."""
-    there = path
-    while not there.exists():
-        there = there.parent
-    stat = os.statvfs(there)
+    folder = path
+    while not folder.exists():
+        folder = folder.parent
+    stat = os.statvfs(folder)
     return stat.f_bavail * stat.f_frsize // 1_000_000
 
 

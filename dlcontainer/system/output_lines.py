@@ -32,7 +32,7 @@ class Capture:
         self._out, self._err = bytearray(), bytearray()
 
     def sinks(self) -> list[Sink]:
-        """Give what takes the bytes of stdout and of stderr."""
+        """Return what takes the bytes of stdout and of stderr."""
         return [partial(self._take, self._out), partial(self._take, self._err)]
 
     def _take(self, to: bytearray, chunk: bytes) -> None:
@@ -41,11 +41,11 @@ class Capture:
         to.extend(chunk)
 
     def texts(self) -> tuple[str, str]:
-        """Give stdout and stderr."""
+        """Return stdout and stderr."""
         return self._out.decode(errors="replace"), self._err.decode(errors="replace")
 
 
-class Lines:
+class OutputLines:
     """Stdout and stderr as one stream of lines.
 
     What a tool writes over, ended by a carriage return alone (progress bars), is shown but neither
@@ -64,7 +64,7 @@ class Lines:
         self._held: str | None = None
 
     def sinks(self) -> list[Sink]:
-        """Give what takes the bytes of both."""
+        """Return what takes the bytes of both."""
         return [self._feed]
 
     def _feed(self, chunk: bytes, *, final: bool = False) -> None:
@@ -101,7 +101,7 @@ class Lines:
                 self._log.write(piece + "\n")
 
     def texts(self) -> tuple[str, str]:
-        """Take the end of the stream for a line's end; give the last lines, and no stderr."""
+        """Take the end of the stream for a line's end; return the last lines, and no stderr."""
         self._feed(b"", final=True)
         if self._rest:
             self._show(self._rest)

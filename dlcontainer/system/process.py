@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import IO, Unpack
 
 from dlcontainer.system import machine
-from dlcontainer.system.output_lines import Capture, Lines, Sink, TooMuchOutputError
+from dlcontainer.system.output_lines import Capture, OutputLines, Sink, TooMuchOutputError
 from dlcontainer.system.runner import (
     CommandEndedError,
     CommandFailedError,
     CommandNotFoundError,
     CommandTimeoutError,
-    Completed,
+    CompletedCommand,
     Runner,
     RunOptions,
     quote,
@@ -35,7 +35,7 @@ __all__ = [
     "CommandFailedError",
     "CommandNotFoundError",
     "CommandTimeoutError",
-    "Completed",
+    "CompletedCommand",
     "ProcessRunner",
     "RunOptions",
     "Runner",
@@ -62,7 +62,7 @@ class ProcessRunner:
     # and does it however busy the machine is.
     more_grace_s: float = 0.0
 
-    def __call__(self, argv: Sequence[str], **options: Unpack[RunOptions]) -> Completed:
+    def __call__(self, argv: Sequence[str], **options: Unpack[RunOptions]) -> CompletedCommand:
         """Run `argv`; when this returns or raises, no process of it is left.
 
         Raises CommandNotFoundError, CommandTimeoutError, with `check` CommandFailedError; TypeError
@@ -77,7 +77,7 @@ class ProcessRunner:
         if self.echo is not None:
             self.echo(f"$ {quote(command)}")
         if self.dry_run:
-            return Completed(argv=command, returncode=0, stdout="", stderr="", elapsed=0.0)
+            return CompletedCommand(argv=command, returncode=0, stdout="", stderr="", elapsed=0.0)
         start = time.monotonic()
         with ExitStack() as stack:
             output = _output(options.get("on_line"), options.get("log"), stack)
@@ -97,7 +97,7 @@ class ProcessRunner:
             except TooMuchOutputError as error:
                 end, late, stdout, stderr = _KILLED, False, "", str(error)
         elapsed, code = time.monotonic() - start, end.code
-        completed = Completed(
+        completed = CompletedCommand(
             argv=command,
             returncode=code,
             stdout=stdout,
@@ -148,12 +148,12 @@ def _checked(argv: Sequence[str]) -> tuple[str, ...]:
 
 def _output(
     on_line: Callable[[str], None] | None, log: Path | None, stack: ExitStack
-) -> Capture | Lines:
+) -> Capture | OutputLines:
     if log is None:
-        return Capture() if on_line is None else Lines(on_line, None)
+        return Capture() if on_line is None else OutputLines(on_line, None)
     # Whole lines, for tail -f.
     file = log.open("a", encoding="utf-8", newline="\n", buffering=1)
-    return Lines(on_line, stack.enter_context(file))
+    return OutputLines(on_line, stack.enter_context(file))
 
 
 def _packed(environ: Mapping[str, str]) -> bytes:
@@ -192,14 +192,14 @@ class _End:
 _KILLED = _End(code=-signal.SIGKILL)
 
 
-def _supervise(job: _Job, output: Capture | Lines) -> tuple[_End, bool]:
+def _supervise(job: _Job, output: Capture | OutputLines) -> tuple[_End, bool]:
     """Run a command under its supervisor; return how it ended and whether it was late."""
     report = bytearray()
     with ExitStack() as stack:
         # Both pipes are close-on-exec; only the supervisor gets the two ends named in pass_fds.
-        wanted, lifeline = _pipe(stack)
+        reading_end, lifeline = _pipe(stack)
         status, reporting = _pipe(stack)
-        ends = [str(wanted.fileno()), str(reporting.fileno())]
+        ends = [str(reading_end.fileno()), str(reporting.fileno())]
         words = [*ends, str(job.more_grace_s), *job.argv]
         process = subprocess.Popen(
             # Isolated and without site, it starts in a few ms. The command's environment comes by
@@ -215,7 +215,7 @@ def _supervise(job: _Job, output: Capture | Lines) -> tuple[_End, bool]:
             start_new_session=True,
             pass_fds=[*(int(end) for end in ends), *job.inherited],
         )
-        wanted.close()
+        reading_end.close()
         reporting.close()
         streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
         for stream in streams:
@@ -243,7 +243,7 @@ def _pipe(stack: ExitStack) -> tuple[IO[bytes], IO[bytes]]:
 
 
 def _source(text: str | None, stack: ExitStack) -> IO[bytes] | int:
-    """Give the input as a file: nobody has to feed it, and no terminal can stop who reads it."""
+    """Return the input as a file: nobody has to feed it, and no terminal can stop who reads it."""
     if text is None:
         return subprocess.DEVNULL
     source = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
@@ -271,15 +271,15 @@ def _pump(
             selector.register(stream, selectors.EVENT_READ, sink)
         if ending is not None:
             selector.register(ending, selectors.EVENT_READ)
-        left: float | None = None
+        remaining_s: float | None = None
         while set(selector.get_map()) - {ending}:
             gone = status not in selector.get_map()
             if deadline is not None:
-                left = max(0.0, deadline - time.monotonic())
-            ready = selector.select(0 if gone else left)
+                remaining_s = max(0.0, deadline - time.monotonic())
+            ready = selector.select(0 if gone else remaining_s)
             if gone and not ready:
                 return True  # both were killed, and someone who outlived them holds a stream
-            if left == 0.0 or any(key.fd == ending for key, _ in ready):
+            if remaining_s == 0.0 or any(key.fd == ending for key, _ in ready):
                 return False
             for key, _ in ready:
                 chunk = os.read(key.fd, 65_536)

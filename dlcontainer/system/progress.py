@@ -49,13 +49,13 @@ def visible(text: str) -> str:
 
 
 def code(match: re.Match[str]) -> str:
-    """Give the code of one character that was matched, as JSON writes it: JSON stays JSON."""
+    """Return the code of one character that was matched, as JSON writes it: JSON stays JSON."""
     number = ord(match[0])
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
 def told(line: str) -> str | None:
-    """Give the phase that a tool's line says begins; None for all other lines."""
+    """Return the phase that a tool's line says begins; None for all other lines."""
     for pattern, phase in _TOLD:
         match = pattern.match(line)
         if match:
@@ -64,7 +64,7 @@ def told(line: str) -> str | None:
 
 
 def phase_line(phase: str) -> str:
-    """Give the line by which a script of ours says that a phase begins."""
+    """Return the line by which a script of ours says that a phase begins."""
     return f"{_PHASE}{phase}"
 
 
@@ -85,7 +85,7 @@ class Run:
     now: Callable[[], float] = _now
 
     def elapsed(self) -> float:
-        """Give the time since the run began, s."""
+        """Return the time since the run began, s."""
         return max(0.0, self.now() - self.began)
 
     @staticmethod
@@ -151,7 +151,7 @@ class Meter:
 
 @contextlib.contextmanager
 def watching(folder: Path, meter: Meter) -> Iterator[None]:
-    """Tell how a folder grows while another program fills it."""
+    """Yield how a folder grows while another program fills it."""
     ended = threading.Event()
 
     def watch() -> None:
@@ -182,7 +182,7 @@ def step_title(name: str) -> str:
 
 
 @dataclass(slots=True)
-class Steps:
+class StepProgress:
     """Follow the steps that an engine's output names, with their times (s)."""
 
     progress: Progress

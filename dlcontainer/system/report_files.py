@@ -15,7 +15,7 @@ from dlcontainer.system import atomic_files
 
 @contextmanager
 def replacing(target: Path, option: str = "-o") -> Iterator[TextIO]:
-    """Give a file to write text to; it takes the target's place once all is written.
+    """Yield a file to write text to; it takes the target's place once all is written.
 
     Line ends are written as they come, UTF-8; what has no spelling in it (a file's name of odd
     bytes) is escaped. Raises BenchDataError, which names the option, where it can't be written.

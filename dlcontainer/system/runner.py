@@ -17,7 +17,7 @@ def quote(argv: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Completed:
+class CompletedCommand:
     """How a command ended: -N is signal N; `elapsed` in s, the supervisor included.
 
     `processor_s` is what it and all that came from it used of the processors, by getrusage(2).
@@ -43,7 +43,7 @@ class CommandNotFoundError(Exception):
 class CommandFailedError(Exception):
     """The command ended with something else than 0."""
 
-    def __init__(self, completed: Completed) -> None:
+    def __init__(self, completed: CompletedCommand) -> None:
         code = completed.returncode
         how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         super().__init__(f"`{quote(completed.argv)}` {how}")
@@ -53,7 +53,7 @@ class CommandFailedError(Exception):
 class CommandTimeoutError(Exception):
     """The command took too long and was ended; `completed` holds what it said until then."""
 
-    def __init__(self, completed: Completed, timeout: float) -> None:
+    def __init__(self, completed: CompletedCommand, timeout: float) -> None:
         super().__init__(f"`{quote(completed.argv)}` did not end within {timeout:g} s")
         self.completed = completed
         self.timeout = timeout
@@ -88,6 +88,6 @@ class RunOptions(TypedDict, total=False):
 class Runner(Protocol):
     """Run one command to its end."""
 
-    def __call__(self, argv: Sequence[str], **options: Unpack[RunOptions]) -> Completed:
+    def __call__(self, argv: Sequence[str], **options: Unpack[RunOptions]) -> CompletedCommand:
         """Run `argv` and say how it ended."""
         ...

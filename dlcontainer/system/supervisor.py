@@ -63,7 +63,7 @@ def report(status: int, word: str, *numbers: int) -> None:
 
 
 def processor_us() -> int:
-    """Give the processor time of all processes that were reaped, user's and system's."""
+    """Return the processor time of all processes that were reaped, user's and system's."""
     import resource
 
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -113,7 +113,7 @@ def _make_own(folder: int) -> None:
 
 
 def reap(parent: Path, runner: Runner, note: Note) -> list[Path]:
-    """Remove what killed processes of this user left in a folder; give what was removed."""
+    """Remove what killed processes of this user left in a folder; return what was removed."""
     removed = []
     for path in sorted(parent.glob(f"{PREFIX}*")):
         with contextlib.suppress(OSError):
@@ -182,12 +182,12 @@ def unmount_below(path: Path, runner: Runner) -> None:
             with contextlib.suppress(CommandFailedError, CommandNotFoundError, CommandTimeoutError):
                 runner(argv, timeout=_UNMOUNT_S)
                 break
-    left = mounts_below(real)
-    if left:
-        argv = ["umount", "-l", "--", str(left[0].point)]
+    mounts = mounts_below(real)
+    if mounts:
+        argv = ["umount", "-l", "--", str(mounts[0].point)]
         raise BuildError(
             f"can't unmount what is in {path}",
-            why=f"a file system ({left[0].kind}) is mounted at {left[0].point}",
+            why=f"a file system ({mounts[0].kind}) is mounted at {mounts[0].point}",
             next_step=f"unmount it with: {quote(argv)}",
         )
 

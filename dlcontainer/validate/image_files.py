@@ -9,7 +9,7 @@ from pathlib import Path
 from dlcontainer.engines.execution import Execution
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import layout, libraries
-from dlcontainer.image.contents import Entry, Library, Packed, elf, links
+from dlcontainer.image.contents import Library, SquashfsTree, TreeEntry, elf, links
 from dlcontainer.system.workspace import temporary
 
 _MOST_LIST_BYTES = 64_000_000
@@ -28,8 +28,8 @@ class ImageFiles:
     execution: Execution
 
     @cached_property
-    def _tree(self) -> Packed:
-        return Packed.of(self.image, self.execution.host.environ, self.execution.runner)
+    def _tree(self) -> SquashfsTree:
+        return SquashfsTree.of(self.image, self.execution.host.environ, self.execution.runner)
 
     def called(self, name: re.Pattern[str]) -> list[str]:
         """List the files of such a name, and the links that lead to a file."""
@@ -42,11 +42,11 @@ class ImageFiles:
         ]
 
     def _is_file(self, path: str) -> bool:
-        there = links.followed(path, self._by_path)
-        return there is not None and there.kind == "-"
+        target = links.followed(path, self._by_path)
+        return target is not None and target.kind == "-"
 
     @cached_property
-    def _by_path(self) -> Mapping[str, Entry]:
+    def _by_path(self) -> Mapping[str, TreeEntry]:
         return {entry.path: entry for entry in self._tree.entries()}
 
     def asking(self, name: re.Pattern[str]) -> list[str]:
@@ -59,38 +59,38 @@ class ImageFiles:
 
     @cached_property
     def _listed(self) -> Sequence[Library]:
-        there = [entry for entry in self._tree.entries() if entry.path == layout.LIBRARIES]
-        if not there or there[0].size > _MOST_LIST_BYTES:
+        listings = [entry for entry in self._tree.entries() if entry.path == layout.LIBRARIES]
+        if not listings or listings[0].size > _MOST_LIST_BYTES:
             return ()
         with temporary(self.execution.host.environ, self.execution.runner) as folder:
-            found = self._tree.fetch([layout.LIBRARIES], folder)
+            files = self._tree.fetch([layout.LIBRARIES], folder)
             try:
-                return libraries.read(found[layout.LIBRARIES].read_text(errors="replace"))
+                return libraries.read(files[layout.LIBRARIES].read_text(errors="replace"))
             except (ValueError, KeyError, TypeError):
                 return ()  # then each of them is read
 
     @cached_property
     def _others(self) -> Sequence[Library]:
-        known = {library.path for library in self._listed}
-        wanted = [
+        paths = {library.path for library in self._listed}
+        candidates = [
             entry
             for entry in self._tree.entries()
-            if entry.path not in known and (elf.is_library(entry) or _is_program(entry))
+            if entry.path not in paths and (elf.is_library(entry) or _is_program(entry))
         ]
-        size = sum(entry.size for entry in wanted)
+        size = sum(entry.size for entry in candidates)
         if size > _MOST_BYTES:
             raise ChecksFailedError(
                 f"its programs and libraries have {size / 1e9:.0f} GB: too much to unpack them"
             )
         with temporary(self.execution.host.environ, self.execution.runner) as folder:
-            return elf.libraries(self._tree.fetch((entry.path for entry in wanted), folder))
+            return elf.libraries(self._tree.fetch((entry.path for entry in candidates), folder))
 
 
-def _is_program(entry: Entry) -> bool:
+def _is_program(entry: TreeEntry) -> bool:
     return entry.kind == "-" and "x" in entry.mode and entry.size > elf.LEAST_BYTES
 
 
-def _asking(found: Sequence[Library], name: re.Pattern[str]) -> Iterator[str]:
-    for library in found:
+def _asking(libraries: Sequence[Library], name: re.Pattern[str]) -> Iterator[str]:
+    for library in libraries:
         if any(map(name.fullmatch, library.needed)):
             yield library.path

@@ -13,9 +13,9 @@ from dlcontainer.engines.base import Containment, RunSpec
 from dlcontainer.engines.execution import Execution
 from dlcontainer.formats import labels as names
 from dlcontainer.image import layout, record, sif
-from dlcontainer.image.record import Content, Record
+from dlcontainer.image.record import ImageContent, Record
 from dlcontainer.planning.launch import on_host
-from dlcontainer.planning.launch.here import Here
+from dlcontainer.planning.launch.here import HostSurroundings
 from dlcontainer.planning.launch.surroundings import ImageFacts
 from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.site import Site
@@ -39,7 +39,7 @@ _EMULATED_TIMEOUT_S = 3600.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Check:
+class CheckResult:
     """One thing that was looked at: whether it holds, what was seen, what to do where it failed.
 
     `ok` is what programs have always read; it is False too for what could not be tried here, which
@@ -54,9 +54,9 @@ class Check:
 
     @property
     def body(self) -> dict[str, object]:
-        """Give it as plain data; the next step of a check that failed alone."""
-        said = {"name": self.name, "ok": self.ok, "detail": self.detail, "state": self.state}
-        return {**said, "next_step": self.next_step} if self.next_step else dict(said)
+        """Return it as plain data; the next step of a check that failed alone."""
+        body = {"name": self.name, "ok": self.ok, "detail": self.detail, "state": self.state}
+        return {**body, "next_step": self.next_step} if self.next_step else dict(body)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,13 +64,13 @@ class ValidateContext:
     """What a validation works with, and what hears of each check."""
 
     execution: Execution
-    on_check: Callable[[Check], None]
+    on_check: Callable[[CheckResult], None]
     # Told the name of what is looked at next.
     on_begin: Callable[[str], None] = lambda _: None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Unanswered:
+class MissingAnswer:
     """Why a question has no answer, and what helps."""
 
     why: str
@@ -79,7 +79,7 @@ class Unanswered:
 
 # No slots: an answer is kept in the instance's dictionary.
 @dataclass(frozen=True, kw_only=True)
-class Inspected:
+class ImageInspection:
     """An image that is checked for a site, or for this host; its properties ask."""
 
     image: Path
@@ -96,8 +96,8 @@ class Inspected:
     @cached_property
     def record(self) -> Record | None:
         """What the file beside the image says of it; None without one."""
-        known = self.site.owners if self.site else MINE
-        return self.written or record.read(record.beside(self.image), known)
+        owners = self.site.owners if self.site else MINE
+        return self.written or record.read(record.beside(self.image), owners)
 
     @cached_property
     def files(self) -> ImageFiles:
@@ -110,7 +110,7 @@ class Inspected:
         return digests.of_file(self.image)
 
     @cached_property
-    def labels(self) -> Mapping[str, str] | Unanswered:
+    def labels(self) -> Mapping[str, str] | MissingAnswer:
         """The image's labels, as the engine reads them."""
         execution = self.context.execution
         env = apptainer.environment(execution.host.environ)
@@ -120,7 +120,7 @@ class Inspected:
                 "labels"
             ]
         except (CommandFailedError, ValueError, KeyError, TypeError) as error:
-            return Unanswered(
+            return MissingAnswer(
                 why=f"the engine could not read them: {error}",
                 next_step="try the engine: dlcontainer doctor; what the image's own files say, "
                 f"without it: dlcontainer inspect {self._quoted}",
@@ -128,13 +128,13 @@ class Inspected:
         return labels or {}
 
     @cached_property
-    def probed(self) -> Mapping[str, object] | Unanswered:
+    def probed(self) -> Mapping[str, object] | MissingAnswer:
         """What the probe finds when it runs in the image."""
         arch = self._emulated_arch
         obstacle = emulation.obstacle(arch) if arch else None
         if obstacle is not None:
             why, cure = obstacle
-            return Unanswered(
+            return MissingAnswer(
                 why=f"no {arch} program runs here: {why}; root types once: {cure}",
                 next_step=f"root types once: {cure}; or validate on a machine with {arch}",
             )
@@ -151,70 +151,72 @@ class Inspected:
         except CommandFailedError as error:
             why = _last_line(error.completed.stderr) or str(error)
             is_engine = error.completed.returncode == next_steps.ENGINE_FAILED
-            return Unanswered(
+            return MissingAnswer(
                 why=why, next_step=next_steps.TRY_ENGINE if is_engine else next_steps.CHANGED
             )
         except CommandTimeoutError as error:
-            return Unanswered(why=str(error), next_step=next_steps.SLOW)
+            return MissingAnswer(why=str(error), next_step=next_steps.SLOW)
         except ValueError as error:
-            return Unanswered(why=str(error), next_step=next_steps.CHATTY)
+            return MissingAnswer(why=str(error), next_step=next_steps.CHATTY)
         return answer
 
     @property
     def inside(self) -> Mapping[str, object]:
         """What the probe found, for checks that stand behind the one that it ran."""
-        if isinstance(self.probed, Unanswered):
+        if isinstance(self.probed, MissingAnswer):
             raise LookupError(self.probed.why)
         return self.probed
 
     @cached_property
-    def content(self) -> Content | Unanswered:
+    def content(self) -> ImageContent | MissingAnswer:
         """What the image is made of: as its record says, or else its manifest."""
         if self.record is not None:
             return self.record.content
-        if isinstance(self.probed, Unanswered):
+        if isinstance(self.probed, MissingAnswer):
             return self.probed
         try:
-            return Content.model_validate_json(json.dumps(self.probed.get("content")))
+            return ImageContent.model_validate_json(json.dumps(self.probed.get("content")))
         except ValueError:
-            return Unanswered(why="its manifest does not say what it was built for")
+            return MissingAnswer(why="its manifest does not say what it was built for")
 
     @property
     def is_by_hand(self) -> bool:
         """Whether an engine alone built it from a rendered text: `build` leaves more inside."""
-        named = not isinstance(self.labels, Unanswered) and f"{names.PREFIX}.digest" in self.labels
+        named = (
+            not isinstance(self.labels, MissingAnswer) and f"{names.PREFIX}.digest" in self.labels
+        )
         return (
             named
-            and not isinstance(self.probed, Unanswered)
+            and not isinstance(self.probed, MissingAnswer)
             and self.probed.get("provenance") is False
         )
 
     @cached_property
-    def verified(self) -> str | Unanswered:
+    def verified(self) -> str | MissingAnswer:
         """What the image's own proof prints."""
         return self._answer((str(self.inside["interpreter"]), str(self.inside["verify"])))
 
     @cached_property
-    def devices(self) -> str | Unanswered:
+    def devices(self) -> str | MissingAnswer:
         """What the image's probe prints of the accelerators that it sees here."""
         argv = (str(self.inside["interpreter"]), layout.PROBE, "devices")
         return self._answer(argv)
 
-    def _answer(self, argv: tuple[str, ...]) -> str | Unanswered:
+    def _answer(self, argv: tuple[str, ...]) -> str | MissingAnswer:
         """Run a program of the image's that may train, on this host's accelerators if it can."""
         try:
             return self._run(argv)
         except CommandFailedError as error:
             completed = error.completed
-            return Unanswered(
+            return MissingAnswer(
                 why=_last_line(completed.stdout + completed.stderr) or str(error),
                 next_step=f"see all that it prints: {self._by_hand(argv)}",
             )
         except CommandTimeoutError as error:
-            return Unanswered(why=str(error), next_step=next_steps.SLOW)
+            return MissingAnswer(why=str(error), next_step=next_steps.SLOW)
 
     def _by_hand(self, argv: tuple[str, ...]) -> str:
-        """Give the line that runs a program of the image's as a user would."""
+        """Return the line that runs a program of the image's as a user would."""
         program = self.context.execution.engine.program.name
         return quote([program, "exec", *self._accelerators, str(self.image), *argv])
 
@@ -250,26 +252,26 @@ class Inspected:
         return "alone"
 
     @cached_property
-    def surroundings(self) -> Here:
+    def surroundings(self) -> HostSurroundings:
         """What the site's jobs and wrappers put around the image, as far as it holds here."""
         if self.site is None:
-            return Here()
+            return HostSurroundings()
         if self._emulated_arch or self.contained:
             away = "the image is emulated" if self._emulated_arch else "the image is kept apart"
-            wanted = on_host.here(self.site, self._facts, {})
-            return Here(left_out=(away,)) if wanted.declared() else Here()
+            complete = on_host.here(self.site, self._facts, {})
+            return HostSurroundings(left_out=(away,)) if complete.declared() else HostSurroundings()
         host = self.context.execution.host
-        found = on_host.here(self.site, self._facts, host.environ)
-        if not found.words:
-            return found
+        applied = on_host.here(self.site, self._facts, host.environ)
+        if not applied.words:
+            return applied
         # A build host may have another engine than the site's: its refusal is not the image's.
         try:
-            self._answered(("/bin/sh", "-c", ":"), found)
+            self._answered(("/bin/sh", "-c", ":"), applied)
         except CommandFailedError as error:
-            return found.refused(_last_line(error.completed.stderr) or str(error))
+            return applied.refused(_last_line(error.completed.stderr) or str(error))
         except CommandTimeoutError as error:
-            return found.refused(str(error))
-        return found
+            return applied.refused(str(error))
+        return applied
 
     @property
     def _facts(self) -> ImageFacts:
@@ -309,21 +311,23 @@ class Inspected:
     def _run(self, argv: tuple[str, ...], stdin: str | None = None) -> str:
         return self._answered(argv, self.surroundings, stdin)
 
-    def _answered(self, argv: tuple[str, ...], around: Here, stdin: str | None = None) -> str:
+    def _answered(
+        self, argv: tuple[str, ...], applied: HostSurroundings, stdin: str | None = None
+    ) -> str:
         execution = self.context.execution
-        of_site = {**around.inside, **around.image_paths}
+        of_site = {**applied.inside, **applied.image_paths}
         spec = RunSpec(
             image=self.image,
             argv=argv,
             mode=execution.run_mode,
             environment={**of_site, **ENVIRONMENT, **self._emulator},
             accelerators=self._accelerators,
-            site_words=around.words,
+            site_words=applied.words,
             contained=self.contained,
         )
         return execution.runner(
             execution.engine.run_argv(spec),
-            env={**apptainer.environment(execution.host.environ), **around.environment},
+            env={**apptainer.environment(execution.host.environ), **applied.environment},
             stdin=stdin,
             timeout=_EMULATED_TIMEOUT_S if self._emulated_arch else _TIMEOUT_S,
         ).stdout

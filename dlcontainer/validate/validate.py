@@ -7,13 +7,13 @@ from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image.record import Record
 from dlcontainer.sites.site import Site
 from dlcontainer.validate.checks import CHECKS, ENDING
-from dlcontainer.validate.checks.base import Answer
-from dlcontainer.validate.inspected import Check, CheckState, Inspected, ValidateContext
+from dlcontainer.validate.checks.base import CheckOutcome
+from dlcontainer.validate.inspected import CheckResult, CheckState, ImageInspection, ValidateContext
 
 
 def validate(
     image: Path, site: Site | None, context: ValidateContext, written: Record | None = None
-) -> list[Check]:
+) -> list[CheckResult]:
     """Check an image; every check is reported as it is made.
 
     `written` is what its record says, of who has read that already.
@@ -21,13 +21,15 @@ def validate(
     Raises ChecksFailedError for a file that is no image, EngineError for an engine that can't run.
     """
     checks = []
-    for check in _checked(Inspected(image=image, site=site, context=context, written=written)):
+    for check in _checked(
+        ImageInspection(image=image, site=site, context=context, written=written)
+    ):
         checks.append(check)
         context.on_check(check)
     return checks
 
 
-def _checked(image: Inspected) -> Iterator[Check]:
+def _checked(image: ImageInspection) -> Iterator[CheckResult]:
     for name, function in CHECKS.items():
         image.context.on_begin(name)
         for answer in function(image):
@@ -37,17 +39,19 @@ def _checked(image: Inspected) -> Iterator[Check]:
                 return
 
 
-def _check(name: str, answer: Answer) -> Check:
+def _check(name: str, answer: CheckOutcome) -> CheckResult:
     state: CheckState = "failed"
     if answer.ok is None:
         state = "not tried"
     elif answer.ok:
         state = "ok"
     then = answer.next_step if state == "failed" else ""
-    return Check(name=name, ok=state == "ok", detail=answer.detail, state=state, next_step=then)
+    return CheckResult(
+        name=name, ok=state == "ok", detail=answer.detail, state=state, next_step=then
+    )
 
 
-def require_ok(checks: list[Check]) -> None:
+def require_ok(checks: list[CheckResult]) -> None:
     """Raise ChecksFailedError that names the failed checks, if there are any."""
     failed = [check for check in checks if check.state == "failed"]
     if failed:
@@ -58,8 +62,8 @@ def require_ok(checks: list[Check]) -> None:
         )
 
 
-def next_step(failed: Sequence[Check]) -> str:
-    """Give what the first failure asks for: those behind it may follow from it."""
+def next_step(failed: Sequence[CheckResult]) -> str:
+    """Return what the first failure asks for: those behind it may follow from it."""
     first = next((check for check in failed if check.next_step), None)
     if first is None:
         return "read the lines marked FAILED above"

@@ -18,10 +18,10 @@ def run(argv: Sequence[str]) -> None:
 def publish(argv: Sequence[str]) -> None:
     """Run it where every check of an image passes: these run the image, and write no tree."""
     from dlcontainer.validate import validate
-    from dlcontainer.validate.inspected import Check
+    from dlcontainer.validate.inspected import CheckResult
 
-    def passed(*_: Any) -> list[Check]:
-        return [Check(name="runs", ok=True, detail="not run", state="ok")]
+    def passed(*_: Any) -> list[CheckResult]:
+        return [CheckResult(name="runs", ok=True, detail="not run", state="ok")]
 
     validate.validate = passed  # type: ignore[assignment]
     run(argv)
@@ -30,16 +30,16 @@ def publish(argv: Sequence[str]) -> None:
 def collect(argv: Sequence[str]) -> None:
     """Run it where no process has anything open: what others run here is another each time."""
     from dlcontainer.publish.tree import in_use
-    from dlcontainer.publish.tree.in_use import Seen
+    from dlcontainer.publish.tree.in_use import OpenFiles
 
-    in_use.seen = Seen  # type: ignore[assignment]
+    in_use.seen = OpenFiles  # type: ignore[assignment]
     run(argv)
 
 
 def session(argv: Sequence[str]) -> None:
     """Write a session of `bench` as its measuring does; one that was cut goes on."""
     from dlcontainer.bench.samples import continuation
-    from dlcontainer.bench.samples.records import Resume, Stack
+    from dlcontainer.bench.samples.records import AttestedStack, Resume
     from dlcontainer.bench.samples.writer import Writer
     from dlcontainer.errors import BenchDataError
     from tests import benchseries
@@ -56,8 +56,8 @@ def session(argv: Sequence[str]) -> None:
     try:
         with Writer(path, benchseries.session(plan), after=begun) as writer:
             if begun is None:
-                writer.stack(Stack(arm="native", facts=plan.reference))
-                writer.stack(Stack(arm="container", facts=plan.candidate))
+                writer.stack(AttestedStack(arm="native", facts=plan.reference))
+                writer.stack(AttestedStack(arm="container", facts=plan.candidate))
             else:
                 writer.resume(Resume(started=begun.session.started, dropped_bytes=begun.dropped))
             for sample in benchseries.draw(plan)[len(begun.samples) if begun else 0 :]:

@@ -9,7 +9,7 @@ import pytest
 
 from dlcontainer.engines import apptainer, capabilities
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.errors import EngineError
 from dlcontainer.system import machine
 from dlcontainer.system.process import ProcessRunner
@@ -58,7 +58,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, engine: Apptainer, fast: Pat
 
 
 @pytest.fixture(scope="session")
-def tried(world: World, engine: Apptainer) -> Trial:
+def tried(world: World, engine: Apptainer) -> EngineCapabilities:
     """Give what was found out about the engine here."""
     host = machine.read_host(world.environ)
     cache = Path(world.environ["XDG_CACHE_HOME"]) / "dlcontainer"

@@ -7,7 +7,7 @@ import pytest
 
 from dlcontainer.bench.samples import reader
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from tests.integration.test_bench import options, user
 from tests.integration.test_frameworks import Inside
 from tests.integration.world import TINY, World, require_twin, write_tiny
@@ -35,7 +35,7 @@ exposes:"""
 
 @pytest.mark.long  # what it is made of: tests/unit/bench/measure/test_reference_arm.py
 def test_both_sides_have_one_build(
-    user: World, engine: Apptainer, tried: Trial, tmp_path: Path
+    user: World, engine: Apptainer, tried: EngineCapabilities, tmp_path: Path
 ) -> None:
     require_twin()
     recipe = write_tiny(tmp_path / "compiling")

@@ -16,7 +16,7 @@ from dlcontainer.config.resources import PROBE
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.image import layout
 from tests.integration.test_bench import environment_with, twin_packages
 from tests.integration.test_bench_ranks import phases, raw
@@ -37,7 +37,7 @@ def user(launching: World) -> World:
 
 
 def test_ranks_in_an_image_check_every_operation(
-    world: World, engine: Apptainer, tried: Trial, pytorch_image: Built, tmp_path: Path
+    world: World, engine: Apptainer, tried: EngineCapabilities, pytorch_image: Built, tmp_path: Path
 ) -> None:
     words = ("--backend", "gloo", "--operations", ",".join(OPERATIONS), "--sizes", "4,65536")
     common = {

@@ -13,7 +13,7 @@ from dlcontainer.bench.samples.rows import agreement
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.image import layout
 from tests.integration.world import Built, World
 from tests.judging import analyse
@@ -69,7 +69,7 @@ def user(launching: World) -> World:
 
 
 def test_a_wrong_step_is_told(
-    world: World, engine: Apptainer, tried: Trial, pytorch_image: Built
+    world: World, engine: Apptainer, tried: EngineCapabilities, pytorch_image: Built
 ) -> None:
     rules = json.dumps({name: dict(rule) for name, rule in RULES.items()})
     spec = RunSpec(

@@ -12,9 +12,9 @@ import pytest
 from dlcontainer.bench.measure import arms
 from dlcontainer.bench.measure.arms import Native, Workload
 from dlcontainer.bench.measure.units import cpuset, group
-from dlcontainer.bench.measure.units.group import LostProcessError, Measured, Room
+from dlcontainer.bench.measure.units.group import GroupMeasurement, GroupSpace, LostProcessError
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.probes.base import Cell
+from dlcontainer.bench.probes.base import ProbeCell
 from dlcontainer.bench.samples import continuation, contradictions, reader
 from dlcontainer.bench.samples.resident import order
 from dlcontainer.bench.samples.resident.balanced import Round
@@ -59,7 +59,7 @@ class Groups:
             lost_most=2,
         )
 
-    def run(self, work: str) -> Measured:
+    def run(self, work: str) -> GroupMeasurement:
         torch = self.folder / "packages/torch"
         torch.mkdir(parents=True)
         text = standin.MODULE.replace("VERSION", standin.VERSION).replace("WORK", work)
@@ -72,8 +72,8 @@ class Groups:
         probe = arms.probe_copy(probe_files(), self.folder)
         side = Native(prefix=prefix, probe=probe, home=self.folder)
         environment = {"PYTHONPATH": str(torch.parent), "PYTHONDONTWRITEBYTECODE": "1"}
-        cell = Cell(values={"framework": "torch", "device": "cpu"}, threads=1)
-        room = Room(
+        cell = ProbeCell(values={"framework": "torch", "device": "cpu"}, threads=1)
+        room = GroupSpace(
             work=Workload(
                 probe=PROBES["train"], cell=cell, environment={**environment, **self.environment}
             ),

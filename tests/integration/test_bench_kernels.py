@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.probes import PROBES, kernel_shapes, kernels, processor
-from dlcontainer.bench.probes.base import Cell
+from dlcontainer.bench.probes.base import ProbeCell
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.rows import agreement, joining
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.image import layout
 from tests.integration.test_bench import environment_with, twin_packages
 from tests.integration.truth import bench
@@ -82,11 +82,11 @@ def ran(spec: RunSpec, engine: Apptainer, world: World) -> str:
 # Those of one machine are not those of another: what every processor has.
 @pytest.mark.parametrize("isa", [pytest.param("", marks=pytest.mark.long), "SSE41"])
 def test_an_image_s_operations_are_right_and_say_whose_they_are(
-    world: World, engine: Apptainer, tried: Trial, pytorch_image: Built, isa: str
+    world: World, engine: Apptainer, tried: EngineCapabilities, pytorch_image: Built, isa: str
 ) -> None:
     values: dict[str, str | int] = {"kernels": "gemm,conv_forward,copy", "precisions": "fp32"}
     more: dict[str, str | int] = {"quick": True, "rounds": 1, "elements": 1 << 20}
-    cell = Cell(values={**values, **more}, threads=1)
+    cell = ProbeCell(values={**values, **more}, threads=1)
     environment = {"OMP_NUM_THREADS": "1"} | ({"DNNL_MAX_CPU_ISA": isa} if isa else {})
     spec = RunSpec(
         image=pytorch_image.image,
@@ -108,7 +108,7 @@ def test_an_image_s_operations_are_right_and_say_whose_they_are(
 
 
 def test_a_wrong_kernel_is_told(
-    world: World, engine: Apptainer, tried: Trial, pytorch_image: Built
+    world: World, engine: Apptainer, tried: EngineCapabilities, pytorch_image: Built
 ) -> None:
     spec = RunSpec(
         image=pytorch_image.image,

@@ -12,14 +12,14 @@ import pytest
 
 from dlcontainer.bench.measure import ranks, shared_mount
 from dlcontainer.bench.measure.context import BenchContext
-from dlcontainer.bench.measure.ranks import Gathering, RankGroup
+from dlcontainer.bench.measure.ranks import RankGroup, RankLaunch
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.engines.execution import Execution
 from dlcontainer.system import machine
-from dlcontainer.system.process import Completed, ProcessRunner
+from dlcontainer.system.process import CompletedCommand, ProcessRunner
 from tests.fakes import Quiet
 from tests.integration.test_bench import holders
 from tests.integration.world import Built, World, missing
@@ -32,7 +32,9 @@ LATE = '[ "$OMPI_COMM_WORLD_RANK" != 2 ] || sleep 2; exec "$@"'
 
 
 @pytest.fixture
-def context(world: World, engine: Apptainer, tried: Trial, tmp_path: Path) -> BenchContext:
+def context(
+    world: World, engine: Apptainer, tried: EngineCapabilities, tmp_path: Path
+) -> BenchContext:
     if shutil.which("mpirun") is None:
         missing("openmpi-bin")
     work = tmp_path / "work"
@@ -51,14 +53,14 @@ def context(world: World, engine: Apptainer, tried: Trial, tmp_path: Path) -> Be
     )
 
 
-def gathered(context: BenchContext) -> Gathering:
+def gathered(context: BenchContext) -> RankLaunch:
     options = ["--oversubscribe", *(["--allow-run-as-root"] if os.getuid() == 0 else [])]
     launcher = ("mpirun", *options, "-n", str(RANKS))
     ours = RankGroup(launcher=launcher, ranks=RANKS, per_node=RANKS, environment={})
     return ranks.gather(ours, context.work / "ranks", 60)
 
 
-def command(gathering: Gathering, script: str) -> tuple[str, ...]:
+def command(gathering: RankLaunch, script: str) -> tuple[str, ...]:
     handed = gathering.handed(gathering.inside)
     return tuple(ranks.rank(["/bin/sh", "-c", script], handed, cleared=False))
 
@@ -105,14 +107,14 @@ def counting() -> Iterator[Count]:
 
 
 def run(
-    context: BenchContext, gathering: Gathering, argv: Sequence[str], env: Mapping[str, str]
-) -> Completed:
+    context: BenchContext, gathering: RankLaunch, argv: Sequence[str], env: Mapping[str, str]
+) -> CompletedCommand:
     argv = gathering.launched(["/bin/sh", "-c", LATE, "sh", *argv])
     return context.execution.runner(argv, env=env, timeout=300)
 
 
 @pytest.fixture
-def fuse(tried: Trial) -> None:
+def fuse(tried: EngineCapabilities) -> None:
     if tried.run_mode == "unpacked":
         missing("/dev/fuse")
 

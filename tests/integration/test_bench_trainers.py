@@ -12,7 +12,7 @@ from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.config.resources import PROBE
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from tests.integration.averaged import AVERAGED
 from tests.integration.test_bench import environment_with
 from tests.integration.test_bench_ranks import phases, raw
@@ -91,7 +91,7 @@ def there(request: pytest.FixtureRequest, world: World) -> tuple[Way, Built]:
 
 
 @pytest.fixture(scope="module")
-def inside(world: World, engine: Apptainer, tried: Trial) -> Inside:
+def inside(world: World, engine: Apptainer, tried: EngineCapabilities) -> Inside:
     return Inside(world, engine, str(tried.run_mode))
 
 

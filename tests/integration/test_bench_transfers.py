@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.probes.base import Cell
+from dlcontainer.bench.probes.base import ProbeCell
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.rows import agreement, joining
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.image import layout
 from tests.integration.world import Built, World
 from tests.judging import analyse
@@ -21,7 +21,7 @@ from tests.judging import analyse
 pytestmark = pytest.mark.timeout(1800)
 
 PYTHON = "/opt/pytorch/bin/python"
-CELL = Cell(
+CELL = ProbeCell(
     values={"device": "cpu", "gpus": 0, "numa": "0", "largest": 1 << 20, "quick": True}, threads=1
 )
 # The probe's check against copies that are wrong by a little: each must be told.
@@ -59,7 +59,9 @@ def user(launching: World) -> World:
     return launching
 
 
-def ran(argv: tuple[str, ...], engine: Apptainer, tried: Trial, world: World, image: Path) -> str:
+def ran(
+    argv: tuple[str, ...], engine: Apptainer, tried: EngineCapabilities, world: World, image: Path
+) -> str:
     mode, environment = tried.run_mode or "plain", {"OMP_NUM_THREADS": "1"}
     spec = RunSpec(image=image, argv=(PYTHON, *argv), mode=mode, environment=environment)
     done = subprocess.run(
@@ -74,7 +76,7 @@ def ran(argv: tuple[str, ...], engine: Apptainer, tried: Trial, world: World, im
 
 
 def test_a_copy_that_is_wrong_by_a_little_is_told(
-    world: World, engine: Apptainer, tried: Trial, pytorch_image: Built
+    world: World, engine: Apptainer, tried: EngineCapabilities, pytorch_image: Built
 ) -> None:
     plan = PROBES["transfers"].rows(CELL)
     assert plan is not None
@@ -92,7 +94,7 @@ def test_a_copy_that_is_wrong_by_a_little_is_told(
 
 
 def test_a_launch_says_where_its_memory_lay(
-    world: World, engine: Apptainer, tried: Trial, pytorch_image: Built
+    world: World, engine: Apptainer, tried: EngineCapabilities, pytorch_image: Built
 ) -> None:
     argv = ("-S", layout.PROBE, *PROBES["transfers"].words(CELL))
     body = json.loads(ran(argv, engine, tried, world, pytorch_image.image).splitlines()[-1])

@@ -13,7 +13,7 @@ from dlcontainer.bench.samples.rows import agreement
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.image import layout
 from tests.integration.test_bench import environment_with, options, other_wheel
 from tests.integration.test_bench_ranks import RANK, phases, raw
@@ -77,7 +77,7 @@ def user(launching: World) -> World:
 
 
 def test_a_wrong_product_is_told(
-    world: World, engine: Apptainer, tried: Trial, pytorch_image: Built
+    world: World, engine: Apptainer, tried: EngineCapabilities, pytorch_image: Built
 ) -> None:
     spec = RunSpec(
         image=pytorch_image.image,
@@ -109,11 +109,11 @@ def test_a_rank_that_sleeps_is_named_on_its_side_alone(
     assert series.complete
     processes = step_times.of(series)
     named = {arm: step_times.slow_ranks(own) for arm, own in processes.items()}
-    assert [one.rank for one in named["native"].found] == [SLOW]
+    assert [one.rank for one in named["native"].stragglers] == [SLOW]
     # The others do not wait for it: their steps are theirs.
     medians = step_times.medians(processes["native"])
     assert min(medians[SLOW]) > SLEEP_S
-    assert SLOW not in [one.rank for one in named["container"].found]
+    assert SLOW not in [one.rank for one in named["container"].stragglers]
     user.run("report", output, "-o", page)
     assert f"rank {SLOW} on {os.uname().nodename}, a straggler" in page.read_text()
 

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from dlcontainer.engines.apptainer import BUILD_MODES, RUN_MODES, Apptainer
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.image import sif
 from tests.integration.world import Built, World
 
@@ -52,7 +52,7 @@ def test_image_record_and_log(pytorch_image: Built) -> None:
 
 
 def test_labels_and_architecture(
-    pytorch_image: Built, world: World, engine: Apptainer, tried: Trial
+    pytorch_image: Built, world: World, engine: Apptainer, tried: EngineCapabilities
 ) -> None:
     assert sif.arch(pytorch_image.image) == os.uname().machine
     done = subprocess.run(
@@ -124,7 +124,7 @@ def test_second_build_replaces_the_first_whole(world: World, bare: Path, tmp_pat
 
 
 def test_rendered_text_builds_by_hand(
-    world: World, bare: Path, engine: Apptainer, tried: Trial, tmp_path: Path
+    world: World, bare: Path, engine: Apptainer, tried: EngineCapabilities, tmp_path: Path
 ) -> None:
     """The text and the base are all there is to an image: the engine alone makes the same.
 

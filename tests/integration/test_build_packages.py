@@ -7,7 +7,7 @@ from pathlib import Path
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from tests.integration.world import BARE, World
 
 # The snippet leaves its own mark, and tries to hide what is to be removed.
@@ -21,7 +21,7 @@ WORK = """\
 
 
 def test_they_are_there_and_gone(
-    world: World, engine: Apptainer, tried: Trial, tmp_path: Path
+    world: World, engine: Apptainer, tried: EngineCapabilities, tmp_path: Path
 ) -> None:
     recipe = tmp_path / "recipe"
     recipe.mkdir()

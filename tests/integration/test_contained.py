@@ -20,7 +20,7 @@ import pytest
 from dlcontainer.config.field_types import OCI_ARCH, Arch
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.base import BuildSpec
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.system.machine import find_program, read_host
 from tests import foreign
 from tests.integration.world import World, missing
@@ -99,7 +99,9 @@ class Host:
 
 
 @pytest.fixture(scope="module")
-def host(world: World, tried: Trial, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+def host(
+    world: World, tried: EngineCapabilities, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Host]:
     folder = tmp_path_factory.mktemp("contained")
     home = Path(world.environ["HOME"])
     (home / ".netrc-planted").write_text("password planted")
@@ -137,7 +139,7 @@ def host(world: World, tried: Trial, tmp_path_factory: pytest.TempPathFactory) -
     shutil.rmtree(private)
 
 
-def spying(world: World, tried: Trial, folder: Path, sought: dict[str, Any]) -> Path:
+def spying(world: World, tried: EngineCapabilities, folder: Path, sought: dict[str, Any]) -> Path:
     """Adopt an image, and hand on another one with its record, as its maker would say it is.
 
     Its Python ends each time with what it saw: `adopt` would refuse it, as its checks fail.
@@ -189,7 +191,9 @@ def test_a_measurement_shows_it_nothing(host: Host, tmp_path: Path) -> None:
         assert f"; {word}" not in lines
 
 
-def test_the_spy_sees_all_of_it_where_nothing_is_kept_apart(host: Host, tried: Trial) -> None:
+def test_the_spy_sees_all_of_it_where_nothing_is_kept_apart(
+    host: Host, tried: EngineCapabilities
+) -> None:
     """Else the tests above would hold for a spy that is blind."""
     assert tried.run_mode is not None
     program = str(apptainer.find(host.world.environ).program)

@@ -14,7 +14,7 @@ from dlcontainer.bench.samples.rows import agreement
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from tests.integration.test_bench_ranks import raw
 from tests.integration.world import Built, World
 from tests.judging import analyse
@@ -59,7 +59,7 @@ def horovod(request: pytest.FixtureRequest, patient: World) -> Built:
 
 
 @pytest.fixture(scope="module")
-def inside(world: World, engine: Apptainer, tried: Trial) -> "Inside":
+def inside(world: World, engine: Apptainer, tried: EngineCapabilities) -> "Inside":
     return Inside(world, engine, str(tried.run_mode))
 
 
@@ -182,7 +182,7 @@ def test_horovod_leaves_no_compiler_and_no_debugging_names(horovod: Built, insid
 
 @pytest.mark.long
 def test_stampede2_on_this_machine(
-    world: World, engine: Apptainer, tried: Trial, tmp_path: Path
+    world: World, engine: Apptainer, tried: EngineCapabilities, tmp_path: Path
 ) -> None:
     """Xeon Phi's image runs on every x86_64 with AVX2; what is set for it is in its environment."""
     done = world.run("build", "pytorch", "--site", "stampede2", "-o", tmp_path, "--json")

@@ -18,8 +18,8 @@ from dlcontainer.errors import ConfigError, DlcontainerError, MisfitError
 from dlcontainer.formats import reframe, texts
 from dlcontainer.planning.plan import Plan
 from dlcontainer.publish import launch_files, modulefiles
-from dlcontainer.publish.kernelspec import Kernel, Module
-from dlcontainer.publish.modulefiles import LastResort, Release
+from dlcontainer.publish.kernelspec import Kernel, KernelModule
+from dlcontainer.publish.modulefiles import FallbackPrograms, ModuleRelease
 from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.sites import loading
 from dlcontainer.sites.site import USUAL, Site
@@ -138,7 +138,7 @@ def check_image_texts(made: dict[texts.Format, str]) -> None:
 
 
 def check_kernel_and_reframe(plan: Plan) -> None:
-    module = Module(name=plan.name, folder=Path("/sw") / plan.name)
+    module = KernelModule(name=plan.name, folder=Path("/sw") / plan.name)
     assert json.loads(Kernel(module=module, venv=None).text())["language"] == "python"
     tree = ast.parse(reframe.settings([plan.site], [TEMPLATES]))
     calls = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Call)]
@@ -150,7 +150,7 @@ def run_scripts(plan: Plan, machine: Machine, made: dict[texts.Format, str]) -> 
     release = release_of(plan)
     launches = launch_files.texts({"": plan.site}, release, [TEMPLATES])
     wrappers = modulefiles.wrappers(
-        release, plan.site, LastResort(engine=Path("/no/such")), [TEMPLATES]
+        release, plan.site, FallbackPrograms(engine=Path("/no/such")), [TEMPLATES]
     )
     named = {**{f"{form}.sh": made[form] for form in made if form in ("native", "route")}}
     paths = []
@@ -173,9 +173,9 @@ def run_modulefiles(plan: Plan, machine: Machine) -> None:
         run(machine, program, str(machine.folder / f"run-{name}"), str(machine.folder / name))
 
 
-def release_of(plan: Plan) -> Release:
+def release_of(plan: Plan) -> ModuleRelease:
     recipe = plan.recipe
-    return Release(
+    return ModuleRelease(
         name=recipe.name,
         version=recipe.version,
         summary=recipe.summary,

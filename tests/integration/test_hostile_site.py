@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import texts
 from dlcontainer.planning.plan import Plan
-from dlcontainer.publish.modulefiles import LastResort, Release, wrappers
+from dlcontainer.publish.modulefiles import FallbackPrograms, ModuleRelease, wrappers
 from dlcontainer.sites.engine import Runtime
 from dlcontainer.sites.site import Site
 from tests.jobs import BASH, Machine, plan_at
@@ -160,7 +160,7 @@ def check_image_texts(plan: Plan, machine: Machine, line: str) -> None:
 
 
 def check_wrapper(plan: Plan, machine: Machine) -> None:
-    release = Release(
+    release = ModuleRelease(
         name="demo",
         version="1.0",
         summary=plan.site.summary,
@@ -172,7 +172,7 @@ def check_wrapper(plan: Plan, machine: Machine) -> None:
         sha256="0",
         offset=4096,
     )
-    scripts = wrappers(release, plan.site, LastResort(engine=Path("/no/such")), [TEMPLATES])
+    scripts = wrappers(release, plan.site, FallbackPrograms(engine=Path("/no/such")), [TEMPLATES])
     # They stop where they find no image; what comes after is read too.
     for script in scripts.values():
         run_quietly(machine, "/bin/sh", f"set -n\n{script}")

@@ -4,7 +4,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.formats import texts
 from tests.integration.world import Built, World
 from tests.jobs import BASH, plan_at
@@ -14,7 +14,7 @@ SHOW = "import json, os; print(json.dumps(dict(os.environ)))"
 
 
 def test_variables_arrive_in_the_image(
-    tiny_image: Built, tried: Trial, world: World, tmp_path: Path
+    tiny_image: Built, tried: EngineCapabilities, world: World, tmp_path: Path
 ) -> None:
     there = tmp_path / "it's shown"
     there.mkdir()
@@ -55,7 +55,7 @@ def test_variables_arrive_in_the_image(
 
 
 def test_the_job_of_this_very_machine_runs_and_keeps_the_host_out(
-    tiny_image: Built, tried: Trial, world: World, tmp_path: Path
+    tiny_image: Built, tried: EngineCapabilities, world: World, tmp_path: Path
 ) -> None:
     plan = plan_of(folder_of(tmp_path), site=shipped_site("local"), trial=tried)
     script = tmp_path / "job.sh"

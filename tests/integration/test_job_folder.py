@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.formats import texts
 from tests.integration import folders
 from tests.integration.folders import LOOK, WAYS, Place
@@ -30,7 +30,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 
 @pytest.fixture(scope="module")
-def script(tried: Trial, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def script(tried: EngineCapabilities, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a job script of a site without a scheduler."""
     folder = tmp_path_factory.mktemp("script")
     plan = plan_at(folder, engine={"run_mode": tried.run_mode})

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.formats import texts
 from tests.integration.world import Built, World
 from tests.jobs import BASH, SLURM, Machine, plan_at
@@ -35,7 +35,7 @@ def outside() -> Iterator[Path]:
 
 
 def test_the_real_engine_shows_them(
-    tiny_image: Built, tried: Trial, world: World, outside: Path, tmp_path: Path
+    tiny_image: Built, tried: EngineCapabilities, world: World, outside: Path, tmp_path: Path
 ) -> None:
     lustre, mine, here = (outside / name for name in ("lustre", "mine", "here"))
     for folder in (lustre, mine, here):

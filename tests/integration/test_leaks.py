@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.planning.launch.refused_variables import TABLE
 from tests.integration.world import Built, World, isolated, write_bare, write_wheel
 from tests.skips import skip
@@ -262,7 +262,7 @@ def test_a_step_sees_nothing_of_the_engine_wherever_it_lies(
 
 
 def test_a_build_neither_sees_nor_removes_files_of_the_host(
-    canaries: list[Path], world: World, tried: Trial, tmp_path: Path
+    canaries: list[Path], world: World, tried: EngineCapabilities, tmp_path: Path
 ) -> None:
     home = Path(world.environ["HOME"])
     (home / "canary").write_text("alive")

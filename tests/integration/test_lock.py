@@ -18,7 +18,7 @@ from dlcontainer.packages import download
 from dlcontainer.packages import lockfile as locks
 from dlcontainer.packages.apt.apt_config import AptSource
 from dlcontainer.packages.apt.apt_resolver import Apt
-from dlcontainer.packages.host_access import Outside
+from dlcontainer.packages.host_access import HostAccess
 from dlcontainer.packages.lockfile import WheelPin
 from dlcontainer.packages.pip.pip_resolver import Pip
 from dlcontainer.system import machine
@@ -208,7 +208,7 @@ def test_a_wheel_that_is_not_built_for_the_architecture(
 
 def test_an_archive_comes_by_the_way_of_the_site(server: Server, tmp_path: Path) -> None:
     server.files["/mirror/a"] = b"archive"
-    way = Outside(
+    way = HostAccess(
         environment={},
         apt_sources=(),
         apt_settings=(),

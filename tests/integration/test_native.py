@@ -18,7 +18,7 @@ from tests.skips import skip
 
 
 @pytest.fixture
-def host() -> machine.Host:
+def host() -> machine.HostMachine:
     found = machine.read_host(os.environ)
     if found.distribution not in {"debian", "ubuntu"}:
         skip(
@@ -72,7 +72,12 @@ def recorded(built: Built) -> dict[str, str]:
 
 
 def test_twin_of_the_tiny_image(
-    host: machine.Host, world: World, tiny: Path, wheels: Path, tiny_image: Built, tmp_path: Path
+    host: machine.HostMachine,
+    world: World,
+    tiny: Path,
+    wheels: Path,
+    tiny_image: Built,
+    tmp_path: Path,
 ) -> None:
     needs("python3", "python3-venv")
     user = world.having(PIP_FIND_LINKS=wheels, PYTHONPATH=tmp_path / "planted")
@@ -100,7 +105,7 @@ def test_twin_of_the_tiny_image(
 
 @pytest.mark.long
 def test_twin_of_pytorch(
-    host: machine.Host, world: World, pytorch_image: Built, tmp_path: Path
+    host: machine.HostMachine, world: World, pytorch_image: Built, tmp_path: Path
 ) -> None:
     needs("python3", "python3-venv", "libgomp1", "ca-certificates")
     target = tmp_path / "the twin's folder"
@@ -123,7 +128,7 @@ def refused(script: Path, target: Path, world: World, says: str) -> None:
 
 
 def test_existing_folder_is_refused(
-    host: machine.Host, world: World, tiny: Path, tmp_path: Path
+    host: machine.HostMachine, world: World, tiny: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "there"
     target.mkdir()
@@ -133,7 +138,7 @@ def test_existing_folder_is_refused(
 
 
 def test_other_distribution_is_refused(
-    host: machine.Host, world: World, tiny: Path, tmp_path: Path
+    host: machine.HostMachine, world: World, tiny: Path, tmp_path: Path
 ) -> None:
     other = "trixie" if host.release != "trixie" else "bookworm"
     setting = ("--set", "base.distribution=debian", "--set", f"base.release={other}")
@@ -142,7 +147,7 @@ def test_other_distribution_is_refused(
 
 
 def test_other_architecture_is_refused(
-    host: machine.Host, world: World, tiny: Path, tmp_path: Path
+    host: machine.HostMachine, world: World, tiny: Path, tmp_path: Path
 ) -> None:
     script = rendered(world, tiny, tmp_path / "text", "--set", "site.arch=ppc64le")
     if platform.machine() == "ppc64le":
@@ -151,7 +156,7 @@ def test_other_architecture_is_refused(
 
 
 def test_missing_os_package_names_the_line_to_type(
-    host: machine.Host, world: World, tiny: Path, tmp_path: Path
+    host: machine.HostMachine, world: World, tiny: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "a recipe"
     shutil.copytree(tiny, folder)
@@ -163,14 +168,16 @@ def test_missing_os_package_names_the_line_to_type(
     refused(script, tmp_path / "target", world, line)
 
 
-def test_usage(host: machine.Host, world: World, tiny: Path, tmp_path: Path) -> None:
+def test_usage(host: machine.HostMachine, world: World, tiny: Path, tmp_path: Path) -> None:
     script = rendered(world, tiny, tmp_path / "text")
     done = subprocess.run(["sh", str(script)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, "usage: sh native.sh FOLDER\n")
 
 
 @pytest.fixture
-def without_venv(world: World, host: machine.Host, tmp_path: Path) -> tuple[World, tuple[str, ...]]:
+def without_venv(
+    world: World, host: machine.HostMachine, tmp_path: Path
+) -> tuple[World, tuple[str, ...]]:
     """Give a world on a host where python3-venv was never installed, and what makes it one."""
     status = tmp_path / "status"
     stanzas = Path("/var/lib/dpkg/status").read_text().split("\n\n")

@@ -10,7 +10,7 @@ from dlcontainer.bench.probes.networks.published import NETWORKS
 from dlcontainer.bench.samples import reader
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.image import layout
 from tests import optimizers_by_hand
 from tests.integration.networks_inside import COUNTS, SCALING, STEPS
@@ -42,7 +42,9 @@ class Inside:
 
 
 @pytest.fixture
-def inside(world: World, engine: Apptainer, tried: Trial, pytorch_image: Built) -> Inside:
+def inside(
+    world: World, engine: Apptainer, tried: EngineCapabilities, pytorch_image: Built
+) -> Inside:
     return Inside(world, engine, tried.run_mode or "plain", pytorch_image.image)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.packages import lockfile as locks
 from dlcontainer.packages.lockfile import Lock
 from dlcontainer.system import machine
@@ -33,7 +33,12 @@ def cut_off(world: World, *words: str) -> World:
 
 
 def test_a_build_without_a_network(
-    apt_world: World, tiny: Path, fetched: Path, tmp_path: Path, engine: Apptainer, tried: Trial
+    apt_world: World,
+    tiny: Path,
+    fetched: Path,
+    tmp_path: Path,
+    engine: Apptainer,
+    tried: EngineCapabilities,
 ) -> None:
     alone = cut_off(apt_world).having(XDG_CACHE_HOME=tmp_path / "an empty cache")
     output = tmp_path / "out"
@@ -49,7 +54,7 @@ def named(lock: Lock) -> set[str]:
     return {f"{pin.name} {pin.version}" for pin in lock.os_pins}
 
 
-def packages(engine: Apptainer, tried: Trial, image: Path, world: World) -> set[str]:
+def packages(engine: Apptainer, tried: EngineCapabilities, image: Path, world: World) -> set[str]:
     spec = RunSpec(
         image=image,
         argv=("dpkg-query", "--show", "--showformat", "${Package} ${Version}\\n"),

@@ -9,7 +9,7 @@ import pytest
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.image import layout
 from tests.integration.world import Built, World
 
@@ -19,7 +19,7 @@ PYTHON = "/opt/pytorch/bin/python"
 
 @pytest.mark.timeout(900)
 def test_ranks_of_pytorch_meet_by_env(
-    world: World, engine: Apptainer, tried: Trial, pytorch_image: Built, tmp_path: Path
+    world: World, engine: Apptainer, tried: EngineCapabilities, pytorch_image: Built, tmp_path: Path
 ) -> None:
     started = []
     for rank in range(RANKS):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.scale import analysis, file
-from dlcontainer.bench.scale.records import Launched, Scale
+from dlcontainer.bench.scale.records import CellLaunch, MatrixSession
 from dlcontainer.lab.slowfs import mounting
 from tests.integration.test_bench import environment_with
 from tests.integration.world import Built, World, missing
@@ -46,15 +46,15 @@ def options(built: Built, tiny: Path, native: Path, matrix: Path) -> list[str | 
     return [*argv, "--image", built.image, "--recipe", tiny, "--native", native]
 
 
-def by_name(scale: Scale) -> dict[str, Launched]:
+def by_name(scale: MatrixSession) -> dict[str, CellLaunch]:
     return {scale.cells[one.cell].name: one for one in scale.launches}
 
 
-def row_of(scale: Scale, one: Launched) -> analysis.Row:
+def row_of(scale: MatrixSession, one: CellLaunch) -> analysis.CellRow:
     return analysis.rows(scale)[one.cell]
 
 
-def reached(one: Launched) -> int:
+def reached(one: CellLaunch) -> int:
     """Count the metadata operations that reached the stand-in."""
     return int(str((one.stand_in or {})["metadata"]))
 

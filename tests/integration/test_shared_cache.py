@@ -13,7 +13,7 @@ import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.system.guarded_files import name_of
 from tests.hostile import open_place
 from tests.integration import accounts
@@ -100,7 +100,7 @@ def planted_tree(tree: Path, folder: Path) -> Path:
     return evil
 
 
-def has(engine: Apptainer, tried: Trial, image: Path, path: str) -> bool:
+def has(engine: Apptainer, tried: EngineCapabilities, image: Path, path: str) -> bool:
     spec = RunSpec(image=image, argv=("test", "-e", path), mode=str(tried.run_mode), binds=())
     done = subprocess.run(engine.run_argv(spec), check=False, capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stderr
@@ -122,9 +122,14 @@ def entry_of(cache: Path, name: str) -> Path:
     "number", [2, *(pytest.param(number, marks=pytest.mark.long) for number in (1, 3, 4))]
 )
 def test_what_another_user_swaps_meanwhile_is_not_in_the_image(
-    alone: World, engine: Apptainer, tried: Trial, cache: Path, stepped: Path, tmp_path: Path,
+    alone: World,
+    engine: Apptainer,
+    tried: EngineCapabilities,
+    cache: Path,
+    stepped: Path,
+    tmp_path: Path,
     number: int,
-) -> None:  # fmt: skip
+) -> None:
     with umask(0o002):  # so that the other user could swap in folders of any layout
         alone.build(stepped, tmp_path / "one", *shared(cache))
     tree = entry_of(cache, "second")

@@ -11,7 +11,7 @@ import yaml
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.recipes.slim import RULES
 from tests.integration.world import World
 from tests.values import ROOT
@@ -115,7 +115,9 @@ def run(
     )
 
 
-def files(world: World, engine: Apptainer, tried: Trial, image: Path, tmp: Path) -> set[str]:
+def files(
+    world: World, engine: Apptainer, tried: EngineCapabilities, image: Path, tmp: Path
+) -> set[str]:
     within = 'cd "$1"/lib/python3*/site-packages && '
     find = within + "find a nvidia torch linked/tests ../../tests -type f"
     tmp.mkdir()
@@ -125,7 +127,12 @@ def files(world: World, engine: Apptainer, tried: Trial, image: Path, tmp: Path)
 
 
 def test_what_the_rules_name_goes_and_nothing_else(
-    world: World, tiny: Path, wheels: Path, engine: Apptainer, tried: Trial, tmp_path: Path
+    world: World,
+    tiny: Path,
+    wheels: Path,
+    engine: Apptainer,
+    tried: EngineCapabilities,
+    tmp_path: Path,
 ) -> None:
     folder = tmp_path / "a recipe with suites"
     folder.mkdir()
@@ -166,7 +173,7 @@ def with_compiler(folder: Path) -> Path:
 @pytest.mark.long
 @pytest.mark.timeout(2400)
 def test_no_promise_of_pytorch_goes(
-    world: World, engine: Apptainer, tried: Trial, tmp_path: Path
+    world: World, engine: Apptainer, tried: EngineCapabilities, tmp_path: Path
 ) -> None:
     recipe = with_compiler(tmp_path / "with a compiler")
     built = world.build(recipe, tmp_path / "images", "--set", ALL)

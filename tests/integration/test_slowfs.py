@@ -23,7 +23,7 @@ from dlcontainer.lab.slowfs.cache_profiles import PROFILES
 from dlcontainer.lab.slowfs.counters import Counters
 from dlcontainer.lab.slowfs.passthrough import Delay, PassThrough, open_root
 from dlcontainer.lab.slowfs.server import StandIn
-from dlcontainer.lab.slowfs.server_queue import Queue, Speed
+from dlcontainer.lab.slowfs.server_queue import ServerQueue, ServerRates
 from dlcontainer.system import supervisor
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import ProcessRunner
@@ -185,7 +185,7 @@ def test_two_mounts_share_one_queue(
     source, point = places
     other = tmp_path / "other"
     other.mkdir()
-    speed = Speed(rate=50, service="constant")
+    speed = ServerRates(rate=50, service="constant")
     server = tmp_path / "server"
     with (
         StandIn(source=source, speed=speed, server=server).mounted(point, runner),
@@ -287,7 +287,7 @@ def test_a_killed_server_s_device_may_close_after_its_socket(
     source, point = places
     program = mounting.helper(runner.environ)
     files = PassThrough(
-        open_root(source), PROFILES["lustre"], Delay(), Queue.alone(Speed()), Counters()
+        open_root(source), PROFILES["lustre"], Delay(), ServerQueue.alone(ServerRates()), Counters()
     )
     ours, theirs = socket.socketpair()
     with ours, theirs:

@@ -13,7 +13,7 @@ from dlcontainer.lab.filesystem import counting
 from dlcontainer.lab.slowfs import mounting
 from dlcontainer.lab.slowfs.passthrough import Delay
 from dlcontainer.lab.slowfs.server import StandIn
-from dlcontainer.lab.slowfs.server_queue import Speed
+from dlcontainer.lab.slowfs.server_queue import ServerRates
 from dlcontainer.lab.storm import repeats
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import ProcessRunner
@@ -121,12 +121,12 @@ def test_processor_time_leaves_waiting_out_on_a_busy_machine_too(prefix: Path) -
     runner = ProcessRunner(environ=dict(os.environ))
     line = f"import time, many, json, asyncio, unittest, email, ssl; time.sleep({WAITED_S})"
     argv = [str(prefix / "bin/python"), "-c", line]
-    node = repeats.Node(cores=len(os.sched_getaffinity(0)), load_1min=os.getloadavg()[0])
-    runs: list[repeats.Run] = []
+    node = repeats.MeasuringNode(cores=len(os.sched_getaffinity(0)), load_1min=os.getloadavg()[0])
+    runs: list[repeats.WarmImport] = []
 
-    def once() -> repeats.Run:
+    def once() -> repeats.WarmImport:
         done = counting.run_one(argv, runner)
-        runs.append(repeats.Run(processor_s=done.processor_s, wall_s=done.elapsed))
+        runs.append(repeats.WarmImport(processor_s=done.processor_s, wall_s=done.elapsed))
         return runs[-1]
 
     others = spinning(2 * node.cores)
@@ -159,7 +159,7 @@ def test_the_probe_finds_a_known_speed(tmp_path: Path) -> None:
     shown = StandIn(
         source=source,
         delay=Delay(operation_s=0.02, read_s=0.02),
-        speed=Speed(rate=200, service="constant"),
+        speed=ServerRates(rate=200, service="constant"),
     )
     near = []
     for _ in range(3):  # other work on the machine may delay one

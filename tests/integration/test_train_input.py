@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.probes.base import Cell, Contents, Setting
+from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.samples import reader
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.image import layout
 from tests.integration.test_bench_kernels import PYTHON, ran
 from tests.integration.world import Built, World
@@ -51,13 +51,15 @@ def trained(user: World, image: Built, output: Path, *more: object) -> Any:
 
 
 def test_the_image_trains_on_samples_in_two_formats(
-    world: World, engine: Apptainer, tried: Trial, pytorch_image: Built, tmp_path: Path
+    world: World, engine: Apptainer, tried: EngineCapabilities, pytorch_image: Built, tmp_path: Path
 ) -> None:
-    setting = Setting(contents=Contents(image="x.sif", recipe="pytorch", modules=("torch",)))
+    setting = ParameterContext(
+        contents=ProbeSubject(image="x.sif", recipe="pytorch", modules=("torch",))
+    )
     curves = []
     for name in ("tar", "npz"):
         typed = {"input": name, "samples": 64, "device": "cpu", "batch": 8}
-        cell = Cell(values=PROBES["train"].values(typed, setting), threads=1, steps=3)
+        cell = ProbeCell(values=PROBES["train"].values(typed, setting), threads=1, steps=3)
         spec = RunSpec(
             image=pytorch_image.image,
             argv=(PYTHON, "-S", layout.PROBE, *PROBES["train"].words(cell), "--at", "/mnt"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.engines.apptainer import BUILD_MODES, Apptainer
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from tests.integration.world import Built, World
 
 PACKAGES = "/opt/tiny/lib/python3*/site-packages"
@@ -67,7 +67,12 @@ SHORT = {
 
 
 def spoil(
-    built: Built, snippet: str, world: World, engine: Apptainer, tried: Trial, folder: Path
+    built: Built,
+    snippet: str,
+    world: World,
+    engine: Apptainer,
+    tried: EngineCapabilities,
+    folder: Path,
 ) -> Path:
     """Make the same image with one thing changed, and a record that fits its bytes."""
     (folder / "spoilt.def").write_text(
@@ -105,7 +110,7 @@ def test_broken_promise_is_found(
     as_built: Built,
     world: World,
     engine: Apptainer,
-    tried: Trial,
+    tried: EngineCapabilities,
     tmp_path: Path,
 ) -> None:
     snippet, name, says = FAULTS[fault]

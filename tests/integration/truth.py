@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dlcontainer.bench.analysis import pairing, session_analysis
-from dlcontainer.bench.analysis.verdict import Evidence, Verdict, judge
+from dlcontainer.bench.analysis.verdict import Evidence, SessionVerdict, judge
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.stats import paired, regression
@@ -40,7 +40,7 @@ def bench(
     return found
 
 
-def native_against_native(series: Series) -> Verdict:
+def native_against_native(series: Series) -> SessionVerdict:
     """Judge the session's controls as if one of their sides were the container."""
     controls = pairing.differences(series.session.declared.metric, pairing.of(series)["control"])
     return judge(rules(series), Evidence(pairs=regression.fit(controls)))

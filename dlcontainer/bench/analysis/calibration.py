@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import log
 
 from dlcontainer.bench.analysis import pairing
-from dlcontainer.bench.analysis.pairing import Pairs
+from dlcontainer.bench.analysis.pairing import LaunchPairs
 from dlcontainer.bench.samples import owners
 from dlcontainer.bench.samples.comparable import FactDifference
 from dlcontainer.bench.samples.records import Json
@@ -46,7 +46,7 @@ _OWN: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
+class KernelReading:
     """One kernel over the pairs; `explained_by` names attested facts that can be the reason."""
 
     kernel: str
@@ -72,13 +72,15 @@ class Reading:
 
 def read(
     series: Series, sides: ArmPair, differences: Sequence[FactDifference]
-) -> tuple[Reading, ...]:
-    """Give each kernel's ratio between two arms; none in a session that declared no calibration."""
+) -> tuple[KernelReading, ...]:
+    """Return each kernel's ratio between two arms; none in a session that declared no
+    calibration.
+    """
     settled = series.session.declared.workload.get("calibration")
     if not isinstance(settled, dict):
         return ()
     pairs = _pairs(series, sides)
-    found = []
+    readings = []
     for kernel in (*GATING, *_OWN):
         figures = pairs.figures(f"{PREFIX}{kernel}_s")
         if figures is not None:
@@ -87,8 +89,8 @@ def read(
             # From inside both may be an engine's overlay, whose layers no process there can see.
             if kernel == "open" and not names and MEANINGS.get(sides) == IMAGE_MOUNT:
                 names = (IMAGE_MOUNT,)
-            found.append(replace(reading, explained_by=names))
-    return tuple(found)
+            readings.append(replace(reading, explained_by=names))
+    return tuple(readings)
 
 
 def compare(
@@ -98,13 +100,13 @@ def compare(
     *,
     settled: Mapping[str, Json],
     looks: int,
-) -> Reading:
-    """Give a kernel's ratio over launches two by two, at the level that was declared."""
+) -> KernelReading:
+    """Return a kernel's ratio over launches two by two, at the level that was declared."""
     is_gate = kernel in GATING
     # Each look may end a session, and so may each kernel.
     tests = len(GATING if is_gate else _OWN) * max(1, looks)
-    logs = [log(other / one) for one, other in zip(ours, theirs, strict=True)]
-    return Reading(
+    logs = [log(candidate / reference) for reference, candidate in zip(ours, theirs, strict=True)]
+    return KernelReading(
         kernel=kernel,
         task=GATING.get(kernel) or _OWN[kernel],
         means=(sum(ours) / len(ours), sum(theirs) / len(theirs)),
@@ -114,17 +116,18 @@ def compare(
     )
 
 
-def refusals(found: Sequence[Reading], arms: ArmPair) -> tuple[str, ...]:
+def refusals(readings: Sequence[KernelReading], arms: ArmPair) -> tuple[str, ...]:
     """Word what forbids the comparison."""
-    return tuple(_refusal(item, arms) for item in found if item.refuses)
+    return tuple(_refusal(item, arms) for item in readings if item.refuses)
 
 
-def _refusal(item: Reading, arms: ArmPair) -> str:
-    one, other = arms.names
-    seen = item.interval
+def _refusal(item: KernelReading, arms: ArmPair) -> str:
+    first, second = arms.names
+    interval = item.interval
     text = (
-        f"{item.task} takes {seen.ratio:.3f} times as long in {other} as in {one} "
-        f"({100 * seen.level:.3g} % interval {seen.low:.3f} to {seen.high:.3f}; allowed: "
+        f"{item.task} takes {interval.ratio:.3f} times as long in {second} as in {first} "
+        f"({100 * interval.level:.3g} % interval {interval.low:.3f} to {interval.high:.3f}; "
+        "allowed: "
         f"{100 * item.threshold:.2g} %)"
     )
     if item.is_gate:
@@ -132,7 +135,7 @@ def _refusal(item: Reading, arms: ArmPair) -> str:
     return f"{text}, and nothing that the sides attest is a reason for it"
 
 
-def _pairs(series: Series, sides: ArmPair) -> Pairs:
+def _pairs(series: Series, sides: ArmPair) -> LaunchPairs:
     if series.session.declared.is_triple:
         return pairing.triples(series).pairs(sides)
     return pairing.of(series)["pair"]

@@ -13,22 +13,22 @@ from dataclasses import dataclass
 
 from dlcontainer.bench.analysis import interim, pairing
 from dlcontainer.bench.analysis.interim import ByRole
-from dlcontainer.bench.analysis.pairing import Figure, Pairs
-from dlcontainer.bench.analysis.verdict import Rules, Verdict
+from dlcontainer.bench.analysis.pairing import LaunchPairs, PairFigure
+from dlcontainer.bench.analysis.verdict import SessionVerdict, VerdictRules
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import MEANINGS, ArmPair
 from dlcontainer.bench.stats import paired
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Contrast:
+class ArmContrast:
     """Two of three arms; `is_different` by Holm's correction over the contrasts."""
 
     sides: ArmPair
     meaning: str
-    pairs: Pairs
-    figure: Figure
-    verdict: Verdict
+    pairs: LaunchPairs
+    figure: PairFigure
+    verdict: SessionVerdict
     p_holm: float
     is_different: bool
 
@@ -39,9 +39,9 @@ class Contrast:
 
 
 def of(
-    series: Series, rules: Rules, pairs: ByRole, main_refusals: tuple[str, ...]
-) -> tuple[Contrast, ...]:
-    """Give the three contrasts of triples, the main one first; none of pairs."""
+    series: Series, rules: VerdictRules, pairs: ByRole, main_refusals: tuple[str, ...]
+) -> tuple[ArmContrast, ...]:
+    """Return the three contrasts of triples, the main one first; none of pairs."""
     declared = series.session.declared
     triples = pairing.triples(series) if declared.is_triple else None
     if triples is None or not triples.numbers:
@@ -51,29 +51,34 @@ def of(
     for sides, meaning in MEANINGS.items():
         if not set(sides.names) <= set(declared.arms):
             continue
-        own = triples.pairs(sides)
+        side_pairs = triples.pairs(sides)
         controls = pairing.controls_of(pairs)
-        figure = pairing.figure(declared.metric, "pair", own, rules.alpha, controls)
+        figure = pairing.figure(declared.metric, "pair", side_pairs, rules.alpha, controls)
         if figure is None:
             return ()
         refusals = interim.gates(series, sides).refusals
-        verdict = interim.judged(series, rules, {**pairs, "pair": own}, refusals, holds)
-        read.append((sides, meaning, own, figure, verdict))
+        verdict = interim.judged(series, rules, {**pairs, "pair": side_pairs}, refusals, holds)
+        read.append((sides, meaning, side_pairs, figure, verdict))
     adjusted = paired.holm([paired.p_value(figure.fitted) for _, _, _, figure, _ in read])
     return tuple(
-        Contrast(
-            sides=sides, meaning=meaning, pairs=own, figure=figure, verdict=verdict, p_holm=p,
+        ArmContrast(
+            sides=sides,
+            meaning=meaning,
+            pairs=side_pairs,
+            figure=figure,
+            verdict=verdict,
+            p_holm=p,
             is_different=p <= rules.alpha and verdict.word in {"SLOWER", "FASTER", "EQUIVALENT"},
         )
-        for (sides, meaning, own, figure, verdict), p in zip(read, adjusted, strict=True)
-    )  # fmt: skip
+        for (sides, meaning, side_pairs, figure, verdict), p in zip(read, adjusted, strict=True)
+    )
 
 
-def together(found: Sequence[Contrast]) -> str:
-    """Say what the contrasts show together."""
-    if all(item.verdict.word == "EQUIVALENT" for item in found):
+def together(contrasts: Sequence[ArmContrast]) -> str:
+    """Return what the contrasts show together."""
+    if all(item.verdict.word == "EQUIVALENT" for item in contrasts):
         return "The same within the margin on all of them; that takes no correction."
-    different = [item for item in found if item.is_different]
+    different = [item for item in contrasts if item.is_different]
     if different:
         names = ", ".join(item.name for item in different)
         return f"Different on {names}, by Holm's correction over all of them."

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dlcontainer.bench.analysis.pairing import Pairs
+from dlcontainer.bench.analysis.pairing import LaunchPairs
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.bench.stats import counts, linear, margins
@@ -28,23 +28,23 @@ class FarLaunches:
         return counts.rate_not_excluded(len(self.lines), self.launches)
 
 
-def of(series: Series, margin: float, pairs: Iterable[Pairs]) -> tuple[FarLaunches, ...]:
+def of(series: Series, margin: float, pairs: Iterable[LaunchPairs]) -> tuple[FarLaunches, ...]:
     """Count them by arm over pairs and controls.
 
     Far is more than 3 robust standard deviations and the margin above the median of its arm.
     """
     declared, launches = series.session.declared, series.launches
-    used = sorted({i for one in pairs for i in (*one.reference, *one.candidate)})
-    found = []
+    used = sorted({i for pairs in pairs for i in (*pairs.reference, *pairs.candidate)})
+    far = []
     for arm in declared.arms:
-        own = [i for i in used if launches.kinds[launches.kind_of[i]].arm == arm]
-        column = launches.column(declared.metric, own)
-        times = {i: math.log(t) for i, t in zip(own, column, strict=True) if t > 0}
+        indices = [i for i in used if launches.kinds[launches.kind_of[i]].arm == arm]
+        column = launches.column(declared.metric, indices)
+        times = {i: math.log(t) for i, t in zip(indices, column, strict=True) if t > 0}
         if not times:
             continue
         middle = linear.median(sorted(times.values()))
         spread = _SD_OF_MAD * linear.median(sorted(abs(t - middle) for t in times.values()))
         bound = middle + max(_FAR * spread, margins.band(margin).half_width)
         lines = tuple(launches.lines[i] for i, t in times.items() if t > bound)
-        found.append(FarLaunches(arm=arm, launches=len(times), lines=lines))
-    return tuple(found)
+        far.append(FarLaunches(arm=arm, launches=len(times), lines=lines))
+    return tuple(far)

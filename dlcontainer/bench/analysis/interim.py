@@ -9,23 +9,28 @@ from dataclasses import dataclass
 from math import isnan
 
 from dlcontainer.bench.analysis import calibration, nodes, pairing
-from dlcontainer.bench.analysis.calibration import Reading
-from dlcontainer.bench.analysis.pairing import Pairs
-from dlcontainer.bench.analysis.verdict import Evidence, Rules, Verdict, judge
+from dlcontainer.bench.analysis.calibration import KernelReading
+from dlcontainer.bench.analysis.pairing import LaunchPairs
+from dlcontainer.bench.analysis.verdict import Evidence, SessionVerdict, VerdictRules, judge
 from dlcontainer.bench.samples import comparable, continuation, launch_order
 from dlcontainer.bench.samples.comparable import FactDifference, LossCheck
-from dlcontainer.bench.samples.records import IMAGE_ENVIRONMENT, SURROUNDINGS, Declared, Role
+from dlcontainer.bench.samples.records import (
+    IMAGE_ENVIRONMENT,
+    SURROUNDINGS,
+    Role,
+    SessionDeclaration,
+)
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName, ArmPair
 from dlcontainer.bench.stats import paired
 
-ByRole = Mapping[Role, Pairs]
+ByRole = Mapping[Role, LaunchPairs]
 
 
-def rules(series: Series, *, equivalence: bool) -> Rules:
-    """Give the rules of each look."""
+def rules(series: Series, *, equivalence: bool) -> VerdictRules:
+    """Return the rules of each look."""
     declared = series.session.declared
-    return Rules(
+    return VerdictRules(
         margin=declared.margin,
         alpha=paired.spent_alpha(series.looks, declared.alpha),
         equivalence=equivalence,
@@ -34,7 +39,7 @@ def rules(series: Series, *, equivalence: bool) -> Rules:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gates:
+class ComparisonGates:
     """What may forbid a comparison: facts that differ, losses that disagree, arms that are mute.
 
     `calibration` is how the kernels ran that have nothing to do with the work.
@@ -42,18 +47,20 @@ class Gates:
 
     differences: tuple[FactDifference, ...]
     losses: LossCheck | None
-    calibration: tuple[Reading, ...]
+    calibration: tuple[KernelReading, ...]
     refusals: tuple[str, ...]
 
 
-def decides(series: Series, rules: Rules, look: int) -> bool:
+def decides(series: Series, rules: VerdictRules, look: int) -> bool:
     """Whether a session that is being measured ends at this look."""
     return (
         _at(series, rules, pairing.of(series), gates(series).refusals, look).word != "INCONCLUSIVE"
     )
 
 
-def verdict(series: Series, rules: Rules, pairs: ByRole, refusals: tuple[str, ...]) -> Verdict:
+def verdict(
+    series: Series, rules: VerdictRules, pairs: ByRole, refusals: tuple[str, ...]
+) -> SessionVerdict:
     """Judge a session: by its first look that decides, else by all that it measured.
 
     A session that did not end where it should have decides nothing.
@@ -62,13 +69,13 @@ def verdict(series: Series, rules: Rules, pairs: ByRole, refusals: tuple[str, ..
 
 
 def holds(
-    series: Series, rules: Rules, pairs: ByRole, refusals: tuple[str, ...]
+    series: Series, rules: VerdictRules, pairs: ByRole, refusals: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Say why a session decides nothing: it is not whole, or did not end at its looks."""
+    """Return why a session decides nothing: it is not whole, or did not end at its looks."""
     whole = len(pairs["pair"])
-    found = _holds(series, whole)
-    if found:
-        return found
+    reasons = _holds(series, whole)
+    if reasons:
+        return reasons
     unit = series.session.declared.unit
     word = "INCONCLUSIVE"
     for look in series.looks:
@@ -82,20 +89,20 @@ def holds(
     return ()
 
 
-def gates(series: Series, sides: ArmPair | None = None) -> Gates:
-    """Give what may forbid a comparison of two arms, without `sides` those of the verdict."""
+def gates(series: Series, sides: ArmPair | None = None) -> ComparisonGates:
+    """Return what may forbid a comparison of two arms, without `sides` those of the verdict."""
     sides = sides or series.session.declared.sides
-    found, missing = _facts(series, sides)
+    facts, missing = _facts(series, sides)
     losses = series.losses.get(sides)
-    kernels = calibration.read(series, sides, found)
-    return Gates(
-        differences=tuple(found),
+    kernels = calibration.read(series, sides, facts)
+    return ComparisonGates(
+        differences=tuple(facts),
         losses=losses,
         calibration=kernels,
         refusals=(
             *_mute_arms(series, sides),
             *nodes.few_cpus(series.session.declared, series.stacks),
-            *comparable.refusals(found, sides, missing),
+            *comparable.refusals(facts, sides, missing),
             *calibration.refusals(kernels, sides),
             *((losses.problem,) if losses and losses.problem else ()),
         ),
@@ -111,21 +118,23 @@ def _facts(series: Series, sides: ArmPair) -> tuple[list[FactDifference], list[A
     if not stacks.keys() >= set(sides.names):
         return [], missing
     reference, candidate = (stacks[arm] for arm in sides.names)
-    expected = comparable.Expected(names=_of_surroundings(declared), image=_of_image(declared))
+    expected = comparable.CandidateFacts(
+        names=_of_surroundings(declared), image=_of_image(declared)
+    )
     return nodes.differences(declared.question, reference, candidate, expected), []
 
 
-def _of_image(declared: Declared) -> frozenset[str]:
+def _of_image(declared: SessionDeclaration) -> frozenset[str]:
     """Name the facts that the image sets by its record, and the native side does not have."""
-    own = declared.workload.get(IMAGE_ENVIRONMENT)
-    names = own if isinstance(own, list) else []
+    image_variables = declared.workload.get(IMAGE_ENVIRONMENT)
+    names = image_variables if isinstance(image_variables, list) else []
     return frozenset(f"environment.{name}" for name in names)
 
 
-def _of_surroundings(declared: Declared) -> frozenset[str]:
+def _of_surroundings(declared: SessionDeclaration) -> frozenset[str]:
     """Name the facts of a container that the site's surroundings set, and no other side has."""
-    around = declared.workload.get(SURROUNDINGS)
-    parts = around if isinstance(around, dict) else {}
+    site_variables = declared.workload.get(SURROUNDINGS)
+    parts = site_variables if isinstance(site_variables, dict) else {}
     variables = parts.get("variables")
     texts = [*parts, *(variables if isinstance(variables, list) else [])]
     named = {str(text).partition("=")[0] for text in texts}
@@ -133,25 +142,25 @@ def _of_surroundings(declared: Declared) -> frozenset[str]:
 
 
 def _at(
-    series: Series, rules: Rules, pairs: ByRole, refusals: tuple[str, ...], look: int
-) -> Verdict:
+    series: Series, rules: VerdictRules, pairs: ByRole, refusals: tuple[str, ...], look: int
+) -> SessionVerdict:
     declared = series.session.declared
     due = {
         "pair": look,
         "control": launch_order.due(declared.control_pairs, look, series.looks),
         "candidate_control": launch_order.due(declared.candidate_control_pairs, look, series.looks),
     }
-    then = {role: found.until(due[role]) for role, found in pairs.items() if role in due}
+    then = {role: of_role.until(due[role]) for role, of_role in pairs.items() if role in due}
     return judged(series, rules, then, refusals)
 
 
 def judged(
     series: Series,
-    rules: Rules,
+    rules: VerdictRules,
     pairs: ByRole,
     refusals: tuple[str, ...],
     holds: tuple[str, ...] = (),
-) -> Verdict:
+) -> SessionVerdict:
     """Judge pairs, with what stands against it."""
     metric = series.session.declared.metric
     evidence = Evidence(
@@ -178,27 +187,27 @@ def _mute_arms(series: Series, sides: ArmPair) -> Iterable[str]:
 def _holds(series: Series, whole: int) -> tuple[str, ...]:
     # When to stop may have hung on what was seen, and what failed has no time: leaving it out
     # would favour the side that failed.
-    found = []
+    reasons = []
     if not series.complete:
         reason = series.end.reason if series.end else "the file has no end"
-        found.append(f"the session is incomplete: {reason or 'it was stopped'}")
+        reasons.append(f"the session is incomplete: {reason or 'it was stopped'}")
     metric, launches = series.session.declared.metric, series.launches
     aside = continuation.set_aside(series)
-    own = [
+    reached = [
         i for i in launches.where(lambda kind: kind.role in {"pair", "triple"}) if i not in aside
     ]
     ok, timed = [kind.ok for kind in launches.kinds], launches.figures(metric)
-    lost = [launches.lines[i] for i in own if not ok[launches.kind_of[i]]]
+    lost = [launches.lines[i] for i in reached if not ok[launches.kind_of[i]]]
     if lost:
-        found.append(f"{len(lost)} launches failed (lines {', '.join(map(str, lost))})")
+        reasons.append(f"{len(lost)} launches failed (lines {', '.join(map(str, lost))})")
     most = series.session.declared.most_lost
     if len(series.lost) > most:
-        found.append(f"{len(series.lost)} were lost and measured again, and {most} were declared")
-    timeless = [launches.lines[i] for i in own if ok[launches.kind_of[i]] and isnan(timed(i))]
+        reasons.append(f"{len(series.lost)} were lost and measured again, and {most} were declared")
+    timeless = [launches.lines[i] for i in reached if ok[launches.kind_of[i]] and isnan(timed(i))]
     if timeless:
         lines = ", ".join(map(str, timeless))
-        found.append(f"{len(timeless)} launches have no positive {metric} (lines {lines})")
-    if series.complete and not found and whole not in series.looks:
+        reasons.append(f"{len(timeless)} launches have no positive {metric} (lines {lines})")
+    if series.complete and not reasons and whole not in series.looks:
         declared = " or ".join(map(str, series.looks))
-        found.append(f"{whole} whole pairs, where {declared} were declared")
-    return tuple(found)
+        reasons.append(f"{whole} whole pairs, where {declared} were declared")
+    return tuple(reasons)

@@ -7,7 +7,7 @@ _SHARE, _MOST = 0.1, 0.5
 
 
 def others_at_work(average: float, busy: float | None, cores: int) -> bool:
-    """Tell whether others were at work: by the cores that were busy just then, where it is known.
+    """Return whether others were at work: by the cores that were busy just then, where it is known.
 
     Else by the load average of a minute, which holds what came before: an own session, a build.
     """

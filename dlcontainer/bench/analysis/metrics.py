@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dlcontainer.bench.analysis.pairing import Figure
-from dlcontainer.bench.analysis.verdict import Rules, Word, worded
+from dlcontainer.bench.analysis.pairing import PairFigure
+from dlcontainer.bench.analysis.verdict import VerdictRules, Word, worded
 from dlcontainer.bench.stats import paired
 from dlcontainer.bench.stats.paired import Interval
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
+class MetricReading:
     """One declared metric: within its margin, different (Holm's p over all of them), or neither."""
 
-    figure: Figure
+    figure: PairFigure
     margin: float
     equivalence: Interval
     p_holm: float
@@ -23,10 +23,10 @@ class Reading:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Family:
+class MetricFamily:
     """All metrics that were declared, the main one first; those missing in a launch are named."""
 
-    readings: tuple[Reading, ...]
+    readings: tuple[MetricReading, ...]
     missing: tuple[str, ...] = ()
 
     @property
@@ -35,30 +35,35 @@ class Family:
         return not self.missing and all(reading.is_within for reading in self.readings)
 
     @property
-    def different(self) -> tuple[Reading, ...]:
+    def different(self) -> tuple[MetricReading, ...]:
         """The metrics of which a difference is shown."""
         return tuple(reading for reading in self.readings if reading.is_different)
 
 
 def family(
-    rules: Rules, main: Figure, others: Sequence[Figure], margins: Mapping[str, float]
-) -> Family:
+    rules: VerdictRules,
+    main: PairFigure,
+    further: Sequence[PairFigure],
+    margins: Mapping[str, float],
+) -> MetricFamily:
     """Read the main metric and the declared secondary ones together."""
-    known = {figure.metric: figure for figure in others}
+    by_metric = {figure.metric: figure for figure in further}
     figures = [(main, rules.margin)]
-    figures += [(known[name], margin) for name, margin in margins.items() if name in known]
+    figures += [(by_metric[name], margin) for name, margin in margins.items() if name in by_metric]
     adjusted = paired.holm([paired.p_value(figure.fitted) for figure, _ in figures])
     readings = []
     for (figure, margin), p in zip(figures, adjusted, strict=True):
         equivalence = paired.interval(figure.fitted, 1 - 2 * rules.alpha)
         # Of import times it is never said that they are the same; of memory it is.
         may_be = rules.equivalence or figure is not main
-        own = replace(rules, margin=margin, equivalence=may_be)
+        metric_rules = replace(rules, margin=margin, equivalence=may_be)
         # The Holm correction is that of "different on some"; a word is of this figure alone.
         too_few = figure.fitted.n < rules.fewest or figure.fitted.se == 0
-        word: Word = "INCONCLUSIVE" if too_few else worded(own, figure.interval, equivalence)
+        word: Word = (
+            "INCONCLUSIVE" if too_few else worded(metric_rules, figure.interval, equivalence)
+        )
         readings.append(
-            Reading(
+            MetricReading(
                 figure=figure,
                 margin=margin,
                 equivalence=equivalence,
@@ -68,5 +73,5 @@ def family(
                 is_different=p <= rules.alpha,
             )
         )
-    missing = tuple(name for name in margins if name not in known)
-    return Family(readings=tuple(readings), missing=missing)
+    missing = tuple(name for name in margins if name not in by_metric)
+    return MetricFamily(readings=tuple(readings), missing=missing)

@@ -5,23 +5,23 @@ from dataclasses import replace
 
 from dlcontainer.bench.samples import comparable
 from dlcontainer.bench.samples.comparable import FactDifference
-from dlcontainer.bench.samples.records import Declared, Stack
+from dlcontainer.bench.samples.records import AttestedStack, SessionDeclaration
 from dlcontainer.bench.samples.vocabulary import CPUS_ASKED, ArmName, Question, counted
 
 
-def by_arm(stacks: Sequence[Stack]) -> dict[ArmName, list[Stack]]:
-    """Give each arm's stacks, one a node, in the order of the nodes' names."""
-    found: dict[ArmName, list[Stack]] = {}
+def by_arm(stacks: Sequence[AttestedStack]) -> dict[ArmName, list[AttestedStack]]:
+    """Return each arm's stacks, one a node, in the order of the nodes' names."""
+    grouped: dict[ArmName, list[AttestedStack]] = {}
     for stack in sorted(stacks, key=lambda stack: stack.node):
-        found.setdefault(stack.arm, []).append(stack)
-    return found
+        grouped.setdefault(stack.arm, []).append(stack)
+    return grouped
 
 
 def differences(
     question: Question,
-    reference: Sequence[Stack],
-    candidate: Sequence[Stack],
-    declared: comparable.Expected = comparable.NOTHING_DECLARED,
+    reference: Sequence[AttestedStack],
+    candidate: Sequence[AttestedStack],
+    declared: comparable.CandidateFacts = comparable.NOTHING_DECLARED,
 ) -> list[FactDifference]:
     """Compare what two sides attest on each node, and what the nodes of each side attest.
 
@@ -29,48 +29,48 @@ def differences(
     the slowest node, and a ratio of it says little about the container.
     """
     ours, theirs = ({stack.node: stack for stack in side} for side in (reference, candidate))
-    found = []
+    differing = []
     if ours.keys() != theirs.keys():
         values = ", ".join(ours), ", ".join(theirs)
-        found.append(
+        differing.append(
             FactDifference(name="nodes", values=values, owner="surroundings", refuses=True)
         )
     several = len(ours.keys() | theirs.keys()) > 1
     for node in sorted(ours.keys() & theirs.keys()):
         for item in comparable.differences(question, ours[node], theirs[node], declared):
-            found.append(replace(item, name=f"{item.name} on {node}") if several else item)
+            differing.append(replace(item, name=f"{item.name} on {node}") if several else item)
     for side in (reference, candidate):
-        found += [item for item in _between(question, side) if item not in found]
-    return sorted(found, key=lambda item: (not item.refuses, item.name))
+        differing += [item for item in _between(question, side) if item not in differing]
+    return sorted(differing, key=lambda item: (not item.refuses, item.name))
 
 
-def _between(question: Question, side: Sequence[Stack]) -> list[FactDifference]:
+def _between(question: Question, side: Sequence[AttestedStack]) -> list[FactDifference]:
     """Compare each further node with the first."""
     if not side:
         return []
     first = side[0]
     return [
-        replace(item, nodes=(first.node, other.node))
-        for other in side[1:]
-        for item in comparable.differences(question, first, other)
+        replace(item, nodes=(first.node, stack.node))
+        for stack in side[1:]
+        for item in comparable.differences(question, first, stack)
         # What is expected of two sides is a node's own: its name, its clocks just now.
         if not item.is_expected
     ]
 
 
-def few_cpus(declared: Declared, stacks: Sequence[Stack]) -> tuple[str, ...]:
+def few_cpus(declared: SessionDeclaration, stacks: Sequence[AttestedStack]) -> tuple[str, ...]:
     """Say of each arm on which node a rank had fewer CPUs than the job asked for each."""
-    asked = declared.workload.get(CPUS_ASKED)
-    return tuple(_few(stacks, asked)) if isinstance(asked, int) else ()
+    cpus = declared.workload.get(CPUS_ASKED)
+    return tuple(_few(stacks, cpus)) if isinstance(cpus, int) else ()
 
 
-def _few(stacks: Sequence[Stack], asked: int) -> Iterator[str]:
+def _few(stacks: Sequence[AttestedStack], cpus: int) -> Iterator[str]:
     for stack in stacks:
         binding = stack.facts.get("binding")
         bound = binding.values() if isinstance(binding, dict) else ()
-        least = min((len(cpus) for cpus in bound if isinstance(cpus, list)), default=asked)
-        if least < asked:
+        least = min((len(cpus) for cpus in bound if isinstance(cpus, list)), default=cpus)
+        if least < cpus:
             yield (
                 f"a rank of {stack.arm} on {stack.node} could use {counted(least, 'CPU')} of the "
-                f"{asked} that the job asked for each"
+                f"{cpus} that the job asked for each"
             )

@@ -9,15 +9,15 @@ from math import isnan, log
 from typing import overload
 
 from dlcontainer.bench.samples import continuation
-from dlcontainer.bench.samples.launch_table import INDEX, Kind, Launch, Launches
+from dlcontainer.bench.samples.launch_table import INDEX, Launch, LaunchKind, LaunchTable
 from dlcontainer.bench.samples.records import Role
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName, ArmPair
 from dlcontainer.bench.stats import paired, regression
-from dlcontainer.bench.stats.differences import Differences, Ran
+from dlcontainer.bench.stats.differences import Differences, PairOrder
 from dlcontainer.bench.stats.neighbours import Rule
 from dlcontainer.bench.stats.paired import Interval
-from dlcontainer.bench.stats.regression import Fit
+from dlcontainer.bench.stats.regression import RegressionFit
 from dlcontainer.errors import BenchDataError
 
 CONTROLS: tuple[Role, ...] = ("control", "candidate_control")
@@ -25,7 +25,7 @@ ROLES: tuple[Role, ...] = ("pair", "joiner", *CONTROLS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pair:
+class LaunchPair:
     """Two launches back to back, the reference's first here whatever the order was."""
 
     number: int
@@ -33,7 +33,7 @@ class Pair:
     candidate: Launch
 
 
-class Pairs(Sequence[Pair]):
+class LaunchPairs(Sequence[LaunchPair]):
     """Pairs in the order of their numbers, as the indices of their launches.
 
     `arms` are the reference and all that may leave something to the launch after them, `rule` how
@@ -42,7 +42,7 @@ class Pairs(Sequence[Pair]):
 
     def __init__(
         self,
-        launches: Launches,
+        launches: LaunchTable,
         arms: Sequence[ArmName],
         numbers: "array[int]",
         reference: "array[int]",
@@ -51,57 +51,59 @@ class Pairs(Sequence[Pair]):
         self.launches, self.arms, self.numbers = launches, tuple(arms), numbers
         self.reference, self.candidate = reference, candidate
         self.rule: Rule = "launches"
-        self._fits: dict[tuple[str | int, ...], Fit | None] = {}
+        self._fits: dict[tuple[str | int, ...], RegressionFit | None] = {}
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     @overload
-    def __getitem__(self, index: int) -> Pair: ...
+    def __getitem__(self, index: int) -> LaunchPair: ...
     @overload
-    def __getitem__(self, index: slice) -> "Pairs": ...
-    def __getitem__(self, index: int | slice) -> "Pair | Pairs":
+    def __getitem__(self, index: slice) -> "LaunchPairs": ...
+    def __getitem__(self, index: int | slice) -> "LaunchPair | LaunchPairs":
         if isinstance(index, slice):
             parts = (self.numbers[index], self.reference[index], self.candidate[index])
-            return Pairs(self.launches, self.arms, *parts).judged_by(self.rule)
-        return Pair(
+            return LaunchPairs(self.launches, self.arms, *parts).judged_by(self.rule)
+        return LaunchPair(
             number=self.numbers[index],
             reference=Launch(self.launches, self.reference[index]),
             candidate=Launch(self.launches, self.candidate[index]),
         )
 
-    def judged_by(self, rule: Rule) -> "Pairs":
-        """Settle how neighbours are taken to resemble each other; give the same pairs."""
+    def judged_by(self, rule: Rule) -> "LaunchPairs":
+        """Settle how neighbours are taken to resemble each other; return the same pairs."""
         self.rule = rule
         return self
 
-    def until(self, number: int) -> "Pairs":
-        """Give the pairs up to this number."""
+    def until(self, number: int) -> "LaunchPairs":
+        """Return the pairs up to this number."""
         count = bisect_right(self.numbers, number)
         return self if count == len(self) else self[:count]
 
     def figures(self, metric: str) -> tuple["array[float]", "array[float]"] | None:
-        """Give a metric of all references and of all candidates; None where a launch has none."""
+        """Return a metric of all references and of all candidates; None where a launch has none."""
         ours = self.launches.column(metric, self.reference)
         theirs = self.launches.column(metric, self.candidate)
         # A sum is not a number only where one of these is not: they are positive.
         lacking = isnan(sum(ours)) or isnan(sum(theirs))
         return None if lacking or not ours else (ours, theirs)
 
-    def fit(self, metric: str, *controls: "Pairs") -> Fit | None:
+    def fit(self, metric: str, *controls: "LaunchPairs") -> RegressionFit | None:
         """Fit a metric's model, once; None where a launch has none, and without pairs.
 
         `controls` are the first so many of each series that belongs to these pairs.
         """
         key: tuple[str | int, ...] = (metric, *map(len, controls))
         if key not in self._fits:
-            known = differences(metric, self)
-            beside = (differences(metric, one) for one in controls)
-            self._fits[key] = regression.fit(known, *beside, rule=self.rule) if known else None
+            pair_logs = differences(metric, self)
+            control_logs = (differences(metric, control) for control in controls)
+            self._fits[key] = (
+                regression.fit(pair_logs, *control_logs, rule=self.rule) if pair_logs else None
+            )
         return self._fits[key]
 
     def lines(self) -> Iterator[int]:
-        """Give the lines of all launches."""
+        """Yield the lines of all launches."""
         for indices in (self.reference, self.candidate):
             yield from map(self.launches.lines.__getitem__, indices)
 
@@ -110,40 +112,40 @@ class Pairs(Sequence[Pair]):
 class Triples:
     """Whole triples in the order of their numbers: each arm's launches by their indices."""
 
-    launches: Launches
+    launches: LaunchTable
     numbers: "array[int]"
     arms: Mapping[ArmName, "array[int]"]
 
-    def pairs(self, sides: ArmPair) -> Pairs:
-        """Give the pairs that they hold of two arms."""
+    def pairs(self, sides: ArmPair) -> LaunchPairs:
+        """Return the pairs that they hold of two arms."""
         reference, candidate = (self.arms[name] for name in sides.names)
-        return Pairs(self.launches, tuple(self.arms), self.numbers, reference, candidate)
+        return LaunchPairs(self.launches, tuple(self.arms), self.numbers, reference, candidate)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Figure:
+class PairFigure:
     """One quantity over one kind of pairs; `interval` is two-sided, with no verdict of its own."""
 
     metric: str
     role: Role
-    fitted: Fit
+    fitted: RegressionFit
     interval: Interval
     means: tuple[float, float]
 
 
-def of(series: Series) -> dict[Role, Pairs]:
-    """Give the whole pairs of each kind; raises BenchDataError for launches that are no pair.
+def of(series: Series) -> dict[Role, LaunchPairs]:
+    """Return the whole pairs of each kind; raises BenchDataError for launches that are no pair.
 
     Of triples these are the pairs of reference and candidate.
     """
-    found = {role: _pairs(series, role) for role in ROLES}
+    by_role = {role: _pairs(series, role) for role in ROLES}
     if series.session.declared.is_triple:
-        found["pair"] = triples(series).pairs(series.session.declared.sides)
-    return found
+        by_role["pair"] = triples(series).pairs(series.session.declared.sides)
+    return by_role
 
 
 def _groups(series: Series, role: Role) -> Iterator[tuple[int, list[int]]]:
-    """Give the launches of each pair or triple by their indices, in the order of its numbers."""
+    """Yield the launches of each pair or triple by their indices, in the order of its numbers."""
     launches = series.launches
     number, kind_of = launches.numbers.__getitem__, launches.kind_of.__getitem__
     aside = continuation.set_aside(series)
@@ -164,7 +166,7 @@ def _groups(series: Series, role: Role) -> Iterator[tuple[int, list[int]]]:
 
 
 def triples(series: Series) -> Triples:
-    """Give the whole triples; raises BenchDataError for launches that are none."""
+    """Return the whole triples; raises BenchDataError for launches that are none."""
     declared, launches = series.session.declared, series.launches
     letters = dict(zip("nuc", declared.arms, strict=False))
     numbers, arms = array(INDEX), {arm: array(INDEX) for arm in declared.arms}
@@ -190,7 +192,7 @@ def triples(series: Series) -> Triples:
     return Triples(launches=launches, numbers=numbers, arms=arms)
 
 
-def _pairs(series: Series, role: Role) -> Pairs:
+def _pairs(series: Series, role: Role) -> LaunchPairs:
     """Join launches two by two; those of which one is missing or has no time are left out."""
     launches = series.launches
     time, kind_of = launches.figures(series.session.declared.metric), launches.kind_of.__getitem__
@@ -198,8 +200,8 @@ def _pairs(series: Series, role: Role) -> Pairs:
     declared = series.session.declared
     # Processes that are alive at once leave nothing to one another: no arm carries over.
     arms = declared.arms if declared.groups is None else declared.arms[:1]
-    found = Pairs(launches, arms, array(INDEX), array(INDEX), array(INDEX))
-    found.judged_by("groups" if declared.is_balanced else "launches")
+    joined = LaunchPairs(launches, arms, array(INDEX), array(INDEX), array(INDEX))
+    joined.judged_by("groups" if declared.is_balanced else "launches")
     for number, group in _groups(series, role):
         if len(group) < 2 or isnan(sum(map(time, group))):
             continue
@@ -207,21 +209,21 @@ def _pairs(series: Series, role: Role) -> Pairs:
         if kinds not in orders:
             orders[kinds] = _reference(series, role, number, group)
         reference = orders[kinds]
-        found.numbers.append(number)
-        found.reference.append(group[reference])
-        found.candidate.append(group[1 - reference])
-    return found
+        joined.numbers.append(number)
+        joined.reference.append(group[reference])
+        joined.candidate.append(group[1 - reference])
+    return joined
 
 
 def _reference(series: Series, role: Role, number: int, group: Sequence[int]) -> int:
-    """Tell which of two launches is the reference, 0 or 1; raises BenchDataError for no pair."""
+    """Return which of two launches is the reference, 0 or 1; raises BenchDataError for no pair."""
     declared, launches = series.session.declared, series.launches
     reference, candidate = declared.sides.names
     inside = launches.at(group if launches[group[0]].position == 0 else group[::-1])
     first, second = inside[0], inside[1]
     alone = {"control": reference, "candidate_control": candidate}.get(role)
-    wanted = {alone} if alone else {reference, candidate}
-    fits = {first.arm, second.arm} == wanted and first.order == second.order is not None
+    arms_needed = {alone} if alone else {reference, candidate}
+    fits = {first.arm, second.arm} == arms_needed and first.order == second.order is not None
     fits = fits and len(first.order or "") == len(group) == 2
     if not alone:
         fits = fits and (first.order == "nc") == (first.arm == reference)
@@ -236,54 +238,57 @@ def _reference(series: Series, role: Role, number: int, group: Sequence[int]) ->
     return list(group).index(first.index)
 
 
-def differences(metric: str, pairs: Pairs, *, in_seconds: bool = False) -> Differences:
-    """Give each pair's log-ratio of a metric, or its difference; none where a launch has none."""
+def differences(metric: str, pairs: LaunchPairs, *, in_seconds: bool = False) -> Differences:
+    """Return each pair's log-ratio of a metric, or its difference; none where a launch has none."""
     figures = pairs.figures(metric)
     if figures is None:
         return Differences((), (), ())
     ours, theirs = figures
     kinds, kind_of = pairs.launches.kinds, pairs.launches.kind_of
-    known: dict[tuple[int, ...], Ran] = {}
+    orders: dict[tuple[int, ...], PairOrder] = {}
     ran = []
-    for one, other in zip(pairs.reference, pairs.candidate, strict=True):
+    for first, second in zip(pairs.reference, pairs.candidate, strict=True):
         # -1: the first launch of a session follows none.
-        before = (kind_of[i - 1] if i else -1 for i in (one, other))
-        key = (kind_of[one], kind_of[other], *before)
-        if key not in known:
-            known[key] = _ran(pairs.arms, *(kinds[k] if k >= 0 else None for k in key))
-        ran.append(known[key])
-    both = zip(ours, theirs, strict=True)
-    d = (other - one if in_seconds else log(other / one) for one, other in both)
+        before = (kind_of[i - 1] if i else -1 for i in (first, second))
+        key = (kind_of[first], kind_of[second], *before)
+        if key not in orders:
+            orders[key] = _ran(pairs.arms, *(kinds[k] if k >= 0 else None for k in key))
+        ran.append(orders[key])
+    couples = zip(ours, theirs, strict=True)
+    d = (
+        candidate - reference if in_seconds else log(candidate / reference)
+        for reference, candidate in couples
+    )
     return Differences(pairs.numbers, d, ran)
 
 
 def _ran(
     arms: Sequence[ArmName],
-    reference: Kind | None,
-    candidate: Kind | None,
-    before_reference: Kind | None,
-    before_candidate: Kind | None,
-) -> Ran:
-    """Tell the places of both, and which arm ran just before each."""
+    reference: LaunchKind | None,
+    candidate: LaunchKind | None,
+    before_reference: LaunchKind | None,
+    before_candidate: LaunchKind | None,
+) -> PairOrder:
+    """Return the words for the places of both, and which arm ran just before each."""
     if reference is None or candidate is None:
         raise ValueError("a pair of one launch")
     carry = tuple(_is_of(arm, before_candidate) - _is_of(arm, before_reference) for arm in arms[1:])
-    return Ran((reference.position, candidate.position), carry)
+    return PairOrder((reference.position, candidate.position), carry)
 
 
-def _is_of(arm: ArmName, kind: Kind | None) -> int:
+def _is_of(arm: ArmName, kind: LaunchKind | None) -> int:
     return int(kind is not None and kind.arm == arm)
 
 
 def figure(
-    metric: str, role: Role, pairs: Pairs, alpha: float, controls: Sequence[Pairs] = ()
-) -> Figure | None:
-    """Give a metric over pairs; None where a launch has none, and without pairs."""
+    metric: str, role: Role, pairs: LaunchPairs, alpha: float, controls: Sequence[LaunchPairs] = ()
+) -> PairFigure | None:
+    """Return a metric over pairs; None where a launch has none, and without pairs."""
     fitted, figures = pairs.fit(metric, *controls), pairs.figures(metric)
     if fitted is None or figures is None:
         return None
     ours, theirs = (sum(values) / len(values) for values in figures)
-    return Figure(
+    return PairFigure(
         metric=metric,
         role=role,
         fitted=fitted,
@@ -292,6 +297,6 @@ def figure(
     )
 
 
-def controls_of(pairs: Mapping[Role, Pairs]) -> tuple[Pairs, ...]:
-    """Give the series of one arm against itself, which tell place and carry-over."""
+def controls_of(pairs: Mapping[Role, LaunchPairs]) -> tuple[LaunchPairs, ...]:
+    """Return the series of one arm against itself, which tell place and carry-over."""
     return tuple(pairs[role] for role in CONTROLS if role in pairs)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 
 from dlcontainer.bench.analysis import interim, pairing
-from dlcontainer.bench.analysis.pairing import CONTROLS, Figure
+from dlcontainer.bench.analysis.pairing import CONTROLS, PairFigure
 from dlcontainer.bench.analysis.session_analysis import Analysis
-from dlcontainer.bench.analysis.verdict import Verdict
+from dlcontainer.bench.analysis.verdict import SessionVerdict
 from dlcontainer.bench.samples.records import Role
 from dlcontainer.bench.stats import margins, paired, power, regression
 from dlcontainer.bench.stats.differences import Differences
@@ -29,7 +29,7 @@ _WIDER = 3.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Standing:
+class SiteQualification:
     """What a site's controls show: qualified where their interval lies inside half the margin.
 
     `more` is how many further A/A pairs would do at a power of 0.9, None where no ten sessions do.
@@ -55,17 +55,17 @@ class Standing:
         return self.interval is not None and self.interval.within(self.margin / 2)
 
 
-def standings(analyses: Sequence[Analysis]) -> dict[str, Standing]:
-    """Give the standing of each session's site, by the session's seal.
+def standings(analyses: Sequence[Analysis]) -> dict[str, SiteQualification]:
+    """Return the standing of each session's site, by the session's seal.
 
     Controls are pooled over the sessions of one site, kind of node, workload and metric.
     """
-    found: dict[str, Standing] = {}
+    by_seal: dict[str, SiteQualification] = {}
     for key, group in groupby(sorted(analyses, key=_key), key=_key):
         members = list(group)
         standing = _pooled(key, members)
-        found |= {item.series.seal: standing for item in members}
-    return found
+        by_seal |= {item.series.seal: standing for item in members}
+    return by_seal
 
 
 def _key(analysis: Analysis) -> tuple[str, ...]:
@@ -80,30 +80,30 @@ def _key(analysis: Analysis) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _pooled(key: tuple[str, ...], members: Sequence[Analysis]) -> Standing:
+def _pooled(key: tuple[str, ...], members: Sequence[Analysis]) -> SiteQualification:
     declared = members[0].series.session.declared
-    found = [pairing.differences(declared.metric, item.pairs["control"]) for item in members]
-    count = sum(map(len, found))
+    control_logs = [pairing.differences(declared.metric, item.pairs["control"]) for item in members]
+    count = sum(map(len, control_logs))
     pooled = Differences(
         range(1, count + 1),
-        chain.from_iterable(part.d for part in found),
-        [ran for part in found for ran in part.ran],
+        chain.from_iterable(part.d for part in control_logs),
+        [ran for part in control_logs for ran in part.ran],
     )
     fitted = regression.fit(pooled) if pooled else None
-    known = fitted is not None and fitted.df > 0
+    has_df = fitted is not None and fitted.df > 0
     half = declared.margin / 2
     longest = max(members, key=lambda item: item.series.looks[-1])
     planned = longest.series.looks[-1]
     more = None
-    if fitted is not None and known:
+    if fitted is not None and has_df:
         needed = power.pairs_needed(fitted.sd, half, _ALPHA, equivalence=True, truth=0.0)
         if needed is not None and needed <= _MOST_SESSIONS * planned:
             more = max(power.BLOCK, needed - fitted.n)
     rules = interim.rules(longest.series, equivalence=longest.traits.equivalence)
     supported = None
-    if fitted is not None and known and rules.equivalence:
+    if fitted is not None and has_df and rules.equivalence:
         supported = power.smallest_margin(planned, fitted.sd, rules.alpha)
-    return Standing(
+    return SiteQualification(
         planned=planned,
         supported=supported,
         site=declared.site,
@@ -112,18 +112,18 @@ def _pooled(key: tuple[str, ...], members: Sequence[Analysis]) -> Standing:
         margin=declared.margin,
         sessions=len(members),
         pairs=len(pooled),
-        sd=fitted.sd if fitted is not None and known else None,
-        interval=paired.interval(fitted, LEVEL) if fitted is not None and known else None,
+        sd=fitted.sd if fitted is not None and has_df else None,
+        interval=paired.interval(fitted, LEVEL) if fitted is not None and has_df else None,
         more=more,
     )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Control:
+class ControlFigure:
     """A control's pairs and the interval that refuses; `tells` is whether it could have refused."""
 
     role: Role
-    figure: Figure
+    figure: PairFigure
     interval: Interval
     tells: bool
 
@@ -133,37 +133,39 @@ class Control:
         return math.exp(_half(self.interval)) if _half(self.interval) < math.log(1e6) else math.inf
 
 
-def controls(analysis: Analysis) -> tuple[Control, ...]:
-    """Give the controls that have an interval, A/A before B/B."""
+def controls(analysis: Analysis) -> tuple[ControlFigure, ...]:
+    """Return the controls that have an interval, A/A before B/B."""
     verdict, margin = analysis.verdict, analysis.series.session.declared.margin
     figures = (analysis.control, analysis.candidate_control)
     intervals = (verdict.control, verdict.candidate_control)
     return tuple(
-        Control(role=role, figure=figure, interval=interval, tells=tells(interval, verdict, margin))
+        ControlFigure(
+            role=role, figure=figure, interval=interval, tells=tells(interval, verdict, margin)
+        )
         for role, figure, interval in zip(CONTROLS, figures, intervals, strict=True)
         if figure is not None and interval is not None
     )
 
 
-def telling(analysis: Analysis) -> tuple[Control, ...]:
-    """Give the controls that are worth a figure."""
-    return tuple(one for one in controls(analysis) if one.tells)
+def telling(analysis: Analysis) -> tuple[ControlFigure, ...]:
+    """Return the controls that are worth a figure."""
+    return tuple(control for control in controls(analysis) if control.tells)
 
 
-def tells(control: Interval, verdict: Verdict, margin: float) -> bool:
-    """Tell whether a control would have noticed what the verdict must be guarded against.
+def tells(control: Interval, verdict: SessionVerdict, margin: float) -> bool:
+    """Return whether a control would have noticed what the verdict must be guarded against.
 
     Of a difference that is claimed: a change of the machine by as much. Where none is claimed, the
     control may be `_WIDER` times as wide as the comparison, or as the margin.
     """
     if control.excludes_one():
         return True
-    found = verdict.difference
-    if found is None:
+    interval = verdict.difference
+    if interval is None:
         return math.isfinite(_half(control))
     if verdict.word in {"SLOWER", "FASTER"}:
-        return _half(control) <= abs(math.log(found.ratio))
-    return _half(control) <= _WIDER * max(_half(found), margins.band(margin).half_width)
+        return _half(control) <= abs(math.log(interval.ratio))
+    return _half(control) <= _WIDER * max(_half(interval), margins.band(margin).half_width)
 
 
 def _half(interval: Interval) -> float:

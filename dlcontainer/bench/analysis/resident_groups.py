@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 
 from dlcontainer.bench.samples import continuation
 from dlcontainer.bench.samples.records import Sample
-from dlcontainer.bench.samples.resident.records import Resident, Turn
+from dlcontainer.bench.samples.resident.records import ResidentProcess, Turn
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName
 
@@ -39,7 +39,7 @@ class GroupFigure:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Component:
+class GroupScatter:
     """The scatter of one arm, in logs: between its processes, and between turns of one process.
 
     `farthest` is the largest distance of a process from the mean of its arm in its group; `lost`
@@ -64,7 +64,7 @@ class LengthRatio:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Spent:
+class GroupSeconds:
     """The seconds of a group by the session's own stamps.
 
     `start_s` is until all have imported, `first_s` then until the first turn, `turns_s` that of all
@@ -88,9 +88,9 @@ class ResidentGroups:
     """All groups of a session, in the order of their numbers; `spent` is a group's mean."""
 
     groups: tuple[GroupFigure, ...]
-    spent: Spent
-    reference: Component
-    candidate: Component
+    spent: GroupSeconds
+    reference: GroupScatter
+    candidate: GroupScatter
     lengths: tuple[LengthRatio, ...]
 
     @property
@@ -114,19 +114,21 @@ def of(series: Series) -> ResidentGroups | None:
     for sample in series.samples:
         if sample.role == "pair" and sample.ok and sample.index not in aside:
             arms.setdefault(sample.pair, {})[sample.arm] = sample
-    both = {number: parts for number, parts in sorted(arms.items()) if len(parts) == 2}
-    if not both:
+    whole = {number: parts for number, parts in sorted(arms.items()) if len(parts) == 2}
+    if not whole:
         return None
     reference, candidate = declared.sides.names
     return ResidentGroups(
         groups=tuple(
-            _figure(number, parts[reference], parts[candidate]) for number, parts in both.items()
+            _figure(number, parts[reference], parts[candidate]) for number, parts in whole.items()
         ),
-        spent=_mean([_spent(parts.values()) for parts in both.values()]),
-        reference=_component(series, reference, both),
-        candidate=_component(series, candidate, both),
+        spent=_mean([_spent(parts.values()) for parts in whole.values()]),
+        reference=_component(series, reference, whole),
+        candidate=_component(series, candidate, whole),
         lengths=tuple(
-            LengthRatio(steps=steps, ratio=_ratio(list(both.values()), declared.sides.names, steps))
+            LengthRatio(
+                steps=steps, ratio=_ratio(list(whole.values()), declared.sides.names, steps)
+            )
             for steps in _lengths(declared.groups.turn_steps)
         ),
     )
@@ -134,7 +136,9 @@ def of(series: Series) -> ResidentGroups | None:
 
 def _figure(number: int, reference: Sample, candidate: Sample) -> GroupFigure:
     ours, theirs = (_by_round(sample.residents) for sample in (reference, candidate))
-    rounds = sorted(other - one for one, other in zip(ours, theirs, strict=True))
+    rounds = sorted(
+        candidate - reference for reference, candidate in zip(ours, theirs, strict=True)
+    )
     cut = int(_TRIMMED * len(rounds))
     cpu = [sum(turn.cpu_s for turn in _turns(sample)) for sample in (reference, candidate)]
     return GroupFigure(
@@ -148,16 +152,16 @@ def _figure(number: int, reference: Sample, candidate: Sample) -> GroupFigure:
     )
 
 
-def _spent(parts: Iterable[Sample]) -> Spent:
+def _spent(parts: Iterable[Sample]) -> GroupSeconds:
     samples = list(parts)
-    residents = [one for sample in samples for one in sample.residents]
+    residents = [resident for sample in samples for resident in sample.residents]
     turns = [turn for sample in samples for turn in _turns(sample)]
-    begun = min(one.started_s for one in residents)
-    ready = max(one.started_s + one.ready_s for one in residents)
+    begun = min(resident.started_s for resident in residents)
+    ready = max(resident.started_s + resident.ready_s for resident in residents)
     first = min(turn.start_s for turn in turns)
     over = max(turn.start_s + turn.first_s + turn.wall_s for turn in turns)
     at_work = sum(turn.first_s + turn.wall_s for turn in turns)
-    return Spent(
+    return GroupSeconds(
         start_s=ready - begun,
         first_s=first - ready,
         turns_s=at_work,
@@ -166,50 +170,54 @@ def _spent(parts: Iterable[Sample]) -> Spent:
     )
 
 
-def _mean(found: Sequence[Spent]) -> Spent:
+def _mean(groups: Sequence[GroupSeconds]) -> GroupSeconds:
     means = {
-        part.name: statistics.fmean(getattr(one, part.name) for one in found)
-        for part in fields(Spent)
+        part.name: statistics.fmean(getattr(group, part.name) for group in groups)
+        for part in fields(GroupSeconds)
     }
-    return Spent(**means)
+    return GroupSeconds(**means)
 
 
 def _turns(sample: Sample) -> list[Turn]:
-    return [turn for one in sample.residents for turn in one.turns]
+    return [turn for resident in sample.residents for turn in resident.turns]
 
 
-def _by_round(residents: Sequence[Resident]) -> list[float]:
-    """Give the mean over processes of a turn's log time, round by round."""
-    turns = zip(*(one.turns for one in residents), strict=True)
-    return [statistics.fmean(math.log(turn.wall_s) for turn in each) for each in turns]
+def _by_round(residents: Sequence[ResidentProcess]) -> list[float]:
+    """Return the mean over processes of a turn's log time, round by round."""
+    turns = zip(*(resident.turns for resident in residents), strict=True)
+    return [
+        statistics.fmean(math.log(turn.wall_s) for turn in turns_of_round)
+        for turns_of_round in turns
+    ]
 
 
-def _log_step(one: Resident) -> float:
-    return math.log(one.wall_s / sum(len(turn.steps_s) for turn in one.turns))
+def _log_step(resident: ResidentProcess) -> float:
+    return math.log(resident.wall_s / sum(len(turn.steps_s) for turn in resident.turns))
 
 
 def _component(
     series: Series, arm: ArmName, groups: Mapping[int, Mapping[ArmName, Sample]]
-) -> Component:
+) -> GroupScatter:
     parts = [group[arm].residents for group in groups.values()]
-    steps = [math.exp(_log_step(one)) for residents in parts for one in residents]
+    steps = [math.exp(_log_step(resident)) for residents in parts for resident in residents]
     rows = [
-        [[math.log(turn.wall_s) for turn in one.turns] for one in residents] for residents in parts
+        [[math.log(turn.wall_s) for turn in resident.turns] for resident in residents]
+        for residents in parts
     ]
     turns = _pooled(_residuals(group) for group in rows)
     means = [[statistics.fmean(turns) for turns in group] for group in rows]
-    seen = statistics.fmean(statistics.variance(group) for group in means)
+    turn_variance = statistics.fmean(statistics.variance(group) for group in means)
     # What the scatter of turns alone would make of a process's mean is none of the process's.
-    between = math.sqrt(max(0.0, seen - turns**2 / len(rows[0][0])))
+    between = math.sqrt(max(0.0, turn_variance - turns**2 / len(rows[0][0])))
     far = max(abs(mean - statistics.fmean(group)) for group in means for mean in group)
-    return Component(
+    return GroupScatter(
         arm=arm,
         processes=len(steps),
         step_s=statistics.fmean(steps),
         between=between,
         turns=turns,
         farthest=far,
-        lost=sum(one.arm == arm for one in series.lost),
+        lost=sum(group.arm == arm for group in series.lost),
     )
 
 
@@ -220,27 +228,27 @@ class _Residuals:
 
 
 def _residuals(rows: Sequence[Sequence[float]]) -> _Residuals:
-    """Give what is left of turns without the effects of their process and of their round."""
+    """Return what is left of turns without the effects of their process and of their round."""
     processes, rounds = len(rows), len(rows[0])
     mean = statistics.fmean(value for row in rows for value in row)
-    own = [statistics.fmean(row) for row in rows]
+    row_means = [statistics.fmean(row) for row in rows]
     common = [statistics.fmean(column) for column in zip(*rows, strict=True)]
     squares = sum(
-        (rows[i][j] - own[i] - common[j] + mean) ** 2
+        (rows[i][j] - row_means[i] - common[j] + mean) ** 2
         for i in range(processes)
         for j in range(rounds)
     )
     return _Residuals(squares=squares, df=(processes - 1) * (rounds - 1))
 
 
-def _pooled(found: Iterable[_Residuals]) -> float:
-    each = list(found)
-    df = sum(one.df for one in each)
-    return math.sqrt(sum(one.squares for one in each) / df) if df else 0.0
+def _pooled(residuals: Iterable[_Residuals]) -> float:
+    parts = list(residuals)
+    df = sum(part.df for part in parts)
+    return math.sqrt(sum(part.squares for part in parts) / df) if df else 0.0
 
 
 def _lengths(longest: int) -> list[int]:
-    """Give one step, a quarter, a half of a turn, and all of it."""
+    """Return one step, a quarter, a half of a turn, and all of it."""
     return sorted({1, max(1, longest // 4), max(1, longest // 2), longest})
 
 

@@ -6,7 +6,7 @@ from math import fsum, isnan
 from typing import Literal
 
 from dlcontainer.bench.analysis import pairing
-from dlcontainer.bench.analysis.pairing import Figure, Pairs
+from dlcontainer.bench.analysis.pairing import LaunchPairs, PairFigure
 from dlcontainer.bench.samples.records import Role
 from dlcontainer.bench.samples.rows.records import FIGURES, PARTS, Parameters
 from dlcontainer.bench.samples.series import Series
@@ -17,7 +17,7 @@ Told = Literal["slower", "faster", "not told apart"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Side:
+class RowSide:
     """A row on one side, over the launches of all pairs: seconds.
 
     `best` is that of all launches, `median` the mean of their medians; `cpu` and `steal` are the
@@ -36,8 +36,8 @@ class RowReading:
     """One row: the ratio of its medians over the pairs, with Holm's p over all rows."""
 
     parameters: Parameters
-    sides: tuple[Side, ...]
-    figure: Figure
+    sides: tuple[RowSide, ...]
+    figure: PairFigure
     p_holm: float
     told: Told
 
@@ -50,17 +50,17 @@ class Mean:
     seconds: float
 
 
-def of(series: Series, by_role: Mapping[Role, Pairs], alpha: float) -> tuple[RowReading, ...]:
+def of(series: Series, by_role: Mapping[Role, LaunchPairs], alpha: float) -> tuple[RowReading, ...]:
     """Read every declared row; those without a whole pair are left out."""
     declared, pairs = series.session.declared, by_role["pair"]
     controls = pairing.controls_of(by_role)
-    known = []
+    readings = []
     for number, parameters in enumerate(declared.rows.rows if declared.rows else ()):
         name = f"{FIGURES}.{number}.median"
         figure = pairing.figure(name, "pair", pairs, alpha, controls)
         if figure is not None:
-            known.append((parameters, tuple(_sides(number, pairs, declared.sides)), figure))
-    adjusted = paired.holm([paired.p_value(figure.fitted) for *_, figure in known])
+            readings.append((parameters, tuple(_sides(number, pairs, declared.sides)), figure))
+    adjusted = paired.holm([paired.p_value(figure.fitted) for *_, figure in readings])
     return tuple(
         RowReading(
             parameters=parameters,
@@ -69,23 +69,25 @@ def of(series: Series, by_role: Mapping[Role, Pairs], alpha: float) -> tuple[Row
             p_holm=p,
             told=_told(figure, p, alpha),
         )
-        for (parameters, sides, figure), p in zip(known, adjusted, strict=True)
+        for (parameters, sides, figure), p in zip(readings, adjusted, strict=True)
     )
 
 
-def _sides(number: int, pairs: Pairs, arms: ArmPair) -> Iterator[Side]:
+def _sides(number: int, pairs: LaunchPairs, arms: ArmPair) -> Iterator[RowSide]:
     for arm, launches in zip(arms.names, (pairs.reference, pairs.candidate), strict=True):
         columns = {
             part: pairs.launches.column(f"{FIGURES}.{number}.{part}", launches) for part in PARTS
         }
         # What was not taken at all is no figure of a launch.
-        known = {part: [0.0 if isnan(x) else x for x in one] for part, one in columns.items()}
-        yield Side(
+        seconds = {
+            part: [0.0 if isnan(x) else x for x in column] for part, column in columns.items()
+        }
+        yield RowSide(
             arm=arm,
-            best=min(known["best"]),
-            median=_mean(known["median"]),
-            cpu=_mean(known["cpu_s"]),
-            steal=_mean(known["steal_s"]),
+            best=min(seconds["best"]),
+            median=_mean(seconds["median"]),
+            cpu=_mean(seconds["cpu_s"]),
+            steal=_mean(seconds["steal_s"]),
         )
 
 
@@ -93,7 +95,7 @@ def _mean(values: list[float]) -> float:
     return fsum(values) / len(values)
 
 
-def _told(figure: Figure, p: float, alpha: float) -> Told:
+def _told(figure: PairFigure, p: float, alpha: float) -> Told:
     # Among many rows some seem to differ by chance: the correction is over all of them.
     if p > alpha or not figure.interval.excludes_one():
         return "not told apart"
@@ -101,7 +103,7 @@ def _told(figure: Figure, p: float, alpha: float) -> Told:
 
 
 def means(series: Series, arm: ArmName) -> Iterator[Mean]:
-    """Give each row's mean in the pairs or triples; none of a row that a launch has no time of."""
+    """Yield each row's mean in the pairs or triples; none of a row that a launch has no time of."""
     plan, launches = series.session.declared.rows, series.launches
     used = launches.where(
         lambda kind: kind.ok and kind.arm == arm and kind.role in {"pair", "triple"}

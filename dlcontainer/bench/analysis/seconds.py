@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dlcontainer.bench.analysis import pairing
-from dlcontainer.bench.analysis.pairing import Pairs
+from dlcontainer.bench.analysis.pairing import LaunchPairs
 from dlcontainer.bench.stats import regression, student_t
 
 
@@ -17,14 +17,16 @@ class Seconds:
     high: float
 
 
-def of(metric: str, pairs: Pairs, controls: Sequence[Pairs], level: float) -> Seconds | None:
-    """Give the seconds that are added; None where the model cannot be fitted."""
-    known, *beside = (
-        pairing.differences(metric, one, in_seconds=True) for one in (pairs, *controls)
+def of(
+    metric: str, pairs: LaunchPairs, controls: Sequence[LaunchPairs], level: float
+) -> Seconds | None:
+    """Return the seconds that are added; None where the model cannot be fitted."""
+    added, *control_seconds = (
+        pairing.differences(metric, pairs_of, in_seconds=True) for pairs_of in (pairs, *controls)
     )
-    if not known:
+    if not added:
         return None
-    fitted = regression.fit(known, *beside)
+    fitted = regression.fit(added, *control_seconds)
     if fitted.df < 1:
         return None
     half = student_t.quantile((1 - level) / 2, fitted.df) * fitted.se

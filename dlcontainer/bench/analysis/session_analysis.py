@@ -12,15 +12,15 @@ from dlcontainer.bench.analysis import (
     rows,
     seconds,
 )
-from dlcontainer.bench.analysis.calibration import PREFIX, Reading
-from dlcontainer.bench.analysis.contrasts import Contrast
+from dlcontainer.bench.analysis.calibration import PREFIX, KernelReading
+from dlcontainer.bench.analysis.contrasts import ArmContrast
 from dlcontainer.bench.analysis.far_launches import FarLaunches
 from dlcontainer.bench.analysis.interim import ByRole
-from dlcontainer.bench.analysis.metrics import Family
-from dlcontainer.bench.analysis.pairing import Figure, Pairs
+from dlcontainer.bench.analysis.metrics import MetricFamily
+from dlcontainer.bench.analysis.pairing import LaunchPairs, PairFigure
 from dlcontainer.bench.analysis.rows import RowReading
 from dlcontainer.bench.analysis.seconds import Seconds
-from dlcontainer.bench.analysis.verdict import Verdict
+from dlcontainer.bench.analysis.verdict import SessionVerdict
 from dlcontainer.bench.samples.comparable import FactDifference, LossCheck
 from dlcontainer.bench.samples.launch_table import Selection
 from dlcontainer.bench.samples.records import Role
@@ -37,23 +37,23 @@ class Analysis:
     series: Series
     traits: Traits
     alpha: float
-    pairs: dict[Role, Pairs]
+    pairs: dict[Role, LaunchPairs]
     failed: Selection
-    main: Figure | None
-    control: Figure | None
-    candidate_control: Figure | None
-    joiner: Figure | None
-    secondary: tuple[Figure, ...]
-    family: Family | None
+    main: PairFigure | None
+    control: PairFigure | None
+    candidate_control: PairFigure | None
+    joiner: PairFigure | None
+    secondary: tuple[PairFigure, ...]
+    family: MetricFamily | None
     differences: tuple[FactDifference, ...]
     losses: LossCheck | None
-    verdict: Verdict
-    contrasts: tuple[Contrast, ...] = ()
+    verdict: SessionVerdict
+    contrasts: tuple[ArmContrast, ...] = ()
     far: tuple[FarLaunches, ...] = ()
     # What a launch takes longer, of the first rank of a node and of one that joins its mount.
     seconds: Seconds | None = None
     joiner_seconds: Seconds | None = None
-    calibration: tuple[Reading, ...] = ()
+    calibration: tuple[KernelReading, ...] = ()
     rows: tuple[RowReading, ...] = ()
 
 
@@ -113,15 +113,15 @@ def _seconds(series: Series, pairs: ByRole, role: Role, alpha: float) -> Seconds
     return seconds.of(metric, pairs[role], controls, 1 - alpha)
 
 
-def _secondary(series: Series, by_role: ByRole, alpha: float) -> tuple[Figure, ...]:
+def _secondary(series: Series, by_role: ByRole, alpha: float) -> tuple[PairFigure, ...]:
     declared, pairs = series.session.declared, by_role["pair"]
     controls = pairing.controls_of(by_role)
     launched = chain.from_iterable(zip(pairs.reference, pairs.candidate, strict=True))
     kinds = series.launches.kinds_of(launched)
-    found = [*declared.secondary, *(name for kind in kinds for name in kind.figures), "wall_s"]
-    names = dict.fromkeys(found if pairs else ())
+    candidates = [*declared.secondary, *(name for kind in kinds for name in kind.figures), "wall_s"]
+    names = dict.fromkeys(candidates if pairs else ())
     names.pop(declared.metric, None)
     # They have a table of their own.
-    own = [name for name in names if not name.startswith((PREFIX, f"{FIGURES}."))]
-    figures = (pairing.figure(name, "pair", pairs, alpha, controls) for name in own)
+    figure_names = [name for name in names if not name.startswith((PREFIX, f"{FIGURES}."))]
+    figures = (pairing.figure(name, "pair", pairs, alpha, controls) for name in figure_names)
     return tuple(figure for figure in figures if figure is not None)

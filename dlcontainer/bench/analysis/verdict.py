@@ -6,7 +6,7 @@ from typing import Literal
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.stats import hodges_lehmann, neighbours, paired, power
 from dlcontainer.bench.stats.paired import Interval
-from dlcontainer.bench.stats.regression import Fit
+from dlcontainer.bench.stats.regression import RegressionFit
 
 Word = Literal["NOT COMPARABLE", "EQUIVALENT", "SLOWER", "FASTER", "INCONCLUSIVE"]
 
@@ -15,7 +15,7 @@ CONTROL_LEVEL = 0.99
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rules:
+class VerdictRules:
     """What was declared: margin, the level of each look, whether EQUIVALENT may be said.
 
     `block` is in how many pairs, or triples, the orders are balanced.
@@ -40,15 +40,15 @@ class Evidence:
     INCONCLUSIVE however clear the figures look.
     """
 
-    pairs: Fit | None
-    control: Fit | None = None
-    candidate_control: Fit | None = None
+    pairs: RegressionFit | None
+    control: RegressionFit | None = None
+    candidate_control: RegressionFit | None = None
     refusals: tuple[str, ...] = ()
     holds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
+class SessionVerdict:
     """A verdict with its figures; they are printed whatever the word is.
 
     `difference` is the interval that must exclude 1, `equivalence` the one that must lie within
@@ -68,16 +68,22 @@ class Verdict:
     more_pairs: int | None = None
 
 
-def judge(rules: Rules, evidence: Evidence) -> Verdict:
-    """Give the verdict: NOT COMPARABLE > EQUIVALENT > SLOWER / FASTER > INCONCLUSIVE."""
+def judge(rules: VerdictRules, evidence: Evidence) -> SessionVerdict:
+    """Return the verdict: NOT COMPARABLE > EQUIVALENT > SLOWER / FASTER > INCONCLUSIVE."""
     control = _control(evidence.control)
-    own = _control(evidence.candidate_control)
-    refusals = evidence.refusals + _refused(control, "a side") + _refused(own, "the candidate")
+    candidate_interval = _control(evidence.candidate_control)
+    refusals = (
+        evidence.refusals
+        + _refused(control, "a side")
+        + _refused(candidate_interval, "the candidate")
+    )
     fitted = evidence.pairs
     if fitted is None:
         word: Word = "NOT COMPARABLE" if refusals else "INCONCLUSIVE"
         reasons = refusals or (*evidence.holds, "no pair was measured")
-        return Verdict(word=word, reasons=reasons, control=control, candidate_control=own)
+        return SessionVerdict(
+            word=word, reasons=reasons, control=control, candidate_control=candidate_interval
+        )
     difference = paired.interval(fitted, 1 - rules.alpha)
     equivalence = paired.interval(fitted, 1 - 2 * rules.alpha)
     ranks = _Ranks(fitted, rules)
@@ -87,15 +93,15 @@ def judge(rules: Rules, evidence: Evidence) -> Verdict:
         reasons: tuple[str, ...] = (),
         tail: tuple[int, ...] = (),
         more: int | None = None,
-    ) -> Verdict:
-        return Verdict(
+    ) -> SessionVerdict:
+        return SessionVerdict(
             word=word,
             reasons=reasons,
             difference=difference,
             equivalence=equivalence,
             robust=ranks.difference,
             control=control,
-            candidate_control=own,
+            candidate_control=candidate_interval,
             beyond=word in {"SLOWER", "FASTER"} and difference.beyond(rules.margin),
             tail=tail,
             more_pairs=more,
@@ -125,7 +131,7 @@ _TAIL = ("the mean and the ranks of the pairs disagree",)
 _EDGE = ("the mean and the ranks of the pairs disagree, and no pair lies far from the others",)
 
 
-def _control(fitted: Fit | None) -> Interval | None:
+def _control(fitted: RegressionFit | None) -> Interval | None:
     if fitted is None or fitted.df < 1:
         return None
     return paired.interval(fitted, CONTROL_LEVEL)
@@ -143,7 +149,7 @@ def _refused(control: Interval | None, side: str) -> tuple[str, ...]:
     return (reason,)
 
 
-def _too_few(rules: Rules, fitted: Fit) -> tuple[str, ...]:
+def _too_few(rules: VerdictRules, fitted: RegressionFit) -> tuple[str, ...]:
     if fitted.n < rules.fewest:
         unit = "triple" if fitted.third is not None else "pair"
         return (f"{counted(fitted.n, unit)}, and a verdict takes at least {rules.fewest}",)
@@ -155,8 +161,8 @@ def _too_few(rules: Rules, fitted: Fit) -> tuple[str, ...]:
     return ()
 
 
-def worded(rules: Rules, difference: Interval, equivalence: Interval) -> Word:
-    """Give the word of two intervals of the same figure, one for each question."""
+def worded(rules: VerdictRules, difference: Interval, equivalence: Interval) -> Word:
+    """Return the word of two intervals of the same figure, one for each question."""
     if rules.equivalence and equivalence.within(rules.margin):
         return "EQUIVALENT"
     clear = difference.beyond(rules.margin) or difference.is_narrow(rules.margin)
@@ -168,7 +174,7 @@ def worded(rules: Rules, difference: Interval, equivalence: Interval) -> Word:
 class _Ranks:
     """The same intervals by Hodges and Lehmann, widened alike for the pairs' correlation."""
 
-    def __init__(self, fitted: Fit, rules: Rules) -> None:
+    def __init__(self, fitted: RegressionFit, rules: VerdictRules) -> None:
         averages = hodges_lehmann.walsh(fitted.adjusted)
         wider = neighbours.widening(fitted.lag)
         self._rules = rules
@@ -191,7 +197,7 @@ class _Ranks:
         return worded(self._rules, self.difference, self.equivalence) == word
 
 
-def _more(rules: Rules, fitted: Fit) -> int | None:
+def _more(rules: VerdictRules, fitted: RegressionFit) -> int | None:
     if fitted.df < 1:
         return max(rules.fewest - fitted.n, rules.block)
     # The correction is in the standard error already, planned with again below.

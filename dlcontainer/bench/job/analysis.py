@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from dlcontainer.bench.job.records import SIDES, Job, Launched, Side, Times
+from dlcontainer.bench.job.records import SIDES, JobLaunch, JobPhases, JobSession, Side
 from dlcontainer.bench.samples.schedule import FEWEST
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.stats import regression, student_t
-from dlcontainer.bench.stats.differences import Difference
-from dlcontainer.bench.stats.regression import Fit
+from dlcontainer.bench.stats.differences import PairDifference
+from dlcontainer.bench.stats.regression import RegressionFit
 
 ALPHA = 0.05
 JUDGED = "start_s"
@@ -32,7 +32,7 @@ Word = Literal["EQUIVALENT", "SLOWER", "FASTER", "INCONCLUSIVE"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Added:
+class ContainerCost:
     """Seconds that the container adds to a figure: 95 % interval, and the one of equivalence."""
 
     name: str
@@ -43,7 +43,7 @@ class Added:
     high: float
     inner_low: float
     inner_high: float
-    fitted: Fit
+    fitted: RegressionFit
 
     @property
     def is_bounded(self) -> bool:
@@ -52,23 +52,23 @@ class Added:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
+class JobAnalysis:
     """A session's figures and verdict, with the reasons for no verdict."""
 
     word: Word
     reasons: tuple[str, ...]
-    figures: Mapping[str, Added]
+    figures: Mapping[str, ContainerCost]
     pairs: int
     queue_s: Mapping[Side, float]
     lost: Mapping[Side, int]
 
     @property
-    def judged(self) -> Added | None:
+    def judged(self) -> ContainerCost | None:
         """The figure that the verdict is about; None without a pair."""
         return self.figures.get(JUDGED)
 
 
-def read(job: Job) -> Reading:
+def read(job: JobSession) -> JobAnalysis:
     """Read a session."""
     pairs = job.pairs()
     carries = _carries(job)
@@ -79,52 +79,65 @@ def read(job: Job) -> Reading:
             figures[name] = added
     reasons = tuple(_holds(job, len(pairs)))
     word, more = _word(figures.get(JUDGED), job.declared.margin_s)
-    launches = [one for one in job.launches if one.pair]
-    return Reading(
+    launches = [launch for launch in job.launches if launch.pair]
+    return JobAnalysis(
         word="INCONCLUSIVE" if reasons else word,
         reasons=reasons or more,
         figures=figures,
         pairs=len(pairs),
-        queue_s={side: _mean([one.times.queue_s for one in launches
-                              if one.side == side and one.times]) for side in SIDES},
-        lost={side: sum(one.lost for one in job.launches if one.side == side) for side in SIDES},
-    )  # fmt: skip
+        queue_s={
+            side: _mean(
+                [
+                    launch.times.queue_s
+                    for launch in launches
+                    if launch.side == side and launch.times
+                ]
+            )
+            for side in SIDES
+        },
+        lost={
+            side: sum(launch.lost for launch in job.launches if launch.side == side)
+            for side in SIDES
+        },
+    )
 
 
-def _holds(job: Job, pairs: int) -> list[str]:
-    said = []
+def _holds(job: JobSession, pairs: int) -> list[str]:
+    reasons = []
     if job.end is None or not job.end.complete:
-        said.append(f"the session is incomplete: {job.end.reason if job.end else 'it was cut'}")
+        reasons.append(f"the session is incomplete: {job.end.reason if job.end else 'it was cut'}")
     if pairs < FEWEST:
-        said.append(f"{counted(pairs, 'pair')}: a verdict takes {FEWEST}")
-    return said
+        reasons.append(f"{counted(pairs, 'pair')}: a verdict takes {FEWEST}")
+    return reasons
 
 
-def _carries(job: Job) -> dict[int, int]:
-    """Give for each line whether a container's job came just before it."""
+def _carries(job: JobSession) -> dict[int, int]:
+    """Return for each line whether a container's job came just before it."""
     # The last job comes before none: `befores` is one longer.
     befores = (None, *job.launches)
     return {
-        one.line: int(before is not None and before.side == "container")
-        for one, before in zip(job.launches, befores, strict=False)
+        launch.line: int(before is not None and before.side == "container")
+        for launch, before in zip(job.launches, befores, strict=False)
     }
 
 
-def _value(one: Launched, name: str) -> float | None:
-    assert isinstance(one.times, Times)  # noqa: S101 - whole pairs alone
-    value = getattr(one.times, name)
+def _value(launch: JobLaunch, name: str) -> float | None:
+    assert isinstance(launch.times, JobPhases)  # noqa: S101 - whole pairs alone
+    value = getattr(launch.times, name)
     return value if isinstance(value, float | int) else None
 
 
 def _added(
-    name: str, pairs: Mapping[int, Mapping[Side, Launched]], carries: Mapping[int, int]
-) -> Added | None:
-    values = {number: [_value(one[side], name) for side in SIDES] for number, one in pairs.items()}
-    known = {n: (a, b) for n, (a, b) in values.items() if a is not None and b is not None}
-    if not known or len(known) < len(values):
+    name: str, pairs: Mapping[int, Mapping[Side, JobLaunch]], carries: Mapping[int, int]
+) -> ContainerCost | None:
+    values = {
+        number: [_value(pair[side], name) for side in SIDES] for number, pair in pairs.items()
+    }
+    numbers = {n: (a, b) for n, (a, b) in values.items() if a is not None and b is not None}
+    if not numbers or len(numbers) < len(values):
         return None
     differences = [
-        Difference(
+        PairDifference(
             number=number,
             d=theirs - ours,
             candidate_first=next(iter(pairs[number])) == "container",
@@ -132,14 +145,14 @@ def _added(
                 carries[pairs[number]["container"].line] - carries[pairs[number]["native"].line],
             ),
         )
-        for number, (ours, theirs) in known.items()
+        for number, (ours, theirs) in numbers.items()
     ]
     fitted = regression.fit(differences)
     outer, inner = (_half(fitted, level) for level in (ALPHA, 2 * ALPHA))
-    return Added(
+    return ContainerCost(
         name=name,
-        native=_mean([ours for ours, _ in known.values()]),
-        container=_mean([theirs for _, theirs in known.values()]),
+        native=_mean([ours for ours, _ in numbers.values()]),
+        container=_mean([theirs for _, theirs in numbers.values()]),
         added=fitted.mean,
         low=fitted.mean - outer,
         high=fitted.mean + outer,
@@ -149,14 +162,14 @@ def _added(
     )
 
 
-def _half(fitted: Fit, alpha: float) -> float:
+def _half(fitted: RegressionFit, alpha: float) -> float:
     if fitted.df < 1:
         return math.inf
     return student_t.quantile(alpha / 2, fitted.df) * fitted.se
 
 
-def _word(added: Added | None, margin: float) -> tuple[Word, tuple[str, ...]]:
-    """Give the word by the rules of all sessions, in seconds in place of factors."""
+def _word(added: ContainerCost | None, margin: float) -> tuple[Word, tuple[str, ...]]:
+    """Return the word by the rules of all sessions, in seconds in place of factors."""
     if added is None or not added.is_bounded:
         return "INCONCLUSIVE", ("too few pairs for an interval",)
     if added.fitted.se == 0:

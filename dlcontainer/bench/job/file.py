@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
-from dlcontainer.bench.job.records import SCHEMA, SIDES, Header, Job, Launched
+from dlcontainer.bench.job.records import SCHEMA, SIDES, JobHeader, JobLaunch, JobSession
 from dlcontainer.bench.samples.declared_file import DeclaredFormat
 
 # Rounding of sums, s.
 _ROUNDING = 1e-6
-FORMAT: DeclaredFormat[Header, Launched, Job] = DeclaredFormat(
+FORMAT: DeclaredFormat[JobHeader, JobLaunch, JobSession] = DeclaredFormat(
     schema=SCHEMA,
-    content=Job,
-    header=Header,
-    launch=Launched,
+    content=JobSession,
+    header=JobHeader,
+    launch=JobLaunch,
     header_kind="jobs",
     launch_kind="job",
     subject="a job session's file",
@@ -22,26 +22,26 @@ FORMAT: DeclaredFormat[Header, Launched, Job] = DeclaredFormat(
 _unfit = FORMAT.unfit
 
 
-def read(path: Path) -> Job:
+def read(path: Path) -> JobSession:
     """Read a file, every line verified; raises BenchDataError for one that contradicts itself."""
     job = FORMAT.read(path)
     _hold(path, job)
     return job
 
 
-def _hold(path: Path, job: Job) -> None:
+def _hold(path: Path, job: JobSession) -> None:
     """Refuse times that are no sum of their phases, and an order that the seed does not draw."""
-    for one in job.launches:
-        times = one.times
-        if (times is None) == (one.error is None):
-            raise _unfit(f"{path}:{one.line}", "a job has either its times or a reason")
+    for launch in job.launches:
+        times = launch.times
+        if (times is None) == (launch.error is None):
+            raise _unfit(f"{path}:{launch.line}", "a job has either its times or a reason")
         if times is None:
             continue
         phases = times.start_s + times.steady_s + times.teardown_s
         if abs(phases - times.total_s) > _ROUNDING:
-            raise _unfit(f"{path}:{one.line}", "the whole is not the sum of its phases")
+            raise _unfit(f"{path}:{launch.line}", "the whole is not the sum of its phases")
         if max(times.launcher_s, times.process_s) > times.start_s + _ROUNDING:
-            raise _unfit(f"{path}:{one.line}", "a part of the start-up is longer than all of it")
+            raise _unfit(f"{path}:{launch.line}", "a part of the start-up is longer than all of it")
     order = {pair.number: pair for pair in job.declared.order}
     before = 0
     for number, sides in job.pairs().items():

@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer.bench.job.submit import Done
+from dlcontainer.bench.job.submit import JobEnding
 from dlcontainer.errors import BenchDataError
-from dlcontainer.schedulers.base import Ending, Listed, Queue
+from dlcontainer.schedulers.base import BatchQueue, QueuedJob, SchedulerEnding
 from dlcontainer.system.process import (
     CommandFailedError,
     CommandNotFoundError,
@@ -25,18 +25,18 @@ _PATIENCE_S, _CANCEL_S = 300.0, 90.0
 _ANSWER_S, _LISTED_S = 60.0, 30.0
 _ASK_S, _MOST_ASK_S, _ASK_AWAY_S = 0.5, 5.0, 60.0
 # Nobody tells: the stamps of the job's ranks speak for it.
-_UNKNOWN = Ending(state="UNKNOWN", cause="none")
+_UNKNOWN = SchedulerEnding(state="UNKNOWN", cause="none")
 _TROUBLE = (CommandFailedError, CommandTimeoutError)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Queued:
+class QueueSubmitter:
     """A job of the site's scheduler; the times come from its ranks, never from asking."""
 
     runner: Runner
-    queue: Queue
+    queue: BatchQueue
 
-    def run(self, frame: Path, log: Path) -> Done:
+    def run(self, frame: Path, log: Path) -> JobEnding:
         """Submit a frame and follow it by a name that no other job has."""
         self._require_fit(log)
         # 15 characters, as old releases of PBS allow.
@@ -51,10 +51,12 @@ class Queued:
             self._cancelled(name)
             raise
         ending = ending or self._ending(job)
-        return Done(job=job, submitted=submitted, state=ending.state, cause=ending.cause)
+        return JobEnding(job=job, submitted=submitted, state=ending.state, cause=ending.cause)
 
     def _require_fit(self, log: Path) -> None:
-        unfit = sorted({one for one in str(log) if one in self.queue.unfit_in_log})
+        unfit = sorted(
+            {character for character in str(log) if character in self.queue.unfit_in_log}
+        )
         if unfit:
             raise BenchDataError(
                 f"the scheduler can't write to a path that has {' or '.join(map(repr, unfit))}",
@@ -68,9 +70,9 @@ class Queued:
         argv = _filled(queue.submit, name=name, log=str(log))
         try:
             if queue.script_on_stdin:
-                said = self.runner(argv, stdin=frame.read_text()).stdout
+                stdout = self.runner(argv, stdin=frame.read_text()).stdout
             else:
-                said = self.runner([*argv, str(frame)]).stdout
+                stdout = self.runner([*argv, str(frame)]).stdout
         except CommandNotFoundError as error:
             raise BenchDataError(
                 f"no {argv[0]} here",
@@ -84,29 +86,29 @@ class Queued:
                 next_step="--account, --partition, --time, --nodes; the site's lines: "
                 "dlcontainer render --format job",
             ) from None
-        found = re.search(queue.number, said)
-        if found is None:
+        match = re.search(queue.number, stdout)
+        if match is None:
             raise BenchDataError(
-                f"`{quote(argv)}` named no job", why=said.strip() or "it printed nothing"
+                f"`{quote(argv)}` named no job", why=stdout.strip() or "it printed nothing"
             )
-        return found["job"]
+        return match["job"]
 
-    def _followed(self, name: str, job: str) -> Ending | None:
+    def _followed(self, name: str, job: str) -> SchedulerEnding | None:
         """Wait until the job is gone, or its node for good; raises BenchDataError.
 
         It does where nobody tells for long, and where the job can't go on by itself.
         """
         pause, begun = _ASK_S, time.monotonic()
-        known, node, seen = begun, _Node(asked=begun), False
+        heard_at, node, was_listed = begun, _Node(asked=begun), False
         while True:
             time.sleep(pause)
             pause = min(_MOST_ASK_S, pause * 1.1)
             try:
                 listed = self._listed(name)
-                known = time.monotonic()
+                heard_at = time.monotonic()
                 away = bool(listed) and self._is_away(name, node)
             except (*_TROUBLE, CommandNotFoundError) as error:
-                if time.monotonic() - known > _PATIENCE_S:
+                if time.monotonic() - heard_at > _PATIENCE_S:
                     argv = _filled(self.queue.listing, name=name)
                     raise BenchDataError(
                         f"`{quote(argv)}` has failed for {_PATIENCE_S:.0f} s", why=_words(error)
@@ -114,33 +116,33 @@ class Queued:
                 continue
             if away:
                 self._cancelled(name)
-                return Ending(state="its node does not answer", cause="outside")
-            for one in listed:
-                if one.state in self.queue.stuck:
-                    raise self._stuck(one)
-            seen = seen or bool(listed)
+                return SchedulerEnding(state="its node does not answer", cause="outside")
+            for listed_job in listed:
+                if listed_job.state in self.queue.stuck:
+                    raise self._stuck(listed_job)
+            was_listed = was_listed or bool(listed)
             # One that was never listed may have ended already, or be on its way into the list.
             late = time.monotonic() - begun > _LISTED_S
-            if not listed and (seen or late or self._told(job) is not None):
+            if not listed and (was_listed or late or self._told(job) is not None):
                 return None
 
-    def _listed(self, name: str) -> tuple[Listed, ...]:
+    def _listed(self, name: str) -> tuple[QueuedJob, ...]:
         return self._read(self.queue.listing, self.queue.read, name)
 
     def _read(
-        self, words: Sequence[str], read: Callable[[str, str], tuple[Listed, ...]], name: str
-    ) -> tuple[Listed, ...]:
+        self, words: Sequence[str], read: Callable[[str, str], tuple[QueuedJob, ...]], name: str
+    ) -> tuple[QueuedJob, ...]:
         try:
-            said = self.runner(_filled(words, name=name), timeout=_ANSWER_S).stdout
+            stdout = self.runner(_filled(words, name=name), timeout=_ANSWER_S).stdout
         except CommandFailedError as error:
             none = self.queue.none_listed
             if none and re.search(none, error.completed.stderr + error.completed.stdout):
                 return ()
             raise
-        return read(said, name)
+        return read(stdout, name)
 
     def _is_away(self, name: str, node: "_Node") -> bool:
-        """Tell whether the job's node has been away for long; asked now and then."""
+        """Return whether the job's node has been away for long; asked now and then."""
         now = time.monotonic()
         if not self.queue.away or now - node.asked < _ASK_AWAY_S:
             return False
@@ -151,15 +153,15 @@ class Queued:
         node.since = now if node.since is None else node.since
         return now - node.since > _PATIENCE_S
 
-    def _stuck(self, one: Listed) -> BenchDataError:
-        said = ""
+    def _stuck(self, listed_job: QueuedJob) -> BenchDataError:
+        explanation = ""
         with suppress(*_TROUBLE, CommandNotFoundError):
-            said = self.runner(
-                _filled(self.queue.explain, job=one.number), timeout=_ANSWER_S
+            explanation = self.runner(
+                _filled(self.queue.explain, job=listed_job.number), timeout=_ANSWER_S
             ).stdout
         return BenchDataError(
-            f"the scheduler holds the job in state {one.state}",
-            why="\n".join(re.findall(self.queue.reason, said)) if self.queue.reason else "",
+            f"the scheduler holds the job in state {listed_job.state}",
+            why="\n".join(re.findall(self.queue.reason, explanation)) if self.queue.reason else "",
             next_step="fix the cause, and measure into a new file; the job is cancelled",
         )
 
@@ -180,12 +182,12 @@ class Queued:
         """Cancel all jobs of a name; tell whether one is left."""
         words = self.queue.cancel
         one_by_one = any("{job}" in word for word in words)
-        for one in self._listed(name) if one_by_one else (Listed(number=""),):
-            argv = _filled(words, name=name, job=one.number)
+        for listed_job in self._listed(name) if one_by_one else (QueuedJob(number=""),):
+            argv = _filled(words, name=name, job=listed_job.number)
             self.runner(argv, check=False, timeout=_ANSWER_S)
         return bool(self._listed(name))
 
-    def _ending(self, job: str) -> Ending:
+    def _ending(self, job: str) -> SchedulerEnding:
         deadline = time.monotonic() + self.queue.told_within_s
         while True:
             ending = self._told(job)
@@ -193,7 +195,7 @@ class Queued:
                 return ending or _UNKNOWN
             time.sleep(_MOST_ASK_S / 2)
 
-    def _told(self, job: str) -> Ending | None:
+    def _told(self, job: str) -> SchedulerEnding | None:
         try:
             argv = _filled(self.queue.ended, job=job)
             return self.queue.ending(self.runner(argv, timeout=_ANSWER_S).stdout)
@@ -215,6 +217,6 @@ def _filled(words: Sequence[str], **values: str) -> list[str]:
 
 def _words(error: Exception) -> str:
     if isinstance(error, CommandFailedError):
-        said = (error.completed.stderr or error.completed.stdout).strip()
-        return said or str(error)
+        text = (error.completed.stderr or error.completed.stdout).strip()
+        return text or str(error)
     return str(error)

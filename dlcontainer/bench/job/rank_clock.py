@@ -39,7 +39,7 @@ def stamp() -> "dict[str, object]":
 class Stream:
     """One of the command's outputs: passed on as it comes, and looked at line by line."""
 
-    def __init__(self, target: int, watch: "Watch") -> None:
+    def __init__(self, target: int, watch: "RankWatch") -> None:
         self.target, self.watch = target, watch
         self.held = b""
         self.shown = 0  # bytes of `held` that were passed on
@@ -71,7 +71,7 @@ class Stream:
                 return  # nobody reads it any more; the command is not to blame
 
 
-class Watch:
+class RankWatch:
     """The moments of one rank: its own process, and the first and last line that match."""
 
     def __init__(self, mark: bytes, pattern: str) -> None:
@@ -84,7 +84,7 @@ class Watch:
         self.lines = []  # type: list[str]
 
     def may_be_mark(self, begin: bytes) -> bool:
-        """Tell whether a line may still become the mark."""
+        """Return whether a line may still become the mark."""
         return self.process is None and self.mark.startswith(begin)
 
     def look(self, line: bytes, now: float) -> bool:
@@ -102,10 +102,10 @@ class Watch:
 
 
 def rank(folder: str, mark: str, pattern: str, command: "list[str]") -> int:
-    """Run a rank's command to its end, write its moments into a folder, give its exit code."""
+    """Run a rank's command to its end, write its moments into a folder, return its exit code."""
     begun = stamp()
     cpus = len(os.sched_getaffinity(0))
-    asked = [int(told) for told in map(os.environ.get, CPUS_ASKED) if told and told.isdigit()]
+    counts = [int(text) for text in map(os.environ.get, CPUS_ASKED) if text and text.isdigit()]
     out, err = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
@@ -114,7 +114,7 @@ def rank(folder: str, mark: str, pattern: str, command: "list[str]") -> int:
     os.close(err[1])
     for number in _PASSED_ON:
         signal.signal(number, lambda got, _frame: _send(child, got))
-    watch = Watch(mark.encode(), pattern)
+    watch = RankWatch(mark.encode(), pattern)
     status, ended = _follow(child, {out[0]: Stream(1, watch), err[0]: Stream(2, watch)})
     code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
     begin = float(str(begun["mono"]))
@@ -133,7 +133,7 @@ def rank(folder: str, mark: str, pattern: str, command: "list[str]") -> int:
         ranks=os.environ.get("WORLD_SIZE", ""),
         matches=watch.matches,
         cpus=cpus,
-        cpus_asked=next(iter(asked), None),
+        cpus_asked=next(iter(counts), None),
         code=code,
         # Where the real-time clock was set meanwhile, the anchor is worth nothing.
         clock_set_s=float(str(now["at"]))
@@ -163,7 +163,7 @@ def _send(child: int, number: int) -> None:
 
 
 def _follow(child: int, streams: "dict[int, Stream]") -> "tuple[int, float]":
-    """Pass a command's output on until it ended; give its status, and when that was."""
+    """Pass a command's output on until it ended; return its status, and when that was."""
     status, ended = None, 0.0
     while streams:
         ready = select.select(list(streams), [], [], 0.2)[0]

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from dlcontainer.bench.samples import launch_order
 from dlcontainer.bench.samples.declared_file import DeclaredFile
-from dlcontainer.bench.samples.launch_order import Counts, Pair
+from dlcontainer.bench.samples.launch_order import LaunchCounts, ScheduledPair
 from dlcontainer.bench.samples.records import Json
 
 SCHEMA = "dlcontainer/job/1"
@@ -21,7 +21,7 @@ PHASES = ("start_s", "steady_s", "teardown_s")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Declared:
+class JobDeclaration:
     """What was settled before the first job; `scripts` are the arms' as they are submitted.
 
     `replace` jobs that the scheduler lost for a cause outside of the job are launched again.
@@ -44,19 +44,21 @@ class Declared:
     scripts: Mapping[Side, str]
 
     @property
-    def order(self) -> tuple[Pair, ...]:
+    def order(self) -> tuple[ScheduledPair, ...]:
         """The pairs in the order that the seed draws."""
-        stages = launch_order.plan_stages(looks=(self.pairs,), counts=Counts(), seed=self.seed)
-        return tuple(pair for stage in stages for pair in stage if isinstance(pair, Pair))
+        stages = launch_order.plan_stages(
+            looks=(self.pairs,), counts=LaunchCounts(), seed=self.seed
+        )
+        return tuple(pair for stage in stages for pair in stage if isinstance(pair, ScheduledPair))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Header:
+class JobHeader:
     """The first line."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
 
-    declared: Declared
+    declared: JobDeclaration
     declared_sha256: str
     machine: Mapping[str, Json]
     started: str
@@ -83,7 +85,7 @@ class RankTimes:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Times:
+class JobPhases:
     """One job in seconds: the queue apart, then phases whose sum is `total_s`.
 
     `launcher_s` and `process_s` are the parts of the start-up until the last rank was reached, and
@@ -106,7 +108,7 @@ class Times:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Launched:
+class JobLaunch:
     """One job: of a pair, or a warm-up (pair 0); `lost` to a cause outside of it, or failed."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
@@ -117,7 +119,7 @@ class Launched:
     job: str
     state: str
     nodes: tuple[str, ...]
-    times: Times | None
+    times: JobPhases | None
     ranks: tuple[RankTimes, ...] = ()
     load_1min: float = 0.0
     error: str | None = None
@@ -127,26 +129,28 @@ class Launched:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Job(DeclaredFile[Header, Launched]):
+class JobSession(DeclaredFile[JobHeader, JobLaunch]):
     """A whole file, read."""
 
     @property
-    def declared(self) -> Declared:
+    def declared(self) -> JobDeclaration:
         """What was settled before the first job."""
         return self.header.declared
 
-    def pairs(self) -> Mapping[int, Mapping[Side, Launched]]:
-        """Give the pairs of which both jobs ended well, by number in the order of the file."""
+    def pairs(self) -> Mapping[int, Mapping[Side, JobLaunch]]:
+        """Return the pairs of which both jobs ended well, by number in the order of the file."""
         return whole_pairs(self.launches)
 
 
-def whole_pairs(launches: tuple[Launched, ...] | list[Launched]) -> dict[int, dict[Side, Launched]]:
-    """Give whole pairs: of a pair that was measured again the last one holds."""
-    groups: list[tuple[int, dict[Side, Launched]]] = []
-    for one in launches:
-        if not groups or groups[-1][0] != one.pair or one.side in groups[-1][1]:
-            groups.append((one.pair, {}))
-        groups[-1][1][one.side] = one
+def whole_pairs(
+    launches: tuple[JobLaunch, ...] | list[JobLaunch],
+) -> dict[int, dict[Side, JobLaunch]]:
+    """Return whole pairs: of a pair that was measured again the last one holds."""
+    groups: list[tuple[int, dict[Side, JobLaunch]]] = []
+    for launch in launches:
+        if not groups or groups[-1][0] != launch.pair or launch.side in groups[-1][1]:
+            groups.append((launch.pair, {}))
+        groups[-1][1][launch.side] = launch
     return {
         number: sides
         for number, sides in groups

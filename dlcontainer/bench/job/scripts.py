@@ -15,7 +15,7 @@ from dlcontainer.bench.job.stamps import BEGAN, ENDED
 from dlcontainer.config.templating import Text, quote, render_template
 from dlcontainer.errors import UsageError
 from dlcontainer.formats import host_variables, job, job_head
-from dlcontainer.formats.runtimes import Start
+from dlcontainer.formats.runtimes import RuntimeStart
 from dlcontainer.planning.launch import refused_variables, surroundings
 from dlcontainer.planning.plan import Plan
 from dlcontainer.schedulers import SCHEDULERS, directives, launcher
@@ -46,7 +46,7 @@ class Placing:
 
 
 def placed(site: Site, placing: Placing) -> Site:
-    """Give the site with as many ranks a node as were asked for; raises UsageError."""
+    """Return the site with as many ranks a node as were asked for; raises UsageError."""
     scheduler, count = site.scheduler, placing.tasks_per_node
     batch = SCHEDULERS[scheduler.kind]
     if scheduler.kind == "none":
@@ -74,8 +74,8 @@ def placed(site: Site, placing: Placing) -> Site:
         return site.model_copy(update={"scheduler": scheduler.model_copy(update=update)})
     nodes = placing.nodes or 1
     words = scheduler.launcher or (("mpirun",) if count > 1 else ())
-    known = launcher(Path(words[0]).name) if words else None
-    counts = (*known.counts, *(known.across_nodes if nodes > 1 else ())) if known else ()
+    program = launcher(Path(words[0]).name) if words else None
+    counts = (*program.counts, *(program.across_nodes if nodes > 1 else ())) if program else ()
     numbers = {"nodes": nodes, "ranks": nodes * count, "ranks_per_node": count}
     filled = tuple(word.format(**numbers) for word in counts)
     head = scheduler.directives
@@ -100,7 +100,7 @@ def arms(
     placing: Placing,
     templates: Sequence[Path],
 ) -> dict[Side, str]:
-    """Give each arm's job script; raises UsageError where the site's runtime takes no file."""
+    """Return each arm's job script; raises UsageError where the site's runtime takes no file."""
     if plan.site.engine.runtime not in _RUNTIMES:
         raise UsageError(
             f"site {plan.site.name} starts images with {plan.site.engine.runtime}",
@@ -114,18 +114,18 @@ def arms(
             "modules": site.modules.model_copy(update={"keep_mounted": None}),
         }
     )
-    around = surroundings.of_plan(replace(plan, site=site))
-    without = _without_engine(native, around.inside)
+    applied = surroundings.of_plan(replace(plan, site=site))
+    without = _without_engine(native, applied.inside)
 
-    def rendered(of: Site, start: Start | None) -> str:
-        given = job.values(_clocked(replace(plan, site=of), first_step), placing.form, start)
-        return render_template(list(templates), job.TEMPLATE, given)
+    def rendered(of: Site, start: RuntimeStart | None) -> str:
+        variables = job.values(_clocked(replace(plan, site=of), first_step), placing.form, start)
+        return render_template(list(templates), job.TEMPLATE, variables)
 
     return {"native": rendered(plain, without), "container": rendered(site, None)}
 
 
-def _without_engine(native: NativeSide, inside: Mapping[str, str]) -> Start:
-    """Give words that start a command with the native tree first on PATH.
+def _without_engine(native: NativeSide, inside: Mapping[str, str]) -> RuntimeStart:
+    """Return words that start a command with the native tree first on PATH.
 
     Where the user's value of a variable wins over the image's, it does so on this side too.
     """
@@ -143,7 +143,7 @@ def _without_engine(native: NativeSide, inside: Mapping[str, str]) -> Start:
     rest = {name: quote(value) for name, value in native.environment.items() if name not in users}
     rest |= {name: host_variables.shell(value) for name, value in inside.items()}
     values = [Text(f"{name}={value}") for name, value in rest.items()]
-    return Start(
+    return RuntimeStart(
         words=(
             *((Text("env"), *values) if values else ()),
             *map(Text, ("/bin/sh", "-c", quote(_ON_PATH), "dlc-native", quote(native.prefix))),
@@ -164,7 +164,7 @@ def _clocked(plan: Plan, first_step: str) -> Plan:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Framing:
+class JobFrame:
     """What a job's frame holds beside its arm's script: the user's command, folder and image."""
 
     command: tuple[str, ...]
@@ -175,7 +175,7 @@ class Framing:
 
 
 def head(plan: Plan, placing: Placing) -> tuple[str, ...]:
-    """Give the lines that the site's scheduler reads, with the values that were asked for."""
+    """Return the lines that the site's scheduler reads, with the values that were asked for."""
     site = placed(plan.site, placing)
     if site.scheduler.kind == "none":
         return ()
@@ -183,8 +183,8 @@ def head(plan: Plan, placing: Placing) -> tuple[str, ...]:
     return job_head.lines(site, usual)
 
 
-def write(folder: Path, side: Side, arm: str, framing: Framing) -> Path:
-    """Write a job's script and the frame that stamps its begin and its end; give the frame."""
+def write(folder: Path, side: Side, arm: str, framing: JobFrame) -> Path:
+    """Write a job's script and the frame that stamps its begin and its end; return the frame."""
     script, frame = folder / "arm.sh", folder / "job.sh"
     atomic_files.write(script, arm.replace(FOLDER, quote(str(folder))))
     clock = shlex.join([*_PYTHON, str(folder.parent / CLOCK.name), "mark"])

@@ -11,23 +11,23 @@ from dlcontainer import __version__
 from dlcontainer.bench.job import file, scripts, stamps
 from dlcontainer.bench.job.records import (
     SIDES,
-    Declared,
-    Header,
-    Job,
-    Launched,
+    JobDeclaration,
+    JobHeader,
+    JobLaunch,
+    JobSession,
     Side,
 )
-from dlcontainer.bench.job.scripts import Framing
-from dlcontainer.bench.job.submit import Done, Submitter
+from dlcontainer.bench.job.scripts import JobFrame
+from dlcontainer.bench.job.submit import JobEnding, Submitter
 from dlcontainer.bench.measure import declaration
 from dlcontainer.bench.samples import comparable, hash_chain
 from dlcontainer.bench.samples.declared_file import DeclaredFileWriter, digest
 from dlcontainer.bench.samples.encoding import plain
-from dlcontainer.bench.samples.launch_order import Pair
-from dlcontainer.bench.samples.line_kinds import Resumed
+from dlcontainer.bench.samples.launch_order import ScheduledPair
+from dlcontainer.bench.samples.line_kinds import ResumeRecord
 from dlcontainer.errors import BenchDataError
 from dlcontainer.system import atomic_files
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 from dlcontainer.system.progress import Progress
 
 # How long a node's last write may take to be seen on a shared file system, s.
@@ -35,25 +35,25 @@ _SEEN_S = 15.0
 WARM_UP = 0
 
 # Of the session's file.
-Writer = DeclaredFileWriter[Launched]
+Writer = DeclaredFileWriter[JobLaunch]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobContext:
     """With what jobs are measured; `work` lies on a file system that all nodes see."""
 
-    declared: Declared
-    framing: Framing
+    declared: JobDeclaration
+    framing: JobFrame
     submitter: Submitter
     work: Path
     output: Path
-    host: Host
+    host: HostMachine
     progress: Progress
-    cut: Job | None = None
+    cut: JobSession | None = None
 
 
 def run(context: JobContext) -> Path:
-    """Measure all pairs; give the file.
+    """Measure all pairs; return the file.
 
     A job that the scheduler lost for an outside cause is replaced with its pair, as often as was
     declared. Raises BenchDataError for any other that fails: the file ends with the reason.
@@ -63,11 +63,11 @@ def run(context: JobContext) -> Path:
     if cut is not None:
         _require_same(cut, header)
     done = cut.pairs() if cut else {}
-    lost = sum(one.lost for one in cut.launches) if cut else 0
+    lost = sum(launch.lost for launch in cut.launches) if cut else 0
     atomic_files.write(context.work / scripts.CLOCK.name, scripts.CLOCK.read_text())
     with file.FORMAT.writer(context.output, header, after=cut) as writer:
         if cut is not None:
-            writer.write(Resumed(started=declaration.now(), dropped_bytes=cut.dropped))
+            writer.write(ResumeRecord(started=declaration.now(), dropped_bytes=cut.dropped))
         turns = [
             pair for pair in (None, *declared.order) if pair is None or pair.number not in done
         ]
@@ -84,8 +84,8 @@ def run(context: JobContext) -> Path:
     return context.output
 
 
-def _pair(pair: Pair | None, context: JobContext, writer: Writer) -> Launched | None:
-    """Launch both sides of a pair, or of the warm-up; give the job that failed."""
+def _pair(pair: ScheduledPair | None, context: JobContext, writer: Writer) -> JobLaunch | None:
+    """Launch both sides of a pair, or of the warm-up; return the job that failed."""
     for place, side in enumerate(_sides(pair), start=1):
         number = pair.number if pair else WARM_UP
         of = f"pair {number} of {context.declared.pairs}" if pair else "warm-up, not counted"
@@ -98,26 +98,26 @@ def _pair(pair: Pair | None, context: JobContext, writer: Writer) -> Launched | 
     return None
 
 
-def _sides(pair: Pair | None) -> tuple[Side, ...]:
+def _sides(pair: ScheduledPair | None) -> tuple[Side, ...]:
     return SIDES if pair is None or pair.native_first else SIDES[::-1]
 
 
-def _launched(number: int, side: Side, context: JobContext) -> Launched:
+def _launched(number: int, side: Side, context: JobContext) -> JobLaunch:
     folder = _folder(context, number, side)
     arm = context.declared.scripts[side]
     frame = scripts.write(folder, side, arm, context.framing)
     log, started, load = folder / "job.log", declaration.now(), os.getloadavg()[0]
     done = context.submitter.run(frame, log)
-    found = _seen(folder, done)
+    stamps_read = _seen(folder, done)
     error, timed = None, None
     try:
-        if not done.good and not (found.ended and found.ended.code):
+        if not done.good and not (stamps_read.ended and stamps_read.ended.code):
             raise BenchDataError(f"the job ended as {done.state}", why=_hint(done))
-        timed = stamps.timed(found, done.submitted, context.declared.first_step)
+        timed = stamps.timed(stamps_read, done.submitted, context.declared.first_step)
     except BenchDataError as failure:
         error = f"{failure.what}: {failure.why}" if failure.why else failure.what
-    nodes = dict.fromkeys(one.node for one in found.ranks)
-    return Launched(
+    nodes = dict.fromkeys(rank.node for rank in stamps_read.ranks)
+    return JobLaunch(
         pair=number,
         side=side,
         started=started,
@@ -140,17 +140,17 @@ def _folder(context: JobContext, number: int, side: Side) -> Path:
     return folder
 
 
-def _seen(folder: Path, done: Done) -> stamps.Stamps:
+def _seen(folder: Path, done: JobEnding) -> stamps.JobStamps:
     """Read the stamps, and wait for those of a job that ended well."""
     deadline = time.monotonic() + _SEEN_S
     while True:
-        found = stamps.read(folder)
-        if found.ended is not None or not done.good or time.monotonic() > deadline:
-            return found
+        stamps_read = stamps.read(folder)
+        if stamps_read.ended is not None or not done.good or time.monotonic() > deadline:
+            return stamps_read
         time.sleep(0.5)
 
 
-def _hint(done: Done) -> str:
+def _hint(done: JobEnding) -> str:
     if done.cause == "limit":
         return "its time limit was reached; ask for more with --time"
     if done.outside:
@@ -158,9 +158,9 @@ def _hint(done: Done) -> str:
     return "see its last lines in the file"
 
 
-def _header(context: JobContext) -> Header:
+def _header(context: JobContext) -> JobHeader:
     host, declared = context.host, context.declared
-    return Header(
+    return JobHeader(
         declared=declared,
         declared_sha256=digest(declared),
         machine={
@@ -175,14 +175,14 @@ def _header(context: JobContext) -> Header:
     )
 
 
-def _require_same(cut: Job, header: Header) -> None:
+def _require_same(cut: JobSession, header: JobHeader) -> None:
     """Refuse to go on with what was declared otherwise; raises BenchDataError."""
-    if any(one.error and not one.lost for one in cut.launches):
+    if any(launch.error and not launch.lost for launch in cut.launches):
         raise BenchDataError(
             "a job of this session failed: it does not go on",
             next_step="fix the cause and measure into a new file",
         )
-    before, now = (_flat(one.declared) for one in (cut.header, header))
+    before, now = (_flat(head.declared) for head in (cut.header, header))
     for name in dict.fromkeys([*before, *now]):
         if before.get(name) != now.get(name):
             raise BenchDataError(
@@ -193,26 +193,26 @@ def _require_same(cut: Job, header: Header) -> None:
             )
 
 
-def _flat(declared: Declared) -> Mapping[str, object]:
+def _flat(declared: JobDeclaration) -> Mapping[str, object]:
     return comparable.flat(hash_chain.plain_json(plain(declared)))
 
 
-def _ended(writer: Writer, context: JobContext, failed: Launched, lost: int) -> BenchDataError:
-    """End the file with the reason, and give the error."""
+def _ended(writer: Writer, context: JobContext, failed: JobLaunch, lost: int) -> BenchDataError:
+    """End the file with the reason, and return the error."""
     of = f"pair {failed.pair}" if failed.pair else "the warm-up"
     what = f"the {failed.side} job of {of} failed"
     if failed.lost:
         what = f"{lost} jobs were lost, more than the {context.declared.replace} declared"
     writer.end(complete=False, reason=f"{what}: {failed.error}")
-    said = _texts(failed)
+    texts = _texts(failed)
     return BenchDataError(
         what,
         where=str(context.output),
-        why="\n".join(said),
+        why="\n".join(texts),
         next_step="fix the cause, and measure into a new file",
     )
 
 
-def _texts(failed: Launched) -> Iterator[str]:
+def _texts(failed: JobLaunch) -> Iterator[str]:
     yield str(failed.error)
     yield from (f"    {line}" for line in failed.output[-8:])

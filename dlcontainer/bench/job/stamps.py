@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dlcontainer.bench.job.records import RankTimes, Times
+from dlcontainer.bench.job.records import JobPhases, RankTimes
 from dlcontainer.errors import BenchDataError
 from dlcontainer.system import foreign_files
 
@@ -24,7 +24,7 @@ _MOST_BYTES = 65_536
 _SLEW, _STEP_S = 0.0005, 0.05
 
 
-class Stamp(BaseModel):
+class ClockStamp(BaseModel):
     """A node's clocks at one moment; `code` is the job's exit code where it has ended."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -36,7 +36,7 @@ class Stamp(BaseModel):
     code: int = 0
 
 
-class RankStamps(Stamp):
+class RankStamps(ClockStamp):
     """A rank's clock when it began, and its moments in seconds since."""
 
     rank: int
@@ -53,33 +53,38 @@ class RankStamps(Stamp):
     lines: tuple[str, ...]
 
 
-S = TypeVar("S", bound=Stamp)
+S = TypeVar("S", bound=ClockStamp)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stamps:
+class JobStamps:
     """All that the clocks of one job have written; None for what is missing."""
 
-    began: Stamp | None
-    ended: Stamp | None
+    began: ClockStamp | None
+    ended: ClockStamp | None
     ranks: tuple[RankStamps, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Timed:
+class JobTimes:
     """A job's phases and its ranks."""
 
-    times: Times
+    times: JobPhases
     ranks: tuple[RankTimes, ...]
 
 
-def read(folder: Path) -> Stamps:
+def read(folder: Path) -> JobStamps:
     """Read what a job's clocks have written into a folder; a file that is cut is not there."""
     ranks = (_read(path, RankStamps) for path in sorted(folder.glob("rank-*.json")))
-    return Stamps(
-        began=_read(folder / BEGAN, Stamp),
-        ended=_read(folder / ENDED, Stamp),
-        ranks=tuple(sorted((one for one in ranks if one), key=lambda one: one.rank)),
+    return JobStamps(
+        began=_read(folder / BEGAN, ClockStamp),
+        ended=_read(folder / ENDED, ClockStamp),
+        ranks=tuple(
+            sorted(
+                (rank_stamps for rank_stamps in ranks if rank_stamps),
+                key=lambda rank_stamps: rank_stamps.rank,
+            )
+        ),
     )
 
 
@@ -90,13 +95,13 @@ def _read(path: Path, kind: type[S]) -> S | None:
         return None
 
 
-def timed(stamps: Stamps, submitted: float, first_step: str | None) -> Timed:
-    """Give the phases of a job that ended well; raises BenchDataError where it did not."""
+def timed(stamps: JobStamps, submitted: float, first_step: str | None) -> JobTimes:
+    """Return the phases of a job that ended well; raises BenchDataError where it did not."""
     began, ended = stamps.began, stamps.ended
     if began is None:
         raise BenchDataError("the job never began", why="its first line left no stamp")
     _require_all(stamps.ranks)
-    failed = next((one for one in stamps.ranks if one.code), None)
+    failed = next((rank for rank in stamps.ranks if rank.code), None)
     if failed is not None:
         raise BenchDataError(
             f"rank {failed.rank} ended with exit code {failed.code}", why=_last(failed)
@@ -106,13 +111,13 @@ def timed(stamps: Stamps, submitted: float, first_step: str | None) -> Timed:
         raise BenchDataError(f"the job's script failed: {code}")
     _require_steps(stamps.ranks, first_step)
     clocks = _Clocks.of(began, ended, stamps.ranks)
-    ranks = tuple(_placed(one, clocks) for one in stamps.ranks)
+    ranks = tuple(_placed(rank, clocks) for rank in stamps.ranks)
     total = ended.mono - began.mono
-    reached = max(one.clock_s for one in ranks)
-    processes = max(one.process_s or one.clock_s for one in ranks)
-    start = min(total, max(one.first_s or one.process_s or one.clock_s for one in ranks))
-    leaving = min(total, max(start, min(one.ended_s for one in ranks)))
-    times = Times(
+    reached = max(rank.clock_s for rank in ranks)
+    processes = max(rank.process_s or rank.clock_s for rank in ranks)
+    start = min(total, max(rank.first_s or rank.process_s or rank.clock_s for rank in ranks))
+    leaving = min(total, max(start, min(rank.ended_s for rank in ranks)))
+    times = JobPhases(
         queue_s=max(0.0, began.at - submitted),
         launcher_s=min(start, max(0.0, reached)),
         process_s=min(start, max(0.0, processes)),
@@ -124,7 +129,7 @@ def timed(stamps: Stamps, submitted: float, first_step: str | None) -> Timed:
         clock_bound_s=clocks.bound,
         clock_moved_s=clocks.moved,
     )
-    return Timed(times=times, ranks=ranks)
+    return JobTimes(times=times, ranks=ranks)
 
 
 def _require_all(ranks: Sequence[RankStamps]) -> None:
@@ -133,34 +138,35 @@ def _require_all(ranks: Sequence[RankStamps]) -> None:
             "no rank ended",
             why="none left a stamp: the launcher failed, or the ranks were killed",
         )
-    counts = {int(one.ranks) for one in ranks if one.ranks.isdigit()}
-    wanted = max(counts, default=len(ranks))
+    counts = {int(rank.ranks) for rank in ranks if rank.ranks.isdigit()}
+    expected = max(counts, default=len(ranks))
     # One clock a node where a starter numbers the ranks itself.
-    known = {one.rank for one in ranks}
-    missing = [str(number) for number in range(wanted) if number not in known]
+    numbers = {rank.rank for rank in ranks}
+    missing = [str(number) for number in range(expected) if number not in numbers]
     if missing:
         few = ", ".join(missing[:8]) + (" …" if missing[8:] else "")
         raise BenchDataError(f"no stamp of rank {few}", why="they were killed, or never began")
-    for one in ranks:
-        if abs(one.clock_set_s) > _STEP_S + _SLEW * one.ended_s:
+    for rank in ranks:
+        if abs(rank.clock_set_s) > _STEP_S + _SLEW * rank.ended_s:
             raise BenchDataError(
-                f"the clock of {one.node} was set by {one.clock_set_s:+.2f} s during the job"
+                f"the clock of {rank.node} was set by {rank.clock_set_s:+.2f} s during the job"
             )
-        if one.cpus is not None and one.cpus < (one.cpus_asked or 0):
+        if rank.cpus is not None and rank.cpus < (rank.cpus_asked or 0):
             raise BenchDataError(
-                f"rank {one.rank} on {one.node} could use {one.cpus} of the {one.cpus_asked} CPUs "
+                f"rank {rank.rank} on {rank.node} could use {rank.cpus} of the {rank.cpus_asked} "
+                "CPUs "
                 "that the job asked for each",
                 why="the launcher did not hand them on: both sides would be measured on these",
             )
-        if one.process_s is None and not one.code:
+        if rank.process_s is None and not rank.code:
             raise BenchDataError(
-                f"rank {one.rank} never began its command",
-                why=f"the image or its /bin/sh did not start: {_last(one)}",
+                f"rank {rank.rank} never began its command",
+                why=f"the image or its /bin/sh did not start: {_last(rank)}",
             )
 
 
 def _require_steps(ranks: Sequence[RankStamps], first_step: str | None) -> None:
-    if first_step is None or any(one.matches for one in ranks):
+    if first_step is None or any(rank.matches for rank in ranks):
         return
     raise BenchDataError(
         f"no line of any rank matches --first-step {first_step!r}",
@@ -170,77 +176,77 @@ def _require_steps(ranks: Sequence[RankStamps], first_step: str | None) -> None:
     )
 
 
-def _last(one: RankStamps) -> str:
-    return " | ".join(one.lines[-4:]) or "it printed nothing"
+def _last(rank: RankStamps) -> str:
+    return " | ".join(rank.lines[-4:]) or "it printed nothing"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Clocks:
     """How the clocks of other nodes are moved, by boot, and within what they are right."""
 
-    began: Stamp
+    began: ClockStamp
     moves: Mapping[str, float]
     bound: float
     moved: float
 
     @classmethod
-    def of(cls, began: Stamp, ended: Stamp, ranks: Iterable[RankStamps]) -> "_Clocks":
+    def of(cls, began: ClockStamp, ended: ClockStamp, ranks: Iterable[RankStamps]) -> "_Clocks":
         moves, bound = {}, 0.0
         by_boot: dict[str, list[RankStamps]] = {}
-        for one in ranks:
-            if not began.boot or one.boot != began.boot:
-                by_boot.setdefault(one.boot or one.node, []).append(one)
+        for rank in ranks:
+            if not began.boot or rank.boot != began.boot:
+                by_boot.setdefault(rank.boot or rank.node, []).append(rank)
         end = began.at + ended.mono - began.mono
-        for boot, others in by_boot.items():
+        for boot, of_boot in by_boot.items():
             # How far its clock may be ahead of the first node's.
-            most = min(one.at for one in others) - began.at
-            least = max(one.at + one.ended_s for one in others) - end
+            most = min(rank.at for rank in of_boot) - began.at
+            least = max(rank.at + rank.ended_s for rank in of_boot) - end
             move = min(max(0.0, least), most) if least <= most else (least + most) / 2
             moves[boot] = -move
             bound = max(bound, abs(most - move), abs(move - least))
         moved = max(map(abs, moves.values()), default=0.0)
         return cls(began=began, moves=moves, bound=bound, moved=moved)
 
-    def place(self, one: RankStamps) -> float:
-        """Give when a rank's clock began, in seconds of the job."""
-        move = self.moves.get(one.boot or one.node)
+    def place(self, rank: RankStamps) -> float:
+        """Return when a rank's clock began, in seconds of the job."""
+        move = self.moves.get(rank.boot or rank.node)
         if move is None:
-            return one.mono - self.began.mono
-        return one.at - self.began.at + move
+            return rank.mono - self.began.mono
+        return rank.at - self.began.at + move
 
 
-def _placed(one: RankStamps, clocks: _Clocks) -> RankTimes:
-    begin = clocks.place(one)
+def _placed(rank: RankStamps, clocks: _Clocks) -> RankTimes:
+    begin = clocks.place(rank)
 
     def moment(since: float | None) -> float | None:
         return None if since is None else begin + since
 
     return RankTimes(
-        rank=one.rank,
-        node=one.node,
+        rank=rank.rank,
+        node=rank.node,
         clock_s=begin,
-        process_s=moment(one.process_s),
-        first_s=moment(one.first_s),
-        last_s=moment(one.last_s),
-        matches=one.matches,
-        cpus=one.cpus,
-        ended_s=begin + one.ended_s,
-        code=one.code,
+        process_s=moment(rank.process_s),
+        first_s=moment(rank.first_s),
+        last_s=moment(rank.last_s),
+        matches=rank.matches,
+        cpus=rank.cpus,
+        ended_s=begin + rank.ended_s,
+        code=rank.code,
     )
 
 
 def _step(ranks: Sequence[RankTimes]) -> float | None:
-    """Give the seconds of a step, in the median over the ranks that show several."""
+    """Return the seconds of a step, in the median over the ranks that show several."""
     lengths = [
-        (one.last_s - one.first_s) / (one.matches - 1)
-        for one in ranks
-        if one.first_s is not None and one.last_s is not None and one.matches > 1
+        (rank.last_s - rank.first_s) / (rank.matches - 1)
+        for rank in ranks
+        if rank.first_s is not None and rank.last_s is not None and rank.matches > 1
     ]
     return median(lengths) if lengths else None
 
 
 def tail(log: Path, count: int = 12) -> tuple[str, ...]:
-    """Give the last lines of a job's log."""
+    """Return the last lines of a job's log."""
     try:
         text = foreign_files.read(log, 4_000_000).decode("utf-8", "replace")
     except (OSError, ValueError):

@@ -10,7 +10,7 @@ from dlcontainer.system.process import CommandTimeoutError, Runner
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Done:
+class JobEnding:
     """How a job ended: its number, its state in the scheduler's words, whose doing that is."""
 
     job: str
@@ -32,25 +32,25 @@ class Done:
 class Submitter(Protocol):
     """Run one job to its end; an interruption leaves none behind."""
 
-    def run(self, frame: Path, log: Path) -> Done:
+    def run(self, frame: Path, log: Path) -> JobEnding:
         """Submit a frame, wait for its end; raises BenchDataError where it is refused."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Direct:
+class LocalSubmitter:
     """A shell on this node: its supervisor ends all that an interruption leaves."""
 
     runner: Runner
     limit_s: float | None
 
-    def run(self, frame: Path, log: Path) -> Done:
+    def run(self, frame: Path, log: Path) -> JobEnding:
         """Run a frame."""
         submitted = time.time()
         try:
             done = self.runner(["bash", str(frame)], log=log, timeout=self.limit_s, check=False)
         except CommandTimeoutError:
-            return Done(job="", submitted=submitted, state="TIMEOUT", cause="limit")
+            return JobEnding(job="", submitted=submitted, state="TIMEOUT", cause="limit")
         code = done.returncode
         state = "COMPLETED" if code == 0 else f"FAILED (exit code {code})"
-        return Done(job="", submitted=submitted, state=state, cause="job" if code else "none")
+        return JobEnding(job="", submitted=submitted, state=state, cause="job" if code else "none")

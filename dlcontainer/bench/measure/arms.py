@@ -9,13 +9,13 @@ from dlcontainer.bench.measure import ranks
 from dlcontainer.bench.measure.bare.tree import BareTree
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
-from dlcontainer.bench.measure.launch import Launch, inside, stamped
-from dlcontainer.bench.measure.ranks import Gathering
+from dlcontainer.bench.measure.launch import LaunchCommand, inside, stamped
+from dlcontainer.bench.measure.ranks import RankLaunch
 from dlcontainer.bench.measure.shared_mount import Instance
 from dlcontainer.bench.measure.units import baton
-from dlcontainer.bench.measure.units.baton import Seat
-from dlcontainer.bench.probes.base import Cell, Probe
-from dlcontainer.bench.probes.lending import Lent
+from dlcontainer.bench.measure.units.baton import GroupSeat
+from dlcontainer.bench.probes.base import Probe, ProbeCell
+from dlcontainer.bench.probes.lending import SharedFolder
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.base import Binds, Containment, RunSpec
@@ -47,18 +47,18 @@ class Workload:
     """
 
     probe: Probe
-    cell: Cell
+    cell: ProbeCell
     environment: Mapping[str, str]
-    gathering: Gathering | None = None
-    seat: Seat | None = None
-    lent: tuple[Lent, ...] = ()
+    gathering: RankLaunch | None = None
+    seat: GroupSeat | None = None
+    lent: tuple[SharedFolder, ...] = ()
 
     def argv(self, python: str, folder: str, *, contained: bool = False) -> tuple[str, ...]:
-        """Give the command that runs the probe, which lies in a folder, with a Python."""
+        """Return the command that runs the probe, which lies in a folder, with a Python."""
         # -S: the probe runs the site module itself, and times it.
         argv = (python, "-S", folder, *self.probe.words(self.cell))
-        for one in self.lent:
-            argv += (f"--{one.option}", self._seen(one) if contained else str(one.source))
+        for shared in self.lent:
+            argv += (f"--{shared.option}", self._seen(shared) if contained else str(shared.source))
         if self.seat is None:
             return argv
         return (*argv, *self.seat.words(baton.INSIDE if contained else str(self.seat.folder)))
@@ -66,12 +66,12 @@ class Workload:
     @property
     def binds(self) -> Binds:
         """What a container sees of the host for it."""
-        lent = tuple((one.source, self._seen(one)) for one in self.lent)
+        lent = tuple((shared.source, self._seen(shared)) for shared in self.lent)
         first = self.seat or self.gathering
         return (first.binds if first else ()) + lent
 
-    def _seen(self, one: Lent) -> str:
-        return one.below if self.seat or self.gathering else one.inside
+    def _seen(self, shared: SharedFolder) -> str:
+        return shared.below if self.seat or self.gathering else shared.inside
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,21 +89,21 @@ class Native:
         """Where its files are."""
         return self.prefix
 
-    def launch(self, workload: Workload) -> Launch:
-        """Give the command that starts a workload on this side."""
-        own = {"PATH": f"{self.prefix}/bin:{_SYSTEM_PATH}", "HOME": str(self.home)}
-        own |= workload.environment
+    def launch(self, workload: Workload) -> LaunchCommand:
+        """Return the command that starts a workload on this side."""
+        environment = {"PATH": f"{self.prefix}/bin:{_SYSTEM_PATH}", "HOME": str(self.home)}
+        environment |= workload.environment
         argv = workload.argv(f"{self.prefix}/bin/python", str(self.probe))
         gathered = workload.gathering
         if gathered is None:
-            return _launch(stamped(inside(argv)), own, workload)
-        handed = own | gathered.handed(gathered.folder)
+            return _launch(stamped(inside(argv)), environment, workload)
+        handed = environment | gathered.handed(gathered.folder)
         command = gathered.launched(ranks.rank(argv, handed, cleared=True))
         return _launch(stamped(command), gathered.rank_group.environment, workload)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Contained:
+class ContainerArm:
     """The image through its engine; `image` is a folder for the unpacked arm."""
 
     context: BenchContext
@@ -116,25 +116,25 @@ class Contained:
     # The checksums of the image's probe by its files' names; empty where the image can't tell.
     probe_files: Mapping[str, str] = field(default_factory=dict)
 
-    def launch(self, workload: Workload) -> Launch:
-        """Give the command that starts a workload on this side."""
+    def launch(self, workload: Workload) -> LaunchCommand:
+        """Return the command that starts a workload on this side."""
         argv = workload.argv(self.python, layout.PROBE, contained=True)
         gathered = workload.gathering
         if gathered is None:
             argv = tuple(inside(argv))
         else:
             argv = tuple(ranks.rank(argv, gathered.handed(gathered.inside), cleared=False))
-        around = self.context.surroundings
+        surroundings = self.context.surroundings
         spec = RunSpec(
             image=self.image,
             argv=argv,
             mode=_mode(self.context, self.image),
-            environment={**workload.environment, **around.image_paths},
+            environment={**workload.environment, **surroundings.image_paths},
             binds=workload.binds,
             together=gathered is not None,
             contained=self.contained,
             accelerators=self.context.accelerators,
-            site_words=around.words,
+            site_words=surroundings.words,
         )
         engine, joined = self.context.execution.engine, self.instance
         command = engine.join_argv(spec, joined.name) if joined else engine.run_argv(spec)
@@ -142,15 +142,15 @@ class Contained:
         environment = apptainer.environment(
             self.context.execution.host.environ, tmpdir=self.context.work, state=state
         )
-        environment |= around.environment
+        environment |= surroundings.environment
         if gathered is not None:
-            command = gathered.launched(command, around.environment)
+            command = gathered.launched(command, surroundings.environment)
             environment = {**gathered.rank_group.environment, **environment}
         return _launch(stamped(command), environment, workload)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bare:
+class BareArm:
     """The image's own Python, started by its own loader on the host: no engine is around it."""
 
     context: BenchContext
@@ -166,13 +166,13 @@ class Bare:
         return self.tree.here
 
     def environment(self, declared: Mapping[str, str]) -> dict[str, str]:
-        """Give the environment of a launch."""
+        """Return the environment of a launch."""
         home = str(self.context.execution.host.home)
-        own = {"PATH": f"{self.tree.here}/bin:{_SYSTEM_PATH}", "HOME": home}
-        return own | self.tree.environment(declared)
+        environment = {"PATH": f"{self.tree.here}/bin:{_SYSTEM_PATH}", "HOME": home}
+        return environment | self.tree.environment(declared)
 
-    def launch(self, workload: Workload) -> Launch:
-        """Give the command that starts a workload on this side."""
+    def launch(self, workload: Workload) -> LaunchCommand:
+        """Return the command that starts a workload on this side."""
         probe = self.tree.root / layout.PROBE.lstrip("/")
         argv = workload.argv(str(self.tree.python), str(probe))
         words = (*self.tree.started(workload.environment), *argv)
@@ -180,12 +180,14 @@ class Bare:
 
 
 # What stands for the image in a session.
-OfImage = Contained | Bare
+OfImage = ContainerArm | BareArm
 Arm = Native | OfImage
 
 
-def _launch(argv: Sequence[str], environment: Mapping[str, str], workload: Workload) -> Launch:
-    return Launch(argv=tuple(argv), environment=environment, probe=workload.probe)
+def _launch(
+    argv: Sequence[str], environment: Mapping[str, str], workload: Workload
+) -> LaunchCommand:
+    return LaunchCommand(argv=tuple(argv), environment=environment, probe=workload.probe)
 
 
 def _mode(context: BenchContext, image: Path) -> str:
@@ -203,8 +205,8 @@ def probe_copy(files: tuple[Path, ...], work: Path) -> Path:
     return folder
 
 
-def container(context: BenchContext, subject: BenchImage, probe: Probe) -> Contained:
-    """Give the container arm: each launch mounts the image, as users' wrappers do.
+def container(context: BenchContext, subject: BenchImage, probe: Probe) -> ContainerArm:
+    """Return the container arm: each launch mounts the image, as users' wrappers do.
 
     Raises ChecksFailedError where the image does not run, or does not carry the probe.
     """
@@ -223,7 +225,7 @@ def container(context: BenchContext, subject: BenchImage, probe: Probe) -> Conta
             why=f"there is no {layout.PROBE}/{probe.file} in it: it was built before",
             next_step=again,
         )
-    return Contained(
+    return ContainerArm(
         context=context,
         image=subject.image,
         python=subject.python,
@@ -235,8 +237,8 @@ def container(context: BenchContext, subject: BenchImage, probe: Probe) -> Conta
 def _looked(context: BenchContext, subject: BenchImage) -> tuple[str, Containment]:
     """Ask an image for its probe; with how far the engine can keep it apart."""
     execution = context.execution
-    ways: tuple[Containment, ...] = ("alone", "apart") if subject.is_contained else ("",)
-    for contained in ways:
+    levels: tuple[Containment, ...] = ("alone", "apart") if subject.is_contained else ("",)
+    for contained in levels:
         look = RunSpec(
             image=subject.image,
             argv=("/bin/sh", "-c", _LOOK, "sh", layout.PROBE),
@@ -244,8 +246,8 @@ def _looked(context: BenchContext, subject: BenchImage) -> tuple[str, Containmen
             contained=contained,
             site_words=context.surroundings.words,
         )
-        around = context.surroundings.environment
-        env = {**apptainer.environment(execution.host.environ), **around}
+        environment = context.surroundings.environment
+        env = {**apptainer.environment(execution.host.environ), **environment}
         try:
             argv = execution.engine.run_argv(look)
             answer = execution.runner(argv, env=env, timeout=_LONGEST_LOOK_S)
@@ -268,7 +270,7 @@ def _listed(text: str) -> dict[str, str]:
     }
 
 
-def require_same_probe(candidate: Contained, files: Sequence[Path], recipe: str) -> None:
+def require_same_probe(candidate: ContainerArm, files: Sequence[Path], recipe: str) -> None:
     """Refuse an image whose probe is not the one that the native side runs.
 
     Both would attest their probe, and the session would end NOT COMPARABLE after all its launches.
@@ -285,8 +287,8 @@ def require_same_probe(candidate: Contained, files: Sequence[Path], recipe: str)
     )
 
 
-def unpacked(context: BenchContext, subject: BenchImage, name: str = "unpacked") -> Contained:
-    """Give the unpacked arm: the image's tree in a folder of the session's, no image mount."""
+def unpacked(context: BenchContext, subject: BenchImage, name: str = "unpacked") -> ContainerArm:
+    """Return the unpacked arm: the image's tree in a folder of the session's, no image mount."""
     execution, folder = context.execution, context.work / name
     execution.progress.step("unpack the image into a folder of this session's")
     argv = execution.engine.unpack_argv(subject.image, folder, execution.build_mode)
@@ -299,7 +301,7 @@ def unpacked(context: BenchContext, subject: BenchImage, name: str = "unpacked")
         raise BuildError(
             f"{subject.image} can't be unpacked", why=error.completed.stdout[-600:]
         ) from None
-    return Contained(
+    return ContainerArm(
         context=context,
         image=folder,
         python=subject.python,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlcontainer.bench.probes.base import Contents
+from dlcontainer.bench.probes.base import ProbeSubject
 from dlcontainer.errors import BenchDataError, ChecksFailedError, UsageError
 from dlcontainer.image import record, sif
 from dlcontainer.system.guarded_files import MINE, Owners
@@ -33,9 +33,9 @@ class BenchImage:
     came: str = "was adopted"
 
     @property
-    def contents(self) -> Contents:
+    def contents(self) -> ProbeSubject:
         """What a probe's parameters may depend on."""
-        return Contents(image=self.image.name, recipe=self.recipe, modules=self.modules)
+        return ProbeSubject(image=self.image.name, recipe=self.recipe, modules=self.modules)
 
     @property
     def first_module(self) -> str:
@@ -47,17 +47,17 @@ class BenchImage:
         return self.modules[0]
 
 
-def read(image: Path, arch: str, known: Owners = MINE) -> BenchImage:
+def read(image: Path, arch: str, owners: Owners = MINE) -> BenchImage:
     """Read an image's record; raises ChecksFailedError for what can't be measured here."""
-    found = sif.arch(image)
-    if found != arch:
+    arch_read = sif.arch(image)
+    if arch_read != arch:
         raise ChecksFailedError(
-            f"{image} is for {found}, this machine is {arch}",
+            f"{image} is for {arch_read}, this machine is {arch}",
             why="emulated times say nothing about a container's cost",
-            next_step=f"measure on a machine with {found}",
+            next_step=f"measure on a machine with {arch_read}",
         )
     path = record.beside(image)
-    written = record.read(path, known)
+    written = record.read(path, owners)
     if written is None:
         raise ChecksFailedError(
             f"no record {path.name} beside the image",
@@ -84,17 +84,18 @@ def read(image: Path, arch: str, known: Owners = MINE) -> BenchImage:
 
 
 def declared(image: BenchImage, environment: Mapping[str, str]) -> BenchImage:
-    """Give an image with those of its record's variables that the recipe, as it is here, sets too.
+    """Return an image with those of its record's variables that the recipe, as it is here, sets
+    too.
 
     They reach the native side, which is a program on this host, and a record comes with an image,
     from anybody: LD_PRELOAD or NCCL_NET_PLUGIN would run a file of their choice. The image itself
     sets its own, whatever its record says.
     """
-    known = {
+    settings = {
         name: value for name, value in image.environment.items() if environment.get(name) == value
     }
-    own = tuple(sorted(image.environment.keys() - known.keys()))
-    return replace(image, environment=known, own_environment=own)
+    undeclared = tuple(sorted(image.environment.keys() - settings.keys()))
+    return replace(image, environment=settings, own_environment=undeclared)
 
 
 def require_trust(image: BenchImage, site: str) -> None:

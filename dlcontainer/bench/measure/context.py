@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer.engines.execution import Execution
-from dlcontainer.planning.launch.here import Here
+from dlcontainer.planning.launch.here import HostSurroundings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,4 +17,4 @@ class BenchContext:
     # Flags that let this site's accelerators into a container, as its users' wrappers give them.
     accelerators: tuple[str, ...] = ()
     # What else the site puts around an image, as far as it holds here.
-    surroundings: Here = field(default_factory=Here)
+    surroundings: HostSurroundings = field(default_factory=HostSurroundings)

@@ -10,22 +10,22 @@ from typing import cast
 
 from dlcontainer import schedulers
 from dlcontainer.bench.analysis import calibration
-from dlcontainer.bench.measure.arms import Arm, Contained, OfImage, Workload
+from dlcontainer.bench.measure.arms import Arm, ContainerArm, OfImage, Workload
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
-from dlcontainer.bench.measure.launch import Outcome
-from dlcontainer.bench.measure.outlook import Load
+from dlcontainer.bench.measure.launch import LaunchOutcome
+from dlcontainer.bench.measure.outlook import MachineLoad
 from dlcontainer.bench.measure.ranks import RankGroup
 from dlcontainer.bench.probes.base import (
     MARGIN,
     NATIVE_AS,
     STEADY_S,
     STEPS,
-    Cell,
     Probe,
+    ProbeCell,
     Values,
 )
-from dlcontainer.bench.probes.lending import Lent
+from dlcontainer.bench.probes.lending import SharedFolder
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.records import (
     GROUPS_PROCEDURE,
@@ -34,8 +34,8 @@ from dlcontainer.bench.samples.records import (
     SURROUNDINGS,
     ArmDescription,
     Arms,
-    Declared,
     Json,
+    SessionDeclaration,
 )
 from dlcontainer.bench.samples.resident.records import GroupPlan
 from dlcontainer.bench.samples.schedule import Schedule
@@ -80,7 +80,7 @@ class SessionSettings:
     # Why it takes one look alone: others are at work on the machine.
     too_busy: str | None = None
     # Folders that the launches share.
-    lent: tuple[Lent, ...] = ()
+    lent: tuple[SharedFolder, ...] = ()
 
     @property
     def steps(self) -> int:
@@ -92,14 +92,14 @@ class SessionSettings:
         """How the native tree is shown."""
         return cast("NativeAs", self.values.get(NATIVE_AS.name) or "tree")
 
-    def cell(self, steps: int) -> Cell:
-        """Give what one launch of so many steps runs."""
+    def cell(self, steps: int) -> ProbeCell:
+        """Return what one launch of so many steps runs."""
         ranks = self.rank_group.ranks if self.rank_group else 0
-        return Cell(values=self.values, steps=steps, threads=self.threads, ranks=ranks)
+        return ProbeCell(values=self.values, steps=steps, threads=self.threads, ranks=ranks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Settled:
+class WarmupOutcome:
     """What the warm-up settles: the steps of a sample; with groups, how they are measured."""
 
     steps: int
@@ -107,7 +107,7 @@ class Settled:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sides:
+class SessionSides:
     """Who is held against whom: `joiner` is the candidate on a mount that it shares.
 
     `between` is the third arm, where there are three.
@@ -115,35 +115,37 @@ class Sides:
 
     reference: Arm
     candidate: OfImage
-    joiner: Contained | None
+    joiner: ContainerArm | None
     why: str
     between: OfImage | None = None
     # What had to be done before the reference could be launched, and its seconds.
     made: Mapping[str, float] = field(default_factory=dict)
 
     def arms(self) -> list[Arm]:
-        """Give the sides that are held against each other."""
+        """Return the sides that are held against each other."""
         sides = [self.reference, self.between, self.candidate]
         return [side for side in sides if side is not None]
 
     def names(self) -> Arms:
-        """Give the arms' names as they are declared."""
+        """Return the arms' names as they are declared."""
         return cast("Arms", tuple(side.name for side in self.arms()))
 
     def all(self) -> list[Arm]:
-        """Give every side once."""
+        """Return every side once."""
         return [*self.arms(), *([self.joiner] if self.joiner else [])]
 
     def launches(self, group: Group) -> list[Arm]:
-        """Give the launches of a pair or triple in their order; in a control all are one side's."""
+        """Return the launches of a pair or triple in their order; in a control all are one
+        side's.
+        """
         first: Arm = self.candidate if group.series == "candidate_control" else self.reference
-        others: dict[str, Arm | None] = {"control": self.reference, "joiner": self.joiner}
-        last = others.get(group.series) or self.candidate
+        by_series: dict[str, Arm | None] = {"control": self.reference, "joiner": self.joiner}
+        last = by_series.get(group.series) or self.candidate
         named: dict[str, Arm | None] = {"n": first, "u": self.between, "c": last}
         return [side for letter in group.order if (side := named[letter]) is not None]
 
     def described(self, work: Workload, image: Path) -> dict[ArmName, ArmDescription]:
-        """Say what each side is, with the command that starts it."""
+        """Return what each side is, with the command that starts it."""
         native = "native twin" if self.why.startswith("same recipe") else "native side, given"
         what = {
             "native": native,
@@ -164,7 +166,7 @@ class Sides:
 def workload(
     settings: SessionSettings, subject: BenchImage, steps: int, context: BenchContext
 ) -> Workload:
-    """Give what every arm runs, and the environment that is declared for all of them."""
+    """Return what every arm runs, and the environment that is declared for all of them."""
     environment = common(subject.environment, settings.threads, context)
     environment |= settings.probe.environment
     return Workload(
@@ -176,7 +178,7 @@ def workload(
 
 
 def common(environment: Mapping[str, str], threads: int, context: BenchContext) -> dict[str, str]:
-    """Give the environment that is declared for all arms, the image's own in it.
+    """Return the environment that is declared for all arms, the image's own in it.
 
     A site's variables are all arms': held back from one, they would be what is measured.
     """
@@ -191,11 +193,11 @@ def common(environment: Mapping[str, str], threads: int, context: BenchContext) 
 
 
 def trial_steps(settings: SessionSettings) -> int:
-    """Give the steps of a warm-up launch."""
+    """Return the steps of a warm-up launch."""
     return settings.steps or (_TRIAL_STEPS if settings.probe.repeats else 0)
 
 
-def steps_for(settings: SessionSettings, thrown: Sequence[Outcome]) -> int:
+def steps_for(settings: SessionSettings, thrown: Sequence[LaunchOutcome]) -> int:
     """Settle the steps of a launch: as asked, or as many as fill STEADY_S on the quickest side."""
     if settings.steps or not settings.probe.repeats:
         return settings.steps
@@ -207,8 +209,8 @@ def steps_for(settings: SessionSettings, thrown: Sequence[Outcome]) -> int:
 
 
 def declare(
-    settings: SessionSettings, subject: BenchImage, sides: Sides, settled: Settled
-) -> Declared:
+    settings: SessionSettings, subject: BenchImage, sides: SessionSides, settled: WarmupOutcome
+) -> SessionDeclaration:
     """Write the declaration: it is hashed into the file before the first sample."""
     probe, schedule, steps = settings.probe, settings.schedule, settled.steps
     work: dict[str, Json] = {
@@ -224,13 +226,13 @@ def declare(
         # How ranks work together; empty where each works for itself.
         together = settings.values.get("distributed") or ""
         work |= {"distributed": together, **settings.rank_group.declared()}
-    around = sides.candidate.context.surroundings.declared()
-    if around:
-        work |= {SURROUNDINGS: {name: list(values) for name, values in around.items()}}
+    surroundings = sides.candidate.context.surroundings.declared()
+    if surroundings:
+        work |= {SURROUNDINGS: {name: list(values) for name, values in surroundings.items()}}
     if subject.own_environment:
         # Names alone: a value may be somebody's secret.
         work |= {IMAGE_ENVIRONMENT: list(subject.own_environment)}
-    return Declared(
+    return SessionDeclaration(
         probe=probe.name,
         question=settings.question,
         metric=probe.metrics[0].name,
@@ -261,11 +263,11 @@ def declare(
 
 
 def machine(
-    context: BenchContext, subject: BenchImage, sides: Sides, load: Load
+    context: BenchContext, subject: BenchImage, sides: SessionSides, load: MachineLoad
 ) -> Mapping[str, str | int | float | None]:
-    """Give this machine's facts, as they are at the start of the session."""
+    """Return this machine's facts, as they are at the start of the session."""
     host, reference = context.execution.host, sides.reference
-    place = reference.image if isinstance(reference, Contained) else reference.here
+    place = reference.image if isinstance(reference, ContainerArm) else reference.here
     return {
         "node": platform.node(),
         "boot_id": boot_id(),
@@ -297,5 +299,5 @@ def boot_id() -> str | None:
 
 
 def now() -> str:
-    """Give the time, ISO 8601, UTC."""
+    """Return the time, ISO 8601, UTC."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

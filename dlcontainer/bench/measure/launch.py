@@ -9,15 +9,15 @@ from typing import Any, Literal
 
 from dlcontainer.bench.probes.base import Probe
 from dlcontainer.bench.samples.records import Json
-from dlcontainer.bench.samples.resident.records import Resident
+from dlcontainer.bench.samples.resident.records import ResidentProcess
 from dlcontainer.bench.samples.rows import joining
-from dlcontainer.bench.samples.rows.records import Row
+from dlcontainer.bench.samples.rows.records import SampleRow
 from dlcontainer.system import foreign_files
 from dlcontainer.system.process import (
     CommandFailedError,
     CommandNotFoundError,
     CommandTimeoutError,
-    Completed,
+    CompletedCommand,
     Runner,
 )
 
@@ -64,7 +64,7 @@ def inside(argv: Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Launch:
+class LaunchCommand:
     """A command to start, with its whole environment, and the probe that it runs."""
 
     argv: tuple[str, ...]
@@ -73,7 +73,7 @@ class Launch:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
+class LaunchOutcome:
     """How a launch went; times in s, what was said last where it went wrong."""
 
     status: Status
@@ -92,13 +92,13 @@ class Outcome:
     nodes: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     ranks: tuple[Mapping[str, Json], ...] = ()
     # Of a group's processes: every turn.
-    residents: tuple[Resident, ...] = ()
-    rows: tuple[Row, ...] = ()
+    residents: tuple[ResidentProcess, ...] = ()
+    rows: tuple[SampleRow, ...] = ()
     reason: str = ""
     stderr: tuple[str, ...] = ()
 
 
-def perform(launch: Launch, runner: Runner, timeout: float) -> Outcome:
+def perform(launch: LaunchCommand, runner: Runner, timeout: float) -> LaunchOutcome:
     """Start a probe and wait for its end; what goes wrong is an outcome, not an error.
 
     After `timeout` s the launch and all that came of it is ended.
@@ -110,28 +110,28 @@ def perform(launch: Launch, runner: Runner, timeout: float) -> Outcome:
         reason = f"no end within {timeout:g} s: ended"
         return went_wrong("timeout", reason, error.completed)
     except CommandFailedError as error:
-        said = _result(error.completed.stdout)
-        reason = str(said.get("error") or "") if said else ""
+        body = _result(error.completed.stdout)
+        reason = str(body.get("error") or "") if body else ""
         return went_wrong("failed", reason or how(error.completed.returncode), error.completed)
     except CommandNotFoundError as error:
-        return Outcome(status="failed", returncode=127, elapsed_s=0.0, reason=str(error))
+        return LaunchOutcome(status="failed", returncode=127, elapsed_s=0.0, reason=str(error))
     return _judged(launch.probe, done, offset)
 
 
-def _judged(probe: Probe, done: Completed, offset: float) -> Outcome:
-    said = _result(done.stdout)
-    if said is None:
+def _judged(probe: Probe, done: CompletedCommand, offset: float) -> LaunchOutcome:
+    body = _result(done.stdout)
+    if body is None:
         return went_wrong("failed", "the probe printed no result", done)
     if was_set(offset):
         return went_wrong("failed", CLOCK_SET, done)
     try:
-        return taken(probe, said, start_of(done.stdout), done.elapsed)
+        return taken(probe, body, start_of(done.stdout), done.elapsed)
     except (KeyError, TypeError, ValueError) as error:
         return went_wrong("failed", f"the probe's result is not whole: {error!r}", done)
 
 
 def clock_lead() -> float:
-    """Give the lead of the stamps' clock over the monotonic one, s."""
+    """Return the lead of the stamps' clock over the monotonic one, s."""
     looks = []
     # On a busy machine others run between two looks at clocks: of several the quickest counts.
     for _ in range(_CLOCK_LOOKS):
@@ -141,12 +141,12 @@ def clock_lead() -> float:
 
 
 def was_set(offset: float) -> bool:
-    """Tell whether the clock of the stamps was set since its lead was `offset`."""
+    """Return whether the clock of the stamps was set since its lead was `offset`."""
     return abs(clock_lead() - offset) > _CLOCK_STEP_S
 
 
 def how(code: int) -> str:
-    """Say how a process ended."""
+    """Return how a process ended."""
     # A launcher or an engine reports the death of what it started as 128 + the signal.
     if code < 0:
         return f"ended by signal {-code}{_named(-code)}"
@@ -162,15 +162,15 @@ def _named(number: int) -> str:
 
 
 def last_lines(text: str) -> list[str]:
-    """Give the last lines of what was said, cut where they are long."""
+    """Return the last lines of what was said, cut where they are long."""
     return [line[:_LINE_WIDTH] for line in text.splitlines() if line.strip()][-_LAST_LINES:]
 
 
-def went_wrong(status: Status, reason: str, done: Completed) -> Outcome:
-    """Give the outcome of a launch that is no measurement."""
+def went_wrong(status: Status, reason: str, done: CompletedCommand) -> LaunchOutcome:
+    """Return the outcome of a launch that is no measurement."""
     if _BUSY in reason or _BUSY in done.stderr:
         reason = f"{reason}; {_ONE_PROCESS}"
-    return Outcome(
+    return LaunchOutcome(
         status=status,
         returncode=done.returncode,
         elapsed_s=done.elapsed,
@@ -184,25 +184,27 @@ def _result(stdout: str) -> dict[str, Any] | None:
     for line in reversed(stdout.splitlines()):
         if line.strip():
             try:
-                said = foreign_files.loads(line, nan=True)
+                body = foreign_files.loads(line, nan=True)
             except ValueError:
                 return None
-            return said if isinstance(said, dict) and said.get("schema") == SCHEMA else None
+            return body if isinstance(body, dict) and body.get("schema") == SCHEMA else None
     return None
 
 
 def start_of(stdout: str) -> int | None:
-    """Give the stamp, ns, that a launch began with."""
+    """Return the stamp, ns, that a launch began with."""
     first = stdout.partition("\n")[0]
     digits = first.removeprefix(START)
     return int(digits) if first.startswith(START) and digits.isdigit() else None
 
 
-def taken(probe: Probe, said: Mapping[str, Any], start: int | None, elapsed: float) -> Outcome:
+def taken(
+    probe: Probe, body: Mapping[str, Any], start: int | None, elapsed: float
+) -> LaunchOutcome:
     """Read what a probe said; raises KeyError, TypeError or ValueError where it is not whole."""
-    stamps = {"start": start} | dict(said["stamps_ns"])
+    stamps = {"start": start} | dict(body["stamps_ns"])
     phases = _phases(stamps, probe.phases(stamps))
-    values = {str(name): float(value) for name, value in said["values"].items()}
+    values = {str(name): float(value) for name, value in body["values"].items()}
     if probe.ends_at is not None:
         values["wall_s"] = (int(stamps[probe.ends_at] or 0) - int(stamps["start"] or 0)) / 1e9
         if not start:
@@ -211,31 +213,31 @@ def taken(probe: Probe, said: Mapping[str, Any], start: int | None, elapsed: flo
         raise ValueError(f"implausible wall time: {values.get('wall_s')} s")
     if any(length < 0 for length in phases.values()):
         raise ValueError(f"stamps out of order: {stamps}")
-    return Outcome(
+    return LaunchOutcome(
         status="ok",
         returncode=0,
         elapsed_s=elapsed,
         values=values,
         phases=phases,
-        counts=dict(said["counts"]),
-        calibration=dict(said.get("calibration", {})),
-        losses=tuple(float(loss) for loss in said.get("losses", ())),
-        steps_s=tuple(float(step) for step in said.get("steps_s", ())),
-        workload=dict(said.get("workload", {"module": said.get("module")})),
-        stack=dict(said["stack"] or {}),
-        rows=joining.read(said.get("rows", ())),
+        counts=dict(body["counts"]),
+        calibration=dict(body.get("calibration", {})),
+        losses=tuple(float(loss) for loss in body.get("losses", ())),
+        steps_s=tuple(float(step) for step in body.get("steps_s", ())),
+        workload=dict(body.get("workload", {"module": body.get("module")})),
+        stack=dict(body["stack"] or {}),
+        rows=joining.read(body.get("rows", ())),
     )
 
 
-def _phases(stamps: Mapping[str, Any], own: Sequence[str]) -> dict[str, float]:
-    """Give each phase's length: it ends at the stamp of its name, begins at the one before."""
-    found: dict[str, float] = {}
+def _phases(stamps: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]:
+    """Return each phase's length: it ends at the stamp of its name, begins at the one before."""
+    lengths: dict[str, float] = {}
     before = stamps["start"]
-    for stamp, phase in (*_PHASES.items(), *((name, name) for name in own)):
+    for stamp, phase in (*_PHASES.items(), *((name, name) for name in names)):
         now = stamps.get(stamp)
         if now is None:
             continue
         if before is not None:
-            found[phase] = (int(now) - int(before)) / 1e9
+            lengths[phase] = (int(now) - int(before)) / 1e9
         before = now
-    return found
+    return lengths

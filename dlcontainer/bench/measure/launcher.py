@@ -92,20 +92,20 @@ def _first_node(environ: Mapping[str, str]) -> str:
 
 
 def per_node(options: RankOptions) -> int:
-    """Give the ranks on each node; raises UsageError where the counts contradict each other."""
+    """Return the ranks on each node; raises UsageError where the counts contradict each other."""
     if (
         options.ranks < 1
         or options.nodes < 1
         or (options.per_node is not None and options.per_node < 1)
     ):
         raise UsageError("--ranks, --ranks-per-node, --nodes: at least 1")
-    found = options.per_node or -(-options.ranks // options.nodes)
-    if -(-options.ranks // found) != options.nodes:
+    per_node_ranks = options.per_node or -(-options.ranks // options.nodes)
+    if -(-options.ranks // per_node_ranks) != options.nodes:
         raise UsageError(
-            f"{options.ranks} ranks at {found} a node are no {options.nodes} nodes",
+            f"{options.ranks} ranks at {per_node_ranks} a node are no {options.nodes} nodes",
             next_step="--ranks R --nodes N, and --ranks-per-node where the last node has fewer",
         )
-    return found
+    return per_node_ranks
 
 
 def _of_site(
@@ -139,10 +139,10 @@ def _filled(word: str, environ: Mapping[str, str]) -> str:
 
 
 def _counting(words: tuple[str, ...], options: RankOptions) -> tuple[str, ...]:
-    known = schedulers.launcher(Path(words[0]).name)
-    if known is None:
+    launcher = schedulers.launcher(Path(words[0]).name)
+    if launcher is None:
         return ()
-    return known.counts if options.nodes == 1 else (*known.counts, *known.across_nodes)
+    return launcher.counts if options.nodes == 1 else (*launcher.counts, *launcher.across_nodes)
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -54,8 +54,8 @@ def shown(
     elif form == "packed":
         yield _packed(prefix, module, context)
     else:
-        with _mounted(prefix, context) as found:
-            yield found
+        with _mounted(prefix, context) as prepared:
+            yield prepared
 
 
 def _staged(prefix: Path, context: BenchContext) -> PreparedTree:
@@ -79,7 +79,7 @@ def _packed(prefix: Path, module: str, context: BenchContext) -> PreparedTree:
 
 
 @dataclass(slots=True)
-class _Holder:
+class _MountServer:
     """The process that serves the mount, in a thread of its own: it lives as long as that."""
 
     runner: Runner
@@ -117,7 +117,7 @@ def _mounted(prefix: Path, context: BenchContext) -> Iterator[PreparedTree]:
 def held(argv: list[str], point: Path, execution: Execution) -> Iterator[None]:
     """Let a FUSE server in the foreground serve a folder; raises BenchDataError where it fails."""
     unmount = helper(execution.host.environ)
-    holder = _Holder(execution.runner, argv)
+    holder = _MountServer(execution.runner, argv)
     thread = threading.Thread(target=holder.run, name="dlcontainer-squashfuse")
     thread.start()
     try:
@@ -128,7 +128,7 @@ def held(argv: list[str], point: Path, execution: Execution) -> Iterator[None]:
         thread.join(_END_S)
 
 
-def _await(point: Path, holder: _Holder) -> None:
+def _await(point: Path, holder: _MountServer) -> None:
     until = time.monotonic() + _MOUNT_S
     while not point.is_mount():
         if holder.ended.wait(0.02) or time.monotonic() > until:
@@ -140,14 +140,14 @@ def _await(point: Path, holder: _Holder) -> None:
 
 
 def _program(name: str, environ: Mapping[str, str]) -> str:
-    found = find_program(name, environ)
-    if found is None:
+    program = find_program(name, environ)
+    if program is None:
         raise ChecksFailedError(
             f"no {name} on PATH",
             why="--native-as squashfs packs and mounts with it",
             next_step=f"install the package {_PACKAGES[name]}",
         )
-    return str(found)
+    return str(program)
 
 
 def run(argv: list[str], runner: Runner, failed: str) -> None:
@@ -155,7 +155,7 @@ def run(argv: list[str], runner: Runner, failed: str) -> None:
     try:
         runner(argv)
     except CommandFailedError as error:
-        said = " ".join(error.completed.stderr.split())[-400:]
+        stderr = " ".join(error.completed.stderr.split())[-400:]
         raise BenchDataError(
-            failed, why=said or str(error), next_step="make room in TMPDIR, or: --native-as tree"
+            failed, why=stderr or str(error), next_step="make room in TMPDIR, or: --native-as tree"
         ) from None

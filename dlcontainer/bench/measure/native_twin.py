@@ -59,10 +59,10 @@ class ImageBuilds:
     subject: BenchImage
 
     def plan(self, plan: Plan) -> Plan:
-        """Give a plan whose twin makes none of them itself."""
-        given = _GIVEN.format(image=self.subject.sha256, variable=_BUILDS)
+        """Return a plan whose twin makes none of them itself."""
+        path = _GIVEN.format(image=self.subject.sha256, variable=_BUILDS)
         steps = tuple(
-            step.model_copy(update={"shell": given, "build_packages": ()})
+            step.model_copy(update={"shell": path, "build_packages": ()})
             if step.name in self.names
             else step
             for step in plan.recipe.steps
@@ -94,7 +94,7 @@ class ImageBuilds:
 
 
 def prepare(plan: Plan, context: BenchContext, builds: ImageBuilds | None = None) -> Path:
-    """Give the prefix of a plan's native twin: the kept one, or a new one.
+    """Return the prefix of a plan's native twin: the kept one, or a new one.
 
     With `builds` it has the image's own builds of these. Raises BuildError with the script's last
     lines.
@@ -115,8 +115,8 @@ def prepare(plan: Plan, context: BenchContext, builds: ImageBuilds | None = None
         note.unlink(missing_ok=True)
         shutil.rmtree(tree, ignore_errors=True)
         _make(plan, context, text, tree, builds)
-        made = {"digest": digest, "plan": plan.digest}
-        atomic_files.write(note, json.dumps(made) + "\n", mode=0o600)
+        stamp = {"digest": digest, "plan": plan.digest}
+        atomic_files.write(note, json.dumps(stamp) + "\n", mode=0o600)
     return tree
 
 
@@ -146,17 +146,17 @@ def _make(
     for note in notes:
         execution.progress.note(note)
     script = build_context.write(plan, "native", text, f"{work / 'script'}/")
-    given = {}
+    environment = {}
     if builds:
         builds.take(context, work / "builds")
-        given = {_BUILDS: str(work / "builds")}
+        environment = {_BUILDS: str(work / "builds")}
     kept = {name: execution.host.environ[name] for name in _KEPT if name in execution.host.environ}
     log = tree.with_name("twin.log")
     log.unlink(missing_ok=True)
     try:
         execution.runner(
             ["/bin/sh", str(script), str(tree)],
-            env=kept | variables | given,
+            env=kept | variables | environment,
             on_line=execution.progress.line,
             log=log,
         )

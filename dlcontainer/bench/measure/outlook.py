@@ -44,7 +44,7 @@ def lines(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Load:
+class MachineLoad:
     """How busy the machine is: its load average, and how many cores are busy just now.
 
     The average is of a minute, and has what this very program did in it.
@@ -64,8 +64,8 @@ class Load:
         )
 
 
-def one_look(schedule: Schedule, seen: Load, cores: int) -> tuple[Schedule, str | None]:
-    """Give the pairs of the first look alone, and why, where others are at work; else the same.
+def one_look(schedule: Schedule, seen: MachineLoad, cores: int) -> tuple[Schedule, str | None]:
+    """Return the pairs of the first look alone, and why, where others are at work; else the same.
 
     Settled before the first launch, by the load and nothing that is measured: no look is chosen by
     what it shows.
@@ -81,7 +81,7 @@ def one_look(schedule: Schedule, seen: Load, cores: int) -> tuple[Schedule, str 
     )
 
 
-def load(pause_s: float = 0.2, stat: Path = Path("/proc/stat")) -> Load:
+def load(pause_s: float = 0.2, stat: Path = Path("/proc/stat")) -> MachineLoad:
     """Look at the machine for a moment."""
     average, before = os.getloadavg()[0], _processor_ticks(stat)
     time.sleep(pause_s)
@@ -90,7 +90,7 @@ def load(pause_s: float = 0.2, stat: Path = Path("/proc/stat")) -> Load:
     if before and after and after.of_one_core > before.of_one_core:
         share = (after.busy - before.busy) / (after.of_one_core - before.of_one_core)
         busy = round(max(0.0, share), 2)
-    return Load(load_1min=round(average, 2), busy_cores=busy)
+    return MachineLoad(load_1min=round(average, 2), busy_cores=busy)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,11 +123,11 @@ def crowd(per_node: int, cores: int) -> str:
 
 def require_cpus(environ: Mapping[str, str], allowed: Collection[int] | None = None) -> None:
     """Refuse to measure in a task that has fewer CPUs than its job asked for."""
-    asked = schedulers.cpus_of_task(environ)
+    cpus = schedulers.cpus_of_task(environ)
     usable = len(os.sched_getaffinity(0) if allowed is None else allowed)
-    if asked is not None and usable < asked:
+    if cpus is not None and usable < cpus:
         raise BenchDataError(
-            f"{usable} of the {asked} CPUs that this job asked for each task are usable here",
+            f"{usable} of the {cpus} CPUs that this job asked for each task are usable here",
             why="both sides would be measured on these alone: the task's launcher did not hand on "
             "what the job asked for",
             next_step="start it so that each task gets them: srun -c N, or export "

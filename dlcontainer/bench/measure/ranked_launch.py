@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dlcontainer.bench.measure import launch
-from dlcontainer.bench.measure.launch import SCHEMA, Launch, Outcome, Status
-from dlcontainer.bench.measure.ranks import Gathering
+from dlcontainer.bench.measure.launch import SCHEMA, LaunchCommand, LaunchOutcome, Status
+from dlcontainer.bench.measure.ranks import RankLaunch
 from dlcontainer.bench.probes.base import Probe
 from dlcontainer.bench.samples.records import Json
 from dlcontainer.bench.samples.rows import joining
@@ -19,7 +19,7 @@ from dlcontainer.system.process import (
     CommandFailedError,
     CommandNotFoundError,
     CommandTimeoutError,
-    Completed,
+    CompletedCommand,
     Runner,
 )
 
@@ -31,23 +31,23 @@ _MOST_BYTES = 64_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
+class RankResult:
     """What is known of one rank: what it said, how it ended; its number where that is known."""
 
     name: str
-    said: Mapping[str, Any] | None = None
+    body: Mapping[str, Any] | None = None
     code: int | None = None
     lines: tuple[str, ...] = ()
 
     @property
     def error(self) -> str:
         """What went wrong, empty where nothing did."""
-        if self.said is not None and self.said.get("error"):
-            return str(self.said["error"])
+        if self.body is not None and self.body.get("error"):
+            return str(self.body["error"])
         if self.code:
             return launch.how(self.code)
         ended = "it ended with 0 and " if self.code == 0 else "it "
-        return "" if self.said is not None else f"{ended}gave no result"
+        return "" if self.body is not None else f"{ended}gave no result"
 
     @property
     def is_waiting(self) -> bool:
@@ -55,7 +55,9 @@ class Told:
         return self.error.startswith(_WAITING)
 
 
-def perform(started: Launch, gathering: Gathering, runner: Runner, timeout: float) -> Outcome:
+def perform(
+    started: LaunchCommand, gathering: RankLaunch, runner: Runner, timeout: float
+) -> LaunchOutcome:
     """Start the ranks and wait for their end; what goes wrong is an outcome, not an error.
 
     After `timeout` s the launch and all that came of it is ended. The folder is removed.
@@ -69,28 +71,28 @@ def perform(started: Launch, gathering: Gathering, runner: Runner, timeout: floa
     except CommandFailedError as error:
         status, done = "failed", error.completed
     except CommandNotFoundError as error:
-        return Outcome(status="failed", returncode=127, elapsed_s=0.0, reason=str(error))
+        return LaunchOutcome(status="failed", returncode=127, elapsed_s=0.0, reason=str(error))
     try:
-        told = read(gathering.folder)
+        results = read(gathering.folder)
     finally:
         shutil.rmtree(gathering.folder, ignore_errors=True)
-    problem = _problem(told, gathering.rank_group.ranks, done)
+    problem = _problem(results, gathering.rank_group.ranks, done)
     if status == "timeout":
         late = f"no end within {timeout:g} s: ended"
-        return _lost(status, f"{late}; {problem}" if problem else late, told, done)
+        return _lost(status, f"{late}; {problem}" if problem else late, results, done)
     if problem or status != "ok":
-        return _lost("failed", problem or launch.how(done.returncode), told, done)
-    bad = launch.CLOCK_SET if launch.was_set(offset) else started.probe.gate(_said(told))
-    bad = bad or few_cpus(gathering.rank_group.cpus, _said(told))
+        return _lost("failed", problem or launch.how(done.returncode), results, done)
+    bad = launch.CLOCK_SET if launch.was_set(offset) else started.probe.gate(_said(results))
+    bad = bad or few_cpus(gathering.rank_group.cpus, _said(results))
     if bad:
-        return _lost("failed", bad, told, done)
+        return _lost("failed", bad, results, done)
     try:
-        return merged(started.probe, told, launch.start_of(done.stdout), done.elapsed)
+        return merged(started.probe, results, launch.start_of(done.stdout), done.elapsed)
     except (KeyError, TypeError, ValueError) as error:
-        return _lost("failed", f"the ranks' results are not whole: {error!r}", told, done)
+        return _lost("failed", f"the ranks' results are not whole: {error!r}", results, done)
 
 
-def read(folder: Path) -> list[Told]:
+def read(folder: Path) -> list[RankResult]:
     """Read what the ranks of a launch have left, in the order of their numbers."""
     parts: dict[str, dict[str, str]] = {}
     for path in sorted(folder.iterdir()):
@@ -107,98 +109,109 @@ def _text(path: Path) -> str:
         return file.read(_MOST_BYTES).decode(errors="replace")
 
 
-def _told(name: str, files: Mapping[str, str]) -> Told:
+def _told(name: str, files: Mapping[str, str]) -> RankResult:
     try:
-        said = foreign_files.loads(files.get("json", "null"), nan=True)
+        body = foreign_files.loads(files.get("json", "null"), nan=True)
     except ValueError:
-        said = None
-    whole = isinstance(said, dict) and said.get("schema") == SCHEMA
+        body = None
+    whole = isinstance(body, dict) and body.get("schema") == SCHEMA
     code = files.get("exit", "").strip()
-    return Told(
+    return RankResult(
         name=str(int(name)) if name.isdecimal() else name,
-        said=said if whole else None,
+        body=body if whole else None,
         code=int(code) if code.isdecimal() else None,
         lines=tuple(launch.last_lines(files.get("err", ""))),
     )
 
 
-def _problem(told: list[Told], ranks: int, done: Completed) -> str:
-    """Say which ranks gave no result and why, what went wrong first; empty where all did."""
-    bad = [one for one in told if one.error]
-    known = {one.name for one in told}
-    absent = [str(number) for number in range(ranks) if str(number) not in known]
+def _problem(results: list[RankResult], ranks: int, done: CompletedCommand) -> str:
+    """Return which ranks gave no result and why, what went wrong first; empty where all did."""
+    bad = [rank for rank in results if rank.error]
+    names = {rank.name for rank in results}
+    absent = [str(number) for number in range(ranks) if str(number) not in names]
     if not bad and not absent:
-        return "" if len(told) == ranks else f"{len(told)} ranks in place of {ranks}"
-    if not told:
+        return "" if len(results) == ranks else f"{len(results)} ranks in place of {ranks}"
+    if not results:
         how = launch.how(done.returncode) if done.returncode else "it ended"
         return f"the launcher started none of the {ranks} ranks: {how}"
     # Who ended by itself comes before who was ended, or waited for it.
-    bad.sort(key=lambda one: (one.is_waiting, one.error == "it gave no result"))
-    texts = [f"rank {one.name}: {one.error}" for one in bad[:_MOST_NAMED]]
+    bad.sort(key=lambda rank: (rank.is_waiting, rank.error == "it gave no result"))
+    texts = [f"rank {rank.name}: {rank.error}" for rank in bad[:_MOST_NAMED]]
     if absent:
         texts.append(f"never begun: {', '.join(absent[:_MOST_NAMED])}")
-    lost = len([one for one in bad if one.said is None]) + len(absent)
+    lost = len([rank for rank in bad if rank.body is None]) + len(absent)
     return f"{lost} of {ranks} ranks gave no result; " * bool(lost) + "; ".join(texts)
 
 
-def few_cpus(asked: int | None, said: list[Mapping[str, Any]]) -> str:
-    """Say which rank has fewer CPUs than were asked for; empty where all have enough.
+def few_cpus(cpus: int | None, bodies: list[Mapping[str, Any]]) -> str:
+    """Return which rank has fewer CPUs than were asked for; empty where all have enough.
 
     A launcher that does not hand them on leaves both sides on one core: they agree, and the verdict
     is one of a core that nobody asked for.
     """
-    for body in said:
+    for body in bodies:
         bound = body.get("affinity")
-        if asked is not None and isinstance(bound, list) and len(bound) < asked:
+        if cpus is not None and isinstance(bound, list) and len(bound) < cpus:
             place = body["place"]
             return (
-                f"rank {place['rank']} on {place['node']} may use {len(bound)} of the {asked} CPUs "
+                f"rank {place['rank']} on {place['node']} may use {len(bound)} of the {cpus} CPUs "
                 "that the job asked for each: its launcher did not hand them on"
             )
     return ""
 
 
-def _said(told: list[Told]) -> list[Mapping[str, Any]]:
-    return [one.said for one in told if one.said is not None]
+def _said(results: list[RankResult]) -> list[Mapping[str, Any]]:
+    return [rank.body for rank in results if rank.body is not None]
 
 
-def _lost(status: Status, reason: str, told: list[Told], done: Completed) -> Outcome:
+def _lost(
+    status: Status, reason: str, results: list[RankResult], done: CompletedCommand
+) -> LaunchOutcome:
     went = launch.went_wrong(status, reason, done)
-    first = next((one for one in told if one.error and not one.is_waiting and one.lines), None)
+    first = next(
+        (rank for rank in results if rank.error and not rank.is_waiting and rank.lines), None
+    )
     lines = tuple(f"rank {first.name}: {line}" for line in first.lines) if first else went.stderr
     ranks: list[Mapping[str, Json]] = [
         {
-            "rank": int(one.name) if one.name.isdecimal() else one.name,
-            "error": one.error or None,
-            "exit_code": one.code,
-            "stderr": list(one.lines),
+            "rank": int(rank.name) if rank.name.isdecimal() else rank.name,
+            "error": rank.error or None,
+            "exit_code": rank.code,
+            "stderr": list(rank.lines),
         }
-        for one in told
+        for rank in results
     ]
     return replace(went, stderr=lines, ranks=tuple(ranks))
 
 
-def merged(probe: Probe, told: list[Told], start: int | None, elapsed: float) -> Outcome:
+def merged(
+    probe: Probe, results: list[RankResult], start: int | None, elapsed: float
+) -> LaunchOutcome:
     """Make one outcome of all ranks': time and phases are those of the slowest one.
 
     Other values and counts are the largest of any rank, rates those of all ranks over the slowest
     one's time, losses the mean of all ranks. Raises as `launch.taken`.
     """
-    bodies = _said(told)
-    each = [launch.taken(probe, body, start, elapsed) for body in bodies]
-    slowest = max(each, key=lambda outcome: outcome.values["wall_s"])
-    values = {name: max(one.values[name] for one in each) for name in slowest.values}
-    counts = {name: _largest([one.counts.get(name) for one in each]) for name in slowest.counts}
+    bodies = _said(results)
+    outcomes = [launch.taken(probe, body, start, elapsed) for body in bodies]
+    slowest = max(outcomes, key=lambda outcome: outcome.values["wall_s"])
+    values = {name: max(outcome.values[name] for outcome in outcomes) for name in slowest.values}
+    counts = {
+        name: _largest([outcome.counts.get(name) for outcome in outcomes])
+        for name in slowest.counts
+    }
     for name in _rates(probe) & counts.keys():
         # A rank's own work is its rate times its time.
-        work = sum(float(str(o.counts[name])) * o.values["wall_s"] for o in each)
+        work = sum(float(str(o.counts[name])) * o.values["wall_s"] for o in outcomes)
         counts[name] = work / slowest.values["wall_s"]
-    curves = {len(one.losses) for one in each}
+    curves = {len(outcome.losses) for outcome in outcomes}
     if len(curves) > 1:
         raise ValueError("ranks report loss curves of different lengths")
-    losses = tuple(sum(step) / len(each) for step in zip(*(o.losses for o in each), strict=True))
+    losses = tuple(
+        sum(step) / len(outcomes) for step in zip(*(o.losses for o in outcomes), strict=True)
+    )
     nodes = _attested(bodies)
-    ranks = [_raw(body, outcome) for body, outcome in zip(bodies, each, strict=True)]
+    ranks = [_raw(body, outcome) for body, outcome in zip(bodies, outcomes, strict=True)]
     return replace(
         slowest,
         values=values,
@@ -207,7 +220,7 @@ def merged(probe: Probe, told: list[Told], start: int | None, elapsed: float) ->
         stack=next(iter(nodes.values())),
         nodes=nodes,
         ranks=tuple(ranks),
-        rows=joining.merged([one.rows for one in each]),
+        rows=joining.merged([outcome.rows for outcome in outcomes]),
     )
 
 
@@ -218,29 +231,29 @@ def _rates(probe: Probe) -> set[str]:
 
 
 def _attested(bodies: list[Mapping[str, Any]]) -> dict[str, dict[str, Json]]:
-    """Give what each node's first rank says of it, and where all ranks of it are bound."""
-    found: dict[str, dict[str, Json]] = {}
+    """Return what each node's first rank says of it, and where all ranks of it are bound."""
+    nodes: dict[str, dict[str, Json]] = {}
     for body in bodies:
-        node, bound = str(body["place"]["node"]), found.setdefault(str(body["place"]["node"]), {})
+        node, bound = str(body["place"]["node"]), nodes.setdefault(str(body["place"]["node"]), {})
         if body["stack"]:
-            found[node] = {**body["stack"], **bound}
+            nodes[node] = {**body["stack"], **bound}
             if body.get("transport"):
-                found[node]["transport"] = body["transport"]
-        binding = found[node].setdefault("binding", {})
+                nodes[node]["transport"] = body["transport"]
+        binding = nodes[node].setdefault("binding", {})
         if isinstance(binding, dict):
             binding[f"local rank {body['place']['local_rank']}"] = body.get("affinity")
-    mute = [node for node, facts in found.items() if "python" not in facts]
+    mute = [node for node, facts in nodes.items() if "python" not in facts]
     if mute:
         raise ValueError(f"no attestation from {', '.join(mute)}")
-    return found
+    return nodes
 
 
-def _largest(found: list[Json]) -> Json:
-    numbers = [value for value in found if isinstance(value, int | float)]
+def _largest(counts: list[Json]) -> Json:
+    numbers = [value for value in counts if isinstance(value, int | float)]
     return max(numbers) if numbers else None
 
 
-def _raw(body: Mapping[str, Any], outcome: Outcome) -> Mapping[str, Json]:
+def _raw(body: Mapping[str, Any], outcome: LaunchOutcome) -> Mapping[str, Json]:
     place = body["place"]
     return {
         "rank": place["rank"],

@@ -38,7 +38,7 @@ _TRANSPORTS = (
     "HOROVOD_*",
 )
 # Which rank it is, for the names of files before a Python runs.
-_WHICH = tuple(known.rank for known in schedulers.RANK_VARIABLES)
+_WHICH = tuple(variables.rank for variables in schedulers.RANK_VARIABLES)
 
 # Runs on the host for each rank, whichever side it is of. Variables are put into the command as
 # words, since engines let no other through, and evaluate those that they do. It stays to say how
@@ -136,7 +136,7 @@ class RankGroup:
     cpus: int | None = None
 
     def declared(self) -> dict[str, JsonValue]:
-        """Give what of it is part of a declaration."""
+        """Return what of it is part of a declaration."""
         return {
             "ranks": self.ranks,
             "ranks_per_node": self.per_node,
@@ -148,7 +148,7 @@ class RankGroup:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gathering:
+class RankLaunch:
     """One launch of a rank group: its folder on the host, and how its ranks find each other."""
 
     rank_group: RankGroup
@@ -158,8 +158,8 @@ class Gathering:
     master: int
     token: str
 
-    def handed(self, seen: Path) -> dict[str, str]:
-        """Give what the launch hands each rank; `seen` is the folder as the probe sees it."""
+    def handed(self, folder: Path) -> dict[str, str]:
+        """Return what the launch hands each rank; `seen` is the folder as the probe sees it."""
         rank_group = self.rank_group
         transports = {
             name: value
@@ -170,7 +170,7 @@ class Gathering:
             **transports,
             "DLC_RANKS": str(rank_group.ranks),
             "DLC_RANKS_PER_NODE": str(rank_group.per_node),
-            "DLC_RANKS_RESULTS": str(seen),
+            "DLC_RANKS_RESULTS": str(folder),
             "DLC_RANKS_MEET": f"{rank_group.host}:{self.meet}",
             "DLC_RANKS_TOKEN": self.token,
             "DLC_RANKS_START": rank_group.start,
@@ -196,8 +196,10 @@ class Gathering:
 
         `environment` is that of the engine on each node; not every launcher carries it there.
         """
-        own = (environment or {}).items()
-        script = "".join(f"export {name}={shlex.quote(value)}; " for name, value in own) + OUTER
+        variables = (environment or {}).items()
+        script = (
+            "".join(f"export {name}={shlex.quote(value)}; " for name, value in variables) + OUTER
+        )
         words = ["/bin/sh", "-c", script, "sh", str(self.folder)]
         return [*self.rank_group.launcher, *words, *command]
 
@@ -214,20 +216,20 @@ def rank(argv: Sequence[str], environment: Mapping[str, str], *, cleared: bool) 
 
 
 def binds(parent: Path) -> Binds:
-    """Say where a container sees the folder of all launches."""
+    """Return where a container sees the folder of all launches."""
     return ((parent, INSIDE),)
 
 
-def gather(rank_group: RankGroup, parent: Path, patience_s: float) -> Gathering:
+def gather(rank_group: RankGroup, parent: Path, patience_s: float) -> RankLaunch:
     """Make a folder for a launch in `parent`, and find two free ports for it."""
     folder = Path(tempfile.mkdtemp(prefix="launch-", dir=parent))
-    with socket.socket() as one, socket.socket() as other:
+    with socket.socket() as first, socket.socket() as second:
         # Both are held until both are known: else they could be the same.
         ports = []
-        for found in (one, other):
-            found.bind(("", 0))
-            ports.append(int(found.getsockname()[1]))
-    return Gathering(
+        for port_socket in (first, second):
+            port_socket.bind(("", 0))
+            ports.append(int(port_socket.getsockname()[1]))
+    return RankLaunch(
         rank_group=rank_group,
         folder=folder,
         patience_s=patience_s,

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
 from dlcontainer.bench.measure.arms import Arm
-from dlcontainer.bench.measure.launch import Outcome
+from dlcontainer.bench.measure.launch import LaunchOutcome
 from dlcontainer.bench.samples.launch_order import Group
-from dlcontainer.bench.samples.records import Json, Sample, Stack
-from dlcontainer.bench.samples.resident.records import Lost
+from dlcontainer.bench.samples.records import AttestedStack, Json, Sample
+from dlcontainer.bench.samples.resident.records import LostGroup
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.errors import BenchDataError
@@ -34,7 +34,7 @@ class ArmLaunch:
 
     arm: Arm
     started: str
-    outcome: Outcome
+    outcome: LaunchOutcome
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class Recorder:
             # The workload is attested too: both sides must have run the same.
             work: dict[str, Json] = {"workload": dict(outcome.workload)}
             for node, facts in _nodes(outcome).items():
-                self.writer.stack(Stack(arm=side.name, facts={**facts, **work}, node=node))
+                self.writer.stack(AttestedStack(arm=side.name, facts={**facts, **work}, node=node))
         self.stacks[(side.name, side.mount)] = _nodes(outcome)
         self._write(_sample(self.index, launch, changed), launch)
 
@@ -81,7 +81,7 @@ class Recorder:
         sample = _placed(_sample(self.index, launch, ""), group, position)
         self.writer.sample(sample)
         self.index += 1
-        lost = Lost(
+        lost = LostGroup(
             group=group.number,
             arm=sample.arm,
             process=group.series,
@@ -92,7 +92,7 @@ class Recorder:
         self.lost(lost, most, launch.outcome)
         return False
 
-    def lost(self, lost: Lost, most: int, outcome: Outcome) -> None:
+    def lost(self, lost: LostGroup, most: int, outcome: LaunchOutcome) -> None:
         """Write that a group was discarded; ends the session where it was one too many."""
         self.writer.lost(lost)
         self.losses += 1
@@ -107,7 +107,7 @@ class Recorder:
             self._stop(reason, outcome)
 
     def changed(self, launch: ArmLaunch) -> str:
-        """Say how a side differs from what it attested first; empty where it does not."""
+        """Return how a side differs from what it attested first; empty where it does not."""
         side, outcome = launch.arm, launch.outcome
         before = self.stacks.get((side.name, side.mount), {})
         if outcome.status != "ok":
@@ -134,7 +134,7 @@ class Recorder:
             return
         self._stop(f"{sample.arm}, launch {sample.index}: {sample.error.splitlines()[0]}", outcome)
 
-    def _stop(self, reason: str, outcome: Outcome) -> None:
+    def _stop(self, reason: str, outcome: LaunchOutcome) -> None:
         self.writer.end(complete=False, reason=reason)
         last = "".join(f"\n    {line}" for line in outcome.stderr)
         raise BenchDataError(
@@ -154,7 +154,7 @@ def _names(facts: Json) -> list[str]:
     return list(facts) if isinstance(facts, dict) else []
 
 
-def _nodes(outcome: Outcome) -> Nodes:
+def _nodes(outcome: LaunchOutcome) -> Nodes:
     return outcome.nodes or {"": outcome.stack}
 
 

@@ -14,7 +14,7 @@ from dlcontainer.bench.measure.native_twin import ImageBuilds
 from dlcontainer.errors import BenchDataError
 from dlcontainer.planning.plan import Plan, native_twin_reason
 from dlcontainer.recipes.recipe import Recipe
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 
 
 def choose(
@@ -49,17 +49,19 @@ def choose(
             "that both sides attest decide what can be compared"
         )
     prefix = native_twin.prepare(plan, context, builds)
-    said = "same recipe, same wheels"
+    reason = "same recipe, same wheels"
     if builds:
-        said += f", the image's own build of {' and '.join(builds.names)}"
-        context.execution.progress.note(f"the native side: {said}")
-    return Native(prefix=prefix, probe=probe, home=context.execution.host.home), said
+        reason += f", the image's own build of {' and '.join(builds.names)}"
+        context.execution.progress.note(f"the native side: {reason}")
+    return Native(prefix=prefix, probe=probe, home=context.execution.host.home), reason
 
 
-def _no_twin(builds: ImageBuilds | None, plan: Plan, subject: BenchImage, host: Host) -> str | None:
-    """Say why there is no native twin of the image here; None where there is one."""
-    wanted = builds.plan(plan) if builds else plan
-    reason = native_twin_reason(wanted.recipe, plan.site, host)
+def _no_twin(
+    builds: ImageBuilds | None, plan: Plan, subject: BenchImage, host: HostMachine
+) -> str | None:
+    """Return why there is no native twin of the image here; None where there is one."""
+    twin = builds.plan(plan) if builds else plan
+    reason = native_twin_reason(twin.recipe, plan.site, host)
     if not reason and builds and subject.is_contained:
         return f"it would take the image's build to this host, and the image {subject.came}"
     if reason or not builds or plan.digest == subject.digest:
@@ -95,5 +97,5 @@ def shown(
         )
     module = str(settings.values["module"])
     with native_tree.shown(settings.native_as, reference.prefix, module, context) as tree:
-        made = {} if tree.seconds is None else {"native_ready_s": round(tree.seconds, 3)}
-        yield replace(reference, prefix=tree.prefix), made
+        times = {} if tree.seconds is None else {"native_ready_s": round(tree.seconds, 3)}
+        yield replace(reference, prefix=tree.prefix), times

@@ -16,22 +16,22 @@ from dlcontainer.bench.measure import (
     reference_arm,
     shared_mount,
 )
-from dlcontainer.bench.measure.arms import Bare, Contained, Native, OfImage
+from dlcontainer.bench.measure.arms import BareArm, ContainerArm, Native, OfImage
 from dlcontainer.bench.measure.bare import arm as bare_arm
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
-from dlcontainer.bench.measure.declaration import SessionSettings, Settled, Sides
+from dlcontainer.bench.measure.declaration import SessionSettings, SessionSides, WarmupOutcome
 from dlcontainer.bench.measure.recorder import Recorder
 from dlcontainer.bench.measure.units import availability
-from dlcontainer.bench.measure.units.availability import Choice
+from dlcontainer.bench.measure.units.availability import GroupLayout
 from dlcontainer.bench.measure.units.groups import CannotTakeTurnsError, Groups
-from dlcontainer.bench.measure.units.launches import RANKS, Launches
-from dlcontainer.bench.measure.units.unit import Task, Unit
+from dlcontainer.bench.measure.units.launches import RANKS, LaunchUnit
+from dlcontainer.bench.measure.units.unit import MeasurementTask, MeasurementUnit
 from dlcontainer.bench.probes.base import UNIT
-from dlcontainer.bench.probes.lending import BELOW, Lending
+from dlcontainer.bench.probes.lending import BELOW, SharedStorage
 from dlcontainer.bench.samples import continuation, reader
 from dlcontainer.bench.samples.launch_order import Group
-from dlcontainer.bench.samples.records import Json, Resume, Session
+from dlcontainer.bench.samples.records import Json, Resume, SessionHeader
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName, counted
 from dlcontainer.bench.samples.writer import Writer
@@ -40,7 +40,7 @@ from dlcontainer.planning.plan import Plan
 
 
 def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: BenchContext) -> Path:
-    """Measure until a declared look decides or the last one is taken; give the file of samples.
+    """Measure until a declared look decides or the last one is taken; return the file of samples.
 
     Raises BenchDataError where a launch fails or hangs: the file then ends with the reason. What
     was started is ended, whatever ends the session.
@@ -55,7 +55,9 @@ def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Ben
     _require_apart(settings, subject)
     bare_arm.require(settings, subject, plan)
     execution = context.execution
-    lending = Lending(work=context.work, runner=execution.runner, note=execution.progress.note)
+    lending = SharedStorage(
+        work=context.work, runner=execution.runner, note=execution.progress.note
+    )
     with settings.probe.lends(settings.values, lending) as lent:
         _run(replace(settings, lent=tuple(lent)), plan, subject, context)
     return settings.output
@@ -88,22 +90,22 @@ def _run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Be
         joiner = None
         if settings.schedule.joiners:
             joiner = stack.enter_context(_joiner(container, context, settings))
-        reference, made = stack.enter_context(reference_arm.shown(reference, settings, context))
-        sides = Sides(
+        reference, times = stack.enter_context(reference_arm.shown(reference, settings, context))
+        sides = SessionSides(
             reference=reference,
             between=between,
             candidate=candidate,
             joiner=joiner,
             why=why,
-            made=made,
+            made=times,
         )
         measure(settings, subject, context, sides)
 
 
 def _other(
-    name: ArmName, container: Contained, context: BenchContext, subject: BenchImage
+    name: ArmName, container: ContainerArm, context: BenchContext, subject: BenchImage
 ) -> OfImage:
-    """Give the arm of the image that was named, beside the first one."""
+    """Return the arm of the image that was named, beside the first one."""
     if name == "bare":
         return bare_arm.bare(context, subject)
     return container if name == "container" else arms.unpacked(context, subject)
@@ -124,19 +126,19 @@ def _require_apart(settings: SessionSettings, subject: BenchImage) -> None:
 
 @contextmanager
 def _joiner(
-    candidate: Contained, context: BenchContext, settings: SessionSettings
-) -> Iterator[Contained | None]:
+    candidate: ContainerArm, context: BenchContext, settings: SessionSettings
+) -> Iterator[ContainerArm | None]:
     if settings.rank_group and settings.rank_group.nodes > 1:
         context.execution.progress.note(
             "a shared mount is this node's alone: no joiners on several nodes"
         )
         yield None
         return
-    seen = ranks.binds(context.work / RANKS) if settings.rank_group else ()
+    binds = ranks.binds(context.work / RANKS) if settings.rank_group else ()
     with ExitStack() as stack:
         try:
             instance = stack.enter_context(
-                shared_mount.shared(context, candidate.image, seen, candidate.contained)
+                shared_mount.shared(context, candidate.image, binds, candidate.contained)
             )
         except shared_mount.CannotShareError as error:
             context.execution.progress.note(
@@ -144,7 +146,7 @@ def _joiner(
             )
             yield None
             return
-        yield Contained(
+        yield ContainerArm(
             context=context,
             image=candidate.image,
             python=candidate.python,
@@ -154,11 +156,11 @@ def _joiner(
 
 
 def measure(
-    settings: SessionSettings, subject: BenchImage, context: BenchContext, sides: Sides
+    settings: SessionSettings, subject: BenchImage, context: BenchContext, sides: SessionSides
 ) -> None:
     """Measure sides that are ready, until a declared look decides or the last one is taken."""
     choice = availability.choose(settings, sides)
-    task = Task(settings=settings, subject=subject, context=context, sides=sides)
+    task = MeasurementTask(settings=settings, subject=subject, context=context, sides=sides)
     why = choice.why
     if choice.per_arm:
         grouped = in_groups(task, choice)
@@ -179,18 +181,20 @@ def measure(
             return
     if why:
         context.execution.progress.note(f"fresh launches, not groups: {why}")
-    _measured(task, Launches(task=task))
+    _measured(task, LaunchUnit(task=task))
 
 
-def in_groups(task: Task, choice: Choice) -> Groups:
-    """Give the same session in groups: the processes of one arm are each other's controls."""
+def in_groups(task: MeasurementTask, choice: GroupLayout) -> Groups:
+    """Return the same session in groups: the processes of one arm are each other's controls."""
     settings = task.settings
     alone = replace(settings.schedule, controls=0, candidate_controls=0, joiners=0, grouped=True)
-    own = replace(settings, schedule=alone, threads=choice.threads)
-    return Groups(task=replace(task, settings=own), per_arm=choice.per_arm, cpus=choice.cpus)
+    alone_settings = replace(settings, schedule=alone, threads=choice.threads)
+    return Groups(
+        task=replace(task, settings=alone_settings), per_arm=choice.per_arm, cpus=choice.cpus
+    )
 
 
-def _measured(task: Task, unit: Unit) -> None:
+def _measured(task: MeasurementTask, unit: MeasurementUnit) -> None:
     settings, context, sides = task.settings, task.context, task.sides
     began = time.monotonic()
     with (_resumed if settings.cut else _fresh)(task, unit) as (recorder, settled):
@@ -206,12 +210,14 @@ def _measured(task: Task, unit: Unit) -> None:
 
 
 @contextmanager
-def _fresh(task: Task, unit: Unit) -> Iterator[tuple[Recorder, Settled]]:
+def _fresh(
+    task: MeasurementTask, unit: MeasurementUnit
+) -> Iterator[tuple[Recorder, WarmupOutcome]]:
     settings, sides = task.settings, task.sides
     task.context.execution.progress.step("warm-up launches, one of each side")
     thrown = unit.warmed(None)
     settled = unit.settled(thrown)
-    session = Session(
+    session = SessionHeader(
         declared=declaration.declare(settings, task.subject, sides, settled),
         arms=sides.described(unit.work(settled), task.subject.image),
         machine=declaration.machine(task.context, task.subject, sides, task.load),
@@ -225,13 +231,15 @@ def _fresh(task: Task, unit: Unit) -> Iterator[tuple[Recorder, Settled]]:
 
 
 @contextmanager
-def _resumed(task: Task, unit: Unit) -> Iterator[tuple[Recorder, Settled]]:
+def _resumed(
+    task: MeasurementTask, unit: MeasurementUnit
+) -> Iterator[tuple[Recorder, WarmupOutcome]]:
     settings, context, sides = task.settings, task.context, task.sides
     begun = settings.cut
     if begun is None:
         raise ValueError("no session to go on with")
     before = begun.session.declared
-    settled = Settled(steps=before.steps, groups=before.groups)
+    settled = WarmupOutcome(steps=before.steps, groups=before.groups)
     declared = declaration.declare(settings, task.subject, sides, settled)
     continuation.check(
         begun, declared, declaration.machine(context, task.subject, sides, task.load)
@@ -262,8 +270,8 @@ def _resumed(task: Task, unit: Unit) -> Iterator[tuple[Recorder, Settled]]:
         yield recorder, settled
 
 
-def _attested(begun: Series, task: Task) -> dict[ArmName, dict[str, Mapping[str, Json]]]:
-    found: dict[ArmName, dict[str, Mapping[str, Json]]] = {}
+def _attested(begun: Series, task: MeasurementTask) -> dict[ArmName, dict[str, Mapping[str, Json]]]:
+    stacks: dict[ArmName, dict[str, Mapping[str, Json]]] = {}
     reference, sides = task.sides.reference, {side.name: side for side in task.sides.arms()}
     for stack in begun.stacks:
         facts, side = stack.facts, sides.get(stack.arm)
@@ -271,13 +279,15 @@ def _attested(begun: Series, task: Task) -> dict[ArmName, dict[str, Mapping[str,
         if is_made and isinstance(reference, Native):
             # The session itself makes this tree, in a folder that is new each time.
             facts = continuation.moved(facts, str(reference.prefix))
-        if isinstance(side, Bare):
+        if isinstance(side, BareArm):
             facts = continuation.moved(facts, str(side.here), inside=side.tree.prefix)
-        found.setdefault(stack.arm, {})[stack.node] = facts
-    return found
+        stacks.setdefault(stack.arm, {})[stack.node] = facts
+    return stacks
 
 
-def _stages(task: Task, unit: Unit, settled: Settled, recorder: Recorder) -> None:
+def _stages(
+    task: MeasurementTask, unit: MeasurementUnit, settled: WarmupOutcome, recorder: Recorder
+) -> None:
     settings, context = task.settings, task.context
     stages = _planned(task)
     schedule = [group for stage in stages for group in stage]
@@ -288,9 +298,9 @@ def _stages(task: Task, unit: Unit, settled: Settled, recorder: Recorder) -> Non
         end += len(stage)
         for group in schedule[done:end]:
             # Progress, never a value: who sees a trend could stop when it pleases.
-            left = outlook.left(began, done - skipped, end - done)
+            time_left = outlook.left(began, done - skipped, end - done)
             which = "first" if look == settings.schedule.looks[0] else "next"
-            then = f"{which} result {left}" if left else f"then the {which} result"
+            then = f"{which} result {time_left}" if time_left else f"then the {which} result"
             kind = outlook.KINDS[group.series]
             context.execution.progress.step(f"{word} {done + 1} of {end} ({kind}); {then}")
             unit.measure(group, settled, recorder)
@@ -307,5 +317,5 @@ def _decides(settings: SessionSettings, look: int) -> bool:
     return interim.decides(series, rules, look)
 
 
-def _planned(task: Task) -> list[list[Group]]:
+def _planned(task: MeasurementTask) -> list[list[Group]]:
     return task.settings.schedule.stages(with_joiners=task.sides.joiner is not None)

@@ -45,18 +45,18 @@ class CannotShareError(Exception):
 
 
 @dataclass(slots=True)
-class _Holder:
+class _InstanceHolder:
     """The command that holds the instance, in a thread of its own."""
 
     runner: Runner
     argv: list[str]
     environment: dict[str, str]
     ready: threading.Event = field(default_factory=threading.Event)
-    said: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     up: bool = False
 
     def line(self, text: str) -> None:
-        self.said.append(text)
+        self.lines.append(text)
         if text == _READY:
             self.up = True
             self.ready.set()
@@ -65,7 +65,7 @@ class _Holder:
         try:
             self.runner(self.argv, env=self.environment, on_line=self.line)
         except (CommandFailedError, CommandNotFoundError, OSError) as error:
-            self.said.append(str(error))
+            self.lines.append(str(error))
         finally:
             self.ready.set()
 
@@ -73,7 +73,7 @@ class _Holder:
 def starting(
     context: BenchContext, image: Path, binds: Binds = (), contained: Containment = ""
 ) -> RunSpec:
-    """Give what starts an instance, in the site's surroundings.
+    """Return what starts an instance, in the site's surroundings.
 
     With `binds` the joiners are the ranks of one launch, who share the host's /tmp and memory.
     """
@@ -90,10 +90,12 @@ def starting(
 
 
 def environment(context: BenchContext, state: Path) -> dict[str, str]:
-    """Give the engine's own environment for an instance."""
+    """Return the engine's own environment for an instance."""
     # Where nothing can mount, the engine unpacks the image: into a folder that is removed for it.
-    given = apptainer.environment(context.execution.host.environ, tmpdir=context.work, state=state)
-    return {**given, **context.surroundings.environment}
+    environ = apptainer.environment(
+        context.execution.host.environ, tmpdir=context.work, state=state
+    )
+    return {**environ, **context.surroundings.environment}
 
 
 @contextmanager
@@ -106,12 +108,14 @@ def shared(
     instance.state.mkdir()
     pipe = context.work / "hold"
     os.mkfifo(pipe, 0o600)
-    given = environment(context, instance.state)
+    environ = environment(context, instance.state)
     spec = starting(context, image, binds, contained)
     start = execution.engine.start_argv(spec, instance.name)
-    holder = _Holder(execution.runner, ["/bin/sh", "-c", _HOLD, "sh", str(pipe), *start], given)
+    holder = _InstanceHolder(
+        execution.runner, ["/bin/sh", "-c", _HOLD, "sh", str(pipe), *start], environ
+    )
     # Read and write: a pipe without a reader would keep us waiting here.
-    held = os.open(pipe, os.O_RDWR | os.O_CLOEXEC)
+    handle = os.open(pipe, os.O_RDWR | os.O_CLOEXEC)
     # The supervisor dies with the thread that started it (prctl(2), PR_SET_PDEATHSIG): this one
     # lives as long as the instance.
     thread = threading.Thread(target=holder.run, name="dlcontainer-instance")
@@ -119,11 +123,11 @@ def shared(
     try:
         holder.ready.wait(_START_S)
         if not holder.up:
-            raise CannotShareError(_last(holder.said) or "the engine said nothing")
+            raise CannotShareError(_last(holder.lines) or "the engine said nothing")
         yield instance
     finally:
-        _stop(execution, instance, given)
-        os.close(held)
+        _stop(execution, instance, environ)
+        os.close(handle)
         thread.join(_STOP_S)
 
 

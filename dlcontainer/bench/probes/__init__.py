@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 # The only list of probes: commands, options, sessions and reports come from it.
 PROBES: dict[str, Probe] = {
-    one.name: one
-    for one in (
+    probe.name: probe
+    for probe in (
         *(IMPORT, TRAIN, COLLECTIVES, INPUT, KERNEL_TIMES, THREADS, VARIABILITY),
         *(CONVERGENCE, TRANSFERS),
     )
@@ -29,7 +29,7 @@ PROBES: dict[str, Probe] = {
 
 
 def traits(series: "Series") -> Traits:
-    """Give what the probe of a session says of it; raises BenchDataError for an unknown probe."""
+    """Return what the probe of a session says of it; raises BenchDataError for an unknown probe."""
     name = series.session.declared.probe
     probe = PROBES.get(name)
     if probe is None:

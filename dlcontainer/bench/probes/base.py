@@ -8,21 +8,21 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from dlcontainer.bench.probes.lending import Lending, Lent, lends_nothing
+from dlcontainer.bench.probes.lending import SharedFolder, SharedStorage, lends_nothing
 from dlcontainer.bench.samples.traits import (
     ROWS_METRIC,
     Chart,
-    Derived,
+    DerivedFigure,
     Metric,
+    ProbeTable,
     Roofline,
-    Section,
     Traits,
 )
 from dlcontainer.bench.samples.vocabulary import NativeAs
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.samples.records import Declared, Json
+    from dlcontainer.bench.samples.records import Json, SessionDeclaration
     from dlcontainer.bench.samples.rows.records import RowPlan
     from dlcontainer.bench.samples.series import Series
 
@@ -105,7 +105,7 @@ NATIVE_AS = Option(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class InSuite:
+class SuiteOptions:
     """How a probe takes part in `bench suite`: its ranks, 0 for single processes.
 
     A probe that takes longer than some minutes is in no quick suite.
@@ -116,7 +116,7 @@ class InSuite:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Contents:
+class ProbeSubject:
     """The image that is measured: its file's name, its recipe, the modules that this verifies."""
 
     image: str
@@ -125,11 +125,11 @@ class Contents:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Setting:
+class ParameterContext:
     """What parameters may depend on; `begun` is the declaration of a session that goes on."""
 
-    contents: Contents
-    begun: "Declared | None" = None
+    contents: ProbeSubject
+    begun: "SessionDeclaration | None" = None
     # 0: launches are single processes.
     ranks: int = 0
 
@@ -140,7 +140,7 @@ class Setting:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cell:
+class ProbeCell:
     """One cell to launch: the settled parameters, the steps (0 where there are none), threads.
 
     `ranks` is 0 where a launch is a single process.
@@ -153,7 +153,7 @@ class Cell:
 
 
 def given_or_default(
-    options: Sequence[Option], typed: Values, setting: Setting
+    options: Sequence[Option], typed: Values, setting: ParameterContext
 ) -> dict[str, Value]:
     """Settle each parameter: as typed, else as a session that goes on has it, else the default."""
     begun = setting.begun
@@ -179,17 +179,17 @@ def as_options(values: Values) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _arguments(cell: Cell) -> tuple[str, ...]:
+def _arguments(cell: ProbeCell) -> tuple[str, ...]:
     repeated = {STEPS.name: cell.steps} if cell.steps else {}
     return as_options({**_work(cell), **repeated})
 
 
-def _work(cell: Cell) -> "dict[str, Any]":
+def _work(cell: ProbeCell) -> "dict[str, Any]":
     session_wide = (STEPS.name, NATIVE_AS.name, UNIT.name, GROUP.name)
     return {name: value for name, value in cell.values.items() if name not in session_wide}
 
 
-def _no_rows(_cell: Cell) -> "RowPlan | None":
+def _no_rows(_cell: ProbeCell) -> "RowPlan | None":
     return None
 
 
@@ -201,15 +201,15 @@ def _no_problem(_reports: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
-def _nothing(_declared: "Declared") -> str:
+def _nothing(_declared: "SessionDeclaration") -> str:
     return ""
 
 
-def _no_derived(_declared: "Declared") -> Sequence[Derived]:
+def _no_derived(_declared: "SessionDeclaration") -> Sequence[DerivedFigure]:
     return ()
 
 
-def _no_section(_series: "Series") -> Section | None:
+def _no_section(_series: "Series") -> ProbeTable | None:
     return None
 
 
@@ -230,19 +230,21 @@ class Probe:
     name: str
     summary: str
     metrics: tuple[Metric, ...]
-    subject: "Callable[[Declared], str]"
-    task: "Callable[[Declared], str]"
+    subject: "Callable[[SessionDeclaration], str]"
+    task: "Callable[[SessionDeclaration], str]"
     unsaid: str = ""
     # What else, by what was declared.
-    unsaid_of: "Callable[[Declared], str]" = _nothing
+    unsaid_of: "Callable[[SessionDeclaration], str]" = _nothing
     options: tuple[Option, ...] = ()
     # Parameters from what was typed; None: as typed, as declared before, or the default.
-    settle: Callable[[Values, Setting], Values] | None = None
-    arguments: Callable[[Cell], Sequence[str]] = _arguments
+    settle: Callable[[Values, ParameterContext], Values] | None = None
+    arguments: Callable[[ProbeCell], Sequence[str]] = _arguments
     # What of a cell is part of the declaration, threads and ranks apart.
-    declared: "Callable[[Cell], Mapping[str, Json]]" = _work
+    declared: "Callable[[ProbeCell], Mapping[str, Json]]" = _work
     # Folders that all launches share, made before the first one and taken away after the last.
-    lends: Callable[[Values, Lending], AbstractContextManager[Sequence[Lent]]] = lends_nothing
+    lends: Callable[[Values, SharedStorage], AbstractContextManager[Sequence[SharedFolder]]] = (
+        lends_nothing
+    )
     # Variables that are set in all arms, besides the image's own.
     environment: Mapping[str, str] = field(default_factory=dict)
     phases: Callable[[Mapping[str, Any]], Sequence[str]] = _no_phases
@@ -252,13 +254,13 @@ class Probe:
     loss_tolerance: float | None = None
     joins: bool = False
     # What each launch measures row by row; the judged figure is then samples/rows' METRIC.
-    rows: "Callable[[Cell], RowPlan | None]" = _no_rows
+    rows: "Callable[[ProbeCell], RowPlan | None]" = _no_rows
     # Further columns of the table of rows.
-    derived: "Callable[[Declared], Sequence[Derived]]" = _no_derived
+    derived: "Callable[[SessionDeclaration], Sequence[DerivedFigure]]" = _no_derived
     # Rows that compute are drawn under the machine's roof.
     roofline: Roofline | None = None
-    section: "Callable[[Series], Section | None]" = _no_section
-    in_suite: InSuite = InSuite()
+    section: "Callable[[Series], ProbeTable | None]" = _no_section
+    in_suite: SuiteOptions = SuiteOptions()
     # Why its launches are single processes, in words; empty: --ranks is taken, from so many on.
     alone: str = ""
     least_ranks: int = 0
@@ -285,15 +287,15 @@ class Probe:
         return STEPS in self.options
 
     def margins(self, session: float | None) -> dict[str, float]:
-        """Give the further figures that are judged, with their margins.
+        """Return the further figures that are judged, with their margins.
 
         Where a session has a margin of its own, endpoints have that one.
         """
         judged = {m.name: m.margin for m in self.metrics[1:] if m.margin is not None}
-        own = {m.name: session for m in self.metrics[1:] if m.endpoint and session is not None}
-        return judged | own
+        margins = {m.name: session for m in self.metrics[1:] if m.endpoint and session is not None}
+        return judged | margins
 
-    def values(self, typed: Values, setting: Setting) -> Values:
+    def values(self, typed: Values, setting: ParameterContext) -> Values:
         """Settle the parameters; raises UsageError or ChecksFailedError for what cannot be."""
         self.check_ranks(setting.ranks)
         if self.settle is not None:
@@ -310,12 +312,12 @@ class Probe:
                 next_step=f"say how many: --ranks {self.least_ranks}",
             )
 
-    def words(self, cell: Cell) -> tuple[str, ...]:
-        """Give what follows the probe's folder on the command line inside an arm."""
+    def words(self, cell: ProbeCell) -> tuple[str, ...]:
+        """Return what follows the probe's folder on the command line inside an arm."""
         return (self.name, *self.arguments(cell))
 
     def traits(self, series: "Series") -> Traits:
-        """Give what the analysis and the report of a session are handed."""
+        """Return what the analysis and the report of a session are handed."""
         declared = series.session.declared
         return Traits(
             metrics=self.metrics,

@@ -9,7 +9,7 @@ from dlcontainer.errors import UsageError
 if TYPE_CHECKING:
     from dlcontainer.bench.samples.series import Series
     from dlcontainer.bench.samples.vocabulary import ArmName
-    from dlcontainer.bench.stats.bandwidth import Point
+    from dlcontainer.bench.stats.bandwidth import TransferTime
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _MOST = 1 << 30
@@ -31,44 +31,44 @@ def read(option: Option, text: str, least: int) -> int:
 
 def ladder(least: int, largest: Value, factor: int) -> tuple[int, ...]:
     """List sizes from the least up to the largest, by a constant factor."""
-    found, size = [], least
+    sizes, size = [], least
     while isinstance(largest, int) and size <= largest:
-        found.append(size)
+        sizes.append(size)
         size *= factor
-    return tuple(found)
+    return tuple(sizes)
 
 
 def of(row: Mapping[str, str | int]) -> int:
-    """Give a row's size; 0 for one without: files come from anybody."""
+    """Return a row's size; 0 for one without: files come from anybody."""
     size = row.get("bytes")
     return size if isinstance(size, int) else 0
 
 
 def points(
     series: "Series", names: tuple[str, ...]
-) -> "dict[tuple[str, ...], dict[ArmName, list[Point]]]":
-    """Give the times over bytes of each group of rows, named by these parameters, in each arm."""
+) -> "dict[tuple[str, ...], dict[ArmName, list[TransferTime]]]":
+    """Return the times over bytes of each group of rows, named by these parameters, in each arm."""
     from dlcontainer.bench.analysis import rows
-    from dlcontainer.bench.stats.bandwidth import Point
+    from dlcontainer.bench.stats.bandwidth import TransferTime
 
-    found: dict[tuple[str, ...], dict[ArmName, list[Point]]] = {}
+    by_group: dict[tuple[str, ...], dict[ArmName, list[TransferTime]]] = {}
     for arm in series.session.declared.arms:
         for mean in rows.means(series, arm):
             if size := of(mean.parameters):
                 group = tuple(str(mean.parameters.get(name, "")) for name in names)
-                own = found.setdefault(group, {}).setdefault(arm, [])
-                own.append(Point(size=size, seconds=mean.seconds))
-    return found
+                points_of = by_group.setdefault(group, {}).setdefault(arm, [])
+                points_of.append(TransferTime(size=size, seconds=mean.seconds))
+    return by_group
 
 
 def lines(series: "Series", names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Give latency and bandwidth of each group and arm, where a line fits; see `HEAD`."""
+    """Yield latency and bandwidth of each group and arm, where a line fits; see `HEAD`."""
     for group, by_arm in points(series, names).items():
-        for arm, own in by_arm.items():
-            yield (*group, arm, *fit(own))
+        for arm, arm_points in by_arm.items():
+            yield (*group, arm, *fit(arm_points))
 
 
-def fit(points: "list[Point]") -> tuple[str, ...]:
+def fit(points: "list[TransferTime]") -> tuple[str, ...]:
     """Write the line through these points, or why there is none."""
     from dlcontainer.bench.stats import bandwidth
 
@@ -82,7 +82,7 @@ def fit(points: "list[Point]") -> tuple[str, ...]:
 
 
 def note(what: str) -> str:
-    """Say how the lines were fitted; `what` changes its way with the size where none fits."""
+    """Return how the lines were fitted; `what` changes its way with the size where none fits."""
     from dlcontainer.bench.stats.bandwidth import MOST_RESIDUAL
 
     return (

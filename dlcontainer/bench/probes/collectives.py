@@ -7,21 +7,21 @@ from dlcontainer.bench.probes import byte_sizes
 from dlcontainer.bench.probes.base import (
     QUICK,
     ROWS_METRICS,
-    Cell,
-    InSuite,
     Option,
+    ParameterContext,
     Probe,
-    Setting,
+    ProbeCell,
+    SuiteOptions,
     Values,
     as_options,
     given_or_default,
 )
-from dlcontainer.bench.samples.traits import Derived, Section
+from dlcontainer.bench.samples.traits import DerivedFigure, ProbeTable
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.errors import ChecksFailedError, UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.samples.records import Declared, Json
+    from dlcontainer.bench.samples.records import Json, SessionDeclaration
     from dlcontainer.bench.samples.rows.records import RowPlan
     from dlcontainer.bench.samples.series import Series
 
@@ -67,7 +67,7 @@ _LARGEST_SIZE = Option(
 )
 
 
-def _settled(typed: Values, setting: Setting) -> Values:
+def _settled(typed: Values, setting: ParameterContext) -> Values:
     values = given_or_default(COLLECTIVES.options, typed, setting)
     quick = bool(values[QUICK.name])
     usual = _QUICK_LARGEST if quick else _LARGEST
@@ -82,16 +82,16 @@ def _settled(typed: Values, setting: Setting) -> Values:
     }
 
 
-def _backend(asked: object, setting: Setting) -> str:
+def _backend(choice: object, setting: ParameterContext) -> str:
     contents = setting.contents
-    known = [name for name, needs in BACKENDS.items() if set(needs) <= set(contents.modules)]
-    wanted = asked or next((name for name in _USUAL if name in known), None)
-    if wanted in known:
-        return str(wanted)
-    needs = BACKENDS.get(str(asked), ())
+    usable = [name for name, needs in BACKENDS.items() if set(needs) <= set(contents.modules)]
+    backend = choice or next((name for name in _USUAL if name in usable), None)
+    if backend in usable:
+        return str(backend)
+    needs = BACKENDS.get(str(choice), ())
     raise ChecksFailedError(
-        f"--backend {asked}: {contents.image} does not verify {' and '.join(needs)}"
-        if asked
+        f"--backend {choice}: {contents.image} does not verify {' and '.join(needs)}"
+        if choice
         else f"no module of {contents.image} has collective operations",
         why="backends come with torch, mpi4py, or horovod and torch; the recipe "
         f"{contents.recipe} verifies {', '.join(contents.modules) or 'no module'}",
@@ -99,18 +99,18 @@ def _backend(asked: object, setting: Setting) -> str:
     )
 
 
-def _operations(asked: object, backend: str) -> tuple[str, ...]:
-    known = tuple(name for name in OPERATIONS if name not in ABSENT.get(backend, ()))
-    if asked is None:
-        return known
-    words = [word.strip() for word in str(asked).split(",")]
+def _operations(choice: object, backend: str) -> tuple[str, ...]:
+    supported = tuple(name for name in OPERATIONS if name not in ABSENT.get(backend, ()))
+    if choice is None:
+        return supported
+    words = [word.strip() for word in str(choice).split(",")]
     for word in words:
-        if word not in known:
+        if word not in supported:
             raise UsageError(
-                f"--operations {asked}: {backend} has no operation '{word}'",
-                next_step=f"of {', '.join(known)}",
+                f"--operations {choice}: {backend} has no operation '{word}'",
+                next_step=f"of {', '.join(supported)}",
             )
-    return tuple(name for name in known if name in words)
+    return tuple(name for name in supported if name in words)
 
 
 def sizes(values: Values) -> tuple[int, ...]:
@@ -123,20 +123,20 @@ def _rounds(values: Values) -> int:
     return _QUICK_ROUNDS if values[QUICK.name] else _ROUNDS
 
 
-def _arguments(cell: Cell) -> tuple[str, ...]:
+def _arguments(cell: ProbeCell) -> tuple[str, ...]:
     listed = ",".join(map(str, sizes(cell.values)))
-    own = {name: cell.values[name] for name in (_BACKEND.name, _OPERATIONS.name)}
-    return as_options({**own, "sizes": listed, "rounds": _rounds(cell.values), "seed": _SEED})
+    arguments = {name: cell.values[name] for name in (_BACKEND.name, _OPERATIONS.name)}
+    return as_options({**arguments, "sizes": listed, "rounds": _rounds(cell.values), "seed": _SEED})
 
 
-def _declared(cell: Cell) -> "Mapping[str, Json]":
+def _declared(cell: ProbeCell) -> "Mapping[str, Json]":
     return {**cell.values, "seed": _SEED}
 
 
-def _rows(cell: Cell) -> "RowPlan":
+def _rows(cell: ProbeCell) -> "RowPlan":
     from dlcontainer.bench.samples.rows.records import RowPlan
 
-    found: list[dict[str, str | int]] = []
+    rows: list[dict[str, str | int]] = []
     for operation in str(cell.values[_OPERATIONS.name]).split(","):
         least = WIDTH * cell.ranks if operation in SPLIT else WIDTH
         for size in sizes(cell.values) if operation != "barrier" else (0,):
@@ -144,19 +144,19 @@ def _rows(cell: Cell) -> "RowPlan":
                 "operation": operation,
                 "bytes": -(-size // least) * least,
             }
-            if row not in found:
-                found.append(row)
-    return RowPlan(rows=tuple(found), rounds=_rounds(cell.values), curve="bytes")
+            if row not in rows:
+                rows.append(row)
+    return RowPlan(rows=tuple(rows), rounds=_rounds(cell.values), curve="bytes")
 
 
 def _gate(bodies: Sequence[Mapping[str, Any]]) -> str:
-    """Say where a library sees other ranks than were asked for: size asked is size seen."""
-    seen = [body.get("seen") for body in bodies]
-    if not all(isinstance(one, dict) for one in seen):
+    """Return where a library sees other ranks than were asked for: size asked is size seen."""
+    views = [body.get("seen") for body in bodies]
+    if not all(isinstance(view, dict) for view in views):
         return "the ranks don't say which ranks their library sees"
-    known = [(one["rank"], one["size"]) for one in seen if one]
-    if known != [(rank, len(bodies)) for rank in range(len(bodies))]:
-        texts = ", ".join(f"{rank} of {size}" for rank, size in known)
+    pairs = [(view["rank"], view["size"]) for view in views if view]
+    if pairs != [(rank, len(bodies)) for rank in range(len(bodies))]:
+        texts = ", ".join(f"{rank} of {size}" for rank, size in pairs)
         return f"{len(bodies)} ranks were asked for, and their library sees ranks {texts}"
     return ""
 
@@ -165,12 +165,12 @@ def _operation(row: Mapping[str, str | int]) -> str:
     return str(row.get("operation", ""))
 
 
-def _ranks(declared: "Declared") -> int:
+def _ranks(declared: "SessionDeclaration") -> int:
     ranks = declared.workload.get("ranks")
     return ranks if isinstance(ranks, int) else 0
 
 
-def _derived(declared: "Declared") -> tuple[Derived, ...]:
+def _derived(declared: "SessionDeclaration") -> tuple[DerivedFigure, ...]:
     from dlcontainer.bench.stats import bandwidth
 
     ranks = _ranks(declared)
@@ -184,12 +184,12 @@ def _derived(declared: "Declared") -> tuple[Derived, ...]:
         return bandwidth.bus(_operation(row), size, seconds, ranks) if size else None
 
     return (
-        Derived(name="algbw", unit="GB/s", better="more", of=algorithm),
-        Derived(name="busbw", unit="GB/s", better="more", of=bus),
+        DerivedFigure(name="algbw", unit="GB/s", better="more", of=algorithm),
+        DerivedFigure(name="busbw", unit="GB/s", better="more", of=bus),
     )
 
 
-def _section(series: "Series") -> Section | None:
+def _section(series: "Series") -> ProbeTable | None:
     declared, cores = series.session.declared, series.session.machine.get("cores")
     if declared.rows is None:
         return None
@@ -200,7 +200,7 @@ def _section(series: "Series") -> Section | None:
             f" {counted(per_node, 'rank')} shared {counted(cores, 'core')} here: what they waited "
             "for each other is the scheduler's time."
         )
-    return Section(
+    return ProbeTable(
         title="Latency and bandwidth",
         head=("operation", *byte_sizes.HEAD),
         rows=tuple(byte_sizes.lines(series, ("operation",))),
@@ -208,12 +208,12 @@ def _section(series: "Series") -> Section | None:
     )
 
 
-def _subject(declared: "Declared") -> str:
+def _subject(declared: "SessionDeclaration") -> str:
     backend = declared.workload.get(_BACKEND.name)
     return f"A collective operation of {counted(_ranks(declared), 'rank')} by {backend}"
 
 
-def _task(declared: "Declared") -> str:
+def _task(declared: "SessionDeclaration") -> str:
     return f"collective operations by {declared.workload.get(_BACKEND.name)}"
 
 
@@ -233,6 +233,6 @@ COLLECTIVES = Probe(
     task=_task,
     unsaid=", other networks, more ranks or operations beside computation",
     section=_section,
-    in_suite=InSuite(ranks=2),
+    in_suite=SuiteOptions(ranks=2),
     least_ranks=2,
 )

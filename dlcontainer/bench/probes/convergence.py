@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from dlcontainer.bench.probes import kernels
 from dlcontainer.bench.probes.base import (
     ROWS_METRICS,
-    Cell,
-    InSuite,
     Option,
+    ParameterContext,
     Probe,
-    Setting,
+    ProbeCell,
+    SuiteOptions,
     Value,
     Values,
     as_options,
@@ -21,12 +21,12 @@ from dlcontainer.bench.probes.base import (
 )
 from dlcontainer.bench.probes.learning import charts, outcomes
 from dlcontainer.bench.probes.learning.outcomes import ACCURACY_MARGIN, STEPS_MARGIN, TARGET
-from dlcontainer.bench.probes.lending import Lending, Lent
-from dlcontainer.bench.samples.traits import Derived
+from dlcontainer.bench.probes.lending import SharedFolder, SharedStorage
+from dlcontainer.bench.samples.traits import DerivedFigure
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.samples.records import Declared, Json
+    from dlcontainer.bench.samples.records import Json, SessionDeclaration
     from dlcontainer.bench.samples.rows.records import RowPlan
 
 # Made by tools/make_digits.py; digits.txt beside it has source and licence.
@@ -91,7 +91,7 @@ _DEVICE = Option(
 )
 
 
-def _settled(typed: Values, setting: Setting) -> Values:
+def _settled(typed: Values, setting: ParameterContext) -> Values:
     kernels.require(setting)
     values = given_or_default(CONVERGENCE.options, typed, setting)
     target = values[_TARGET.name]
@@ -105,24 +105,24 @@ def _settled(typed: Values, setting: Setting) -> Values:
     }
 
 
-def _named(asked: Value) -> tuple[str, ...]:
-    words = [word.strip() for word in str(asked).split(",")] if asked is not None else list(RULES)
+def _named(text: Value) -> tuple[str, ...]:
+    words = [word.strip() for word in str(text).split(",")] if text is not None else list(RULES)
     for word in words:
         if word not in RULES:
             raise UsageError(
-                f"{_OPTIMIZERS.flag} {asked}: there is no '{word}'",
+                f"{_OPTIMIZERS.flag} {text}: there is no '{word}'",
                 next_step=f"of {', '.join(RULES)}",
             )
     return tuple(name for name in RULES if name in words)
 
 
-def _batches(asked: Value) -> tuple[int, ...]:
-    if asked is None:
+def _batches(choice: Value) -> tuple[int, ...]:
+    if choice is None:
         return _BATCHES
-    words = [word.strip().replace(_FULL, str(TRAINING)) for word in str(asked).split(",")]
+    words = [word.strip().replace(_FULL, str(TRAINING)) for word in str(choice).split(",")]
     if not all(word.isdecimal() and 1 <= int(word[:9]) <= TRAINING for word in words):
         raise UsageError(
-            f"{_BY_BATCH.flag} {asked}: numbers of samples from 1 to {TRAINING}, or {_FULL}, with "
+            f"{_BY_BATCH.flag} {choice}: numbers of samples from 1 to {TRAINING}, or {_FULL}, with "
             "commas between",
             why=f"there are {TRAINING} images for training",
             next_step=f"e.g. {_BY_BATCH.flag} 32,512,{_FULL}",
@@ -130,24 +130,24 @@ def _batches(asked: Value) -> tuple[int, ...]:
     return tuple(sorted({int(word) for word in words}))
 
 
-def _rules(cell: Cell) -> dict[str, Mapping[str, float]]:
+def _rules(cell: ProbeCell) -> dict[str, Mapping[str, float]]:
     return {name: RULES[name] for name in str(cell.values[_OPTIMIZERS.name]).split(",")}
 
 
-def _every(cell: Cell) -> int:
-    """Give the steps from one point of a curve to the next."""
+def _every(cell: ProbeCell) -> int:
+    """Return the steps from one point of a curve to the next."""
     return max(1, int(cell.values[_STEPS.name] or 1) // _POINTS)
 
 
-def _arguments(cell: Cell) -> tuple[str, ...]:
+def _arguments(cell: ProbeCell) -> tuple[str, ...]:
     import json
 
     values = cell.values
-    own = {name: values[name] for name in ("optimizers", "batches", "seeds", "device")}
+    arguments = {name: values[name] for name in ("optimizers", "batches", "seeds", "device")}
     rules = json.dumps(_rules(cell), separators=(",", ":"))
     return as_options(
         {
-            **own,
+            **arguments,
             "steps": values[_STEPS.name],
             "target": values[_TARGET.name],
             "every": _every(cell),
@@ -160,7 +160,7 @@ def _arguments(cell: Cell) -> tuple[str, ...]:
     )
 
 
-def _declared(cell: Cell) -> "Mapping[str, Json]":
+def _declared(cell: ProbeCell) -> "Mapping[str, Json]":
     return {
         **cell.values,
         "every": _every(cell),
@@ -173,7 +173,7 @@ def _declared(cell: Cell) -> "Mapping[str, Json]":
     }
 
 
-def _rows(cell: Cell) -> "RowPlan":
+def _rows(cell: ProbeCell) -> "RowPlan":
     from dlcontainer.bench.samples.rows.records import RowPlan
 
     optimizers, batches = (
@@ -189,15 +189,15 @@ def _rows(cell: Cell) -> "RowPlan":
 
 
 @contextmanager
-def _lent(_values: Values, lending: Lending) -> Iterator[tuple[Lent, ...]]:
+def _lent(_values: Values, lending: SharedStorage) -> Iterator[tuple[SharedFolder, ...]]:
     # A copy: the package may lie where no container can see it.
     folder = lending.work / "digits"
     folder.mkdir(mode=0o755)
     shutil.copyfile(DATA, folder / DATA.name)
-    yield (Lent(option="data", source=folder, inside=_INSIDE),)
+    yield (SharedFolder(option="data", source=folder, inside=_INSIDE),)
 
 
-def _derived(declared: "Declared") -> tuple[Derived, ...]:
+def _derived(declared: "SessionDeclaration") -> tuple[DerivedFigure, ...]:
     steps = declared.workload.get(_STEPS.name)
 
     def rate(row: Mapping[str, str | int], seconds: float) -> float | None:
@@ -206,7 +206,7 @@ def _derived(declared: "Declared") -> tuple[Derived, ...]:
             return None
         return batch * steps / seconds
 
-    return (Derived(name="samples", unit="1/s", better="more", of=rate),)
+    return (DerivedFigure(name="samples", unit="1/s", better="more", of=rate),)
 
 
 CONVERGENCE = Probe(
@@ -226,7 +226,7 @@ CONVERGENCE = Probe(
     unsaid=", other networks, data or optimizers, several ranks",
     section=outcomes.section,
     charts=charts.of,
-    in_suite=InSuite(quick=False),
+    in_suite=SuiteOptions(quick=False),
     alone=kernels.ALONE,
     # Its operations are so small that threads only wait for each other.
     threads=1,

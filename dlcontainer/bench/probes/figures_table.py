@@ -3,27 +3,28 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from dlcontainer.bench.samples.traits import Metric, Section
+from dlcontainer.bench.samples.traits import Metric, ProbeTable
 
 if TYPE_CHECKING:
     from dlcontainer.bench.samples.series import Series
 
 
-def figures_table(metrics: Sequence[Metric]) -> "Callable[[Series], Section]":
+def figures_table(metrics: Sequence[Metric]) -> "Callable[[Series], ProbeTable]":
     """Make a section of the report: the mean of each figure in each arm, over all pairs."""
 
-    def section(series: "Series") -> Section:
+    def section(series: "Series") -> ProbeTable:
         arms = series.session.declared.arms
         # The samples, not the table of launches: this has declared figures alone.
-        used = [one for one in series.samples if one.role in {"pair", "triple"}]
+        used = [sample for sample in series.samples if sample.role in {"pair", "triple"}]
         rows = []
         for metric in metrics:
             means = (
-                _mean([one.figure(metric.name) for one in used if one.arm == arm]) for arm in arms
+                _mean([sample.figure(metric.name) for sample in used if sample.arm == arm])
+                for arm in arms
             )
             better = f"{metric.better} is better"
             rows.append((metric.name, metric.unit, metric.statistic, better, *means))
-        return Section(
+        return ProbeTable(
             title="The probe's figures",
             head=("figure", "unit", "of a launch", "better", *arms),
             rows=tuple(rows),
@@ -34,5 +35,5 @@ def figures_table(metrics: Sequence[Metric]) -> "Callable[[Series], Section]":
 
 
 def _mean(values: Sequence[float | None]) -> str:
-    known = [value for value in values if value is not None]
-    return f"{sum(known) / len(known):.4g}" if known else "-"
+    numbers = [value for value in values if value is not None]
+    return f"{sum(numbers) / len(numbers):.4g}" if numbers else "-"

@@ -7,10 +7,10 @@ from dlcontainer.bench.probes.base import (
     MARGIN,
     MEMORY,
     NATIVE_AS,
-    Cell,
     Option,
+    ParameterContext,
     Probe,
-    Setting,
+    ProbeCell,
     Values,
     given_or_default,
 )
@@ -18,7 +18,7 @@ from dlcontainer.bench.samples.traits import Metric
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.samples.records import Declared
+    from dlcontainer.bench.samples.records import SessionDeclaration
 
 _MODULE = Option(
     name="module",
@@ -28,12 +28,12 @@ _MODULE = Option(
 )
 
 
-def cell(module: str, threads: int) -> Cell:
-    """Give the cell that imports a module."""
-    return Cell(values={_MODULE.name: module}, threads=threads)
+def cell(module: str, threads: int) -> ProbeCell:
+    """Return the cell that imports a module."""
+    return ProbeCell(values={_MODULE.name: module}, threads=threads)
 
 
-def _settled(typed: Values, setting: Setting) -> Values:
+def _settled(typed: Values, setting: ParameterContext) -> Values:
     values = given_or_default(IMPORT.options, typed, setting)
     modules = setting.contents.modules
     if not values[_MODULE.name] and not modules:
@@ -49,12 +49,12 @@ def _phases(_stamps: Mapping[str, Any]) -> tuple[str, ...]:
     return ("import",)
 
 
-def _subject(declared: "Declared") -> str:
+def _subject(declared: "SessionDeclaration") -> str:
     module = declared.workload.get(_MODULE.name)
     return f"Importing {module}" if isinstance(module, str) else "Importing the framework"
 
 
-def _task(declared: "Declared") -> str:
+def _task(declared: "SessionDeclaration") -> str:
     module = declared.workload.get(_MODULE.name)
     if isinstance(module, str):
         return f"the start of Python and the import of {module}"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from dlcontainer.bench.probes.base import (
     QUICK,
     ROWS_METRICS,
-    Cell,
     Option,
+    ParameterContext,
     Probe,
-    Setting,
+    ProbeCell,
     Value,
     Values,
     as_options,
@@ -19,11 +19,11 @@ from dlcontainer.bench.probes.base import (
 from dlcontainer.bench.probes.inputs import options as choices
 from dlcontainer.bench.probes.inputs import place, supply
 from dlcontainer.bench.probes.inputs.options import FORMATS, SIZE, STREAMED
-from dlcontainer.bench.samples.traits import Derived
+from dlcontainer.bench.samples.traits import DerivedFigure
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.samples.records import Declared, Json
+    from dlcontainer.bench.samples.records import Json, SessionDeclaration
     from dlcontainer.bench.samples.rows.records import RowPlan
 
 SHUFFLES = ("full", "window")
@@ -39,7 +39,7 @@ _ROUNDS, _QUICK_ROUNDS = 3, 2
 _SEED = 20261123
 
 
-def _settled(typed: Values, setting: Setting) -> Values:
+def _settled(typed: Values, setting: ParameterContext) -> Values:
     values = given_or_default(choices.OPTIONS, typed, setting)
     quick = bool(values[QUICK.name])
     folder, data = values[choices.FOLDER.name], values[choices.DATA.name]
@@ -101,64 +101,64 @@ def _own(folder: Path) -> dict[str, Value]:
             next_step="name a folder of single samples",
         )
     batch = max(1, min(_BATCH, _LARGEST_BATCH // max(1, largest)))
-    own: dict[str, Value] = {
+    workload: dict[str, Value] = {
         choices.BY_FORMAT.name: OWN,
         "left_out": "",
         choices.SAMPLES.name: len(sizes),
     }
-    return {**own, choices.SAMPLE_BYTES.name: 0, "total": sum(sizes), "batch": batch}
+    return {**workload, choices.SAMPLE_BYTES.name: 0, "total": sum(sizes), "batch": batch}
 
 
-def _formats(asked: object, setting: Setting) -> tuple[str, ...]:
+def _formats(choice: object, setting: ParameterContext) -> tuple[str, ...]:
     modules = setting.contents.modules
-    if asked is None:
+    if choice is None:
         return tuple(name for name, module in FORMATS.items() if not module or module in modules)
-    words = _words(choices.BY_FORMAT, str(asked), tuple(FORMATS))
-    choices.require_modules(choices.BY_FORMAT, str(asked), words, setting.contents)
+    words = _words(choices.BY_FORMAT, str(choice), tuple(FORMATS))
+    choices.require_modules(choices.BY_FORMAT, str(choice), words, setting.contents)
     return words
 
 
-def _left_out(values: Values, setting: Setting) -> tuple[str, ...]:
+def _left_out(values: Values, setting: ParameterContext) -> tuple[str, ...]:
     if values[choices.BY_FORMAT.name] is not None:
         return ()
-    known = setting.contents.modules
-    return tuple(name for name, module in FORMATS.items() if module and module not in known)
+    imports = setting.contents.modules
+    return tuple(name for name, module in FORMATS.items() if module and module not in imports)
 
 
 def _tiers(values: Values, *, quick: bool) -> tuple[str, ...]:
-    known: tuple[str, ...] = ("cache", "disk")
+    tiers: tuple[str, ...] = ("cache", "disk")
     if values[choices.FOLDER.name] or values[choices.DATA.name]:
-        known = ("cache", "folder", "staged", "mixed")
-    return _listed(choices.BY_TIER, values, known, known[:2] if quick else known)
+        tiers = ("cache", "folder", "staged", "mixed")
+    return _listed(choices.BY_TIER, values, tiers, tiers[:2] if quick else tiers)
 
 
 def _listed(
-    option: Option, values: Values, known: tuple[str, ...], usual: tuple[str, ...]
+    option: Option, values: Values, allowed: tuple[str, ...], usual: tuple[str, ...]
 ) -> tuple[str, ...]:
-    asked = values[option.name]
-    return usual if asked is None else _words(option, str(asked), known)
+    choice = values[option.name]
+    return usual if choice is None else _words(option, str(choice), allowed)
 
 
-def _words(option: Option, text: str, known: tuple[str, ...]) -> tuple[str, ...]:
+def _words(option: Option, text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
     words = [word.strip() for word in text.split(",")]
     for word in words:
-        if word not in known:
+        if word not in allowed:
             raise UsageError(
                 f"{option.flag} {text}: there is no '{word}' here",
-                next_step=f"of {', '.join(known)}",
+                next_step=f"of {', '.join(allowed)}",
             )
-    return tuple(name for name in known if name in words)
+    return tuple(name for name in allowed if name in words)
 
 
-def _readers(asked: object, *, quick: bool) -> tuple[int, ...]:
-    if asked is None:
+def _readers(choice: object, *, quick: bool) -> tuple[int, ...]:
+    if choice is None:
         return (0, 2) if quick else (0, 1, 2, 4)
-    words = [word.strip() for word in str(asked).split(",")]
+    words = [word.strip() for word in str(choice).split(",")]
     if not all(word.isdecimal() and len(word) < 4 for word in words):
-        raise UsageError(f"--readers {asked}: numbers with commas between", next_step="e.g. 0,2")
+        raise UsageError(f"--readers {choice}: numbers with commas between", next_step="e.g. 0,2")
     counts = tuple(sorted({int(word) for word in words}))
     if counts[-1] > _MOST_READERS:
-        raise UsageError(f"--readers {asked}: {_MOST_READERS} at most")
+        raise UsageError(f"--readers {choice}: {_MOST_READERS} at most")
     return counts
 
 
@@ -166,21 +166,21 @@ def _rounds(values: Values) -> int:
     return _QUICK_ROUNDS if values[QUICK.name] else _ROUNDS
 
 
-def _arguments(cell: Cell) -> tuple[str, ...]:
+def _arguments(cell: ProbeCell) -> tuple[str, ...]:
     names = (
         *("formats", "shuffles", "readers", "tiers", "samples", "shards", "window", "batch"),
         *("hits", "total"),
     )
-    own = {name: cell.values[name] for name in names}
-    own["size"] = cell.values[choices.SAMPLE_BYTES.name]
-    return as_options({**own, "rounds": _rounds(cell.values), "seed": _SEED})
+    arguments = {name: cell.values[name] for name in names}
+    arguments["size"] = cell.values[choices.SAMPLE_BYTES.name]
+    return as_options({**arguments, "rounds": _rounds(cell.values), "seed": _SEED})
 
 
-def _declared(cell: Cell) -> "Mapping[str, Json]":
+def _declared(cell: ProbeCell) -> "Mapping[str, Json]":
     return {**cell.values, "seed": _SEED}
 
 
-def _rows(cell: Cell) -> "RowPlan":
+def _rows(cell: ProbeCell) -> "RowPlan":
     from dlcontainer.bench.samples.rows.records import RowPlan
 
     tiers, formats, shuffles, readers = (
@@ -203,8 +203,8 @@ def _rows(cell: Cell) -> "RowPlan":
     return RowPlan(rows=rows, rounds=_rounds(cell.values), curve="readers")
 
 
-def _derived(declared: "Declared") -> tuple[Derived, ...]:
-    work = supply.Work.of(declared)
+def _derived(declared: "SessionDeclaration") -> tuple[DerivedFigure, ...]:
+    work = supply.EpochWork.of(declared)
 
     def rate(_row: Mapping[str, str | int], seconds: float) -> float | None:
         return work.samples / seconds if work.samples else None
@@ -213,14 +213,14 @@ def _derived(declared: "Declared") -> tuple[Derived, ...]:
         return work.total / seconds / 1e6 if work.total else None
 
     return (
-        Derived(name="samples", unit="1/s", better="more", of=rate),
-        Derived(name="rate", unit="MB/s", better="more", of=megabytes),
+        DerivedFigure(name="samples", unit="1/s", better="more", of=rate),
+        DerivedFigure(name="rate", unit="MB/s", better="more", of=megabytes),
     )
 
 
-def _unsaid(declared: "Declared") -> str:
-    left = declared.workload.get("left_out")
-    out = f", the formats {str(left).replace(',', ', ')}" if left else ""
+def _unsaid(declared: "SessionDeclaration") -> str:
+    omitted = declared.workload.get("left_out")
+    out = f", the formats {str(omitted).replace(',', ', ')}" if omitted else ""
     return f"{out}, decoding and augmentation, many nodes that read at once"
 
 

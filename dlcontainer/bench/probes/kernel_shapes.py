@@ -26,7 +26,7 @@ STREAMS = ("copy", "triad")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shape:
+class KernelShape:
     """What one layer asks of some kernels; `quick`: it is in the small set too."""
 
     layer: str
@@ -35,12 +35,12 @@ class Shape:
     quick: bool = False
 
 
-def _gemm(layer: str, shape: str, *, quick: bool = False) -> Shape:
-    return Shape(layer=layer, shape=shape, kernels=("gemm",), quick=quick)
+def _gemm(layer: str, shape: str, *, quick: bool = False) -> KernelShape:
+    return KernelShape(layer=layer, shape=shape, kernels=("gemm",), quick=quick)
 
 
-def _conv(layer: str, shape: str, *, quick: bool = False) -> Shape:
-    return Shape(layer=layer, shape=shape, kernels=CONVOLUTIONS, quick=quick)
+def _conv(layer: str, shape: str, *, quick: bool = False) -> KernelShape:
+    return KernelShape(layer=layer, shape=shape, kernels=CONVOLUTIONS, quick=quick)
 
 
 # A square beside the networks' own, the largest product: the peak of the roofline.
@@ -54,12 +54,12 @@ _BERT = (
     _gemm("BERT-base query", "m512n768k768"),
     _gemm("BERT-base feed-forward in", "m512n3072k768"),
     _gemm("BERT-base feed-forward out", "m512n768k3072"),
-    Shape(layer="BERT-base attention", shape="mb1h12l512d64", kernels=("attention",)),
+    KernelShape(layer="BERT-base attention", shape="mb1h12l512d64", kernels=("attention",)),
     # The length of most of its steps of training (appendix A.2).
-    Shape(layer="BERT-base, 128", shape="mb1h12l128d64", kernels=("attention",), quick=True),
+    KernelShape(layer="BERT-base, 128", shape="mb1h12l128d64", kernels=("attention",), quick=True),
     # The sums of layer normalisation, one a token; those of softmax, one a row of scores.
-    Shape(layer="BERT-base norm", shape="m512n768", kernels=("reduction",), quick=True),
-    Shape(layer="BERT-base softmax", shape="m6144n512", kernels=("reduction",)),
+    KernelShape(layer="BERT-base norm", shape="m512n768", kernels=("reduction",), quick=True),
+    KernelShape(layer="BERT-base softmax", shape="m6144n512", kernels=("reduction",)),
 )
 # Vaswani et al., arXiv:1706.03762, table 3, base: d_model 512, d_ff 2048, 8 heads of 64.
 _TRANSFORMER = (_gemm("Transformer base feed-forward", "m512n2048k512"),)
@@ -99,7 +99,7 @@ SHAPES = (*_SQUARES, *_BERT, *_TRANSFORMER, *_RESNET50, *_CAFFENET, *_GOOGLENET,
 
 
 def numbers(row: Mapping[str, str | int]) -> dict[str, int]:
-    """Give a shape's numbers by their letters; files come from anybody: some may be missing."""
+    """Return a shape's numbers by their letters; files come from anybody: some may be missing."""
     pairs = re.findall(r"([a-z]+)([0-9]{1,12})", str(row.get("shape", "")))
     return {name: int(number) for name, number in pairs}
 
@@ -109,10 +109,10 @@ def _by(
 ) -> float | None:
     formula = formulas.get(str(row.get("kernel")))
     try:
-        found = formula(numbers(row)) if formula else 0.0
+        operations = formula(numbers(row)) if formula else 0.0
     except (KeyError, ZeroDivisionError):
         return None
-    return found or None
+    return operations or None
 
 
 def _of_convolution(s: Mapping[str, int]) -> float:

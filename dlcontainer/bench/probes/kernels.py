@@ -7,17 +7,17 @@ from dlcontainer.bench.probes import kernel_shapes
 from dlcontainer.bench.probes.base import (
     QUICK,
     ROWS_METRICS,
-    Cell,
     Option,
+    ParameterContext,
     Probe,
-    Setting,
+    ProbeCell,
     Value,
     Values,
     as_options,
     given_or_default,
 )
-from dlcontainer.bench.probes.kernel_shapes import KERNELS, Shape
-from dlcontainer.bench.samples.traits import Derived, Roofline, Section
+from dlcontainer.bench.probes.kernel_shapes import KERNELS, KernelShape
+from dlcontainer.bench.samples.traits import DerivedFigure, ProbeTable, Roofline
 from dlcontainer.errors import ChecksFailedError, UsageError
 
 if TYPE_CHECKING:
@@ -70,14 +70,14 @@ ROUNDS = Option(
 )
 
 
-def _settled(typed: Values, setting: Setting) -> Values:
+def _settled(typed: Values, setting: ParameterContext) -> Values:
     require(setting)
     values = given_or_default(KERNEL_TIMES.options, typed, setting)
     device, quick = values[_DEVICE.name], bool(values[QUICK.name])
     picked, left_out = _precisions(values[_PRECISION.name], is_cpu=device == "cpu")
     usual = tuple(name for name in KERNELS if not quick or name != _NOT_QUICK)
-    asked = values[_KERNELS.name]
-    kernels = usual if asked is None else _named(_KERNELS, asked, KERNELS)
+    choice = values[_KERNELS.name]
+    kernels = usual if choice is None else _named(_KERNELS, choice, KERNELS)
     _require_some(kernels, picked)
     return {
         _KERNELS.name: ",".join(kernels),
@@ -90,7 +90,7 @@ def _settled(typed: Values, setting: Setting) -> Values:
     }
 
 
-def require(setting: Setting) -> None:
+def require(setting: ParameterContext) -> None:
     """Refuse images that can't compute single operations."""
     contents = setting.contents
     if FRAMEWORK not in contents.modules:
@@ -102,7 +102,7 @@ def require(setting: Setting) -> None:
         )
 
 
-def _before(setting: Setting, name: str) -> int:
+def _before(setting: ParameterContext, name: str) -> int:
     begun = setting.begun.workload.get(name) if setting.begun else None
     return begun if isinstance(begun, int) else 0
 
@@ -111,37 +111,38 @@ def _elements(begun: int) -> int:
     from dlcontainer.bench.probes import processor
 
     # Of a session that goes on: as it was declared.
-    wanted, size = _TIMES_CACHES * processor.last_caches() // _STREAM_WIDTH, _LEAST_ELEMENTS
-    while size < wanted and size < _MOST_ELEMENTS:
+    elements, size = _TIMES_CACHES * processor.last_caches() // _STREAM_WIDTH, _LEAST_ELEMENTS
+    while size < elements and size < _MOST_ELEMENTS:
         size *= 2
     return begun or size
 
 
-def _named(option: Option, asked: Value, known: Sequence[str]) -> tuple[str, ...]:
-    words = [word.strip() for word in str(asked).split(",")] if asked is not None else known
+def _named(option: Option, choice: Value, allowed: Sequence[str]) -> tuple[str, ...]:
+    words = [word.strip() for word in str(choice).split(",")] if choice is not None else allowed
     for word in words:
-        if word not in known:
+        if word not in allowed:
             raise UsageError(
-                f"{option.flag} {asked}: there is no '{word}'", next_step=f"of {', '.join(known)}"
+                f"{option.flag} {choice}: there is no '{word}'",
+                next_step=f"of {', '.join(allowed)}",
             )
-    return tuple(name for name in known if name in words)
+    return tuple(name for name in allowed if name in words)
 
 
-def _precisions(asked: Value, *, is_cpu: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Give the precisions to measure, and those that the device has not."""
+def _precisions(choice: Value, *, is_cpu: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the precisions to measure, and those that the device has not."""
     from dlcontainer.bench.probes import processor
 
-    here = processor.precisions() if is_cpu else _PRECISIONS
-    picked = _named(_PRECISION, asked, _PRECISIONS)
-    absent = tuple(name for name in picked if name not in here)
-    if asked is None:
-        usual = here if is_cpu else _OF_A_GPU
+    precisions = processor.precisions() if is_cpu else _PRECISIONS
+    picked = _named(_PRECISION, choice, _PRECISIONS)
+    absent = tuple(name for name in picked if name not in precisions)
+    if choice is None:
+        usual = precisions if is_cpu else _OF_A_GPU
         return tuple(name for name in picked if name in usual), absent
     if absent:
         raise UsageError(
-            f"{_PRECISION.flag} {asked}: this processor has no arithmetic in {', '.join(absent)}",
+            f"{_PRECISION.flag} {choice}: this processor has no arithmetic in {', '.join(absent)}",
             why="PyTorch would convert each number, and its time would say nothing of the device",
-            next_step=f"of {', '.join(here)}",
+            next_step=f"of {', '.join(precisions)}",
         )
     return picked, ()
 
@@ -159,18 +160,18 @@ def _each(kernel: str) -> tuple[str, ...]:
     return kernel_shapes.PRECISIONS[kernel]
 
 
-def shapes(values: Values) -> Iterator[Shape]:
+def shapes(values: Values) -> Iterator[KernelShape]:
     """List the shapes of a set; those of copy and triad are as large as the caches want."""
-    for one in kernel_shapes.SHAPES:
-        if one.quick or not values[QUICK.name]:
-            yield one
+    for shape in kernel_shapes.SHAPES:
+        if shape.quick or not values[QUICK.name]:
+            yield shape
     elements = values[_ELEMENTS]
-    yield Shape(
+    yield KernelShape(
         layer="beyond the caches", shape=f"n{elements}", kernels=kernel_shapes.STREAMS, quick=True
     )
 
 
-def _listed(cell: Cell) -> list[dict[str, str | int]]:
+def _listed(cell: ProbeCell) -> list[dict[str, str | int]]:
     kernels = str(cell.values[_KERNELS.name]).split(",")
     precisions = str(cell.values[_PRECISION.name]).split(",")
     return [
@@ -189,14 +190,14 @@ def _listed(cell: Cell) -> list[dict[str, str | int]]:
 
 
 def repeats(row: Row) -> int:
-    """Give how often a row is repeated in a visit: the larger its work, the fewer."""
+    """Return how often a row is repeated in a visit: the larger its work, the fewer."""
     moved = _WORK_OF_A_BYTE * (kernel_shapes.least_bytes(row) or 0)
     work = max(kernel_shapes.operations(row) or 0, moved, 1)
     return int(min(max(_WORK / work, 1), _MOST_REPEATS))
 
 
-def words(rows: Sequence[Row], cell: Cell) -> tuple[str, ...]:
-    """Give the command line inside an arm."""
+def words(rows: Sequence[Row], cell: ProbeCell) -> tuple[str, ...]:
+    """Return the command line inside an arm."""
     import json
 
     return as_options(
@@ -211,11 +212,11 @@ def words(rows: Sequence[Row], cell: Cell) -> tuple[str, ...]:
     )
 
 
-def _declared(cell: Cell) -> "Mapping[str, Json]":
+def _declared(cell: ProbeCell) -> "Mapping[str, Json]":
     return {**cell.values, "framework": FRAMEWORK, "seed": SEED}
 
 
-def _rows(cell: Cell) -> "RowPlan":
+def _rows(cell: ProbeCell) -> "RowPlan":
     from dlcontainer.bench.samples.rows.records import RowPlan
 
     return RowPlan(rows=tuple(_listed(cell)), rounds=int(cell.values[ROUNDS.name] or 1))
@@ -226,13 +227,13 @@ def _giga(count: float | None, seconds: float) -> float | None:
 
 
 RATES = (
-    Derived(
+    DerivedFigure(
         name="rate",
         unit="GFLOP/s",
         better="more",
         of=lambda row, seconds: _giga(kernel_shapes.operations(row), seconds),
     ),
-    Derived(
+    DerivedFigure(
         name="moved",
         unit="GB/s",
         better="more",
@@ -241,20 +242,20 @@ RATES = (
 )
 
 
-def libraries(series: "Series") -> Section | None:
+def libraries(series: "Series") -> ProbeTable | None:
     """Make the table of the libraries that ran, one line a row."""
     declared = series.session.declared
     plan = declared.rows.rows if declared.rows else ()
     names = tuple(dict.fromkeys(name for row in plan for name in row))
     lines = []
     for row in plan:
-        own = [ran(series, arm, row) for arm in declared.arms]
-        same = "the same" if len(set(own)) == 1 else "DIFFERENT"
-        lines.append((*(str(row.get(name, "")) for name in names), *own, same))
+        libraries = [ran(series, arm, row) for arm in declared.arms]
+        same = "the same" if len(set(libraries)) == 1 else "DIFFERENT"
+        lines.append((*(str(row.get(name, "")) for name in names), *libraries, same))
     if not lines:
         return None
     out = declared.workload.get(_LEFT_OUT)
-    return Section(
+    return ProbeTable(
         title="Which library ran",
         head=(*names, *declared.arms, "libraries"),
         rows=tuple(lines),
@@ -276,8 +277,8 @@ def ran(series: "Series", arm: "ArmName", row: Row) -> str:
 
 def fact(row: Row) -> str:
     """Name a row's fact in the attestation, as the probe does."""
-    own = [str(value) for name, value in row.items() if name not in {"layer", "threads"}]
-    return " ".join(own).replace(".", "_") + f" x{row.get('threads')}"
+    words = [str(value) for name, value in row.items() if name not in {"layer", "threads"}]
+    return " ".join(words).replace(".", "_") + f" x{row.get('threads')}"
 
 
 KERNEL_TIMES = Probe(

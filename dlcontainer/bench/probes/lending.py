@@ -16,7 +16,7 @@ INSIDE, BELOW = "/mnt", "lent"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Lent:
+class SharedFolder:
     """A folder of the host that the launches of all arms are handed, as an option of the probe.
 
     The native side has it where it is, a container at `inside`, which is INSIDE or lies below it.
@@ -33,7 +33,7 @@ class Lent:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Lending:
+class SharedStorage:
     """Where a session keeps what its launches share: `work` is its own, and goes with it."""
 
     work: Path
@@ -42,7 +42,7 @@ class Lending:
 
 
 def lends_nothing(
-    _values: Mapping[str, object], _lending: Lending
-) -> AbstractContextManager[Sequence[Lent]]:
+    _values: Mapping[str, object], _lending: SharedStorage
+) -> AbstractContextManager[Sequence[SharedFolder]]:
     """Lend no folder."""
     return nullcontext(())

@@ -35,15 +35,15 @@ def _flags(root: Path) -> frozenset[str]:
 
 
 def last_caches(root: Path = Path("/")) -> int:
-    """Give the size of all last-level caches together, bytes; 0 where Linux does not say."""
-    found: dict[tuple[str, ...], tuple[int, int]] = {}
+    """Return the size of all last-level caches together, bytes; 0 where Linux does not say."""
+    caches: dict[tuple[str, ...], tuple[int, int]] = {}
     for folder in root.glob("sys/devices/system/cpu/cpu[0-9]*/cache/index[0-9]*"):
         texts = [_text(folder / name) for name in ("level", "size", "shared_cpu_list", "type")]
         level, size, shared, kind = texts
         if kind != "Instruction" and level.isdigit() and size[:-1].isdigit():
-            found[level, shared] = int(level), int(size[:-1]) * _KILO.get(size[-1], 1)
-    last = max((level for level, _ in found.values()), default=0)
-    return sum(size for level, size in found.values() if level == last)
+            caches[level, shared] = int(level), int(size[:-1]) * _KILO.get(size[-1], 1)
+    last = max((level for level, _ in caches.values()), default=0)
+    return sum(size for level, size in caches.values() if level == last)
 
 
 def _text(path: Path) -> str:
@@ -56,11 +56,11 @@ def _text(path: Path) -> str:
 def nodes(root: Path = Path("/")) -> tuple[int, ...]:
     """List the NUMA nodes whose processors this process may use; 0 alone where Linux names none."""
 
-    allowed, found = os.sched_getaffinity(0), []
+    allowed, nodes = os.sched_getaffinity(0), []
     for folder in root.glob("sys/devices/system/node/node[0-9]*"):
         if _has_memory(folder) and _listed(_text(folder / "cpulist")) & allowed:
-            found.append(int(folder.name[4:]))
-    return tuple(sorted(found)) or (0,)
+            nodes.append(int(folder.name[4:]))
+    return tuple(sorted(nodes)) or (0,)
 
 
 def _has_memory(folder: Path) -> bool:
@@ -71,9 +71,9 @@ def _has_memory(folder: Path) -> bool:
 
 def _listed(text: str) -> set[int]:
     """Read a list as Linux writes it: 0-3,8."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
         if first.isdigit() and (not last or last.isdigit()):
-            found.update(range(int(first), int(last or first) + 1))
-    return found
+            numbers.update(range(int(first), int(last or first) + 1))
+    return numbers

@@ -18,7 +18,7 @@ State = Literal["new", "whole", "cut", "begun"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Subject:
+class SuiteSubject:
     """What all sessions of a suite are about."""
 
     image_sha256: str
@@ -27,17 +27,17 @@ class Subject:
 
 
 def chosen(probes: Sequence[Probe], only: str | None, *, quick: bool) -> tuple[Probe, ...]:
-    """Give the probes of a suite, in their order; raises UsageError for names that are none."""
+    """Return the probes of a suite, in their order; raises UsageError for names that are none."""
     fitting = [probe for probe in probes if probe.in_suite.quick or not quick]
     if only is None:
         return tuple(fitting)
     words = [word.strip() for word in only.split(",")]
-    known = [probe.name for probe in probes]
+    names = [probe.name for probe in probes]
     for word in words:
-        if word not in known:
+        if word not in names:
             raise UsageError(
-                f"--only {only}: there is no probe '{word}'{suggest(word, known)}",
-                next_step=f"of {', '.join(known)}",
+                f"--only {only}: there is no probe '{word}'{suggest(word, names)}",
+                next_step=f"of {', '.join(names)}",
             )
         if word not in {probe.name for probe in fitting}:
             raise UsageError(
@@ -48,12 +48,12 @@ def chosen(probes: Sequence[Probe], only: str | None, *, quick: bool) -> tuple[P
 
 
 def file_of(folder: Path, probe: Probe) -> Path:
-    """Give where a probe's session lies in a suite's folder."""
+    """Return where a probe's session lies in a suite's folder."""
     return folder / f"{probe.name}.jsonl"
 
 
-def state(path: Path, probe: Probe, subject: Subject) -> State:
-    """Tell how far a session got; raises BenchDataError for a session of something else."""
+def state(path: Path, probe: Probe, subject: SuiteSubject) -> State:
+    """Return how far a session got; raises BenchDataError for a session of something else."""
     if not path.exists():
         return "new"
     if path.stat().st_size == 0:
@@ -89,7 +89,7 @@ def _has_measured(series: Series) -> bool:
     return any(sample.role != "warmup" for sample in series.samples)
 
 
-def _require_same(series: Series, probe: Probe, subject: Subject) -> None:
+def _require_same(series: Series, probe: Probe, subject: SuiteSubject) -> None:
     declared = series.session.declared
     facts = (
         ("the probe", declared.probe, probe.name),
@@ -97,14 +97,14 @@ def _require_same(series: Series, probe: Probe, subject: Subject) -> None:
         ("the site", declared.site, subject.site),
         ("--quick", bool(declared.workload.get(QUICK.name)), subject.quick),
     )
-    for what, there, here in facts:
+    for what, recorded, current in facts:
         # Of probes without a small set only the looks are fewer.
         if what == "--quick" and QUICK not in probe.options:
             continue
-        if there != here:
+        if recorded != current:
             raise BenchDataError(
                 "this session is not one of this suite",
                 where=str(series.path),
-                why=f"{what}: {there} in the file, now {here}",
+                why=f"{what}: {recorded} in the file, now {current}",
                 next_step="give each suite a folder of its own with -o",
             )

@@ -9,15 +9,15 @@ from dlcontainer.bench.probes import kernel_shapes, kernels
 from dlcontainer.bench.probes.base import (
     QUICK,
     ROWS_METRICS,
-    Cell,
     Option,
+    ParameterContext,
     Probe,
-    Setting,
+    ProbeCell,
     Values,
     given_or_default,
 )
 from dlcontainer.bench.probes.kernels import ROUNDS, Row
-from dlcontainer.bench.samples.traits import Section
+from dlcontainer.bench.samples.traits import ProbeTable
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dlcontainer.bench.samples.rows.records import RowPlan
     from dlcontainer.bench.samples.series import Series
     from dlcontainer.bench.samples.vocabulary import ArmName
-    from dlcontainer.bench.stats.best import Best
+    from dlcontainer.bench.stats.best import BestSetting
     from dlcontainer.bench.stats.paired import Interval
 
 # The probe's own words: with "without oneDNN" it is switched off around the call.
@@ -42,7 +42,7 @@ _COUNTS = Option(
 )
 
 
-def _settled(typed: Values, setting: Setting) -> Values:
+def _settled(typed: Values, setting: ParameterContext) -> Values:
     kernels.require(setting)
     values = given_or_default(THREADS.options, typed, setting)
     quick = bool(values[QUICK.name])
@@ -53,28 +53,28 @@ def _settled(typed: Values, setting: Setting) -> Values:
     }
 
 
-def _numbers(asked: object) -> str:
-    if not asked:
+def _numbers(choice: object) -> str:
+    if not choice:
         return ""
-    words = [word.strip() for word in str(asked).split(",")]
+    words = [word.strip() for word in str(choice).split(",")]
     if not all(word.isdecimal() and 1 <= int(word[:9]) <= _MOST for word in words):
         raise UsageError(
-            f"{_COUNTS.flag} {asked}: numbers of threads from 1 to {_MOST}, with commas between",
+            f"{_COUNTS.flag} {choice}: numbers of threads from 1 to {_MOST}, with commas between",
             next_step=f"e.g. {_COUNTS.flag} 32,64,128",
         )
     return ",".join(map(str, sorted({int(word) for word in words})))
 
 
-def counts(cell: Cell) -> tuple[int, ...]:
+def counts(cell: ProbeCell) -> tuple[int, ...]:
     """List the numbers of threads: those asked for, else powers of two and all."""
-    asked = cell.values[_COUNTS.name]
-    if asked:
-        return tuple(map(int, str(asked).split(",")))
+    choice = cell.values[_COUNTS.name]
+    if choice:
+        return tuple(map(int, str(choice).split(",")))
     powers = (1 << i for i in range(cell.threads.bit_length()))
     return tuple(sorted({*powers, cell.threads}))
 
 
-def _listed(cell: Cell) -> list[dict[str, str | int]]:
+def _listed(cell: ProbeCell) -> list[dict[str, str | int]]:
     layers = _QUICK_LAYERS if cell.values[QUICK.name] else _LAYERS
     return [
         {
@@ -93,18 +93,18 @@ def _listed(cell: Cell) -> list[dict[str, str | int]]:
     ]
 
 
-def _declared(cell: Cell) -> "Mapping[str, Json]":
+def _declared(cell: ProbeCell) -> "Mapping[str, Json]":
     return {**cell.values, "framework": kernels.FRAMEWORK, "seed": kernels.SEED}
 
 
-def _rows(cell: Cell) -> "RowPlan":
+def _rows(cell: ProbeCell) -> "RowPlan":
     from dlcontainer.bench.samples.rows.records import RowPlan
 
     rounds = int(cell.values[ROUNDS.name] or 1)
     return RowPlan(rows=tuple(_listed(cell)), rounds=rounds, curve="threads")
 
 
-def _section(series: "Series") -> Section | None:
+def _section(series: "Series") -> ProbeTable | None:
     declared = series.session.declared
     lines = tuple(
         line
@@ -114,7 +114,7 @@ def _section(series: "Series") -> Section | None:
     )
     if not lines:
         return None
-    return Section(
+    return ProbeTable(
         title="The best setting",
         head=(
             "kernel", "layer", "arm", "best", "ran", "median, us", "next", "next / best",
@@ -130,17 +130,17 @@ def _section(series: "Series") -> Section | None:
 
 
 def _groups(series: "Series") -> list[dict[int, Row]]:
-    """Give the rows of each kernel and layer by their numbers: the settings."""
+    """Return the rows of each kernel and layer by their numbers: the settings."""
     plan = series.session.declared.rows
-    found: dict[tuple[object, ...], dict[int, Row]] = {}
+    groups: dict[tuple[object, ...], dict[int, Row]] = {}
     for number, row in enumerate(plan.rows if plan else ()):
         key = tuple(row.get(name) for name in ("kernel", "precision", "layer", "shape"))
-        found.setdefault(key, {})[number] = row
-    return list(found.values())
+        groups.setdefault(key, {})[number] = row
+    return list(groups.values())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Choice:
+class ThreadChoice:
     """The number of threads that takes the least time over all kernels; `others` were measured too.
 
     `tied` are not told apart from it, `behind` is the ratio of the next best to it. `kernels` are
@@ -148,7 +148,7 @@ class Choice:
     """
 
     threads: int
-    others: tuple[int, ...]
+    measured: tuple[int, ...]
     tied: tuple[int, ...]
     next: int
     behind: "Interval"
@@ -156,7 +156,7 @@ class Choice:
     launches: int
 
 
-def choice(series: "Series", arm: "ArmName") -> Choice | None:
+def choice(series: "Series", arm: "ArmName") -> ThreadChoice | None:
     """Choose one number of threads for all kernels of a side, with its kernel library as it is.
 
     By the geometric mean of the kernels' medians in each launch. None where fewer than two numbers
@@ -172,23 +172,23 @@ def choice(series: "Series", arm: "ArmName") -> Choice | None:
         [math.fsum(launch) / len(launch) for launch in zip(*columns, strict=True)]
         for columns in settings.values()
     ]
-    found = _best(means, series)
-    if found is None:
+    best = _best(means, series)
+    if best is None:
         return None
     numbers = list(settings)
-    return Choice(
-        threads=numbers[found.setting],
-        others=tuple(number for i, number in enumerate(numbers) if i != found.setting),
-        tied=tuple(sorted(numbers[i] for i in found.tied)),
-        next=numbers[found.next],
-        behind=found.behind,
-        kernels=len(settings[numbers[found.setting]]),
+    return ThreadChoice(
+        threads=numbers[best.setting],
+        measured=tuple(number for i, number in enumerate(numbers) if i != best.setting),
+        tied=tuple(sorted(numbers[i] for i in best.tied)),
+        next=numbers[best.next],
+        behind=best.behind,
+        kernels=len(settings[numbers[best.setting]]),
         launches=len(means[0]),
     )
 
 
 def _logs(series: "Series", arm: "ArmName", numbers: Mapping[int, Row]) -> list[list[float]]:
-    """Give the logs of some rows' medians, a value for each launch that was compared."""
+    """Return the logs of some rows' medians, a value for each launch that was compared."""
     used = series.launches.where(
         lambda kind: kind.ok and kind.arm == arm and kind.role in {"pair", "triple"}
     )
@@ -196,7 +196,7 @@ def _logs(series: "Series", arm: "ArmName", numbers: Mapping[int, Row]) -> list[
     return [[math.log(value) for value in column] for column in columns]
 
 
-def _best(logs: Sequence[Sequence[float]], series: "Series") -> "Best | None":
+def _best(logs: Sequence[Sequence[float]], series: "Series") -> "BestSetting | None":
     from dlcontainer.bench.stats import best
 
     return best.of(logs, series.session.declared.alpha)
@@ -204,17 +204,17 @@ def _best(logs: Sequence[Sequence[float]], series: "Series") -> "Best | None":
 
 def _line(series: "Series", group: Mapping[int, Row], arm: "ArmName") -> Iterator[tuple[str, ...]]:
     logs = _logs(series, arm, group)
-    found = _best(logs, series)
-    if found is None:
+    best = _best(logs, series)
+    if best is None:
         return
     rows = list(group.values())
-    time = math.exp(math.fsum(logs[found.setting]) / len(logs[found.setting]))
-    tied = ", ".join(_setting(rows[i]) for i in found.tied)
-    behind = found.behind
+    time = math.exp(math.fsum(logs[best.setting]) / len(logs[best.setting]))
+    tied = ", ".join(_setting(rows[i]) for i in best.tied)
+    behind = best.behind
     yield (
         str(rows[0].get("kernel", "")), str(rows[0].get("layer", "")), arm,
-        _setting(rows[found.setting]), kernels.ran(series, arm, rows[found.setting]),
-        f"{1e6 * time:.4g}", _setting(rows[found.next]),
+        _setting(rows[best.setting]), kernels.ran(series, arm, rows[best.setting]),
+        f"{1e6 * time:.4g}", _setting(rows[best.next]),
         f"{behind.ratio:.3f}", f"[{behind.low:.3f}, {behind.high:.3f}]",
         f"not told apart from: {tied}" if tied else "sure",
     )  # fmt: skip

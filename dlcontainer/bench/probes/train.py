@@ -12,25 +12,25 @@ from dlcontainer.bench.probes.base import (
     MEMORY,
     STEPS,
     UNIT,
-    Cell,
-    Contents,
     Option,
+    ParameterContext,
     Probe,
-    Setting,
+    ProbeCell,
+    ProbeSubject,
     Values,
     as_options,
     given_or_default,
 )
 from dlcontainer.bench.probes.inputs import training, waiting
-from dlcontainer.bench.probes.lending import Lending, Lent, lends_nothing
+from dlcontainer.bench.probes.lending import SharedFolder, SharedStorage, lends_nothing
 from dlcontainer.bench.probes.networks import choices, gradient_check, utilisation
-from dlcontainer.bench.samples.traits import Metric, Section
+from dlcontainer.bench.samples.traits import Metric, ProbeTable
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.errors import ChecksFailedError, UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.analysis.resident_groups import Spent
-    from dlcontainer.bench.samples.records import Declared, Json
+    from dlcontainer.bench.analysis.resident_groups import GroupSeconds
+    from dlcontainer.bench.samples.records import Json, SessionDeclaration
     from dlcontainer.bench.samples.series import Series
 
 # Frameworks the probe can train with, by their modules' names.
@@ -66,13 +66,13 @@ _DISTRIBUTED = Option(
 )
 
 
-def framework(contents: Contents) -> Framework:
+def framework(contents: ProbeSubject) -> Framework:
     """Name the framework to train with: the first of the recipe's imports that the probe knows.
 
     Raises ChecksFailedError where it knows none of them.
     """
-    known = [name for name in FRAMEWORKS if name in contents.modules]
-    if not known:
+    frameworks = [name for name in FRAMEWORKS if name in contents.modules]
+    if not frameworks:
         raise ChecksFailedError(
             f"nothing to train with in {contents.image}",
             why=f"the probe trains with {', '.join(FRAMEWORKS)}; the recipe {contents.recipe} "
@@ -80,45 +80,50 @@ def framework(contents: Contents) -> Framework:
             next_step="name the framework in the recipe's verify.imports and build again, or "
             "measure `bench import`",
         )
-    return min(known, key=contents.modules.index)
+    return min(frameworks, key=contents.modules.index)
 
 
-def way(asked: str | None, setting: Setting) -> str:
+def way(choice: str | None, setting: ParameterContext) -> str:
     """Name the way to train on several ranks; raises UsageError where the image has no such way."""
     name, begun = framework(setting.contents), setting.begun
-    ways = WAYS.get(name)
-    if not ways:
+    transports = WAYS.get(name)
+    if not transports:
         raise UsageError(
             f"--ranks: the probe trains {name} in one process only",
             next_step=f"leave it out, or measure an image with one of {', '.join(WAYS)}",
         )
-    usable = [way for way in ways if way != HOROVOD or HOROVOD in setting.contents.modules]
+    usable = [
+        transport
+        for transport in transports
+        if transport != HOROVOD or HOROVOD in setting.contents.modules
+    ]
     usual = HOROVOD if HOROVOD in usable else usable[0]
     before = begun and begun.workload.get(_DISTRIBUTED.name)
-    wanted = asked or (before and str(before)) or usual
-    if wanted not in usable:
+    chosen = choice or (before and str(before)) or usual
+    if chosen not in usable:
         raise UsageError(
-            f"--distributed {wanted}: there is no such way with this image",
-            why=f"for {name} there is {', '.join(ways)}; Horovod where the recipe verifies it",
+            f"--distributed {chosen}: there is no such way with this image",
+            why=f"for {name} there is {', '.join(transports)}; Horovod where the recipe verifies "
+            "it",
             next_step=f"one of: {', '.join(usable)}",
         )
-    return wanted
+    return chosen
 
 
-def _settled(typed: Values, setting: Setting) -> Values:
-    asked = cast("str | None", typed.get(_DISTRIBUTED.name))
-    if asked is not None and not setting.is_ranked:
+def _settled(typed: Values, setting: ParameterContext) -> Values:
+    choice = cast("str | None", typed.get(_DISTRIBUTED.name))
+    if choice is not None and not setting.is_ranked:
         raise UsageError("--distributed is about ranks", next_step="say how many: --ranks R")
     values = {
         **given_or_default(TRAIN.options, typed, setting),
         "framework": framework(setting.contents),
-        _DISTRIBUTED.name: way(asked, setting) if setting.is_ranked else "",
+        _DISTRIBUTED.name: way(choice, setting) if setting.is_ranked else "",
     }
     values |= choices.settled(values, setting)
     return {**values, **training.settled(values, setting)}
 
 
-def _arguments(cell: Cell) -> tuple[str, ...]:
+def _arguments(cell: ProbeCell) -> tuple[str, ...]:
     values = cell.values
     options: dict[str, Any] = {
         "steps": cell.steps or None,
@@ -134,7 +139,7 @@ def _arguments(cell: Cell) -> tuple[str, ...]:
     return as_options({**options, "distributed": values.get(_DISTRIBUTED.name) or None})
 
 
-def _declared(cell: Cell) -> "Mapping[str, Json]":
+def _declared(cell: ProbeCell) -> "Mapping[str, Json]":
     return {
         "framework": cell.values["framework"],
         "device": cell.values[_DEVICE.name],
@@ -145,7 +150,7 @@ def _declared(cell: Cell) -> "Mapping[str, Json]":
     }
 
 
-def _lent(values: Values, lending: Lending) -> AbstractContextManager[Sequence[Lent]]:
+def _lent(values: Values, lending: SharedStorage) -> AbstractContextManager[Sequence[SharedFolder]]:
     lends = training.lent if values.get(training.INPUT.name) else lends_nothing
     return lends(values, lending)
 
@@ -158,11 +163,11 @@ def _phases(stamps: Mapping[str, Any]) -> tuple[str, ...]:
     return order
 
 
-def _named(declared: "Declared") -> str:
+def _named(declared: "SessionDeclaration") -> str:
     return choices.named(declared.workload) + training.named(declared.workload)
 
 
-def _subject(declared: "Declared") -> str:
+def _subject(declared: "SessionDeclaration") -> str:
     plan, named = declared.groups, _named(declared)
     if plan is None:
         return f"Training{named}"
@@ -171,51 +176,59 @@ def _subject(declared: "Declared") -> str:
     return f"Training{named} in {counted(len(plan.cpus), 'thread')} on {cores} of this node"
 
 
-def _unsaid(declared: "Declared") -> str:
+def _unsaid(declared: "SessionDeclaration") -> str:
     if declared.groups is None:
         return ""
     return ", other nodes, threads across sockets, data loaders or a whole job"
 
 
-def _section(series: "Series") -> Section | None:
-    found: Section | None = None
+def _section(series: "Series") -> ProbeTable | None:
+    section: ProbeTable | None = None
     # The last one first: each lies beside what follows it.
     for table in (waiting.section(series), utilisation.section(series), _groups(series)):
-        found = replace(table, beside=found) if table else found
-    return found
+        section = replace(table, beside=section) if table else section
+    return section
 
 
-def _groups(series: "Series") -> Section | None:
+def _groups(series: "Series") -> ProbeTable | None:
     from dlcontainer.bench.analysis import resident_groups
 
-    found, plan = resident_groups.of(series), series.session.declared.groups
-    if found is None or plan is None:
+    groups, plan = resident_groups.of(series), series.session.declared.groups
+    if groups is None or plan is None:
         return None
     rows = tuple(
         (
             part.arm, str(part.processes), f"{1000 * part.step_s:.3f}", f"{100 * part.between:.2f}",
             f"{100 * part.turns:.2f}", f"{100 * part.farthest:.2f}", str(part.lost),
         )
-        for part in (found.reference, found.candidate)
+        for part in (groups.reference, groups.candidate)
     )  # fmt: skip
-    lengths = ", ".join(f"{one.ratio:.4f} ({counted(one.steps, 'step')})" for one in found.lengths)
-    return Section(
+    lengths = ", ".join(
+        f"{length.ratio:.4f} ({counted(length.steps, 'step')})" for length in groups.lengths
+    )
+    return ProbeTable(
         title="Processes of the groups",
         head=(
-            "arm", "processes", "step, ms", "between processes, %", "between turns, %",
-            "farthest process, %", "groups lost",
+            "arm",
+            "processes",
+            "step, ms",
+            "between processes, %",
+            "between turns, %",
+            "farthest process, %",
+            "groups lost",
         ),
         rows=rows,
         note=f"Standard deviations of the time of a step. Processes of one arm ran the same bits: "
         f"what lies between them is chance, and why groups are counted. {plan.per_arm} of each arm "
         f"took turns of {counted(plan.turn_steps, 'step')} in {counted(plan.rounds, 'round')}, on "
         f"processor {', '.join(map(str, plan.cpus))}. The ratio without the most extreme rounds is "
-        f"{found.trimmed:.4f}, that of processor time {found.cpu:.4f}; by the first steps of each "
-        f"turn alone: {lengths}. {_seconds(found.spent)}",
-    )  # fmt: skip
+        f"{groups.trimmed:.4f}, that of processor time {groups.cpu:.4f}; by the first steps of "
+        "each "
+        f"turn alone: {lengths}. {_seconds(groups.spent)}",
+    )
 
 
-def _seconds(spent: "Spent") -> str:
+def _seconds(spent: "GroupSeconds") -> str:
     return (
         f"A group took {spent.whole_s:.1f} s: {spent.start_s:.1f} until all processes had "
         f"imported, {spent.first_s:.1f} until the first turn, {spent.turns_s:.1f} of turns, "
@@ -223,7 +236,7 @@ def _seconds(spent: "Spent") -> str:
     )
 
 
-def _task(declared: "Declared") -> str:
+def _task(declared: "SessionDeclaration") -> str:
     return f"training{_named(declared)}"
 
 

@@ -7,20 +7,20 @@ from dlcontainer.bench.probes import byte_sizes, kernels
 from dlcontainer.bench.probes.base import (
     QUICK,
     ROWS_METRICS,
-    Cell,
     Option,
+    ParameterContext,
     Probe,
-    Setting,
+    ProbeCell,
     Value,
     Values,
     as_options,
     given_or_default,
 )
-from dlcontainer.bench.samples.traits import Derived, Section
+from dlcontainer.bench.samples.traits import DerivedFigure, ProbeTable
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.samples.records import Declared, Json
+    from dlcontainer.bench.samples.records import Json, SessionDeclaration
     from dlcontainer.bench.samples.rows.records import RowPlan
     from dlcontainer.bench.samples.series import Series
     from dlcontainer.bench.samples.vocabulary import ArmName
@@ -69,7 +69,7 @@ _LARGEST_SIZE = Option(
 )
 
 
-def _settled(typed: Values, setting: Setting) -> Values:
+def _settled(typed: Values, setting: ParameterContext) -> Values:
     kernels.require(setting)
     values = given_or_default(TRANSFERS.options, typed, setting)
     device, gpus, quick = values[_DEVICE.name], values[_GPUS.name], bool(values[QUICK.name])
@@ -90,38 +90,38 @@ def _settled(typed: Values, setting: Setting) -> Values:
     }
 
 
-def _nodes(asked: Value, setting: Setting) -> tuple[int, ...]:
-    """Give the NUMA nodes of the host's memory; of a session that goes on those declared."""
+def _nodes(choice: Value, setting: ParameterContext) -> tuple[int, ...]:
+    """Return the NUMA nodes of the host's memory; of a session that goes on those declared."""
     from dlcontainer.bench.probes import processor
 
-    known = processor.nodes()
-    if not asked:
-        return known[:_USUAL_NODES]
-    words = [word.strip() for word in str(asked).split(",")]
+    nodes = processor.nodes()
+    if not choice:
+        return nodes[:_USUAL_NODES]
+    words = [word.strip() for word in str(choice).split(",")]
     if setting.begun is None:
         for word in words:
-            if not word.isdecimal() or len(word) > 4 or int(word) not in known:
+            if not word.isdecimal() or len(word) > 4 or int(word) not in nodes:
                 raise UsageError(
-                    f"{_NUMA.flag} {asked}: there is no NUMA node '{word}' for this process",
-                    next_step=f"of {', '.join(map(str, known))}",
+                    f"{_NUMA.flag} {choice}: there is no NUMA node '{word}' for this process",
+                    next_step=f"of {', '.join(map(str, nodes))}",
                 )
     return tuple(sorted({int(word) for word in words}))
 
 
-def _places(cell: Cell) -> tuple[list[str], list[str]]:
+def _places(cell: ProbeCell) -> tuple[list[str], list[str]]:
     nodes = [f"node {number}" for number in str(cell.values[_NUMA.name]).split(",")]
     return nodes, [f"gpu {number}" for number in range(int(cell.values[_GPUS.name] or 0))]
 
 
-def _groups(cell: Cell) -> Iterator[dict[str, str | int]]:
+def _groups(cell: ProbeCell) -> Iterator[dict[str, str | int]]:
     """List the curves; each is one way between two places."""
     nodes, gpus = _places(cell)
 
-    def group(transfer: str, memory: str, one: str, other: str) -> dict[str, str | int]:
-        return {"transfer": transfer, "memory": memory, "from": one, "to": other}
+    def group(transfer: str, memory: str, source: str, target: str) -> dict[str, str | int]:
+        return {"transfer": transfer, "memory": memory, "from": source, "to": target}
 
     if not gpus:
-        yield from (group(HOST, "pageable", one, other) for one in nodes for other in nodes)
+        yield from (group(HOST, "pageable", source, target) for source in nodes for target in nodes)
         return
     for memory in MEMORIES:
         for node in nodes:
@@ -129,17 +129,20 @@ def _groups(cell: Cell) -> Iterator[dict[str, str | int]]:
                 yield group(TO_DEVICE, memory, node, gpu)
                 yield group(TO_HOST, memory, gpu, node)
     yield from (
-        group(PEERS, "device", one, other) for one in gpus for other in gpus if one != other
+        group(PEERS, "device", source, target)
+        for source in gpus
+        for target in gpus
+        if source != target
     )
 
 
-def _listed(cell: Cell) -> list[dict[str, str | int]]:
+def _listed(cell: ProbeCell) -> list[dict[str, str | int]]:
     factor = _QUICK_FACTOR if cell.values[QUICK.name] else _FACTOR
     sizes = byte_sizes.ladder(_LEAST, cell.values[_LARGEST_SIZE.name], factor)
     return [{**group, "bytes": size} for group in _groups(cell) for size in sizes]
 
 
-def _arguments(cell: Cell) -> tuple[str, ...]:
+def _arguments(cell: ProbeCell) -> tuple[str, ...]:
     import json
 
     return as_options(
@@ -153,11 +156,11 @@ def _arguments(cell: Cell) -> tuple[str, ...]:
     )
 
 
-def _declared(cell: Cell) -> "Mapping[str, Json]":
+def _declared(cell: ProbeCell) -> "Mapping[str, Json]":
     return {**cell.values, "framework": kernels.FRAMEWORK, "seed": _SEED}
 
 
-def _rows(cell: Cell) -> "RowPlan":
+def _rows(cell: ProbeCell) -> "RowPlan":
     from dlcontainer.bench.samples.rows.records import RowPlan
 
     return RowPlan(rows=tuple(_listed(cell)), rounds=_ROUNDS, curve="bytes")
@@ -168,17 +171,17 @@ def _rate(row: Mapping[str, str | int], seconds: float) -> float | None:
     return size / seconds / 1e9 if size else None
 
 
-def _section(series: "Series") -> Section | None:
-    found = byte_sizes.points(series, _GROUP)
-    if not found:
+def _section(series: "Series") -> ProbeTable | None:
+    by_group = byte_sizes.points(series, _GROUP)
+    if not by_group:
         return None
     lines = []
-    for group, by_arm in found.items():
-        for arm, own in by_arm.items():
-            least, most = (end(own, key=lambda point: point.size) for end in (min, max))
+    for group, by_arm in by_group.items():
+        for arm, arm_points in by_arm.items():
+            least, most = (end(arm_points, key=lambda point: point.size) for end in (min, max))
             shown = f"{1e6 * least.seconds:.4g}", f"{most.size / most.seconds / 1e9:.3g}"
-            lines.append((*group, arm, *shown, *byte_sizes.fit(own)))
-    return Section(
+            lines.append((*group, arm, *shown, *byte_sizes.fit(arm_points)))
+    return ProbeTable(
         title="Latency and bandwidth",
         head=(
             *_GROUP, byte_sizes.HEAD[0], "smallest, us", "largest, GB/s", *byte_sizes.HEAD[1:]
@@ -192,59 +195,59 @@ def _section(series: "Series") -> Section | None:
 
 def _meaning(series: "Series") -> str:
     if series.session.declared.workload.get(_DEVICE.name) == _DEVICE.default:
-        said = (
+        sentence = (
             "These are copies in this node's memory by its processors; no device takes part, and "
             "small ones stay in caches."
         )
     else:
-        said = "Times are those of the call and of the wait until the devices are idle."
+        sentence = "Times are those of the call and of the wait until the devices are idle."
     untold = [arm for arm in series.session.declared.arms if not _is_told(series, arm)]
     if untold:
-        said += f" Where memory lay was not told by the kernel: {', '.join(untold)}."
-    return said
+        sentence += f" Where memory lay was not told by the kernel: {', '.join(untold)}."
+    return sentence
 
 
 def _facts(series: "Series", arm: "ArmName", name: str) -> "Mapping[str, Json]":
     facts = next((stack.facts for stack in series.stacks if stack.arm == arm), {})
-    own = facts.get(name)
-    return own if isinstance(own, Mapping) else {}
+    fact = facts.get(name)
+    return fact if isinstance(fact, Mapping) else {}
 
 
 def _is_told(series: "Series", arm: "ArmName") -> bool:
     return set(_facts(series, arm, "memory_places").values()) == {"checked"}
 
 
-def _peers(series: "Series") -> Section | None:
-    """Give each pair's answer on each side; None where there are no pairs."""
+def _peers(series: "Series") -> ProbeTable | None:
+    """Return each pair's answer on each side; None where there are no pairs."""
     arms = series.session.declared.arms
-    each = [_facts(series, arm, "peer_access") for arm in arms]
-    pairs = tuple(dict.fromkeys(pair for own in each for pair in own))
+    access = [_facts(series, arm, "peer_access") for arm in arms]
+    pairs = tuple(dict.fromkeys(pair for facts in access for pair in facts))
     if not pairs:
         return None
-    return Section(
+    return ProbeTable(
         title="Which devices reach each other",
         head=("from, to", *arms),
-        rows=tuple((pair, *(_answer(own.get(pair)) for own in each)) for pair in pairs),
+        rows=tuple((pair, *(_answer(facts.get(pair)) for facts in access)) for pair in pairs),
         note="torch.cuda.can_device_access_peer. Without it a transfer goes through the host's "
         "memory. It is attested: sides that differ are not comparable.",
     )
 
 
-def _answer(said: object) -> str:
-    return {True: "yes", False: "no"}[said] if isinstance(said, bool) else "not said"
+def _answer(answer: object) -> str:
+    return {True: "yes", False: "no"}[answer] if isinstance(answer, bool) else "not said"
 
 
-def _subject(declared: "Declared") -> str:
+def _subject(declared: "SessionDeclaration") -> str:
     is_cpu = declared.workload.get(_DEVICE.name) == _DEVICE.default
     return "A copy in memory" if is_cpu else "A transfer between host and devices"
 
 
-def _task(declared: "Declared") -> str:
+def _task(declared: "SessionDeclaration") -> str:
     is_cpu = declared.workload.get(_DEVICE.name) == _DEVICE.default
     return "copies in the host's memory" if is_cpu else "transfers between host and devices"
 
 
-def _unsaid(declared: "Declared") -> str:
+def _unsaid(declared: "SessionDeclaration") -> str:
     is_cpu = declared.workload.get(_DEVICE.name) == _DEVICE.default
     return ", transfers to any device" if is_cpu else ", other devices"
 
@@ -258,7 +261,7 @@ TRANSFERS = Probe(
     arguments=_arguments,
     declared=_declared,
     rows=_rows,
-    derived=lambda _declared: (Derived(name="rate", unit="GB/s", better="more", of=_rate),),
+    derived=lambda _declared: (DerivedFigure(name="rate", unit="GB/s", better="more", of=_rate),),
     phases=lambda _stamps: ("import", "placed", "checked", "rows"),
     subject=_subject,
     task=_task,

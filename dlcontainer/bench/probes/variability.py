@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 from dlcontainer.bench.probes.base import (
     QUICK,
     ROWS_METRICS,
-    Cell,
     Option,
+    ParameterContext,
     Probe,
-    Setting,
+    ProbeCell,
     Values,
     as_options,
     given_or_default,
 )
-from dlcontainer.bench.samples.traits import Metric, Section
+from dlcontainer.bench.samples.traits import Metric, ProbeTable
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.bench.analysis.steps.step_times import Process
-    from dlcontainer.bench.samples.records import Declared, Json
+    from dlcontainer.bench.samples.records import Json, SessionDeclaration
     from dlcontainer.bench.samples.rows.records import RowPlan
     from dlcontainer.bench.samples.series import Series
     from dlcontainer.bench.samples.vocabulary import ArmName
@@ -74,7 +74,7 @@ WATCHED = {
 }
 
 
-def _settled(typed: Values, setting: Setting) -> Values:
+def _settled(typed: Values, setting: ParameterContext) -> Values:
     values = given_or_default(VARIABILITY.options, typed, setting)
     modules = setting.contents.modules
     usual = next(name for name, module in KERNELS.items() if not module or module in modules)
@@ -100,17 +100,17 @@ def _settled(typed: Values, setting: Setting) -> Values:
     }
 
 
-def _arguments(cell: Cell) -> tuple[str, ...]:
+def _arguments(cell: ProbeCell) -> tuple[str, ...]:
     names = (_KERNEL.name, _DEVICE.name, _TIMED_STEPS.name, _WATCH.name)
-    own = {name: cell.values.get(name) for name in names}
-    return as_options({**own, "threads": cell.threads})
+    arguments = {name: cell.values.get(name) for name in names}
+    return as_options({**arguments, "threads": cell.threads})
 
 
-def _declared(cell: Cell) -> "Mapping[str, Json]":
+def _declared(cell: ProbeCell) -> "Mapping[str, Json]":
     return dict(cell.values)
 
 
-def _rows(cell: Cell) -> "RowPlan":
+def _rows(cell: ProbeCell) -> "RowPlan":
     from dlcontainer.bench.samples.rows.records import RowPlan
 
     row: dict[str, str | int] = {
@@ -121,15 +121,15 @@ def _rows(cell: Cell) -> "RowPlan":
     return RowPlan(rows=(row,), rounds=1)
 
 
-def _section(series: "Series") -> Section | None:
+def _section(series: "Series") -> ProbeTable | None:
     from dlcontainer.bench.analysis.steps import step_times
     from dlcontainer.bench.stats.scatter.stragglers import BOUND, LEAST
 
-    processes = {arm: own for arm, own in step_times.of(series).items() if own}
+    processes = {arm: of_arm for arm, of_arm in step_times.of(series).items() if of_arm}
     arms = tuple(processes)
     if len(arms) < len(series.session.declared.arms):
         return None
-    return Section(
+    return ProbeTable(
         title="How steps scatter",
         head=("figure", "unit", *arms, f"{arms[-1]} / {arms[0]}"),
         rows=(*_figures(processes), *_scatter(processes), *_by_rank(processes)),
@@ -143,8 +143,8 @@ def _section(series: "Series") -> Section | None:
     )
 
 
-def _watched(series: "Series") -> Section | None:
-    """Give what was read beside the steps; None where nothing was."""
+def _watched(series: "Series") -> ProbeTable | None:
+    """Return what was read beside the steps; None where nothing was."""
     from math import fsum
 
     if not series.session.declared.workload.get(_WATCH.name):
@@ -155,13 +155,13 @@ def _watched(series: "Series") -> Section | None:
     for name, unit in WATCHED.items():
         cells = []
         for arm in arms:
-            each = [s.figure(f"counts.{name}") for s in used if s.arm == arm]
-            known = [value for value in each if value is not None]
-            mean = f"{fsum(known) / len(known):.4g}" if known else "-"
-            cells.append(f"{mean} ({min(known):.4g} to {max(known):.4g})" if known else mean)
+            readings = [s.figure(f"counts.{name}") for s in used if s.arm == arm]
+            numbers = [value for value in readings if value is not None]
+            mean = f"{fsum(numbers) / len(numbers):.4g}" if numbers else "-"
+            cells.append(f"{mean} ({min(numbers):.4g} to {max(numbers):.4g})" if numbers else mean)
         if any(cell != "-" for cell in cells):
             lines.append((name.replace("_", " "), unit, *cells))
-    return Section(
+    return ProbeTable(
         title="Beside the steps",
         head=("figure", "unit", *arms),
         rows=tuple(lines),
@@ -181,69 +181,80 @@ def _figures(processes: _ByArm) -> Iterator[tuple[str, ...]]:
     def line(
         name: str, unit: str, of: "Callable[[Process], float]", factor: float
     ) -> tuple[str, ...]:
-        own = [median(of(one) for one in each) for each in processes.values()]
-        shown = (f"{factor * value:.4g}" for value in own)
-        return name, unit, *shown, f"{own[-1] / own[0]:.3f}"
+        medians = [median(of(process) for process in of_arm) for of_arm in processes.values()]
+        shown = (f"{factor * value:.4g}" for value in medians)
+        return name, unit, *shown, f"{medians[-1] / medians[0]:.3f}"
 
-    yield line("median step", "ms", lambda one: one.median, 1e3)
-    yield line("slow tail", "p99 / median", lambda one: one.tail, 1.0)
+    yield line("median step", "ms", lambda process: process.median, 1e3)
+    yield line("slow tail", "p99 / median", lambda process: process.tail, 1.0)
 
 
 def _scatter(processes: _ByArm) -> Iterator[tuple[str, ...]]:
     from dlcontainer.bench.analysis.steps import step_times
 
-    each = [step_times.scatter(own) for own in processes.values()]
-    for same in zip(*each, strict=True):
+    scatters = [step_times.scatter(of_arm) for of_arm in processes.values()]
+    for same in zip(*scatters, strict=True):
         if same[0].groups == 1:
             cells = ["one only" for _ in same]
         else:
             cells = [
-                "in the line above" if one.sd is None else f"{100 * one.sd:.2f} (from {one.groups})"
-                for one in same
+                "in the line above"
+                if component.sd is None
+                else f"{100 * component.sd:.2f} (from {component.groups})"
+                for component in same
             ]
         first, last = same[0].sd, same[-1].sd
         yield same[0].level, "sd, %", *cells, f"{last / first:.2f}" if first and last else "-"
 
 
 def _by_rank(processes: _ByArm) -> Iterator[tuple[str, ...]]:
-    """Give each rank's row: its median over the launches, slowest first; the first few."""
+    """Yield each rank's row: its median over the launches, slowest first; the first few."""
     from statistics import median
 
     from dlcontainer.bench.analysis.steps import step_times
 
-    each = [step_times.medians(own) for own in processes.values()]
-    shared = [rank for rank in each[0] if all(rank in own for own in each)]
+    medians = [step_times.medians(of_arm) for of_arm in processes.values()]
+    shared = [rank for rank in medians[0] if all(rank in by_rank for by_rank in medians)]
     if len(shared) < 2:
         return
     at = step_times.places(next(iter(processes.values())))
-    middle = {rank: [median(own[rank]) for own in each] for rank in shared}
-    slow = {one.rank for own in processes.values() for one in step_times.slow_ranks(own).found}
+    middle = {rank: [median(by_rank[rank]) for by_rank in medians] for rank in shared}
+    slow = {
+        straggler.rank
+        for of_arm in processes.values()
+        for straggler in step_times.slow_ranks(of_arm).stragglers
+    }
     order = sorted(shared, key=lambda rank: (rank not in slow, -max(middle[rank])))
     for rank in order[:_MOST_RANKS]:
-        own = middle[rank]
+        seconds = middle[rank]
         name = f"rank {rank} on {at[rank]}" + (", a straggler" if rank in slow else "")
-        yield name, "median, ms", *(f"{1e3 * one:.4g}" for one in own), f"{own[-1] / own[0]:.3f}"
+        yield (
+            name,
+            "median, ms",
+            *(f"{1e3 * second:.4g}" for second in seconds),
+            f"{seconds[-1] / seconds[0]:.3f}",
+        )
 
 
 def _named(processes: _ByArm) -> str:
     from dlcontainer.bench.analysis.steps import step_times
 
     texts = []
-    for arm, own in processes.items():
-        verdict, at = step_times.slow_ranks(own), step_times.places(own)
-        found = [_slow(one, at[one.rank]) for one in verdict.found]
-        said = f"nobody is named, {verdict.refused}" if verdict.refused else "none"
-        texts.append(f"{arm}: {', '.join(found) or said}")
-    ranks = len({one.rank for own in processes.values() for one in own})
+    for arm, of_arm in processes.items():
+        verdict, at = step_times.slow_ranks(of_arm), step_times.places(of_arm)
+        stragglers = [_slow(straggler, at[straggler.rank]) for straggler in verdict.stragglers]
+        sentence = f"nobody is named, {verdict.refused}" if verdict.refused else "none"
+        texts.append(f"{arm}: {', '.join(stragglers) or sentence}")
+    ranks = len({process.rank for of_arm in processes.values() for process in of_arm})
     rest = f" {counted(ranks, 'rank')}, the slowest shown." if ranks > _MOST_RANKS else ""
     return f"Stragglers, {'; '.join(texts)}.{rest}"
 
 
-def _slow(one: "Straggler", node: str) -> str:
-    return f"rank {one.rank} on {node} ({one.ratio:.2f} times the others' median)"
+def _slow(straggler: "Straggler", node: str) -> str:
+    return f"rank {straggler.rank} on {node} ({straggler.ratio:.2f} times the others' median)"
 
 
-def _subject(declared: "Declared") -> str:
+def _subject(declared: "SessionDeclaration") -> str:
     ranks = declared.workload.get("ranks")
     of = f" of the slowest of {ranks} ranks" if isinstance(ranks, int) and ranks > 1 else ""
     return f"The median step{of}"

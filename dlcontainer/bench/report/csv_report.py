@@ -16,13 +16,13 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import TextIO
 
-from dlcontainer.bench.job.records import Job
-from dlcontainer.bench.report.inputs import Found
+from dlcontainer.bench.job.records import JobSession
+from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.report.tables import job_tables, scale_tables
 from dlcontainer.bench.samples.encoding import plain
 from dlcontainer.bench.samples.records import Sample
 from dlcontainer.bench.samples.series import Series
-from dlcontainer.bench.scale.records import Scale
+from dlcontainer.bench.scale.records import MatrixSession
 
 FIRST = ("file", "line", "seal")
 # What spreadsheets begin to compute at, full-width forms included.
@@ -43,10 +43,14 @@ Cell = str | int | float
 _Row = tuple[int, dict[str, object]]
 
 
-def write(sessions: Sequence[Series], file: TextIO, found: Sequence[Found] = ()) -> None:
+def write(sessions: Sequence[Series], file: TextIO, findings: Sequence[InputFinding] = ()) -> None:
     """Write all launches of all sessions and matrices; the head is the union of what they have."""
     out = csv.writer(file, lineterminator="\r\n")
-    matrices = [(one, one.finding) for one in found if isinstance(one.finding, Scale | Job)]
+    matrices = [
+        (finding, finding.finding)
+        for finding in findings
+        if isinstance(finding.finding, MatrixSession | JobSession)
+    ]
     columns = tuple(dict.fromkeys((*_columns(sessions), *_of_matrices(matrices))))
     out.writerow([*FIRST, *map(_text, columns)])
     for series in sessions:
@@ -57,33 +61,35 @@ def write(sessions: Sequence[Series], file: TextIO, found: Sequence[Found] = ())
             out.writerow([*begin, *row])
             for values in _of_rows(sample):
                 out.writerow([*begin, *(_cell(values.get(name)) for name in columns)])
-    for one, scale in matrices:
+    for finding, scale in matrices:
         for line, values in _rows(scale):
             row = [_cell(values.get(name)) for name in columns]
-            out.writerow([_text(str(one.path)), line, scale.seal, *row])
+            out.writerow([_text(str(finding.path)), line, scale.seal, *row])
 
 
-def _rows(one: Scale | Job) -> Iterator[_Row]:
-    raw = scale_tables.raw(one) if isinstance(one, Scale) else job_tables.raw(one)
+def _rows(matrix: MatrixSession | JobSession) -> Iterator[_Row]:
+    raw = scale_tables.raw(matrix) if isinstance(matrix, MatrixSession) else job_tables.raw(matrix)
     for line, values in raw:
         yield line, dict(_flat("", values))
 
 
-def _of_matrices(matrices: Sequence[tuple[Found, Scale | Job]]) -> tuple[str, ...]:
-    found = dict.fromkeys(
+def _of_matrices(
+    matrices: Sequence[tuple[InputFinding, MatrixSession | JobSession]],
+) -> tuple[str, ...]:
+    names = dict.fromkeys(
         name for _, scale in matrices for _, values in _rows(scale) for name in values
     )
     # By what they are of, each in its order: ranks do not all have the same.
-    order = list(dict.fromkeys(name.partition(".")[0] for name in found))
-    return tuple(sorted(found, key=lambda name: order.index(name.partition(".")[0])))
+    order = list(dict.fromkeys(name.partition(".")[0] for name in names))
+    return tuple(sorted(names, key=lambda name: order.index(name.partition(".")[0])))
 
 
 def _columns(sessions: Sequence[Series]) -> tuple[str, ...]:
     # Plain fields first, in their order: what varies comes behind.
-    found = dict.fromkeys(
+    names = dict.fromkeys(
         name for series in sessions for sample in series.samples for name, _ in _values(sample)
     )
-    own = sorted(found, key=lambda name: ("." in name, _NAMES.index(name.partition(".")[0])))
+    columns = sorted(names, key=lambda name: ("." in name, _NAMES.index(name.partition(".")[0])))
     rows = (
         name
         for series in sessions
@@ -92,7 +98,7 @@ def _columns(sessions: Sequence[Series]) -> tuple[str, ...]:
         for values in _of_rows(sample)
         for name in values
     )
-    return tuple(dict.fromkeys((*own, *rows)))
+    return tuple(dict.fromkeys((*columns, *rows)))
 
 
 def _of_rows(sample: Sample) -> Iterator[dict[str, object]]:
@@ -113,11 +119,11 @@ def _values(sample: Sample) -> Iterator[tuple[str, object]]:
 
 def _flat(name: str, values: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     for key, value in values.items():
-        way = f"{name}.{key}" if name else key
+        path = f"{name}.{key}" if name else key
         if isinstance(value, dict):
-            yield from _flat(way, value)
+            yield from _flat(path, value)
         else:
-            yield way, value
+            yield path, value
 
 
 def _cell(value: object) -> Cell:

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from dlcontainer.bench.report import csv_report, html_report, markdown_report
 from dlcontainer.bench.report.html_report import Page
-from dlcontainer.bench.report.inputs import Found
+from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.config.suggestions import suggest
 from dlcontainer.errors import UsageError
@@ -21,37 +21,41 @@ _SUFFIXES: dict[str, Format] = {".md": "md", ".markdown": "md", ".csv": "csv"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Target:
+class ReportFile:
     """A file to write, and how."""
 
     path: Path
     format: Format
 
 
-def targets(output: Path, formats: str) -> tuple[Target, ...]:
-    """Give what is written for `-o`: a page with Markdown and CSV beside it, unless said.
+def targets(output: Path, formats: str) -> tuple[ReportFile, ...]:
+    """Return what is written for `-o`: a page with Markdown and CSV beside it, unless said.
 
     A name that ends in .md or .csv asks for that alone. Raises UsageError for an unknown format.
     """
-    own = _SUFFIXES.get(output.suffix.lower(), "html")
-    asked = [word.strip().lower() for word in formats.split(",") if word.strip()]
-    for word in asked:
+    by_suffix = _SUFFIXES.get(output.suffix.lower(), "html")
+    words = [word.strip().lower() for word in formats.split(",") if word.strip()]
+    for word in words:
         if word not in FORMATS:
             raise UsageError(
                 f"--format: no format is called '{word}'{suggest(word, list(FORMATS))}",
                 next_step=f"the formats: {', '.join(FORMATS)}",
             )
-    chosen = [name for name in FORMATS if name in asked] or ([own] if own != "html" else FORMATS)
+    chosen = [name for name in FORMATS if name in words] or (
+        [by_suffix] if by_suffix != "html" else FORMATS
+    )
     return tuple(
-        Target(path=output if name == own else output.with_suffix(f".{name}"), format=name)
+        ReportFile(
+            path=output if name == by_suffix else output.with_suffix(f".{name}"), format=name
+        )
         for name in chosen
     )
 
 
-def check(wanted: Sequence[Target], output: Path, inputs: Sequence[Path]) -> None:
+def check(targets: Sequence[ReportFile], output: Path, inputs: Sequence[Path]) -> None:
     """Refuse to replace samples, and what is beside `-o` and no report; raises UsageError."""
     read = {path.resolve() for path in inputs}
-    for target in wanted:
+    for target in targets:
         if target.path.resolve() in read:
             raise UsageError("the report would replace its own samples", next_step="-o report.html")
         # Only the file of -o was named by the user.
@@ -62,7 +66,7 @@ def check(wanted: Sequence[Target], output: Path, inputs: Sequence[Path]) -> Non
             )
 
 
-def _is_ours(target: Target) -> bool:
+def _is_ours(target: ReportFile) -> bool:
     try:
         with target.path.open(encoding="utf-8", errors="replace", newline="") as file:
             first = file.readline(10_000)
@@ -76,17 +80,17 @@ def _is_ours(target: Target) -> bool:
 
 
 def write(
-    wanted: Sequence[Target],
+    targets: Sequence[ReportFile],
     settled: Page,
     sessions: Sequence[Series],
     templates: list[Path],
-    found: Sequence[Found] = (),
+    findings: Sequence[InputFinding] = (),
 ) -> None:
     """Write each whole; raises BenchDataError where one can't be."""
-    for target in wanted:
+    for target in targets:
         if target.format == "csv":
             with report_files.replacing(target.path) as file:
-                csv_report.write(sessions, file, found)
+                csv_report.write(sessions, file, findings)
         elif target.format == "md":
             report_files.write(visible(markdown_report.page(settled)), target.path)
         else:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from dlcontainer import __version__
 from dlcontainer.bench.analysis import qualification
-from dlcontainer.bench.analysis.across_sessions import Across, across
-from dlcontainer.bench.analysis.pairing import Figure
-from dlcontainer.bench.analysis.qualification import Standing
+from dlcontainer.bench.analysis.across_sessions import PooledSessions, across
+from dlcontainer.bench.analysis.pairing import PairFigure
+from dlcontainer.bench.analysis.qualification import SiteQualification
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import scorecard
 from dlcontainer.bench.report.figures import binned, ecdf
-from dlcontainer.bench.report.inputs import Found
+from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.report.sections import session_figures
 from dlcontainer.bench.report.sections.notes import notes
 from dlcontainer.bench.report.sections.predictions import Exhibit, exhibits
@@ -25,7 +25,7 @@ from dlcontainer.config.templating import render_page
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Section:
+class SessionSection:
     """One session as the page shows it; all words are settled here."""
 
     anchor: str
@@ -47,7 +47,7 @@ class Section:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Joint:
+class PooledSection:
     """What several sessions say together, as the page shows it."""
 
     title: str
@@ -76,8 +76,8 @@ class Brief:
 class Page:
     """All that a report says, settled: it is only set as HTML or Markdown from here on."""
 
-    sections: tuple[Section, ...]
-    joint: tuple[Joint, ...]
+    sections: tuple[SessionSection, ...]
+    joint: tuple[PooledSection, ...]
     exhibits: tuple[Exhibit, ...]
     # None where no claim is about what is shown.
     scorecard: Table | None
@@ -96,7 +96,7 @@ class Page:
         return ", ".join(exhibit.title for exhibit in self.exhibits)
 
 
-def page(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> Page:
+def page(analyses: Sequence[Analysis], findings: Sequence[InputFinding] = ()) -> Page:
     """Settle what is said; raises BenchDataError where one session is there twice."""
     standings = qualification.standings(analyses)
     joint = tuple(_joint(item) for item in across(analyses))
@@ -107,25 +107,30 @@ def page(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> Page:
                 analysis,
                 i,
                 standings[analysis.series.seal],
-                beside=cold_text.beside(analysis, found),
+                aside=cold_text.beside(analysis, findings),
                 listed=listed[analysis.series.seal],
             )
             for i, analysis in enumerate(analyses, start=1)
         ),
         joint=joint,
-        exhibits=exhibits(found),
-        scorecard=scorecard.table(scorecard.scores(analyses, found)),
+        exhibits=exhibits(findings),
+        scorecard=scorecard.table(scorecard.scores(analyses, findings)),
         glossary=glossary.table(),
-        files=(*(str(a.series.path) for a in analyses), *(str(one.path) for one in found)),
+        files=(
+            *(str(a.series.path) for a in analyses),
+            *(str(finding.path) for finding in findings),
+        ),
     )
 
 
-def html(analyses: Sequence[Analysis], templates: list[Path], found: Sequence[Found] = ()) -> str:
-    """Give one self-contained page: no script, nothing fetched.
+def html(
+    analyses: Sequence[Analysis], templates: list[Path], findings: Sequence[InputFinding] = ()
+) -> str:
+    """Return one self-contained page: no script, nothing fetched.
 
     Raises BenchDataError where one session is there twice.
     """
-    return render(page(analyses, found), templates)
+    return render(page(analyses, findings), templates)
 
 
 def render(settled: Page, templates: list[Path]) -> str:
@@ -133,9 +138,9 @@ def render(settled: Page, templates: list[Path]) -> str:
     return render_page(templates, "report/page.html.j2", {"page": settled})
 
 
-def _joint(item: Across) -> Joint:
+def _joint(item: PooledSessions) -> PooledSection:
     word = item.word or "no verdict"
-    return Joint(
+    return PooledSection(
         title=session_tables.title(item.members[0]),
         word=word,
         style=word.lower().replace(" ", "-"),
@@ -145,8 +150,8 @@ def _joint(item: Across) -> Joint:
     )
 
 
-def briefs(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> tuple[Brief, ...]:
-    """Give what a summary says: for a terminal, an issue or a log.
+def briefs(analyses: Sequence[Analysis], found: Sequence[InputFinding] = ()) -> tuple[Brief, ...]:
+    """Return what a summary says: for a terminal, an issue or a log.
 
     Raises BenchDataError where one session is there twice.
     """
@@ -167,7 +172,7 @@ def briefs(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> tuple[B
     return (*joint, *own, *others)
 
 
-def _brief(analysis: Analysis, standing: Standing, found: Sequence[Found]) -> Brief:
+def _brief(analysis: Analysis, standing: SiteQualification, found: Sequence[InputFinding]) -> Brief:
     sentence = verdict_text.sentence(analysis)
     beside = (cold_text.beside(analysis, found), scope_text.scope(analysis))
     reasons = [reason for reason in analysis.verdict.reasons if reason not in sentence]
@@ -186,8 +191,8 @@ def _brief(analysis: Analysis, standing: Standing, found: Sequence[Found]) -> Br
 
 
 def _section(
-    analysis: Analysis, number: int, standing: Standing, *, beside: str, listed: bool
-) -> Section:
+    analysis: Analysis, number: int, standing: SiteQualification, *, aside: str, listed: bool
+) -> SessionSection:
     verdict = analysis.verdict
     folded = [session_tables.stacks(analysis), *([raw.of(analysis)] if listed else [])]
     ready = ecdf.ready(analysis)
@@ -195,7 +200,7 @@ def _section(
         *session_tables.open_tables(analysis),
         *([ecdf.table(analysis, ready)] if ready else []),
     ]
-    return Section(
+    return SessionSection(
         anchor=f"session-{number}",
         title=session_tables.title(analysis),
         subtitle=session_tables.subtitle(analysis),
@@ -203,7 +208,7 @@ def _section(
         style=verdict.word.lower().replace(" ", "-"),
         headline=verdict_text.headline(analysis),
         sentence=verdict_text.sentence(analysis),
-        beside=beside,
+        beside=aside,
         scope=scope_text.scope(analysis),
         words=summary.paragraph(analysis),
         notes=(*notes(analysis, standing), *(() if listed else (binned.note(analysis),))),
@@ -216,13 +221,13 @@ def _section(
 
 
 def _tiles(analysis: Analysis) -> tuple[tuple[str, str, str], ...]:
-    found = []
+    tiles = []
     if analysis.main is not None:
-        found.append(_ratio_tile("A/B ratio", analysis.main))
+        tiles.append(_ratio_tile("A/B ratio", analysis.main))
         fitted = analysis.main.fitted
         if fitted.df > 0:
             count = f"{fitted.n} {verdict_text.unit(analysis)}"
-            found.append(
+            tiles.append(
                 (
                     f"sd of a {verdict_text.unit(analysis)[:-1]}",
                     verdict_text.scatter(fitted.sd),
@@ -230,21 +235,21 @@ def _tiles(analysis: Analysis) -> tuple[tuple[str, str, str], ...]:
                 )
             )
             order = 100 * expm1(fitted.order_effect)
-            found.append(("running second", f"{order:+.2f} %", "order effect, corrected for"))
+            tiles.append(("running second", f"{order:+.2f} %", "order effect, corrected for"))
         if fitted.third is not None:
             order = 100 * expm1(fitted.third)
-            found.append(("running third", f"{order:+.2f} %", "order effect, corrected for"))
+            tiles.append(("running third", f"{order:+.2f} %", "order effect, corrected for"))
     if analysis.joiner is not None:
-        found.append(_ratio_tile("joining a mount", analysis.joiner))
-    for one in qualification.telling(analysis):
-        name = "A/A" if one.role == "control" else "B/B"
-        bounds = verdict_text.bounds(one.interval)
-        found.append((f"{name} ratio", f"{one.interval.ratio:.3f}", bounds))
-        if one.role == "control":
-            fitted = one.figure.fitted
-            found.append(("A/A sd", verdict_text.scatter(fitted.sd), f"{fitted.n} pairs"))
-    return tuple(found)
+        tiles.append(_ratio_tile("joining a mount", analysis.joiner))
+    for control in qualification.telling(analysis):
+        name = "A/A" if control.role == "control" else "B/B"
+        bounds = verdict_text.bounds(control.interval)
+        tiles.append((f"{name} ratio", f"{control.interval.ratio:.3f}", bounds))
+        if control.role == "control":
+            fitted = control.figure.fitted
+            tiles.append(("A/A sd", verdict_text.scatter(fitted.sd), f"{fitted.n} pairs"))
+    return tuple(tiles)
 
 
-def _ratio_tile(name: str, figure: Figure) -> tuple[str, str, str]:
+def _ratio_tile(name: str, figure: PairFigure) -> tuple[str, str, str]:
     return name, f"{figure.interval.ratio:.3f}", verdict_text.bounds(figure.interval)

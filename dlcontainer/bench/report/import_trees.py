@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from dlcontainer.bench.report.inputs import Imported
+from dlcontainer.bench.report.inputs import ImportNode
 from dlcontainer.errors import BenchDataError
-from dlcontainer.lab.filesystem.counting import Task
+from dlcontainer.lab.filesystem.counting import CountingTask
 from dlcontainer.system.process import (
     CommandFailedError,
     CommandNotFoundError,
@@ -23,32 +23,32 @@ _LINE = re.compile(r"^import time:\s+(\d+) \|\s+(\d+) \| ( *)(\S.*?)\s*$")
 _VARIABLE = "PYTHONPROFILEIMPORTTIME"
 
 
-def traced(task: Task, runner: ProcessRunner) -> tuple[Imported, ...]:
-    """Run one rank and give what it imported.
+def traced(task: CountingTask, runner: ProcessRunner) -> tuple[ImportNode, ...]:
+    """Run one rank and return what it imported.
 
     Raises BenchDataError where it fails, and where no Python of it wrote a word (one with -E or -I,
     or in a container that lets no variable in).
     """
     inside = replace(runner, environ={**runner.environ, _VARIABLE: "1"})
     try:
-        said = inside(task.argv, timeout=task.timeout_s).stderr
+        stderr = inside(task.argv, timeout=task.timeout_s).stderr
     except (CommandFailedError, CommandNotFoundError, CommandTimeoutError) as error:
         raise BenchDataError("the run of the import tree failed", why=str(error)) from None
-    found = parse(said.splitlines())
-    if not found:
+    modules = parse(stderr.splitlines())
+    if not modules:
         raise BenchDataError(
             "no Python told what it imports",
             why=f"it runs with -E or -I, or {_VARIABLE} does not reach it",
             next_step="let the variable in (Apptainer: APPTAINERENV_" + _VARIABLE + "=1), or leave "
             "--import-tree out",
         )
-    return found
+    return modules
 
 
-def parse(lines: Iterable[str]) -> tuple[Imported, ...]:
-    """Give the modules in the order of a tree, from lines among which Python's are."""
-    found = [
-        Imported(
+def parse(lines: Iterable[str]) -> tuple[ImportNode, ...]:
+    """Return the modules in the order of a tree, from lines among which Python's are."""
+    modules = [
+        ImportNode(
             name=match[4],
             depth=len(match[3]) // 2,
             self_us=int(match[1]),
@@ -57,4 +57,4 @@ def parse(lines: Iterable[str]) -> tuple[Imported, ...]:
         for line in lines
         if (match := _LINE.match(line))
     ]
-    return tuple(reversed(found))
+    return tuple(reversed(modules))

@@ -17,9 +17,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from dlcontainer.bench.job import file as jobfile
-from dlcontainer.bench.job.records import Job
+from dlcontainer.bench.job.records import JobSession
 from dlcontainer.bench.scale import file as scalefile
-from dlcontainer.bench.scale.records import Scale
+from dlcontainer.bench.scale.records import MatrixSession
 from dlcontainer.errors import BenchDataError
 from dlcontainer.system import foreign_files
 
@@ -35,7 +35,7 @@ Time = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tally:
+class FileSystemCounts:
     """What one rank, or a node, asked the file system for."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
@@ -48,7 +48,7 @@ class Tally:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Imported:
+class ImportNode:
     """One module of an import tree: its own time and that with all it imported, µs."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
@@ -60,7 +60,7 @@ class Imported:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Counting:
+class CountingRun:
     """A counting run; `imports` is its import tree, parents before what they import."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
@@ -69,15 +69,15 @@ class Counting:
     tool: Literal["strace", "slowfs", "audit"]
     sees: str
     ranks: Number | None
-    per_rank: tuple[Tally, ...]
-    per_node: Tally
+    per_rank: tuple[FileSystemCounts, ...]
+    per_node: FileSystemCounts
     slowest_s: Time
     setting: Mapping[str, JsonValue] = field(default_factory=dict)
-    imports: tuple[Imported, ...] = ()
+    imports: tuple[ImportNode, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Predicted:
+class PredictedTimes:
     """Where the seconds of one way go."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
@@ -97,7 +97,7 @@ class WayRow:
 
     way: str
     seconds: Time
-    prediction: Predicted
+    prediction: PredictedTimes
     saturates_at: Time | None
     staging: tuple[str, Time] | None
 
@@ -124,7 +124,7 @@ class Measurer:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Subject:
+class PredictionSubject:
     """What was predicted for, and how its clients cache."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
@@ -136,7 +136,7 @@ class Subject:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Known:
+class FileSystemFigure:
     """One figure of the file system, and who stands for it."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
@@ -154,8 +154,8 @@ class Storm:
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
 
     job: Size
-    measured: Subject
-    facts: tuple[Known, ...]
+    measured: PredictionSubject
+    facts: tuple[FileSystemFigure, ...]
     rows: tuple[WayRow, ...]
     launches_until_staging_pays: Number | None
     nodes_until_it_pays: Mapping[str, Number | None]
@@ -165,7 +165,7 @@ class Storm:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Point:
+class HeldOutPoint:
     """A held-out point: seconds predicted before, and measured after."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
@@ -176,27 +176,29 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Trial:
+class PredictionTrial:
     """Predictions held to account; `frozen` is the digest of all that was settled before."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
 
     frozen: str
     predicted: Mapping[str, float]
-    points: Annotated[tuple[Point, ...], Field(min_length=1)]
+    points: Annotated[tuple[HeldOutPoint, ...], Field(min_length=1)]
     machine: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
-Finding = Counting | Storm | Trial | Scale | Job
-_READERS: Mapping[str, TypeAdapter[Counting] | TypeAdapter[Storm] | TypeAdapter[Trial]] = {
-    "dlcontainer/count/1": TypeAdapter(Counting),
+Finding = CountingRun | Storm | PredictionTrial | MatrixSession | JobSession
+_READERS: Mapping[
+    str, TypeAdapter[CountingRun] | TypeAdapter[Storm] | TypeAdapter[PredictionTrial]
+] = {
+    "dlcontainer/count/1": TypeAdapter(CountingRun),
     "dlcontainer/storm/1": TypeAdapter(Storm),
-    "dlcontainer/benchmark-storm/1": TypeAdapter(Trial),
+    "dlcontainer/benchmark-storm/1": TypeAdapter(PredictionTrial),
 }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class InputFinding:
     """A finding, its file and the digest of that."""
 
     path: Path
@@ -210,7 +212,7 @@ class Found:
 
 
 def is_one(path: Path) -> bool:
-    """Tell whether a file begins like a finding; a session's begins otherwise."""
+    """Return whether a file begins like a finding; a session's begins otherwise."""
     try:
         with foreign_files.opened(path) as file:
             begin = file.read(200).split()
@@ -220,14 +222,14 @@ def is_one(path: Path) -> bool:
     return text.startswith(_BEGIN + _SCHEMA)
 
 
-def read(path: Path) -> Found:
+def read(path: Path) -> InputFinding:
     """Read one; raises BenchDataError for one that is edited, too new or no such file."""
     if scalefile.FORMAT.is_one(path):
         scale = scalefile.read(path)
-        return Found(path=path, sha256=scale.seal, finding=scale)
+        return InputFinding(path=path, sha256=scale.seal, finding=scale)
     if jobfile.FORMAT.is_one(path):
         job = jobfile.read(path)
-        return Found(path=path, sha256=job.seal, finding=job)
+        return InputFinding(path=path, sha256=job.seal, finding=job)
     try:
         data = foreign_files.read(path, _MOST_BYTES)
         body = foreign_files.loads(data)
@@ -242,12 +244,12 @@ def read(path: Path) -> Found:
         first = error.errors(include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"])
         raise _unfit(path, f"{name}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
-    if isinstance(finding, Trial):
+    if isinstance(finding, PredictionTrial):
         _hold(path, finding, body)
-    return Found(path=path, sha256=hashlib.sha256(data).hexdigest(), finding=finding)
+    return InputFinding(path=path, sha256=hashlib.sha256(data).hexdigest(), finding=finding)
 
 
-def _hold(path: Path, trial: Trial, body: Mapping[str, object]) -> None:
+def _hold(path: Path, trial: PredictionTrial, body: Mapping[str, object]) -> None:
     """Refuse predictions that are not those that were frozen."""
     apart = {"frozen", "points", "machine"}
     settled = {key: value for key, value in body.items() if key not in apart}

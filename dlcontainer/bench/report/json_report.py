@@ -6,29 +6,33 @@ from math import expm1, inf
 
 from dlcontainer.bench.analysis import qualification
 from dlcontainer.bench.analysis.across_sessions import across
-from dlcontainer.bench.analysis.contrasts import Contrast
-from dlcontainer.bench.analysis.metrics import Family
-from dlcontainer.bench.analysis.pairing import Figure
-from dlcontainer.bench.analysis.qualification import Standing
+from dlcontainer.bench.analysis.contrasts import ArmContrast
+from dlcontainer.bench.analysis.metrics import MetricFamily
+from dlcontainer.bench.analysis.pairing import PairFigure
+from dlcontainer.bench.analysis.qualification import SiteQualification
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.job import analysis as jobbing
-from dlcontainer.bench.job.records import Job
+from dlcontainer.bench.job.records import JobSession
 from dlcontainer.bench.report import scale_json as scaled
 from dlcontainer.bench.report import scorecard
 from dlcontainer.bench.report.figures import session_plots
-from dlcontainer.bench.report.inputs import Found
+from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.report.sections import jobs
 from dlcontainer.bench.report.tables import row_tables
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import contradictions
 from dlcontainer.bench.samples.encoding import plain
-from dlcontainer.bench.samples.traits import Section
-from dlcontainer.bench.scale.records import Scale
+from dlcontainer.bench.samples.traits import ProbeTable
+from dlcontainer.bench.scale.records import MatrixSession
 from dlcontainer.bench.stats.paired import Interval
 
 
-def report(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> dict[str, object]:
-    """Give all sessions, what they say together, and what they make of the literature's claims."""
+def report(
+    analyses: Sequence[Analysis], findings: Sequence[InputFinding] = ()
+) -> dict[str, object]:
+    """Return all sessions, what they say together, and what they make of the literature's
+    claims.
+    """
     standings = qualification.standings(analyses)
     sessions = []
     for analysis in analyses:
@@ -47,29 +51,29 @@ def report(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> dict[st
     ]
     claims = [
         {"id": s.claim.id, "standing": s.standing, "value": s.value, "why": s.why}
-        for s in scorecard.scores(analyses, found)
+        for s in scorecard.scores(analyses, findings)
     ]
-    others = [
+    bodies = [
         {
-            "file": str(one.path),
-            "sha256": one.sha256,
-            **_figures(one),
+            "file": str(finding.path),
+            "sha256": finding.sha256,
+            **_figures(finding),
         }
-        for one in found
+        for finding in findings
     ]
-    return {"sessions": sessions, "across": joint, "findings": others, "scorecard": claims}
+    return {"sessions": sessions, "across": joint, "findings": bodies, "scorecard": claims}
 
 
-def _figures(one: Found) -> dict[str, object]:
-    if isinstance(one.finding, Scale):
-        return {"cells": scaled.cells(one.finding)}
-    if isinstance(one.finding, Job):
-        return {"job": jobs.figures(one.finding, jobbing.read(one.finding))}
+def _figures(finding: InputFinding) -> dict[str, object]:
+    if isinstance(finding.finding, MatrixSession):
+        return {"cells": scaled.cells(finding.finding)}
+    if isinstance(finding.finding, JobSession):
+        return {"job": jobs.figures(finding.finding, jobbing.read(finding.finding))}
     return {}
 
 
 def session(analysis: Analysis) -> dict[str, object]:
-    """Give one session's verdict and figures for programs."""
+    """Return one session's verdict and figures for programs."""
     series, verdict = analysis.series, analysis.verdict
     roles = {"A/B": analysis.main, "joiner": analysis.joiner, "A/A": analysis.control}
     roles["B/B"] = analysis.candidate_control
@@ -94,7 +98,9 @@ def session(analysis: Analysis) -> dict[str, object]:
             "control": _interval(verdict.control),
             "candidate_control": _interval(verdict.candidate_control),
         },
-        "controls_tell": {one.role: one.tells for one in qualification.controls(analysis)},
+        "controls_tell": {
+            control.role: control.tells for control in qualification.controls(analysis)
+        },
         "figures": {name: _figure(figure) for name, figure in roles.items() if figure},
         "contrasts": [_contrast(item) for item in analysis.contrasts],
         "metrics": _family(analysis.family),
@@ -110,15 +116,15 @@ def session(analysis: Analysis) -> dict[str, object]:
     }
 
 
-def _section(section: Section | None) -> dict[str, object] | None:
+def _section(section: ProbeTable | None) -> dict[str, object] | None:
     if section is None:
         return None
     rows = [dict(zip(section.head, row, strict=True)) for row in section.rows]
     body: dict[str, object] = {"title": section.title, "rows": rows, "note": section.note}
-    return body | ({"beside": beside} if (beside := _section(section.beside)) else {})
+    return body | ({"beside": table_beside} if (table_beside := _section(section.beside)) else {})
 
 
-def _contrast(item: Contrast) -> dict[str, object]:
+def _contrast(item: ArmContrast) -> dict[str, object]:
     verdict = item.verdict
     return {
         "reference": item.sides.reference,
@@ -135,16 +141,16 @@ def _contrast(item: Contrast) -> dict[str, object]:
     }
 
 
-def _figure(figure: Figure) -> dict[str, object]:
+def _figure(figure: PairFigure) -> dict[str, object]:
     fitted = figure.fitted
-    known = fitted.df > 0
+    has_df = fitted.df > 0
     return {
         "metric": figure.metric,
         "pairs": fitted.n,
         "means": list(figure.means),
         "interval": _interval(figure.interval),
-        "sd_of_a_pair": fitted.sd if known else None,
-        "order_effect": expm1(fitted.order_effect) if known else None,
+        "sd_of_a_pair": fitted.sd if has_df else None,
+        "order_effect": expm1(fitted.order_effect) if has_df else None,
         "third_effect": expm1(fitted.third) if fitted.third is not None else None,
     }
 
@@ -152,12 +158,12 @@ def _figure(figure: Figure) -> dict[str, object]:
 def _interval(interval: Interval | None) -> dict[str, float | None] | None:
     if interval is None:
         return None
-    found: dict[str, float | None] = dict(asdict(interval))
+    body: dict[str, float | None] = dict(asdict(interval))
     # JSON has no infinity: an interval without an upper end.
-    return {key: value if value != inf else None for key, value in found.items()}
+    return {key: value if value != inf else None for key, value in body.items()}
 
 
-def _family(family: Family | None) -> dict[str, object] | None:
+def _family(family: MetricFamily | None) -> dict[str, object] | None:
     if family is None:
         return None
     return {
@@ -177,7 +183,7 @@ def _family(family: Family | None) -> dict[str, object] | None:
     }
 
 
-def _standing(standing: Standing) -> dict[str, object]:
+def _standing(standing: SiteQualification) -> dict[str, object]:
     return {
         # Open where there are too few pairs to tell: that is no "no".
         "qualified": standing.is_qualified if standing.interval else None,

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import html_report
-from dlcontainer.bench.report.html_report import Brief, Page, Section
-from dlcontainer.bench.report.inputs import Found
+from dlcontainer.bench.report.html_report import Brief, Page, SessionSection
+from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.report.table import Table
 
 # The first line of a file of ours: what has it may be written again.
@@ -36,8 +36,8 @@ def page(settled: Page) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def summary(analyses: Sequence[Analysis], found: Sequence[Found] = ()) -> str:
-    """Give a summary for an issue or a log; raises BenchDataError as `briefs` does."""
+def summary(analyses: Sequence[Analysis], found: Sequence[InputFinding] = ()) -> str:
+    """Return a summary for an issue or a log; raises BenchDataError as `briefs` does."""
     return "\n\n".join(
         # A hostile name must not begin a heading or a line of its own.
         "\n".join(" ".join(line.splitlines()) for line in _brief(one))
@@ -61,7 +61,7 @@ def text(value: str) -> str:
     return _NUMBERED.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", " ".join(value.split())))
 
 
-def _section(section: Section) -> Iterator[str]:
+def _section(section: SessionSection) -> Iterator[str]:
     yield f"## {text(section.title)}"
     yield f"**{text(section.headline)}**"
     yield from map(text, (section.words, section.sentence, section.scope))

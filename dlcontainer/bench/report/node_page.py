@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dlcontainer.bench.analysis.steps.node_times import Judged, Usual
+from dlcontainer.bench.analysis.steps.node_times import NodeJudgement, UsualRanges
 from dlcontainer.bench.report.html_report import Page
 from dlcontainer.bench.report.sections.predictions import Exhibit
 from dlcontainer.bench.report.table import Table
@@ -10,20 +10,20 @@ from dlcontainer.bench.report.tables import glossary
 from dlcontainer.bench.stats.scatter.outside import BOUND, LEAST, Range
 
 
-def headline(judged: Sequence[Judged]) -> str:
-    """Say in a line how many nodes are outside.
+def headline(judged: Sequence[NodeJudgement]) -> str:
+    """Return one line that says how many nodes are outside.
 
     >>> headline([])
     '0 of 0 nodes are outside'
     """
-    bad = [one for one in judged if one.state == "outside"]
-    left = [one for one in judged if one.state == "not judged"]
+    bad = [node for node in judged if node.state == "outside"]
+    unjudged = [node for node in judged if node.state == "not judged"]
     are = "is" if len(bad) == 1 else "are"
     text = f"{len(bad)} of {len(judged):,} nodes {are} outside"
-    return f"{text}; not judged: {len(left)}" if left else text
+    return f"{text}; not judged: {len(unjudged)}" if unjudged else text
 
 
-def page(judged: Sequence[Judged], held_against: str, files: Sequence[str]) -> Page:
+def page(judged: Sequence[NodeJudgement], held_against: str, files: Sequence[str]) -> Page:
     """Settle the page; `held_against` says whose figures are the usual ones."""
     exhibit = Exhibit(
         anchor="nodes",
@@ -47,68 +47,68 @@ def page(judged: Sequence[Judged], held_against: str, files: Sequence[str]) -> P
     )
 
 
-def nodes(judged: Sequence[Judged]) -> Table:
-    """Give a row for each node, those outside first."""
+def nodes(judged: Sequence[NodeJudgement]) -> Table:
+    """Return a row for each node, those outside first."""
     return Table(
         name="Nodes",
         head=("node", "state", "median step, ms", "of the usual", "slow tail", "launches", "why"),
         rows=tuple(
             (
-                one.node.name,
-                one.state,
-                f"{1e3 * one.node.median_s:.4g}",
-                f"{one.node.median_s / one.usual.median_s.centre:.3f}" if one.usual else "-",
-                f"{one.node.tail:.3f}",
-                str(one.node.launches),
-                one.why,
+                node.node.name,
+                node.state,
+                f"{1e3 * node.node.median_s:.4g}",
+                f"{node.node.median_s / node.usual.median_s.centre:.3f}" if node.usual else "-",
+                f"{node.node.tail:.3f}",
+                str(node.node.launches),
+                node.why,
             )
-            for one in judged
+            for node in judged
         ),
-        strong=tuple(i for i, one in enumerate(judged) if one.state == "outside"),
+        strong=tuple(i for i, node in enumerate(judged) if node.state == "outside"),
         note="Less is better of the median step and of the tail.",
     )
 
 
-def kinds(judged: Sequence[Judged]) -> Table:
-    """Give what is usual of each kind."""
-    usual = {one.node.kind: one.usual for one in judged if one.usual}
+def kinds(judged: Sequence[NodeJudgement]) -> Table:
+    """Return what is usual of each kind."""
+    usual = {node.node.kind: node.usual for node in judged if node.usual}
     return Table(
         name="Kinds of node",
         head=("kind", "nodes", "usual median step, ms", "usual tail, at most"),
         rows=tuple(
             (
                 str(kind),
-                str(known.median_s.count),
-                f"{_shown(known.median_s)}",
-                f"{known.tail.high:.3f}",
+                str(ranges.median_s.count),
+                f"{_shown(ranges.median_s)}",
+                f"{ranges.tail.high:.3f}",
             )
-            for kind, known in usual.items()
+            for kind, ranges in usual.items()
         ),
     )
 
 
-def body(judged: Sequence[Judged]) -> dict[str, object]:
-    """Give the nodes as plain values: seconds, ratios."""
+def body(judged: Sequence[NodeJudgement]) -> dict[str, object]:
+    """Return the nodes as plain values: seconds, ratios."""
     return {
-        "outside": [one.node.name for one in judged if one.state == "outside"],
-        "not_judged": [one.node.name for one in judged if one.state == "not judged"],
+        "outside": [node.node.name for node in judged if node.state == "outside"],
+        "not_judged": [node.node.name for node in judged if node.state == "not judged"],
         "nodes": [
             {
-                "node": one.node.name,
-                "kind": str(one.node.kind),
-                "state": one.state,
-                "why": one.why,
-                "launches": one.node.launches,
-                "median_s": one.node.median_s,
-                "tail": one.node.tail,
-                "usual": _usual(one.usual) if one.usual else None,
+                "node": node.node.name,
+                "kind": str(node.node.kind),
+                "state": node.state,
+                "why": node.why,
+                "launches": node.node.launches,
+                "median_s": node.node.median_s,
+                "tail": node.node.tail,
+                "usual": _usual(node.usual) if node.usual else None,
             }
-            for one in judged
+            for node in judged
         ],
     }
 
 
-def _usual(usual: Usual) -> dict[str, object]:
+def _usual(usual: UsualRanges) -> dict[str, object]:
     middle = usual.median_s
     return {
         "nodes": middle.count,
@@ -120,5 +120,5 @@ def _usual(usual: Usual) -> dict[str, object]:
     }
 
 
-def _shown(one: Range) -> str:
-    return f"{1e3 * one.centre:.4g} [{1e3 * one.low:.4g}, {1e3 * one.high:.4g}]"
+def _shown(bounds: Range) -> str:
+    return f"{1e3 * bounds.centre:.4g} [{1e3 * bounds.low:.4g}, {1e3 * bounds.high:.4g}]"

@@ -4,12 +4,12 @@ import math
 from dataclasses import asdict
 
 from dlcontainer.bench.scale import analysis
-from dlcontainer.bench.scale.analysis import Row
-from dlcontainer.bench.scale.records import Scale
+from dlcontainer.bench.scale.analysis import CellRow
+from dlcontainer.bench.scale.records import MatrixSession
 
 
-def cells(scale: Scale) -> list[dict[str, object]]:
-    """Give the cells with what is said of each; null where nothing is."""
+def cells(scale: MatrixSession) -> list[dict[str, object]]:
+    """Return the cells with what is said of each; null where nothing is."""
     rows = analysis.rows(scale)
     return [
         {
@@ -17,10 +17,10 @@ def cells(scale: Scale) -> list[dict[str, object]]:
             "name": row.cell.name,
             "t_last_s": asdict(row.last) if row.last else None,
             "launches_s": list(row.times),
-            "node_max_s": [analysis.node_max(one) for one in row.launches],
+            "node_max_s": [analysis.node_max(launch) for launch in row.launches],
             "phases_s": analysis.phases(row),
-            "cold_proved": [one.before.is_proved for one in row.launches],
-            "mounted": [dict(one.mounted) for one in row.launches],
+            "cold_proved": [launch.before.is_proved for launch in row.launches],
+            "mounted": [dict(launch.mounted) for launch in row.launches],
             "error": row.failed or None,
             "contrast": _contrast(row, rows),
         }
@@ -28,18 +28,18 @@ def cells(scale: Scale) -> list[dict[str, object]]:
     ]
 
 
-def _contrast(row: Row, rows: tuple[Row, ...]) -> dict[str, object] | None:
-    own = row.contrast
-    if own is None:
+def _contrast(row: CellRow, rows: tuple[CellRow, ...]) -> dict[str, object] | None:
+    contrast = row.contrast
+    if contrast is None:
         return None
     # JSON has no infinity: an interval without an upper end.
-    high = own.interval.high if math.isfinite(own.interval.high) else None
+    high = contrast.interval.high if math.isfinite(contrast.interval.high) else None
     return {
-        "reference": rows[own.reference].cell.name,
-        "ratio": own.interval.ratio,
-        "low": own.interval.low,
+        "reference": rows[contrast.reference].cell.name,
+        "ratio": contrast.interval.ratio,
+        "low": contrast.interval.low,
         "high": high,
-        "rounds": own.rounds,
-        "p_holm": own.p_holm,
-        "word": own.word,
+        "rounds": contrast.rounds,
+        "p_holm": contrast.p_holm,
+        "word": contrast.word,
     }

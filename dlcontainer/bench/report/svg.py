@@ -18,7 +18,7 @@ _DECADES = 8.0  # from here on ticks of a logarithmic axis are 1, 2, 5, 10 …
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scale:
+class AxisScale:
     """Maps values to coordinates; logarithmic for ratios, so that x and 1/x mirror at 1."""
 
     low: float
@@ -30,7 +30,7 @@ class Scale:
     labels: tuple[tuple[float, str], ...] = ()
 
     def at(self, value: float) -> float:
-        """Give the coordinate of a value; what lies outside is drawn at the edge."""
+        """Return the coordinate of a value; what lies outside is drawn at the edge."""
         bounded = min(max(value, self.low), self.high)
         share = (self._warp(bounded) - self._warp(self.low)) / (
             self._warp(self.high) - self._warp(self.low)
@@ -41,7 +41,7 @@ class Scale:
         return math.log(value) if self.log else value
 
     def ticks(self, about: int = 6) -> list[tuple[float, str]]:
-        """Give round values inside the scale, or those that are set, each with its label."""
+        """Return round values inside the scale, or those that are set, each with its label."""
         if self.labels:
             return list(self.labels)
         if self.log and self.high > _DECADES * self.low:
@@ -63,22 +63,22 @@ class Scale:
 
 def spanning(
     values: Sequence[float], start: float, end: float, *, log: bool = False, from_zero: bool = False
-) -> Scale:
-    """Give a scale that holds all finite values, with some room around them."""
+) -> AxisScale:
+    """Return a scale that holds all finite values, with some room around them."""
     finite = [v for v in values if math.isfinite(v) and (v > 0 or not log)]
     low, high = (min(finite), max(finite)) if finite else (1.0, 1.0)
     if log:
         room = max(math.log(high / low) * 0.06, 0.004)
-        return Scale(
+        return AxisScale(
             low=low / math.exp(room), high=high * math.exp(room), start=start, end=end, log=True
         )
     room = max((high - low) * 0.08, abs(high) * 0.005, 1e-9)
     bottom = 0.0 if from_zero else max(low - room, 0.0) if low >= 0 else low - room
-    return Scale(low=bottom, high=high + room, start=start, end=end)
+    return AxisScale(low=bottom, high=high + room, start=start, end=end)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Look:
+class MarkStyle:
     """How a mark is drawn: its shape, and the class that colours it."""
 
     shape: Shape
@@ -99,7 +99,7 @@ class Tip:
         return form.format(self.link, drawn) if self.link else drawn
 
     def title(self) -> Markup:
-        """Give the hint as an element."""
+        """Return the hint as an element."""
         return Markup("<title>{}</title>").format(self.hint) if self.hint else Markup("")
 
 
@@ -117,7 +117,7 @@ class Box:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class LegendEntry:
     """A line of a legend; without a shape its mark is a filled square."""
 
     name: str
@@ -125,7 +125,7 @@ class Entry:
     shape: Shape | None = None
 
     @classmethod
-    def of(cls, name: str, look: Look) -> "Entry":
+    def of(cls, name: str, look: MarkStyle) -> "LegendEntry":
         """Explain a mark."""
         return cls(name=name, style=look.style, shape=look.shape)
 
@@ -164,7 +164,7 @@ class Drawing:
         )
         self.parts.append(form.format(x, y, text))
 
-    def mark(self, x: float, y: float, look: Look, tip: Tip = _SILENT) -> None:
+    def mark(self, x: float, y: float, look: MarkStyle, tip: Tip = _SILENT) -> None:
         """Draw a point."""
         d = _PATHS[look.shape]
         form = Markup('<path class="{} {}" transform="translate({:.1f} {:.1f})" d="{}">{}</path>')
@@ -176,7 +176,7 @@ class Drawing:
         form = Markup('<polyline class="{}" points="{}"/>')
         self.parts.append(form.format(style, " ".join(f"{x:.1f},{y:.1f}" for x, y in points)))
 
-    def whisker(self, scale: Scale, low: float, high: float, y: float, style: str) -> None:
+    def whisker(self, scale: AxisScale, low: float, high: float, y: float, style: str) -> None:
         """Draw an interval, with arrows where it leaves the figure."""
 
         def stroke(x1: float, y1: float, x2: float, y2: float) -> None:
@@ -184,7 +184,9 @@ class Drawing:
 
         _whisker(scale, low, high, y, stroke)
 
-    def upright_whisker(self, scale: Scale, low: float, high: float, x: float, style: str) -> None:
+    def upright_whisker(
+        self, scale: AxisScale, low: float, high: float, x: float, style: str
+    ) -> None:
         """Draw an interval on a vertical axis, with arrows where it leaves the figure."""
 
         def stroke(y1: float, x1: float, y2: float, x2: float) -> None:
@@ -193,7 +195,7 @@ class Drawing:
         _whisker(scale, low, high, x, stroke)
 
     def svg(self) -> Markup:
-        """Give the figure."""
+        """Return the figure."""
         form = Markup(
             '<svg viewBox="0 0 {:.0f} {:.0f}" role="img" aria-label="{}" '
             'xmlns="http://www.w3.org/2000/svg">{}</svg>'
@@ -205,11 +207,11 @@ class Drawing:
 _Stroke = Callable[[float, float, float, float], None]
 
 
-def _whisker(scale: Scale, low: float, high: float, at: float, stroke: _Stroke) -> None:
-    one, other = scale.at(low), scale.at(high)
-    inward = math.copysign(5, other - one)
-    stroke(one, at, other, at)
-    for end, value, tip in ((one, low, inward), (other, high, -inward)):
+def _whisker(scale: AxisScale, low: float, high: float, at: float, stroke: _Stroke) -> None:
+    near, far = scale.at(low), scale.at(high)
+    inward = math.copysign(5, far - near)
+    stroke(near, at, far, at)
+    for end, value, tip in ((near, low, inward), (far, high, -inward)):
         if value < scale.low or value > scale.high:
             stroke(end, at, end + tip, at - 4)
             stroke(end, at, end + tip, at + 4)
@@ -228,7 +230,7 @@ _PATHS: dict[Shape, str] = {
 
 
 def horizontal_axis(
-    drawing: Drawing, scale: Scale, *, top: float, bottom: float, name: str
+    drawing: Drawing, scale: AxisScale, *, top: float, bottom: float, name: str
 ) -> None:
     """Draw ticks with faint lines across the figure, and the axis' name."""
     for tick, label in scale.ticks():
@@ -239,7 +241,7 @@ def horizontal_axis(
 
 
 def vertical_axis(
-    drawing: Drawing, scale: Scale, *, left: float, right: float, name: str = ""
+    drawing: Drawing, scale: AxisScale, *, left: float, right: float, name: str = ""
 ) -> None:
     """Draw ticks with faint lines across the figure, and the axis' name."""
     for tick, label in scale.ticks():
@@ -251,12 +253,12 @@ def vertical_axis(
         drawing.upright(14, (scale.start + scale.end) / 2, name)
 
 
-def legend(drawing: Drawing, x: float, y: float, entries: Sequence[Entry]) -> None:
+def legend(drawing: Drawing, x: float, y: float, entries: Sequence[LegendEntry]) -> None:
     """Explain marks in one row."""
     for entry in entries:
         if entry.shape is None:
             drawing.box(Box(x=x - 5, y=y - 5, width=10, height=10), entry.style)
         else:
-            drawing.mark(x, y, Look(shape=entry.shape, style=entry.style))
+            drawing.mark(x, y, MarkStyle(shape=entry.shape, style=entry.style))
         drawing.text(x + 10, y + 4, entry.name, "tick")
         x += 28 + 6.4 * len(entry.name)

@@ -38,12 +38,12 @@ def ranges(numbers: Iterable[int]) -> str:
     >>> ranges([9, 3, 4, 5])
     '3-5, 9'
     """
-    found: list[list[int]] = []
+    spans: list[list[int]] = []
     for number in sorted(numbers):
-        if found and number == found[-1][-1]:
+        if spans and number == spans[-1][-1]:
             continue
-        if found and number == found[-1][-1] + 1:
-            found[-1][1:] = [number]
+        if spans and number == spans[-1][-1] + 1:
+            spans[-1][1:] = [number]
         else:
-            found.append([number])
-    return ", ".join("-".join(str(number) for number in run) for run in found)
+            spans.append([number])
+    return ", ".join("-".join(str(number) for number in run) for run in spans)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dlcontainer.bench.samples import owners
 from dlcontainer.bench.samples.owners import Owner
-from dlcontainer.bench.samples.records import Sample, Stack
+from dlcontainer.bench.samples.records import AttestedStack, Sample
 from dlcontainer.bench.samples.vocabulary import ON_HOST, ArmPair, Question, counted
 
 # The probe of an image that was built earlier says nothing of builds of libraries, and an engine
@@ -45,7 +45,7 @@ class LossCheck:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Expected:
+class CandidateFacts:
     """Facts of the candidate that its session declared beforehand.
 
     `names`: what the site's surroundings set, and no other side has. `image`: what the image's own
@@ -56,14 +56,14 @@ class Expected:
     image: frozenset[str] = frozenset()
 
 
-NOTHING_DECLARED = Expected()
+NOTHING_DECLARED = CandidateFacts()
 
 
 def differences(
     question: Question,
-    reference: Stack,
-    candidate: Stack,
-    declared: Expected = NOTHING_DECLARED,
+    reference: AttestedStack,
+    candidate: AttestedStack,
+    declared: CandidateFacts = NOTHING_DECLARED,
 ) -> list[FactDifference]:
     """Compare what two sides attest, fact by fact, what refuses first.
 
@@ -72,7 +72,7 @@ def differences(
     """
     ours, theirs = flat(reference.facts), flat(candidate.facts)
     sides = ArmPair(reference=reference.arm, candidate=candidate.arm)
-    found = []
+    differing = []
     for name in sorted(ours.keys() | theirs.keys()):
         if ours.get(name) == theirs.get(name):
             continue
@@ -81,7 +81,7 @@ def differences(
         if name in declared.image and name not in ours:
             owner = "image"
         refuses = not expected and (owner == "surroundings" or question == "overhead")
-        found.append(
+        differing.append(
             FactDifference(
                 name=name,
                 values=_shown_pair(ours.get(name), theirs.get(name)),
@@ -90,22 +90,22 @@ def differences(
                 is_expected=expected,
             )
         )
-    return sorted(found, key=lambda item: (not item.refuses, item.name))
+    return sorted(differing, key=lambda item: (not item.refuses, item.name))
 
 
 def _owned(name: str, ours: _Facts, theirs: _Facts, sides: ArmPair) -> tuple[Owner, bool]:
-    """Tell whose a difference is, and whether it is expected."""
+    """Return whose a difference is, and whether it is expected."""
     is_contained = sides.reference in ON_HOST and sides.candidate not in ON_HOST
-    one, other = ours.get(name), theirs.get(name)
+    first, second = ours.get(name), theirs.get(name)
     filtered = ours.get("seccomp") == "0" and theirs.get("seccomp") == "2"
-    if is_contained and owners.added_by_engine(name, one, other, filtered=filtered):
+    if is_contained and owners.added_by_engine(name, first, second, filtered=filtered):
         return "engine", True
-    if is_contained and owners.set_by_engine(name, one, other):
+    if is_contained and owners.set_by_engine(name, first, second):
         return "engine", True
     is_packed = sides.reference == "native" != sides.candidate
-    if is_packed and owners.is_module_pack(name, one, other):
+    if is_packed and owners.is_module_pack(name, first, second):
         return "image", True
-    if owners.added_by_engine(name, other, one, filtered=True):
+    if owners.added_by_engine(name, second, first, filtered=True):
         # What only an engine adds, on the side that has none.
         return "surroundings", False
     # With and without an engine one image has one build of all: another is a library of the host.
@@ -113,14 +113,14 @@ def _owned(name: str, ours: _Facts, theirs: _Facts, sides: ArmPair) -> tuple[Own
     expected = (
         owners.is_in(name, owners.PASSING)
         or (owners.is_in(name, owners.REBUILDS) and not is_one_image)
-        or owners.is_of_a_container(name, candidate_only=one is None)
-        or (None in (one, other) and _is_unreadable(name, ours, theirs))
+        or owners.is_of_a_container(name, candidate_only=first is None)
+        or (None in (first, second) and _is_unreadable(name, ours, theirs))
     )
     return owners.of(name), expected
 
 
 def _is_unreadable(name: str, ours: _Facts, theirs: _Facts) -> bool:
-    """Tell whether one side only can't read what holds for both."""
+    """Return whether one side only can't read what holds for both."""
     if owners.is_in(name, UNREADABLE_IS_NO_DIFFERENCE):
         return True
     if not name.startswith("cgroup."):
@@ -136,16 +136,16 @@ def _is_unreadable(name: str, ours: _Facts, theirs: _Facts) -> bool:
     return bool(paths[0]) and paths[0] == paths[1]
 
 
-def also_differing(found: Sequence[FactDifference]) -> tuple[str, ...]:
+def also_differing(differing: Sequence[FactDifference]) -> tuple[str, ...]:
     """Name what differs with the container, though it refuses nothing."""
-    names = [item.name for item in found if not item.refuses and not item.nodes]
+    names = [item.name for item in differing if not item.refuses and not item.nodes]
     system = [name for name in names if name.startswith("system_library_builds")]
     texts = []
     if any(name.startswith("executable") for name in names):
         texts.append("the distribution's build of Python")
     if system:
         texts.append(f"the distribution's builds of {counted(len(system), 'library', 'libraries')}")
-    if any(item.name in owners.MODULE_PACK and item.is_expected for item in found):
+    if any(item.name in owners.MODULE_PACK and item.is_expected for item in differing):
         texts.append("the image's module pack")
     if any(name.startswith("seccomp") for name in names):
         texts.append("the engine's filter of system calls")
@@ -155,15 +155,15 @@ def also_differing(found: Sequence[FactDifference]) -> tuple[str, ...]:
 
 
 def flat(facts: Mapping[str, object], above: str = "") -> dict[str, object]:
-    """Give nested facts one dotted name each."""
-    found: dict[str, object] = {}
+    """Return nested facts one dotted name each."""
+    flattened: dict[str, object] = {}
     for key, value in facts.items():
         name = f"{above}{key}"
         if isinstance(value, Mapping):
-            found.update(flat(value, f"{name}."))
+            flattened.update(flat(value, f"{name}."))
         else:
-            found[name] = value
-    return found
+            flattened[name] = value
+    return flattened
 
 
 def shown(value: object) -> str:
@@ -173,14 +173,14 @@ def shown(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _shown_pair(one: object, other: object) -> tuple[str, str]:
+def _shown_pair(first: object, second: object) -> tuple[str, str]:
     # Of two long lists (mapped libraries) only what the other side lacks is worth reading.
-    if isinstance(one, list) and isinstance(other, list) and len(one) + len(other) > 8:
-        ours = [item for item in one if item not in other]
-        theirs = [item for item in other if item not in one]
+    if isinstance(first, list) and isinstance(second, list) and len(first) + len(second) > 8:
+        ours = [item for item in first if item not in second]
+        theirs = [item for item in second if item not in first]
         if ours or theirs:
             return _only(ours), _only(theirs)
-    return shown(one), shown(other)
+    return shown(first), shown(second)
 
 
 def _only(items: Sequence[object]) -> str:
@@ -190,20 +190,20 @@ def _only(items: Sequence[object]) -> str:
 
 
 def refusals(
-    found: Sequence[FactDifference], arms: ArmPair, missing: Sequence[str]
+    differing: Sequence[FactDifference], arms: ArmPair, missing: Sequence[str]
 ) -> tuple[str, ...]:
     """Word what forbids the comparison, both values named."""
     absent = [f"{arm} does not say what it is made of" for arm in missing]
     return (
         *absent,
-        *(_refusal(item, arms) for item in found if item.refuses),
+        *(_refusal(item, arms) for item in differing if item.refuses),
     )
 
 
 def _refusal(item: FactDifference, arms: ArmPair) -> str:
-    one, other = item.nodes or arms.names
+    first, second = item.nodes or arms.names
     between = " between nodes" if item.nodes else ""
-    return f"{item.name} differs{between}: {one} {item.values[0]}, {other} {item.values[1]}"
+    return f"{item.name} differs{between}: {first} {item.values[0]}, {second} {item.values[1]}"
 
 
 class LossCurves:
@@ -245,12 +245,15 @@ class LossCurves:
                 f"(line {sample.line}, {sample.arm})"
             )
             return LossCheck(problem=problem)
-        for step, (one, other) in enumerate(zip(reference, curve, strict=True)):
-            apart = abs(one - other) / (max(abs(one), abs(other)) or 1.0)
+        for step, (reference_loss, candidate_loss) in enumerate(zip(reference, curve, strict=True)):
+            apart = abs(reference_loss - candidate_loss) / (
+                max(abs(reference_loss), abs(candidate_loss)) or 1.0
+            )
             self._largest = max(self._largest, apart)
             if apart > self._tolerance:
                 problem = (
-                    f"the losses differ at step {step}: {one:.6g} (line {first}) and {other:.6g} "
+                    f"the losses differ at step {step}: {reference_loss:.6g} (line {first}) and "
+                    f"{candidate_loss:.6g} "
                     f"(line {sample.line}, {sample.arm}), more than {self._tolerance:.2g} apart"
                 )
                 return LossCheck(steps=len(reference), largest=apart, problem=problem)

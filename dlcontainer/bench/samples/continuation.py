@@ -7,7 +7,7 @@ from dlcontainer.bench.samples import comparable, hash_chain, reader
 from dlcontainer.bench.samples.encoding import plain
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.launch_table import Launch
-from dlcontainer.bench.samples.records import Declared, Json
+from dlcontainer.bench.samples.records import Json, SessionDeclaration
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.errors import BenchDataError
 
@@ -49,30 +49,30 @@ def read(path: Path) -> Series:
     return series
 
 
-def check(series: Series, declared: Declared, machine: Mapping[str, Json]) -> None:
+def check(series: Series, declared: SessionDeclaration, machine: Mapping[str, Json]) -> None:
     """Refuse to go on with another declaration or on another machine, naming both values."""
     begun = series.session
     pairs = (("", begun.declared, declared), ("machine.", begun.machine, machine))
-    found = []
+    problems = []
     for prefix, old, new in pairs:
         before, now = _facts(old, prefix), _facts(new, prefix)
-        found += [
+        problems += [
             f"{name}: {comparable.shown(before.get(name))} in the file, "
             f"now {comparable.shown(now.get(name))}"
             for name in dict.fromkeys([*before, *now])
             if before.get(name) != now.get(name) and name.removeprefix("machine.") not in _PASSING
         ]
-    if found:
+    if problems:
         raise _refused(
             series.path,
             "this is not the session that was begun",
-            "; ".join(found),
+            "; ".join(problems),
             "give the options that it was begun with, on the machine it was begun on, or " + _AGAIN,
         )
 
 
 def unfinished(series: Series) -> tuple[int, ...]:
-    """Give the indices of the launches whose pair or triple was left before it was whole."""
+    """Return the indices of the launches whose pair or triple was left before it was whole."""
     last = series.launches[-1] if series.launches else None
     if last is None or last.role == "warmup" or last.index in set_aside(series):
         return ()
@@ -81,34 +81,34 @@ def unfinished(series: Series) -> tuple[int, ...]:
 
 
 def set_aside(series: Series) -> frozenset[int]:
-    """Give the launches whose pairs or triples were measured again.
+    """Return the launches whose pairs or triples were measured again.
 
     An interruption cut them, or they lost a launch.
     """
     old = [r.unpaired for r in series.resumes if r.unpaired is not None]
     cut = (index for r in series.resumes for index in r.aside)
-    return frozenset([*old, *cut, *(index for one in series.lost for index in one.launches)])
+    return frozenset([*old, *cut, *(index for group in series.lost for index in group.launches)])
 
 
 def used(series: Series) -> Sequence[Launch]:
-    """Give the launches that are part of a pair or triple, in their order."""
+    """Return the launches that are part of a pair or triple, in their order."""
     aside = set_aside(series)
     paired = series.launches.where(lambda kind: kind.role != "warmup")
     return series.launches.at(index for index in paired if index not in aside)
 
 
 def groups_done(series: Series, schedule: Iterable[Group]) -> int:
-    """Give how many pairs and triples of the schedule are in the file, whole.
+    """Return how many pairs and triples of the schedule are in the file, whole.
 
     Raises BenchDataError where what is in the file is not the schedule's beginning.
     """
-    left = {*unfinished(series), *set_aside(series)}
-    launches = (s for s in series.samples if s.role != "warmup" and s.index not in left)
+    unusable = {*unfinished(series), *set_aside(series)}
+    launches = (s for s in series.samples if s.role != "warmup" and s.index not in unusable)
     expected = [(pair, place) for pair in schedule for place in range(len(pair.order))]
     done = 0
     for sample, (pair, position) in zip(launches, expected, strict=False):
-        wanted = (pair.series, pair.number, position, pair.order)
-        if (sample.role, sample.pair, sample.position, sample.order) != wanted:
+        scheduled = (pair.series, pair.number, position, pair.order)
+        if (sample.role, sample.pair, sample.position, sample.order) != scheduled:
             raise _refused(
                 series.path,
                 f"line {sample.line} is {sample.role} {sample.pair}, where the declared seed "
@@ -120,7 +120,7 @@ def groups_done(series: Series, schedule: Iterable[Group]) -> int:
 
 
 def moved(facts: Mapping[str, Json], prefix: str, *, inside: str = "") -> dict[str, Json]:
-    """Give attested facts of a tree that was brought to a new place since.
+    """Return attested facts of a tree that was brought to a new place since.
 
     `inside`: the tree is that of an image, and its environment lies there in it.
 
@@ -144,7 +144,7 @@ def moved(facts: Mapping[str, Json], prefix: str, *, inside: str = "") -> dict[s
     return {name: at_new_place(value) for name, value in facts.items()}
 
 
-def _facts(facts: Declared | Mapping[str, Json], prefix: str) -> dict[str, object]:
+def _facts(facts: SessionDeclaration | Mapping[str, Json], prefix: str) -> dict[str, object]:
     # Once through JSON: a tuple and a list are the same there.
     body = hash_chain.plain_json(plain(facts))
     return {f"{prefix}{name}": value for name, value in comparable.flat(body).items()}

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from dlcontainer.bench.samples import continuation
-from dlcontainer.bench.samples.launch_order import Counts, plan_stages
-from dlcontainer.bench.samples.records import Declared, Sample
+from dlcontainer.bench.samples.launch_order import LaunchCounts, plan_stages
+from dlcontainer.bench.samples.records import Sample, SessionDeclaration
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.errors import BenchDataError
 
@@ -40,15 +40,15 @@ def refuse(series: Series, ends_at: str) -> None:
         return
     _refuse_order(series)
     before: Sample | None = None
-    seen: dict[tuple[float, float], int] = {}
+    spans: dict[tuple[float, float], int] = {}
     is_grouped = series.session.declared.groups is not None
     for sample in series.samples:
         wrong = list(_of_launch(sample, ends_at))
         if before and is_grouped and _are_together(before, sample):
-            wrong += [*_of_group(before, sample), *_of_pair(before, sample, seen)]
+            wrong += [*_of_group(before, sample), *_of_pair(before, sample, spans)]
         elif before:
             length = _elapsed(before) if is_grouped else before.wall_s
-            wrong += [*_in_time(before, sample, length), *_of_pair(before, sample, seen)]
+            wrong += [*_in_time(before, sample, length), *_of_pair(before, sample, spans)]
         for what, why in wrong:
             raise BenchDataError(
                 f"the file contradicts itself: {what}",
@@ -59,8 +59,8 @@ def refuse(series: Series, ends_at: str) -> None:
         before = sample
 
 
-def is_held(declared: Declared) -> bool:
-    """Tell whether a session's file is held to these rules."""
+def is_held(declared: SessionDeclaration) -> bool:
+    """Return whether a session's file is held to these rules."""
     return declared.procedure >= _HELD_FROM
 
 
@@ -84,7 +84,7 @@ def _refuse_later(series: Series) -> None:
 
 def _refuse_order(series: Series) -> None:
     declared = series.session.declared
-    counts = Counts(
+    counts = LaunchCounts(
         joiners=declared.joiner_pairs,
         controls=declared.control_pairs,
         candidate_controls=declared.candidate_control_pairs,
@@ -108,8 +108,8 @@ def _of_launch(sample: Sample, ends_at: str) -> Iterator[tuple[str, str]]:
 
 def _are_together(before: Sample, sample: Sample) -> bool:
     """Whether two parts are of one group: both arms of it are measured in the same run."""
-    one, other = ((part.role, part.pair, part.started) for part in (before, sample))
-    return one == other and before.arm != sample.arm
+    first, second = ((part.role, part.pair, part.started) for part in (before, sample))
+    return first == second and before.arm != sample.arm
 
 
 def _of_group(before: Sample, sample: Sample) -> Iterator[tuple[str, str]]:
@@ -129,16 +129,16 @@ def _in_time(before: Sample, sample: Sample, length_s: float) -> Iterator[tuple[
 
 
 def _of_pair(
-    before: Sample, sample: Sample, seen: dict[tuple[float, float], int]
+    before: Sample, sample: Sample, spans: dict[tuple[float, float], int]
 ) -> Iterator[tuple[str, str]]:
     if sample.position == 1 and sample.ok and before.ok:
         times = (before.wall_s, sample.wall_s)
-        if times in seen:
+        if times in spans:
             yield (
-                f"both times are those of the pair that ends in line {seen[times]}",
+                f"both times are those of the pair that ends in line {spans[times]}",
                 "stamps count nanoseconds",
             )
-        seen[times] = sample.line
+        spans[times] = sample.line
 
 
 def _elapsed(sample: Sample) -> float:
@@ -148,7 +148,7 @@ def _elapsed(sample: Sample) -> float:
 
 def _gap(before: Sample, after: Sample) -> float | None:
     try:
-        first, second = (datetime.fromisoformat(one.started) for one in (before, after))
+        first, second = (datetime.fromisoformat(part.started) for part in (before, after))
         return (second - first).total_seconds()
     except (ValueError, TypeError):
         return None

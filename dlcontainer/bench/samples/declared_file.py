@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 
 from dlcontainer.bench.samples import hash_chain
 from dlcontainer.bench.samples.encoding import plain
-from dlcontainer.bench.samples.line_kinds import Ended, Kinds, Resumed
-from dlcontainer.bench.samples.writer import ChainedFile, Cut
+from dlcontainer.bench.samples.line_kinds import EndRecord, Kinds, ResumeRecord
+from dlcontainer.bench.samples.writer import ChainedFile, CutPoint
 from dlcontainer.errors import BenchDataError
 
 
@@ -38,17 +38,17 @@ class DeclaredFile(Generic[H, L]):
 
     header: H
     launches: tuple[L, ...]
-    resumes: tuple[Resumed, ...] = ()
-    end: Ended | None = None
+    resumes: tuple[ResumeRecord, ...] = ()
+    end: EndRecord | None = None
     seal: str = ""
     size: int = 0
     dropped: int = 0
 
     @property
-    def cut(self) -> Cut:
+    def cut(self) -> CutPoint:
         """Where the file goes on."""
         done = len(self.launches)
-        return Cut(size=self.size, dropped=self.dropped, seal=self.seal, samples=done)
+        return CutPoint(size=self.size, dropped=self.dropped, seal=self.seal, samples=done)
 
 
 F = TypeVar("F", bound=DeclaredFile[Any, Any])
@@ -82,8 +82,8 @@ class DeclaredFormat(Generic[H, L, F]):
         types: dict[str, type] = {
             self.header_kind: self.header,
             self.launch_kind: self.launch,
-            "resume": Resumed,
-            "end": Ended,
+            "resume": ResumeRecord,
+            "end": EndRecord,
         }
         kinds: Kinds[object] = Kinds(
             schema=self.schema,
@@ -107,7 +107,7 @@ class DeclaredFormat(Generic[H, L, F]):
         return DeclaredFileWriter(self, path, header, cut=None if after is None else after.cut)
 
     def is_one(self, path: Path) -> bool:
-        """Tell whether a file begins like one of this format."""
+        """Return whether a file begins like one of this format."""
         return self.kinds.is_one(path)
 
     def read(self, path: Path) -> F:
@@ -119,9 +119,9 @@ class DeclaredFormat(Generic[H, L, F]):
         return self.content(
             header=header,
             launches=tuple(line for line in others if isinstance(line, self.launch)),
-            resumes=tuple(line for line in others if isinstance(line, Resumed)),
+            resumes=tuple(line for line in others if isinstance(line, ResumeRecord)),
             # One that went on after its end has none yet.
-            end=next((line for line in others[:-2:-1] if isinstance(line, Ended)), None),
+            end=next((line for line in others[:-2:-1] if isinstance(line, EndRecord)), None),
             seal=lines.seal,
             size=lines.size,
             dropped=lines.dropped,
@@ -132,15 +132,17 @@ class DeclaredFileWriter(ChainedFile, Generic[L]):
     """Write one file."""
 
     def __init__(
-        self, form: DeclaredFormat[Any, L, Any], path: Path, header: object, *, cut: Cut | None
+        self, form: DeclaredFormat[Any, L, Any], path: Path, header: object, *, cut: CutPoint | None
     ) -> None:
         self._form = form
         super().__init__(path, form.kinds.fields_of(header), cut=cut)
 
-    def write(self, record: L | Resumed) -> None:
+    def write(self, record: L | ResumeRecord) -> None:
         """Write a launch, or that the session goes on."""
         samples = isinstance(record, self._form.launch)
         self._append(self._form.kinds.fields_of(record), samples=samples)
 
     def _ended(self, *, complete: bool, reason: str, samples: int) -> dict[str, object]:
-        return self._form.kinds.fields_of(Ended(complete=complete, reason=reason, launches=samples))
+        return self._form.kinds.fields_of(
+            EndRecord(complete=complete, reason=reason, launches=samples)
+        )

@@ -6,39 +6,39 @@ from dataclasses import fields, is_dataclass
 from pydantic import TypeAdapter, ValidationError
 
 from dlcontainer.bench.samples import hash_chain
-from dlcontainer.bench.samples.hash_chain import Line
+from dlcontainer.bench.samples.hash_chain import ChainLine
 from dlcontainer.bench.samples.records import (
     GROUPS_VERSION,
     ROWS_VERSION,
     VERSION,
-    Declared,
+    AttestedStack,
     End,
     Record,
     Resume,
     Sample,
-    Session,
-    Stack,
+    SessionDeclaration,
+    SessionHeader,
 )
-from dlcontainer.bench.samples.resident.records import Lost
+from dlcontainer.bench.samples.resident.records import LostGroup
 from dlcontainer.errors import BenchDataError
 
 FORMAT = "dlcontainer/bench/"
 READABLE = (1, 2, VERSION, GROUPS_VERSION, ROWS_VERSION)
 
 KINDS: dict[str, TypeAdapter[Record]] = {
-    "session": TypeAdapter(Session),
-    "stack": TypeAdapter(Stack),
+    "session": TypeAdapter(SessionHeader),
+    "stack": TypeAdapter(AttestedStack),
     "sample": TypeAdapter(Sample),
     "resume": TypeAdapter(Resume),
-    "lost": TypeAdapter(Lost),
+    "lost": TypeAdapter(LostGroup),
     "end": TypeAdapter(End),
 }
 _NAMES: dict[type, str] = {
-    Session: "session",
-    Stack: "stack",
+    SessionHeader: "session",
+    AttestedStack: "stack",
     Sample: "sample",
     Resume: "resume",
-    Lost: "lost",
+    LostGroup: "lost",
     End: "end",
 }
 _read_sample = KINDS["sample"].validator.validate_json
@@ -47,12 +47,12 @@ _MAY_LACK = ("launches", "node", "ranks", "residents", "rows")
 _SAMPLE = b'{"kind":"sample",'
 
 
-def declared_sha256(declared: Declared) -> str:
-    """Give the hash of a declaration: the same declaration has the same, in any session."""
+def declared_sha256(declared: SessionDeclaration) -> str:
+    """Return the hash of a declaration: the same declaration has the same, in any session."""
     return hash_chain.digest(hash_chain.canonical(_declaration(declared)))
 
 
-def _declaration(declared: Declared) -> dict[str, object]:
+def _declaration(declared: SessionDeclaration) -> dict[str, object]:
     body = plain(declared)
     if not isinstance(body, dict):
         raise TypeError(type(declared).__name__)
@@ -75,7 +75,7 @@ def plain(value: object) -> object:
 
 
 def to_fields(record: Record) -> dict[str, object]:
-    """Give the fields of a record's line, checked as a reader will check them.
+    """Return the fields of a record's line, checked as a reader will check them.
 
     Raises BenchDataError for a record that could not be read again.
     """
@@ -92,26 +92,26 @@ def to_fields(record: Record) -> dict[str, object]:
     for row in rows if isinstance(rows, list) else ():
         if not row["outcome"]:
             del row["outcome"]
-    if isinstance(record, Session):
+    if isinstance(record, SessionHeader):
         body["declared"] = _declaration(record.declared)
     _validated(kind, hash_chain.canonical(body), f"a {kind} to be written")
     head: dict[str, object] = {"kind": kind}
-    if isinstance(record, Session):
+    if isinstance(record, SessionHeader):
         head["schema"] = f"{FORMAT}{record.declared.version}"
         head["declared_sha256"] = declared_sha256(record.declared)
     return {**head, **body}
 
 
-def sample_of(line: Line, path: str) -> Sample | None:
+def sample_of(line: ChainLine, path: str) -> Sample | None:
     """Read a launch's line in one go, for there are many; None for a line of another kind."""
     if not line.text.startswith(_SAMPLE):
         return None
     # A place is worded only for a mistake: there may be a million lines without one.
     try:
-        found = _read_sample(b'{"line":%d,' % line.number + line.text[len(_SAMPLE) :])
+        fields = _read_sample(b'{"line":%d,' % line.number + line.text[len(_SAMPLE) :])
     except ValidationError as error:
         raise _unfit("sample", error, f"{path}:{line.number}") from None
-    return found if isinstance(found, Sample) else None
+    return fields if isinstance(fields, Sample) else None
 
 
 def from_fields(kind: str, body: Mapping[str, object], where: str) -> Record:

@@ -24,7 +24,7 @@ _LENGTH = len(_SUFFIX) + _HASH + len(_END)
 BEYOND = _LENGTH - len("}")
 
 
-class Line(NamedTuple):
+class ChainLine(NamedTuple):
     """One verified line: its number in the file (from 1), its text without chain, its chain."""
 
     number: int
@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
 
 def canonical(value: object) -> str:
-    """Give the one spelling of a JSON value: no spaces, ASCII, keys in their given order.
+    """Return the one spelling of a JSON value: no spaces, ASCII, keys in their given order.
 
     The order is kept because that of phases means something. JSON has no NaN: a value that isn't
     finite becomes the string "NaN", "Infinity" or "-Infinity".
@@ -44,20 +44,20 @@ def canonical(value: object) -> str:
 
 
 def plain_json(value: object) -> dict[str, object]:
-    """Give a mapping as it would come back from a file."""
-    found = json.loads(canonical(value))
-    if not isinstance(found, dict):
+    """Return a mapping as it would come back from a file."""
+    plain = json.loads(canonical(value))
+    if not isinstance(plain, dict):
         raise TypeError(type(value).__name__)
-    return found
+    return plain
 
 
 def digest(text: str) -> str:
-    """Give the SHA-256 of a text, in hexadecimal."""
+    """Return the SHA-256 of a text, in hexadecimal."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def encode(fields: Mapping[str, object], previous: str) -> tuple[str, str]:
-    """Give the line of a record (with its line feed) and its chain."""
+    """Return the line of a record (with its line feed) and its chain."""
     text = canonical(dict(fields))
     chain = digest(previous + text)
     return f'{text[:-1]},"{KEY}":"{chain}"}}\n', chain
@@ -65,8 +65,8 @@ def encode(fields: Mapping[str, object], previous: str) -> tuple[str, str]:
 
 def decode(
     lines: Iterable[bytes], where: str, *, start: int = 1, previous: bytes = b""
-) -> Iterator[Line]:
-    """Give the lines of a file, each verified against the one before; one is held at a time.
+) -> Iterator[ChainLine]:
+    """Yield the lines of a file, each verified against the one before; one is held at a time.
 
     They begin at line `start`, behind one whose chain is `previous`. A last line without line feed
     was cut while it was written: it is left out. Raises BenchDataError with the line's number for
@@ -83,11 +83,11 @@ def decode(
             if not raw.endswith(b"\n"):
                 return
             raise _mismatch(raw, f"{where}:{number}")
-        yield Line(number, text, chain)
+        yield ChainLine(number, text, chain)
 
 
 def lines(file: BinaryIO, where: str) -> Iterator[bytes]:
-    """Give the lines of an open file, each with its line feed; none is longer than a session's."""
+    """Yield the lines of an open file, each with its line feed; none is longer than a session's."""
     number = 0
     while raw := file.readline(_LONGEST + 1):
         number += 1
@@ -108,8 +108,8 @@ def _mismatch(raw: bytes, where: str) -> BenchDataError:
     )
 
 
-def at(file: BinaryIO, offset: int, number: int, where: str) -> Line | None:
-    """Give the line of this number, verified, that begins at this byte behind another line.
+def at(file: BinaryIO, offset: int, number: int, where: str) -> ChainLine | None:
+    """Return the line of this number, verified, that begins at this byte behind another line.
 
     None without a complete line; raises BenchDataError as `decode`.
     """
@@ -118,8 +118,8 @@ def at(file: BinaryIO, offset: int, number: int, where: str) -> Line | None:
     return next(decode(file, where, start=number, previous=previous), None)
 
 
-def parse(line: Line, where: str) -> dict[str, object]:
-    """Give a line's fields."""
+def parse(line: ChainLine, where: str) -> dict[str, object]:
+    """Return a line's fields."""
     try:
         fields = foreign_files.loads(line.text)
     except ValueError as error:

@@ -21,7 +21,7 @@ SEQUENCES = tuple(cast("Order", "".join(letters)) for letters in permutations("n
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pair:
+class ScheduledPair:
     """Two launches back to back; `number` counts from 1 within the series."""
 
     series: Series
@@ -47,11 +47,11 @@ class Triple:
         return "triple"
 
 
-Group = Pair | Triple
+Group = ScheduledPair | Triple
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Counts:
+class LaunchCounts:
     """How many of each series at most; the pairs (triples) themselves are as many as the looks."""
 
     joiners: int = 0
@@ -60,8 +60,8 @@ class Counts:
     triples: bool = False
 
 
-def plan_stages(*, looks: Sequence[int], counts: Counts, seed: int) -> list[list[Group]]:
-    """Give all pairs and triples of a session, one list for what comes before each look.
+def plan_stages(*, looks: Sequence[int], counts: LaunchCounts, seed: int) -> list[list[Group]]:
+    """Return all pairs and triples of a session, one list for what comes before each look.
 
     `looks` are growing numbers of pairs, or of triples. The series are interleaved, each one's
     order balanced; controls and joiners come in proportion. The same numbers give the same order.
@@ -80,7 +80,7 @@ def plan_stages(*, looks: Sequence[int], counts: Counts, seed: int) -> list[list
     return [[group for at, _, group in placed if at == stage] for stage in range(len(looks))]
 
 
-def _series(most: int, counts: Counts) -> dict[Series, int]:
+def _series(most: int, counts: LaunchCounts) -> dict[Series, int]:
     return {
         "triple" if counts.triples else "pair": most,
         "joiner": counts.joiners,
@@ -96,7 +96,7 @@ def _groups(series: Series, count: int, draw: random.Random) -> list[Group]:
             for number, order in enumerate(sequences(count, draw), start=1)
         ]
     return [
-        Pair(series=series, number=number, native_first=first)
+        ScheduledPair(series=series, number=number, native_first=first)
         for number, first in enumerate(balanced(count, draw), start=1)
     ]
 
@@ -110,7 +110,7 @@ def sequences(count: int, draw: random.Random) -> list[Order]:
 
 
 def due(count: int, look: int, looks: Sequence[int]) -> int:
-    """Give how many of a series' `count` pairs are measured when a look comes."""
+    """Return how many of a series' `count` pairs are measured when a look comes."""
     return round(count * look / looks[-1])
 
 

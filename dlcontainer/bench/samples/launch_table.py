@@ -21,7 +21,7 @@ _NUMBERS = (float, int)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class LaunchKind:
     """What many launches share; figures and phases by name, with their place in a launch's row."""
 
     role: Role
@@ -39,11 +39,11 @@ class Kind:
 class Launch:
     """One launch of a session, by its index; as `Sample`, without what stays in the file."""
 
-    all: "Launches"
+    all: "LaunchTable"
     index: int
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> LaunchKind:
         """What it shares with others."""
         return self.all.kinds[self.all.kind_of[self.index]]
 
@@ -88,19 +88,19 @@ class Launch:
         return self.kind.ok
 
     def figure(self, name: str) -> float | None:
-        """Give one figure of this launch, None where it isn't there or is not positive."""
+        """Return one figure of this launch, None where it isn't there or is not positive."""
         value = self.all.figures(name)(self.index)
         return None if math.isnan(value) else value
 
 
-class Launches(Sequence[Launch]):
+class LaunchTable(Sequence[Launch]):
     """All launches of a session, in their order; `asked` names figures that must be kept.
 
     Of the others all numbers of `Sample.values` are kept; a dot in `asked` leads into nested ones.
     """
 
-    def __init__(self, asked: Iterable[str] = ()) -> None:
-        self.kinds: list[Kind] = []
+    def __init__(self, figures: Iterable[str] = ()) -> None:
+        self.kinds: list[LaunchKind] = []
         self.kind_of = array(INDEX)
         self.numbers = array(INDEX)
         self.lines = array(INDEX)
@@ -108,7 +108,7 @@ class Launches(Sequence[Launch]):
         self.offsets = array("Q")
         # The lines before which the clock was set back: times within a launch are not of it.
         self.set_back = array(INDEX)
-        self._asked = (*asked, "wall_s")
+        self._asked = (*figures, "wall_s")
         self._known: dict[tuple[object, ...], int] = {}
         # The figures and phases of all launches, one row behind the other.
         self._rows = array("d")
@@ -145,7 +145,7 @@ class Launches(Sequence[Launch]):
         kept = tuple(dict.fromkeys((*names, *self._asked)))
         self._names.append(kept)
         self.kinds.append(
-            Kind(
+            LaunchKind(
                 role=sample.role, arm=sample.arm, position=sample.position, order=sample.order,
                 mount=sample.mount, ok=sample.ok, ranked=bool(sample.ranks),
                 figures={name: place for place, name in enumerate(kept)},
@@ -173,36 +173,36 @@ class Launches(Sequence[Launch]):
     @overload
     def __getitem__(self, index: slice) -> "Selection": ...
     def __getitem__(self, index: int | slice) -> "Launch | Selection":
-        found = range(len(self))[index]
-        return Launch(self, found) if isinstance(found, int) else self.at(found)
+        indices = range(len(self))[index]
+        return Launch(self, indices) if isinstance(indices, int) else self.at(indices)
 
     def at(self, indices: Iterable[int]) -> "Selection":
-        """Give some of the launches."""
+        """Return some of the launches."""
         return Selection(self, array(INDEX, indices))
 
-    def where(self, wanted: Callable[[Kind], bool]) -> "array[int]":
-        """Give the indices of all launches of the kinds that are wanted."""
-        kinds = [bool(wanted(kind)) for kind in self.kinds]
+    def where(self, accepts: Callable[[LaunchKind], bool]) -> "array[int]":
+        """Return the indices of all launches of the kinds that are wanted."""
+        kinds = [bool(accepts(kind)) for kind in self.kinds]
         return array(INDEX, (i for i, kind in enumerate(self.kind_of) if kinds[kind]))
 
     def figures(self, name: str) -> Callable[[int], float]:
-        """Give what tells this figure of a launch by its index.
+        """Return what tells this figure of a launch by its index.
 
         It is NaN where `Sample.figure` gives None.
         """
         return self._reader([kind.figures.get(name, -1) for kind in self.kinds], math.nan)
 
     def column(self, name: str, indices: Sequence[int]) -> "array[float]":
-        """Give a figure of each of these launches, NaN as above."""
+        """Return a figure of each of these launches, NaN as above."""
         return array("d", map(self.figures(name), indices))
 
     def phase(self, name: str, indices: Sequence[int]) -> "array[float]":
-        """Give the time of a phase, s, in each of these launches; 0 where it has none."""
+        """Return the time of a phase, s, in each of these launches; 0 where it has none."""
         places = [kind.phases.get(name, -1) for kind in self.kinds]
         return array("d", map(self._reader(places, 0.0), indices))
 
-    def kinds_of(self, indices: Iterable[int]) -> Iterator[Kind]:
-        """Give the kinds of these launches, each once, in the order of the first of each."""
+    def kinds_of(self, indices: Iterable[int]) -> Iterator[LaunchKind]:
+        """Return the kinds of these launches, each once, in the order of the first of each."""
         return map(self.kinds.__getitem__, dict.fromkeys(map(self.kind_of.__getitem__, indices)))
 
     def _reader(self, places: Sequence[int], absent: float) -> Callable[[int], float]:
@@ -218,7 +218,7 @@ class Launches(Sequence[Launch]):
 class Selection(Sequence[Launch]):
     """Some launches of a session, by their indices."""
 
-    def __init__(self, launches: Launches, indices: "array[int]") -> None:
+    def __init__(self, launches: LaunchTable, indices: "array[int]") -> None:
         self.launches, self.indices = launches, indices
 
     def __len__(self) -> int:
@@ -234,5 +234,5 @@ class Selection(Sequence[Launch]):
         return Launch(self.launches, self.indices[index])
 
     def lines(self) -> list[int]:
-        """Give their lines in the file."""
+        """Return their lines in the file."""
         return [self.launches.lines[i] for i in self.indices]

@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Lines(Generic[R]):
+class RecordLines(Generic[R]):
     """All records of a file; bytes of whole lines (`size`), and of a last one that was cut."""
 
     records: tuple[R, ...]
@@ -43,19 +43,19 @@ class Kinds(Generic[R]):
         return next(iter(self.types))
 
     def fields_of(self, record: R) -> dict[str, object]:
-        """Give a line's fields, checked as a reader will check them."""
+        """Return a line's fields, checked as a reader will check them."""
         body = plain(record)
         if not isinstance(body, dict):
             raise TypeError(type(record).__name__)
         body.pop("line", None)
-        kind = next(name for name, known in self.types.items() if type(record) is known)
+        kind = next(name for name, record_type in self.types.items() if type(record) is record_type)
         self._validated(kind, body, f"a {kind} to be written")
         # The schema comes first: by it a file is known.
         head = {"schema": self.schema} if kind == self.first else {}
         return {**head, "kind": kind, **body}
 
     def is_one(self, path: Path) -> bool:
-        """Tell whether a file begins like one of this schema."""
+        """Return whether a file begins like one of this schema."""
         begin = f'{{"schema":"{self.schema}",'.encode()
         try:
             with foreign_files.opened(path) as file:
@@ -63,7 +63,7 @@ class Kinds(Generic[R]):
         except OSError:
             return False
 
-    def read(self, path: Path) -> Lines[R]:
+    def read(self, path: Path) -> RecordLines[R]:
         """Read a file, every line verified; raises BenchDataError for what is not one."""
         try:
             raw = foreign_files.read(path, _MOST_BYTES)
@@ -80,7 +80,7 @@ class Kinds(Generic[R]):
             size, seal = raw.index(b"\n", size) + 1, line.chain
         if not records:
             raise self.unfit(str(path), "it has no declaration")
-        return Lines(records=tuple(records), seal=seal, size=size, dropped=len(raw) - size)
+        return RecordLines(records=tuple(records), seal=seal, size=size, dropped=len(raw) - size)
 
     def _record(self, body: dict[str, object], number: int, where: str) -> R:
         kind, schema = str(body.pop("kind", "")), body.pop("schema", self.schema)
@@ -107,7 +107,7 @@ _OURS = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Resumed:
+class ResumeRecord:
     """It went on after an interruption."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
@@ -118,7 +118,7 @@ class Resumed:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ended:
+class EndRecord:
     """The last line."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS

@@ -71,7 +71,7 @@ _STATED_IN_IMAGES = frozenset(
 
 
 def of(name: str) -> Owner:
-    """Give the owner of a fact."""
+    """Return the owner of a fact."""
     parts = name.split(".")
     # The closest name above it decides.
     for length in range(len(parts), 0, -1):
@@ -82,35 +82,39 @@ def of(name: str) -> Owner:
 
 
 def is_in(name: str, names: frozenset[str]) -> bool:
-    """Tell whether a fact, or one above it, is among these."""
+    """Return whether a fact, or one above it, is among these."""
     parts = name.split(".")
     return any(".".join(parts[:length]) in names for length in range(1, len(parts) + 1))
 
 
-def _is_more(one: object, other: object) -> bool:
-    return str(one).isdigit() and str(other).isdigit() and int(str(other)) > int(str(one))
+def _is_more(native: object, contained: object) -> bool:
+    return (
+        str(native).isdigit()
+        and str(contained).isdigit()
+        and int(str(contained)) > int(str(native))
+    )
 
 
 # What an engine does to a process that the host left alone; the other way round it is no engine's.
 _ADDED: Mapping[str, Callable[[object, object], bool]] = {
-    "namespaces": lambda one, other: (one, other) == ("the machine's", "another"),
-    "no_new_privs": lambda one, other: (one, other) == ("0", "1"),
-    "seccomp": lambda one, other: (one, other) == ("0", "2"),
+    "namespaces": lambda native, contained: (native, contained) == ("the machine's", "another"),
+    "no_new_privs": lambda native, contained: (native, contained) == ("0", "1"),
+    "seccomp": lambda native, contained: (native, contained) == ("0", "2"),
     "seccomp_filters": _is_more,
 }
 # Kernels before 5.16 turn this on for each process that has a filter.
 _OF_A_FILTER = frozenset({"speculation_indirect_branch", "speculation_store_bypass"})
 
 
-def added_by_engine(name: str, one: object, other: object, *, filtered: bool) -> bool:
-    """Tell whether a container's value is what an engine adds to the host's.
+def added_by_engine(name: str, native: object, contained: object, *, filtered: bool) -> bool:
+    """Return whether a container's value is what an engine adds to the host's.
 
     `filtered`: the container has a seccomp filter that the host's process has not.
     """
     if name in _OF_A_FILTER:
-        return filtered and "mitigated" in str(other)
-    known = _ADDED.get(name.partition(".")[0])
-    return known is not None and known(one, other)
+        return filtered and "mitigated" in str(contained)
+    rule = _ADDED.get(name.partition(".")[0])
+    return rule is not None and rule(native, contained)
 
 
 # Limits that engines set unasked, soft and hard. What Docker's containers inherit of a service: the
@@ -128,30 +132,32 @@ _PROCESSES = "cgroup.processes"
 _PIDS_LIMITS = (2048, 4096)
 
 
-def set_by_engine(name: str, one: object, other: object) -> bool:
-    """Tell whether a container's limit is an engine's default, or the host's hard limit taken.
+def set_by_engine(name: str, native: object, contained: object) -> bool:
+    """Return whether a container's limit is an engine's default, or the host's hard limit taken.
 
     Any other is somebody's: whoever started the container could have left it as it was.
     """
     if name == _PROCESSES:
         # The group of a host's processes may be the topmost, which has no such file.
-        return other in _PIDS_LIMITS and (one in {None, "none"} or _is_more(other, one))
-    if name not in _SET or not isinstance(one, list):
+        return contained in _PIDS_LIMITS and (
+            native in {None, "none"} or _is_more(contained, native)
+        )
+    if name not in _SET or not isinstance(native, list):
         return False
-    return other in _SET[name] or other == 2 * one[1:]
+    return contained in _SET[name] or contained == 2 * native[1:]
 
 
-def is_module_pack(name: str, one: object, other: object) -> bool:
-    """Tell whether a container's value is the native one with the image's module pack added."""
+def is_module_pack(name: str, native: object, contained: object) -> bool:
+    """Return whether a container's value is the native one with the image's module pack added."""
     if name not in MODULE_PACK:
         return False
-    if isinstance(one, list) and isinstance(other, list):
-        return other == [_PACK_HOOK, *one]
-    return one is None and other == _PACK_LINE
+    if isinstance(native, list) and isinstance(contained, list):
+        return contained == [_PACK_HOOK, *native]
+    return native is None and contained == _PACK_LINE
 
 
 def is_of_a_container(name: str, *, candidate_only: bool) -> bool:
-    """Tell whether a difference is there because one side is a container, and says no more."""
+    """Return whether a difference is there because one side is a container, and says no more."""
     if is_in(name, OF_A_CONTAINER):
         return True
     kind, _, variable = name.partition(".")

@@ -10,22 +10,22 @@ from typing import BinaryIO, overload
 from dlcontainer.bench.samples import hash_chain
 from dlcontainer.bench.samples.comparable import LossCurves
 from dlcontainer.bench.samples.encoding import FORMAT, READABLE, from_fields, sample_of
-from dlcontainer.bench.samples.hash_chain import Line
-from dlcontainer.bench.samples.launch_table import Launches
+from dlcontainer.bench.samples.hash_chain import ChainLine
+from dlcontainer.bench.samples.launch_table import LaunchTable
 from dlcontainer.bench.samples.records import (
     GROUPS_VERSION,
     ROWS_VERSION,
     VERSION,
-    Declared,
+    AttestedStack,
     End,
     Record,
     Resume,
     Sample,
-    Session,
-    Stack,
+    SessionDeclaration,
+    SessionHeader,
 )
 from dlcontainer.bench.samples.resident.agreement import Agreement
-from dlcontainer.bench.samples.resident.records import Lost
+from dlcontainer.bench.samples.resident.records import LostGroup
 from dlcontainer.bench.samples.rows.agreement import RowAgreement
 from dlcontainer.bench.samples.rows.records import figures
 from dlcontainer.bench.samples.series import Series
@@ -42,23 +42,23 @@ def read(path: Path) -> Series:
     Raises BenchDataError with the line for a file that was edited, is of a newer version, or is
     no such file.
     """
-    found: _Found | None = None
+    state: _ReadState | None = None
     with _opened(path) as file:
         for line in hash_chain.decode(hash_chain.lines(file, str(path)), str(path)):
-            if found is None:
-                found = _begin(path, line)
+            if state is None:
+                state = _begin(path, line)
             else:
-                found.take(line)
-            found.size += len(line.text) + hash_chain.BEYOND
-            found.seal = line.chain
+                state.take(line)
+            state.size += len(line.text) + hash_chain.BEYOND
+            state.seal = line.chain
         length = file.seek(0, 2)
-    if found is None:
+    if state is None:
         raise BenchDataError(
             "no samples: the file has no complete line",
             where=str(path),
             next_step="measure again: dlcontainer bench",
         )
-    return found.series(length)
+    return state.series(length)
 
 
 @contextmanager
@@ -74,30 +74,30 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         ) from error
 
 
-class Samples(Sequence[Sample]):
+class SampleSequence(Sequence[Sample]):
     """The launches of a session that was read, whole, from its file again: one is held at a time.
 
     Each line is verified again. Raises BenchDataError where the file is another one by now; what
     was appended to it is not looked at.
     """
 
-    def __init__(self, path: Path, launches: Launches, size: int, seal: str) -> None:
+    def __init__(self, path: Path, launches: LaunchTable, size: int, seal: str) -> None:
         self._path, self._launches, self._size, self._seal = path, launches, size, seal
 
     def __len__(self) -> int:
         return len(self._launches)
 
     def __iter__(self) -> Iterator[Sample]:
-        left, name = self._size, str(self._path)
+        remaining, name = self._size, str(self._path)
         with _opened(self._path) as file:
             for line in hash_chain.decode(hash_chain.lines(file, name), name):
                 record = _record(line, name) if line.number > 1 else None
                 if isinstance(record, Sample):
                     yield record
-                left -= len(line.text) + hash_chain.BEYOND
-                if left <= 0:
+                remaining -= len(line.text) + hash_chain.BEYOND
+                if remaining <= 0:
                     break
-            if left or line.chain != self._seal:
+            if remaining or line.chain != self._seal:
                 raise self._changed()
 
     @overload
@@ -105,11 +105,11 @@ class Samples(Sequence[Sample]):
     @overload
     def __getitem__(self, index: slice) -> tuple[Sample, ...]: ...
     def __getitem__(self, index: int | slice) -> Sample | tuple[Sample, ...]:
-        found = range(len(self))[index]
+        indices = range(len(self))[index]
         with _opened(self._path) as file:
-            if isinstance(found, int):
-                return self._at(file, found)
-            return tuple(self._at(file, one) for one in found)
+            if isinstance(indices, int):
+                return self._at(file, indices)
+            return tuple(self._at(file, number) for number in indices)
 
     def _at(self, file: BinaryIO, index: int) -> Sample:
         name, number = str(self._path), self._launches.lines[index]
@@ -128,30 +128,30 @@ class Samples(Sequence[Sample]):
 
 
 @dataclass(slots=True)
-class _Found:
+class _ReadState:
     path: Path
-    session: Session
+    session: SessionHeader
     stated: str
     version: int
-    launches: Launches
+    launches: LaunchTable
     losses: dict[ArmPair, LossCurves]
     name: str
-    stacks: dict[tuple[str, str], Stack] = field(default_factory=dict)
+    stacks: dict[tuple[str, str], AttestedStack] = field(default_factory=dict)
     resumes: list[Resume] = field(default_factory=list)
-    lost: list[Lost] = field(default_factory=list)
+    lost: list[LostGroup] = field(default_factory=list)
     agreement: Agreement | RowAgreement | None = None
     end: End | None = None
     size: int = 0
     seal: str = ""
 
-    def take(self, line: Line) -> None:
+    def take(self, line: ChainLine) -> None:
         """Take one line after the first."""
         record = _record(line, self.name)
         if self.end is not None and (self.end.complete or not isinstance(record, Resume)):
             raise BenchDataError("a line after the end", where=self._at(line), next_step=_REMEASURE)
         if isinstance(record, Sample):
             self._sample(record, line)
-        elif isinstance(record, Stack):
+        elif isinstance(record, AttestedStack):
             key = (record.arm, record.node)
             if key in self.stacks:
                 raise BenchDataError(
@@ -161,7 +161,7 @@ class _Found:
         elif isinstance(record, Resume):
             self.resumes.append(replace(record, line=line.number))
             self.end = None
-        elif isinstance(record, Lost):
+        elif isinstance(record, LostGroup):
             self.lost.append(replace(record, line=line.number))
         elif isinstance(record, End):
             self.end = record
@@ -172,10 +172,10 @@ class _Found:
                     next_step=_REMEASURE,
                 )
 
-    def _at(self, line: Line) -> str:
+    def _at(self, line: ChainLine) -> str:
         return f"{self.name}:{line.number}"
 
-    def _sample(self, sample: Sample, line: Line) -> None:
+    def _sample(self, sample: Sample, line: ChainLine) -> None:
         if sample.arm not in self.session.declared.arms:
             raise BenchDataError(
                 f"a sample of the arm {sample.arm}, which was not declared", where=self._at(line)
@@ -202,14 +202,14 @@ class _Found:
                     curves.take(sample)
 
     def series(self, length: int) -> Series:
-        """Give all that was found in a file of so many bytes."""
+        """Return all that was found in a file of so many bytes."""
         return Series(
             path=self.path,
             session=self.session,
             declared_sha256=self.stated,
             stacks=tuple(self.stacks.values()),
             launches=self.launches,
-            samples=Samples(self.path, self.launches, self.size, self.seal),
+            samples=SampleSequence(self.path, self.launches, self.size, self.seal),
             end=self.end,
             seal=self.seal,
             losses={sides: curves.check for sides, curves in self.losses.items()},
@@ -221,7 +221,7 @@ class _Found:
         )
 
 
-def _record(line: Line, path: str) -> Record:
+def _record(line: ChainLine, path: str) -> Record:
     """Read any line but the first."""
     sample = sample_of(line, path)
     if sample is not None:
@@ -240,7 +240,7 @@ def _record(line: Line, path: str) -> Record:
     return replace(record, line=line.number) if isinstance(record, Sample) else record
 
 
-def _begin(path: Path, line: Line) -> _Found:
+def _begin(path: Path, line: ChainLine) -> _ReadState:
     where = f"{path}:1"
     fields = hash_chain.parse(line, where)
     kind, schema = str(fields.pop("kind", None)), str(fields.pop("schema", None))
@@ -257,7 +257,7 @@ def _begin(path: Path, line: Line) -> _Found:
         )
     stated = str(fields.pop("declared_sha256", None))
     session = from_fields(kind, fields, where)
-    if not isinstance(session, Session):
+    if not isinstance(session, SessionHeader):
         raise BenchDataError(
             "the first line is not a session header", where=where, next_step=_REMEASURE
         )
@@ -277,22 +277,22 @@ def _begin(path: Path, line: Line) -> _Found:
     tolerance = declared.loss_tolerance
     # Declared where something is trained, and nowhere else.
     compared = combinations(declared.arms, 2) if tolerance else ()
-    return _Found(
+    return _ReadState(
         path=path,
         session=session,
         stated=stated,
         version=int(version),
-        launches=Launches((declared.metric, *declared.secondary, *figures(declared.rows))),
+        launches=LaunchTable((declared.metric, *declared.secondary, *figures(declared.rows))),
         losses={
-            ArmPair(reference=one, candidate=other): LossCurves(tolerance or 0.0)
-            for one, other in compared
+            ArmPair(reference=first, candidate=second): LossCurves(tolerance or 0.0)
+            for first, second in compared
         },
         name=str(path),
         agreement=_agreement(declared),
     )
 
 
-def _agreement(declared: Declared) -> Agreement | RowAgreement | None:
+def _agreement(declared: SessionDeclaration) -> Agreement | RowAgreement | None:
     if declared.rows:
         return RowAgreement(declared.rows)
     return Agreement(declared, declared.groups) if declared.groups else None

@@ -18,8 +18,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field, JsonValue
 
 from dlcontainer import __version__
-from dlcontainer.bench.samples.resident.records import GroupPlan, Lost, Resident
-from dlcontainer.bench.samples.rows.records import FIGURES, Row, RowPlan
+from dlcontainer.bench.samples.resident.records import GroupPlan, LostGroup, ResidentProcess
+from dlcontainer.bench.samples.rows.records import FIGURES, RowPlan, SampleRow
 from dlcontainer.bench.samples.vocabulary import ArmName, ArmPair, Question
 
 VERSION = 3
@@ -60,7 +60,7 @@ _STRICT = ConfigDict(strict=True, extra="forbid")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Declared:
+class SessionDeclaration:
     """What was settled before the first launch; its hash is in the file and the report.
 
     `metric` is a key of the samples' `values` or `wall_s`, in seconds, less is better. `margin` m
@@ -151,12 +151,12 @@ class ArmDescription:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Session:
+class SessionHeader:
     """The first line: the declaration, the sides, the machine's facts; `started` is ISO 8601."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
-    declared: Declared
+    declared: SessionDeclaration
     arms: Mapping[ArmName, ArmDescription]
     machine: Mapping[str, JsonValue]
     started: str
@@ -164,7 +164,7 @@ class Session:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stack:
+class AttestedStack:
     """What one side attests of itself from inside the process; `line` is its place in the file.
 
     Of ranks each node has a line; `node` is empty in a session of single processes.
@@ -205,8 +205,8 @@ class Sample:
     values: Mapping[str, JsonValue] = field(default_factory=dict)
     mount: Mount = "none"
     ranks: tuple[Mapping[str, JsonValue], ...] = ()
-    residents: tuple[Resident, ...] = ()
-    rows: tuple[Row, ...] = ()
+    residents: tuple[ResidentProcess, ...] = ()
+    rows: tuple[SampleRow, ...] = ()
     error: str | None = None
     line: int = 0
 
@@ -216,7 +216,7 @@ class Sample:
         return self.returncode == 0 and self.error is None
 
     def figure(self, metric: str) -> float | None:
-        """Give one figure of this launch, None where it isn't there or is not positive.
+        """Return one figure of this launch, None where it isn't there or is not positive.
 
         A dot leads into nested values: `counts.max_rss_mb`, and `rows.3.median` to what the fourth
         declared row has.
@@ -279,4 +279,4 @@ class End:
     reason: str = ""
 
 
-Record = Session | Stack | Sample | Resume | Lost | End
+Record = SessionHeader | AttestedStack | Sample | Resume | LostGroup | End

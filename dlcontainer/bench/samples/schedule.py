@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dlcontainer.bench.samples import launch_order
-from dlcontainer.bench.samples.launch_order import Counts, Group
+from dlcontainer.bench.samples.launch_order import Group, LaunchCounts
 from dlcontainer.bench.samples.vocabulary import ArmName
 
 FEWEST = 8
@@ -59,8 +59,8 @@ class Schedule:
         return max(2, self.longest // _LOST_SHARE)
 
     def stages(self, *, with_joiners: bool) -> list[list[Group]]:
-        """Give all pairs and triples, one list for what comes before each look."""
-        counts = Counts(
+        """Return all pairs and triples, one list for what comes before each look."""
+        counts = LaunchCounts(
             joiners=self.joiners if with_joiners else 0,
             controls=self.controls,
             candidate_controls=self.candidate_controls,

@@ -5,9 +5,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer.bench.samples.comparable import LossCheck
-from dlcontainer.bench.samples.launch_table import Launches
-from dlcontainer.bench.samples.records import VERSION, End, Resume, Sample, Session, Stack
-from dlcontainer.bench.samples.resident.records import Lost
+from dlcontainer.bench.samples.launch_table import LaunchTable
+from dlcontainer.bench.samples.records import (
+    VERSION,
+    AttestedStack,
+    End,
+    Resume,
+    Sample,
+    SessionHeader,
+)
+from dlcontainer.bench.samples.resident.records import LostGroup
 from dlcontainer.bench.samples.vocabulary import ArmPair
 
 
@@ -22,16 +29,16 @@ class Series:
     """
 
     path: Path
-    session: Session
+    session: SessionHeader
     declared_sha256: str
-    stacks: tuple[Stack, ...]
-    launches: Launches
+    stacks: tuple[AttestedStack, ...]
+    launches: LaunchTable
     samples: Sequence[Sample]
     end: End | None
     seal: str
     losses: Mapping[ArmPair, LossCheck] = field(default_factory=dict)
     resumes: tuple[Resume, ...] = ()
-    lost: tuple[Lost, ...] = ()
+    lost: tuple[LostGroup, ...] = ()
     version: int = VERSION
     size: int = 0
     dropped: int = 0

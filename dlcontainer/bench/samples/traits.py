@@ -33,7 +33,7 @@ class Metric:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Derived:
+class DerivedFigure:
     """A figure that follows from a row's parameters and its seconds, with unit and direction.
 
     `of` gives None where it has no meaning for a row.
@@ -60,18 +60,18 @@ class Roofline:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Section:
+class ProbeTable:
     """A table of the probe's own in the report of a session; `beside` is another, below it."""
 
     title: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
-    beside: "Section | None" = None
+    beside: "ProbeTable | None" = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Point:
+class ChartPoint:
     """A point of a chart; `hint` is shown when it is pointed at."""
 
     x: float
@@ -80,12 +80,12 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class ChartLine:
     """A line of a chart: one side's points. Lines of one name have one colour."""
 
     name: str
     is_candidate: bool
-    points: tuple[Point, ...]
+    points: tuple[ChartPoint, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,7 +99,7 @@ class Chart:
     caption: str
     across: str
     up: str
-    lines: tuple[Line, ...]
+    lines: tuple[ChartLine, ...]
     log: bool = False
 
 
@@ -115,8 +115,8 @@ class Traits:
     subject: str
     task: str
     unsaid: str = ""
-    section: Section | None = None
-    derived: tuple[Derived, ...] = ()
+    section: ProbeTable | None = None
+    derived: tuple[DerivedFigure, ...] = ()
     roofline: Roofline | None = None
     charts: tuple[Chart, ...] = ()
     # The phase with which the wall time of a launch ends; empty where the probe times itself.

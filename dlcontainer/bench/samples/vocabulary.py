@@ -47,10 +47,10 @@ TRIPLES: tuple[tuple[ArmName, ArmName, ArmName], ...] = (
 )
 
 
-def counted(count: int, one: str, more: str = "") -> str:
+def counted(count: int, singular: str, more: str = "") -> str:
     """Write a number of things.
 
     >>> counted(1, "pair"), counted(1200, "pair")
     ('1 pair', '1,200 pairs')
     """
-    return f"{count:,} {one}" if count == 1 else f"{count:,} {more or one + 's'}"
+    return f"{count:,} {singular}" if count == 1 else f"{count:,} {more or singular + 's'}"

@@ -11,15 +11,15 @@ from typing import NamedTuple, Self
 
 from dlcontainer.bench.samples import hash_chain
 from dlcontainer.bench.samples.encoding import to_fields
-from dlcontainer.bench.samples.records import End, Resume, Sample, Session, Stack
-from dlcontainer.bench.samples.resident.records import Lost
+from dlcontainer.bench.samples.records import AttestedStack, End, Resume, Sample, SessionHeader
+from dlcontainer.bench.samples.resident.records import LostGroup
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.errors import BenchDataError, InterruptedByUserError
 from dlcontainer.system import guarded_files
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cut:
+class CutPoint:
     """Where a file that goes on was cut: bytes of whole lines, bytes after them, its last chain."""
 
     size: int
@@ -28,7 +28,7 @@ class Cut:
     samples: int
 
 
-class _Written(NamedTuple):
+class _WrittenPart(NamedTuple):
     """What the file holds for certain: bytes, the last chain, samples, whether nothing follows."""
 
     size: int = 0
@@ -45,12 +45,14 @@ class ChainedFile(ABC):
     written before stays a valid file.
     """
 
-    def __init__(self, path: Path, first: Mapping[str, object], *, cut: Cut | None = None) -> None:
+    def __init__(
+        self, path: Path, first: Mapping[str, object], *, cut: CutPoint | None = None
+    ) -> None:
         self.path = path
         self._first = dict(first)
         self._cut = cut
         self._file = -1
-        self._written = _Written()
+        self._written = _WrittenPart()
 
     def __enter__(self) -> Self:
         if self._cut is None:
@@ -81,7 +83,7 @@ class ChainedFile(ABC):
             self.path.unlink(missing_ok=True)
             raise
 
-    def _continue(self, cut: Cut) -> None:
+    def _continue(self, cut: CutPoint) -> None:
         try:
             self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         except OSError as error:
@@ -94,7 +96,7 @@ class ChainedFile(ABC):
         except BaseException:
             os.close(self._file)
             raise
-        self._written = _Written(size=cut.size, chain=cut.seal, samples=cut.samples)
+        self._written = _WrittenPart(size=cut.size, chain=cut.seal, samples=cut.samples)
 
     def _lock(self) -> None:
         # Held until the file is closed. A file system without locks is no reason not to measure.
@@ -119,7 +121,7 @@ class ChainedFile(ABC):
 
     @abstractmethod
     def _ended(self, *, complete: bool, reason: str, samples: int) -> dict[str, object]:
-        """Give the fields of the last line."""
+        """Return the fields of the last line."""
 
     def __exit__(
         self,
@@ -155,7 +157,7 @@ class ChainedFile(ABC):
             os.ftruncate(self._file, written.size)
             raise self._unwritable(error) from error
         # One assignment: an interrupt falls before the line counts or after it, never between.
-        self._written = _Written(size=size, chain=chain, samples=count, ended=ends)
+        self._written = _WrittenPart(size=size, chain=chain, samples=count, ended=ends)
 
     def _unwritable(self, error: OSError) -> BenchDataError:
         return BenchDataError(
@@ -171,10 +173,10 @@ class ChainedFile(ABC):
 class Writer(ChainedFile):
     """Write one session."""
 
-    def __init__(self, path: Path, session: Session, *, after: Series | None = None) -> None:
+    def __init__(self, path: Path, session: SessionHeader, *, after: Series | None = None) -> None:
         cut = None
         if after is not None:
-            cut = Cut(
+            cut = CutPoint(
                 size=after.size,
                 dropped=after.dropped,
                 seal=after.seal,
@@ -187,11 +189,11 @@ class Writer(ChainedFile):
         """Write that the session goes on."""
         self._append(to_fields(resume))
 
-    def stack(self, stack: Stack) -> None:
+    def stack(self, stack: AttestedStack) -> None:
         """Write what an arm attests of itself."""
         self._append(to_fields(stack))
 
-    def lost(self, lost: Lost) -> None:
+    def lost(self, lost: LostGroup) -> None:
         """Write that a group was discarded."""
         self._append(to_fields(lost))
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dlcontainer.bench.scale import cells as cells_
-from dlcontainer.bench.scale.cells import Cell
-from dlcontainer.bench.scale.matrix import Some
-from dlcontainer.bench.scale.records import Launched, Scale
+from dlcontainer.bench.scale.cells import MatrixCell
+from dlcontainer.bench.scale.matrix import CellFilter
+from dlcontainer.bench.scale.records import CellLaunch, MatrixSession
 from dlcontainer.bench.stats import linear, paired, student_t
 from dlcontainer.bench.stats.paired import Interval
 
@@ -32,7 +32,7 @@ class Median:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Contrast:
+class CellContrast:
     """A cell against its reference cell; `rounds` pairs, p by Holm over all contrasts."""
 
     reference: int
@@ -43,87 +43,92 @@ class Contrast:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class CellRow:
     """A cell: its launches that were measured, and what they say."""
 
     number: int
-    cell: Cell
-    launches: tuple[Launched, ...]
+    cell: MatrixCell
+    launches: tuple[CellLaunch, ...]
     failed: str
     last: Median | None
     ranks: tuple[float, ...]
-    contrast: Contrast | None = None
+    contrast: CellContrast | None = None
 
     @property
     def times(self) -> tuple[float, ...]:
         """Times until the last rank was ready, in the order of rounds."""
-        return tuple(one.t_last_s for one in self.launches if one.t_last_s is not None)
+        return tuple(launch.t_last_s for launch in self.launches if launch.t_last_s is not None)
 
 
-def rows(scale: Scale) -> tuple[Row, ...]:
-    """Give each cell with its contrast."""
-    found = [_row(scale, number, cell) for number, cell in enumerate(scale.cells)]
-    reference = Some.model_validate(scale.header.declared.matrix["reference"])
-    measured = [row.cell for row in found if row.launches]
-    by_cell = {row.cell: row for row in found}
-    held: dict[int, tuple[Row, list[float]]] = {}
-    for row in found:
-        other = cells_.reference_of(row.cell, reference, measured)
-        if other is not None and other != row.cell and row.launches:
-            held[row.number] = (by_cell[other], _differences(by_cell[other], row))
-    adjusted = paired.holm([p_of(d) for _, d in held.values()])
+def rows(scale: MatrixSession) -> tuple[CellRow, ...]:
+    """Return each cell with its contrast."""
+    cells_read = [_row(scale, number, cell) for number, cell in enumerate(scale.cells)]
+    reference = CellFilter.model_validate(scale.header.declared.matrix["reference"])
+    measured = [row.cell for row in cells_read if row.launches]
+    by_cell = {row.cell: row for row in cells_read}
+    by_number: dict[int, tuple[CellRow, list[float]]] = {}
+    for row in cells_read:
+        reference_cell = cells_.reference_of(row.cell, reference, measured)
+        if reference_cell is not None and reference_cell != row.cell and row.launches:
+            by_number[row.number] = (
+                by_cell[reference_cell],
+                _differences(by_cell[reference_cell], row),
+            )
+    adjusted = paired.holm([p_of(d) for _, d in by_number.values()])
     contrasts = {
-        number: _contrast(other, d, p)
-        for (number, (other, d)), p in zip(held.items(), adjusted, strict=True)
+        number: _contrast(reference_row, d, p)
+        for (number, (reference_row, d)), p in zip(by_number.items(), adjusted, strict=True)
     }
-    return tuple(replace(row, contrast=contrasts.get(row.number)) for row in found)
+    return tuple(replace(row, contrast=contrasts.get(row.number)) for row in cells_read)
 
 
-def _row(scale: Scale, number: int, cell: Cell) -> Row:
-    own = sorted((x for x in scale.launches if x.cell == number), key=lambda x: x.round)
-    good = tuple(one for one in own if one.error is None and (one.t_last_s or 0) > 0)
-    times = sorted(one.t_last_s for one in good if one.t_last_s is not None)
-    return Row(
+def _row(scale: MatrixSession, number: int, cell: MatrixCell) -> CellRow:
+    launches = sorted((x for x in scale.launches if x.cell == number), key=lambda x: x.round)
+    good = tuple(
+        launch for launch in launches if launch.error is None and (launch.t_last_s or 0) > 0
+    )
+    times = sorted(launch.t_last_s for launch in good if launch.t_last_s is not None)
+    return CellRow(
         number=number,
         cell=cell,
         launches=good,
-        failed=next((one.error for one in own if one.error), ""),
+        failed=next((launch.error for launch in launches if launch.error), ""),
         last=median(times) if times else None,
-        ranks=tuple(sorted(time for one in good for time in ready(one))),
+        ranks=tuple(sorted(time for launch in good for time in ready(launch))),
     )
 
 
-def ready(launch: Launched) -> list[float]:
-    """Give when each rank of a launch was ready, s."""
+def ready(launch: CellLaunch) -> list[float]:
+    """Return when each rank of a launch was ready, s."""
     values = (rank.get("values") for rank in launch.ranks)
-    walls = [own.get("wall_s") for own in values if isinstance(own, Mapping)]
+    walls = [figures.get("wall_s") for figures in values if isinstance(figures, Mapping)]
     return [float(wall) for wall in walls if isinstance(wall, int | float)]
 
 
-def phases(row: Row) -> dict[str, float]:
-    """Give the median length of each phase over all ranks of all launches, s, in their order."""
-    found: dict[str, list[float]] = {}
-    for rank in (rank for one in row.launches for rank in one.ranks):
-        own = rank.get("phases")
-        for name, length in own.items() if isinstance(own, Mapping) else ():
+def phases(row: CellRow) -> dict[str, float]:
+    """Return the median length of each phase over all ranks of all launches, s, in their order."""
+    lengths: dict[str, list[float]] = {}
+    for rank in (rank for launch in row.launches for rank in launch.ranks):
+        rank_phases = rank.get("phases")
+        for name, length in rank_phases.items() if isinstance(rank_phases, Mapping) else ():
             if isinstance(length, int | float):
-                found.setdefault(name, []).append(float(length))
-    return {name: linear.median(sorted(lengths)) for name, lengths in found.items()}
+                lengths.setdefault(name, []).append(float(length))
+    return {name: linear.median(sorted(lengths)) for name, lengths in lengths.items()}
 
 
-def node_max(launch: Launched) -> dict[str, float]:
-    """Give when the last rank of each node was ready, s."""
-    found: dict[str, float] = {}
+def node_max(launch: CellLaunch) -> dict[str, float]:
+    """Return when the last rank of each node was ready, s."""
+    by_node: dict[str, float] = {}
     for rank in launch.ranks:
         node, values = str(rank.get("node")), rank.get("values")
         wall = values.get("wall_s") if isinstance(values, Mapping) else None
         if isinstance(wall, int | float):
-            found[node] = max(found.get(node, 0.0), float(wall))
-    return found
+            by_node[node] = max(by_node.get(node, 0.0), float(wall))
+    return by_node
 
 
 def median(ordered: Sequence[float]) -> Median:
-    """Give the median with the narrowest pair of order statistics that covers LEVEL, if any does.
+    """Return the median with the narrowest pair of order statistics that covers LEVEL, if any does.
 
     The coverage is binomial: without supposing a distribution. Of fewer than six values the two
     outermost cover less, which is then said.
@@ -142,22 +147,24 @@ def median(ordered: Sequence[float]) -> Median:
 
 
 def _covered(count: int, k: int) -> float:
-    """Give the probability that the median lies between the (k+1)-th from below and from above."""
+    """Return the probability that the median lies between the (k+1)-th from below and from
+    above.
+    """
     outside = sum(math.comb(count, i) for i in range(k + 1)) / math.pow(2, count)
     return max(0.0, 1 - 2 * outside)
 
 
-def _differences(reference: Row, row: Row) -> list[float]:
-    theirs = {one.round: one.t_last_s for one in reference.launches}
+def _differences(reference: CellRow, row: CellRow) -> list[float]:
+    theirs = {launch.round: launch.t_last_s for launch in reference.launches}
     return [
-        math.log(one.t_last_s / other)
-        for one in row.launches
-        if one.t_last_s and (other := theirs.get(one.round))
+        math.log(launch.t_last_s / reference_s)
+        for launch in row.launches
+        if launch.t_last_s and (reference_s := theirs.get(launch.round))
     ]
 
 
 def p_of(differences: Sequence[float]) -> float:
-    """Give the two-sided p of a ratio of 1; 1 below FEWEST rounds."""
+    """Return the two-sided p of a ratio of 1; 1 below FEWEST rounds."""
     count = len(differences)
     if count < FEWEST:
         return 1.0
@@ -168,11 +175,11 @@ def p_of(differences: Sequence[float]) -> float:
     return 2 * student_t.tail(abs(mean) / se, count - 1)
 
 
-def _contrast(reference: Row, differences: Sequence[float], p: float) -> Contrast | None:
+def _contrast(reference: CellRow, differences: Sequence[float], p: float) -> CellContrast | None:
     if not differences:
         return None
     interval = paired.mean_interval(differences, LEVEL)
-    return Contrast(
+    return CellContrast(
         reference=reference.number,
         interval=interval,
         rounds=len(differences),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dlcontainer.bench.scale.cells import PACKED, Cell
+from dlcontainer.bench.scale.cells import PACKED, MatrixCell
 from dlcontainer.bench.scale.commands import mounting
 from dlcontainer.bench.scale.context import ScaleContext
 from dlcontainer.bench.scale.staging import MEMORY
@@ -20,7 +20,7 @@ _SPARE_MB = 500
 
 
 @dataclass(slots=True)
-class Here:
+class CellAvailability:
     """Asks once for each thing that cells need; `no_native` says why there is no native tree.
 
     `no_rank_group` is why there are no ranks of some numbers.
@@ -31,18 +31,18 @@ class Here:
     no_rank_group: dict[tuple[int, int, str], str] = field(default_factory=dict)
     _known: dict[str, str] = field(default_factory=dict)
 
-    def lacks(self, cell: Cell) -> str:
-        """Say why a cell can't be measured here; empty where it can."""
-        found = self.no_rank_group.get((cell.nodes, cell.ranks, cell.start), "")
+    def lacks(self, cell: MatrixCell) -> str:
+        """Return why a cell can't be measured here; empty where it can."""
+        problem = self.no_rank_group.get((cell.nodes, cell.ranks, cell.start), "")
         if cell.subject not in self.context.sources:
             return self.no_native
         if cell.where == "tmpfs":
-            found = found or self._once("tmpfs", self._memory)
+            problem = problem or self._once("tmpfs", self._memory)
         if cell.where == "shared" and self.context.settings.matrix.stand_in is not None:
-            found = found or self._once("fuse", self._fuse)
+            problem = problem or self._once("fuse", self._fuse)
         if cell.open in PACKED:
-            found = found or self._packed(cell)
-        return found
+            problem = problem or self._packed(cell)
+        return problem
 
     def _once(self, name: str, ask: Callable[[], str]) -> str:
         if name not in self._known:
@@ -50,10 +50,10 @@ class Here:
         return self._known[name]
 
     def _memory(self) -> str:
-        there = mount_of(MEMORY)
-        if there.kind != "tmpfs":
+        mount = mount_of(MEMORY)
+        if mount.kind != "tmpfs":
             return f"{MEMORY} is not a tmpfs"
-        if "noexec" in there.options:
+        if "noexec" in mount.options:
             return f"{MEMORY} is mounted noexec: no library can be loaded from it"
         if not os.access(MEMORY, os.W_OK):
             return f"{MEMORY} can't be written"
@@ -69,7 +69,7 @@ class Here:
             return error.what
         return ""
 
-    def _packed(self, cell: Cell) -> str:
+    def _packed(self, cell: MatrixCell) -> str:
         environ = self.context.execution.host.environ
         if self.context.source(cell).image is None and find_program("mksquashfs", environ) is None:
             return "no mksquashfs here (package squashfs-tools): a tree can't be packed"
@@ -79,7 +79,7 @@ class Here:
             return f"no {cell.open} here (package squashfuse)"
         return self._once("fuse", self._fuse) or self._once(cell.open, lambda: self._tried(cell))
 
-    def _tried(self, cell: Cell) -> str:
+    def _tried(self, cell: MatrixCell) -> str:
         """Mount an image for a moment: that alone tells whether this user may."""
         images = [source for source in self.context.sources.values() if source.image]
         if cell.open == "kernel" and os.geteuid() != 0:
@@ -87,13 +87,13 @@ class Here:
         if not images:
             return ""
         point = Path(tempfile.mkdtemp(prefix="try-", dir=self.context.bench.work))
-        own = replace(cell, subject=images[0].name)
-        begin, end = mounting(own, images[0].original, point, self.context)
+        trial = replace(cell, subject=images[0].name)
+        begin, end = mounting(trial, images[0].original, point, self.context)
         try:
             self.context.runner(begin, timeout=_TRY_S)
         except CommandFailedError as error:
-            said = " ".join(error.completed.stderr.split())[-200:]
-            return f"tried, and {cell.open} does not mount here: {said or error}"
+            stderr = " ".join(error.completed.stderr.split())[-200:]
+            return f"tried, and {cell.open} does not mount here: {stderr or error}"
         except (CommandNotFoundError, CommandTimeoutError) as error:
             return f"tried, and {cell.open} does not mount here: {error}"
         finally:
@@ -104,7 +104,7 @@ class Here:
 
 
 def _mb(path: Path) -> int:
-    """Give the size of a file or of all files below a folder, MB."""
+    """Return the size of a file or of all files below a folder, MB."""
     if not path.is_dir():
         return path.stat().st_size // 1_000_000
     total = 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from dlcontainer.bench.samples.vocabulary import Start
-from dlcontainer.bench.scale.matrix import FACTORS, Mounted, Opened, Some, State, Where
+from dlcontainer.bench.scale.matrix import FACTORS, CellFilter, Mounted, Opened, State, Where
 from dlcontainer.bench.scale.matrix import Matrix as MatrixFile
 
 # Files need no mount.
@@ -21,7 +21,7 @@ PACKED: tuple[Opened, ...] = ("kernel", "squashfuse", "squashfuse_ll")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cell:
+class MatrixCell:
     """One combination that is measured; `ranks` are a node's."""
 
     subject: str
@@ -46,15 +46,15 @@ class Cell:
 
     @property
     def mount_words(self) -> str:
-        """Say who mounts; empty where nobody does."""
+        """Return who mounts; empty where nobody does."""
         return MOUNT_WORDS.get(self.mount, "")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LeftOut:
+class OmittedCell:
     """A combination that is not measured, and why."""
 
-    cell: Cell
+    cell: MatrixCell
     why: str
 
 
@@ -62,37 +62,37 @@ class LeftOut:
 class Expansion:
     """All combinations of a matrix: each is a cell or is left out."""
 
-    cells: tuple[Cell, ...]
-    left_out: tuple[LeftOut, ...]
+    cells: tuple[MatrixCell, ...]
+    left_out: tuple[OmittedCell, ...]
 
-    def without(self, lacks: Callable[[Cell], str]) -> "Expansion":
+    def without(self, lacks: Callable[[MatrixCell], str]) -> "Expansion":
         """Leave out what is not available here: the function says why, or nothing."""
         gone = {cell: why for cell in self.cells if (why := lacks(cell))}
         return Expansion(
             cells=tuple(cell for cell in self.cells if cell not in gone),
-            left_out=(*self.left_out, *(LeftOut(cell=c, why=w) for c, w in gone.items())),
+            left_out=(*self.left_out, *(OmittedCell(cell=c, why=w) for c, w in gone.items())),
         )
 
 
 def expand(matrix: MatrixFile) -> Expansion:
-    """Give every combination once, in the order of the factors as written."""
+    """Return every combination once, in the order of the factors as written."""
     chosen = [getattr(matrix.factors, name) for name in FACTORS]
-    cells: dict[Cell, None] = {}
-    left_out: list[LeftOut] = []
+    cells: dict[MatrixCell, None] = {}
+    left_out: list[OmittedCell] = []
     for values in itertools.product(*chosen):
-        cell = Cell(**dict(zip(FACTORS, values, strict=True)))
+        cell = MatrixCell(**dict(zip(FACTORS, values, strict=True)))
         why = senseless(cell, matrix)
         same = _plain(cell, matrix)
         if not why and same in cells:
             why = f"the same as: {same.name}"
         if why:
-            left_out.append(LeftOut(cell=cell, why=why))
+            left_out.append(OmittedCell(cell=cell, why=why))
         else:
             cells[same] = None
     return Expansion(cells=tuple(cells), left_out=tuple(left_out))
 
 
-def _plain(cell: Cell, matrix: MatrixFile) -> Cell:
+def _plain(cell: MatrixCell, matrix: MatrixFile) -> MatrixCell:
     """Take away what means nothing in a cell: two that differ only there are one."""
     if cell.open == "files":
         cell = replace(cell, mount="none")
@@ -101,8 +101,8 @@ def _plain(cell: Cell, matrix: MatrixFile) -> Cell:
     return cell
 
 
-def senseless(cell: Cell, matrix: MatrixFile) -> str:
-    """Say why a combination is not possible anywhere; empty where it is."""
+def senseless(cell: MatrixCell, matrix: MatrixFile) -> str:
+    """Return why a combination is not possible anywhere; empty where it is."""
     if any(_is(cell, some) for some in matrix.skip):
         return "the matrix skips it"
     if cell.open == "engine" and matrix.is_tree(cell.subject):
@@ -112,7 +112,7 @@ def senseless(cell: Cell, matrix: MatrixFile) -> str:
     return _of_mounts(cell) or (_of_one_node(cell, matrix) if cell.nodes > 1 else "")
 
 
-def _of_mounts(cell: Cell) -> str:
+def _of_mounts(cell: MatrixCell) -> str:
     if cell.open in PACKED and cell.mount == "rank":
         return "it is mounted before the ranks start, once; the engine mounts for each rank"
     if cell.mount != "kept":
@@ -122,12 +122,12 @@ def _of_mounts(cell: Cell) -> str:
     return "a mount that is kept is warm" if cell.state == "cold" else ""
 
 
-def _is(cell: Cell, some: Some) -> bool:
+def _is(cell: MatrixCell, some: CellFilter) -> bool:
     return all(getattr(some, name) in (None, getattr(cell, name)) for name in FACTORS)
 
 
-def _of_one_node(cell: Cell, matrix: MatrixFile) -> str:
-    """Say what of a cell is this node's alone, and so not to be had on several."""
+def _of_one_node(cell: MatrixCell, matrix: MatrixFile) -> str:
+    """Return what of a cell is this node's alone, and so not to be had on several."""
     if cell.where != "shared":
         return "the bytes are brought to this node alone"
     if matrix.stand_in is not None:
@@ -137,17 +137,19 @@ def _of_one_node(cell: Cell, matrix: MatrixFile) -> str:
     return "memory is emptied and looked at on this node alone" if cell.state == "cold" else ""
 
 
-def reference_of(cell: Cell, reference: Some, cells: Sequence[Cell]) -> Cell | None:
-    """Give the cell that one is held against, among those that were measured."""
-    values = {part.name: getattr(cell, part.name) for part in fields(Cell)}
+def reference_of(
+    cell: MatrixCell, reference: CellFilter, cells: Sequence[MatrixCell]
+) -> MatrixCell | None:
+    """Return the cell that one is held against, among those that were measured."""
+    values = {part.name: getattr(cell, part.name) for part in fields(MatrixCell)}
     for name in FACTORS:
         value = getattr(reference, name)
         values[name] = values[name] if value is None else value
     if values["open"] == "files":
         values["mount"] = "none"
-    wanted = Cell(**values)
-    if wanted in cells:
-        return wanted
+    counterpart = MatrixCell(**values)
+    if counterpart in cells:
+        return counterpart
     # A mount means nothing to files, nor a start to one rank: any value of it will do.
-    loose = [c for c in cells if replace(c, mount="none") == replace(wanted, mount="none")]
+    loose = [c for c in cells if replace(c, mount="none") == replace(counterpart, mount="none")]
     return loose[0] if len(loose) == 1 and reference.mount is None else None

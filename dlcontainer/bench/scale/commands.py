@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer.bench.measure import native_tree, ranks, shared_mount
-from dlcontainer.bench.measure.arms import Contained, Native, Workload
+from dlcontainer.bench.measure.arms import ContainerArm, Native, Workload
 from dlcontainer.bench.measure.declaration import common
-from dlcontainer.bench.measure.launch import Launch, stamped
-from dlcontainer.bench.measure.ranks import Gathering
+from dlcontainer.bench.measure.launch import LaunchCommand, stamped
+from dlcontainer.bench.measure.ranks import RankLaunch
 from dlcontainer.bench.measure.shared_mount import Instance
 from dlcontainer.bench.probes import import_
-from dlcontainer.bench.scale.cells import PACKED, Cell
+from dlcontainer.bench.scale.cells import PACKED, MatrixCell
 from dlcontainer.bench.scale.context import ScaleContext
 from dlcontainer.image import sif
 from dlcontainer.lab.slowfs.mounting import helper
@@ -26,34 +26,40 @@ _AROUND = '{begin} >&2 || exit 1; "$@"; dlc_code=$?; {end} >&2; exit "$dlc_code"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ready:
+class CellCommand:
     """A command to start, and where it mounts for the node."""
 
-    launch: Launch
+    launch: LaunchCommand
     point: Path | None = None
 
 
 def ready(
-    cell: Cell, path: Path, gathering: Gathering, context: ScaleContext, kept: Path | None = None
-) -> Ready:
-    """Give the command of a launch on a subject's bytes at `path`, or on a mount that is kept."""
+    cell: MatrixCell,
+    path: Path,
+    gathering: RankLaunch,
+    context: ScaleContext,
+    kept: Path | None = None,
+) -> CellCommand:
+    """Return the command of a launch on a subject's bytes at `path`, or on a mount that is kept."""
     work = workload(cell, gathering, context)
     if kept is not None:
-        return Ready(launch=_arm(cell, kept, context).launch(work))
+        return CellCommand(launch=_arm(cell, kept, context).launch(work))
     if cell.open in PACKED:
         point = gathering.folder.parent / f"mount-{gathering.folder.name}"
         point.mkdir()
         command = _arm(cell, point, context).launch(work)
-        return Ready(launch=_around(command, *mounting(cell, path, point, context)), point=point)
+        return CellCommand(
+            launch=_around(command, *mounting(cell, path, point, context)), point=point
+        )
     arm = _arm(cell, path, context)
     if cell.open == "engine" and cell.mount == "node":
-        assert isinstance(arm, Contained)  # noqa: S101 - trees have no engine, see cells.senseless
-        return Ready(launch=_instance(arm, work, gathering, context))
-    return Ready(launch=arm.launch(work))
+        assert isinstance(arm, ContainerArm)  # noqa: S101 - trees have no engine, see cells.senseless
+        return CellCommand(launch=_instance(arm, work, gathering, context))
+    return CellCommand(launch=arm.launch(work))
 
 
-def workload(cell: Cell, gathering: Gathering, context: ScaleContext) -> Workload:
-    """Give what every rank runs, the cores of a node shared among its ranks."""
+def workload(cell: MatrixCell, gathering: RankLaunch, context: ScaleContext) -> Workload:
+    """Return what every rank runs, the cores of a node shared among its ranks."""
     threads = max(1, context.execution.host.cores // cell.ranks)
     return Workload(
         probe=import_.IMPORT,
@@ -63,17 +69,17 @@ def workload(cell: Cell, gathering: Gathering, context: ScaleContext) -> Workloa
     )
 
 
-def _arm(cell: Cell, path: Path, context: ScaleContext) -> Native | Contained:
+def _arm(cell: MatrixCell, path: Path, context: ScaleContext) -> Native | ContainerArm:
     source = context.source(cell)
     if source.image is None:
         return Native(prefix=path, probe=context.probe, home=context.execution.host.home)
-    return Contained(context=context.bench, image=path, python=source.image.python)
+    return ContainerArm(context=context.bench, image=path, python=source.image.python)
 
 
 def mounting(
-    cell: Cell, path: Path, point: Path, context: ScaleContext
+    cell: MatrixCell, path: Path, point: Path, context: ScaleContext
 ) -> tuple[list[str], list[str]]:
-    """Give the commands that mount a file's SquashFS at a folder, and unmount it."""
+    """Return the commands that mount a file's SquashFS at a folder, and unmount it."""
     image = context.source(cell).image
     # Of the original: to read what a launch is to read would warm it.
     offset = sif.tree(image.image).offset if image else 0
@@ -87,7 +93,7 @@ def mounting(
 
 
 @contextmanager
-def kept(cell: Cell, path: Path, context: ScaleContext) -> Iterator[Path | None]:
+def kept(cell: MatrixCell, path: Path, context: ScaleContext) -> Iterator[Path | None]:
     """Mount for a launch and the one that warms it, where a cell keeps its mount."""
     if cell.mount != "kept":
         yield None
@@ -113,7 +119,7 @@ def _found(name: str, context: ScaleContext) -> str:
     return str(find_program(name, context.execution.host.environ) or name)
 
 
-def _around(launch: Launch, begin: list[str], end: list[str]) -> Launch:
+def _around(launch: LaunchCommand, begin: list[str], end: list[str]) -> LaunchCommand:
     # Its own stamp is the launch's: mounting is inside the time.
     script = _AROUND.format(begin=quote(begin), end=quote(end))
     argv = stamped(["/bin/sh", "-c", script, "sh", *launch.argv])
@@ -121,8 +127,8 @@ def _around(launch: Launch, begin: list[str], end: list[str]) -> Launch:
 
 
 def _instance(
-    arm: Contained, work: Workload, gathering: Gathering, context: ScaleContext
-) -> Launch:
+    arm: ContainerArm, work: Workload, gathering: RankLaunch, context: ScaleContext
+) -> LaunchCommand:
     """Start an instance, let the ranks join it, stop it."""
     name = f"dlc-{uuid.uuid4().hex[:12]}"
     state = gathering.folder / "state"
@@ -130,20 +136,20 @@ def _instance(
     bench, engine = context.bench, context.execution.engine
     spec = shared_mount.starting(bench, arm.image, ranks.binds(context.ranks_folder))
     launch = replace(arm, instance=Instance(name=name, state=state), mount="joiner").launch(work)
-    own = shared_mount.environment(bench, state)
+    environment = shared_mount.environment(bench, state)
     begin, end = engine.start_argv(spec, name), engine.stop_argv(name)
-    return _around(replace(launch, environment={**launch.environment, **own}), begin, end)
+    return _around(replace(launch, environment={**launch.environment, **environment}), begin, end)
 
 
-def leave(point: Path | None, cell: Cell, context: ScaleContext) -> None:
+def leave(point: Path | None, cell: MatrixCell, context: ScaleContext) -> None:
     """Unmount what a launch that was ended has left."""
     if point is None:
         return
     if mount_of(point).point == point.resolve():
-        own = ["umount", "-l", "--", str(point)]
+        argv = ["umount", "-l", "--", str(point)]
         if cell.open != "kernel":
-            own = [str(helper(context.execution.host.environ)), "-u", "-z", "--", str(point)]
+            argv = [str(helper(context.execution.host.environ)), "-u", "-z", "--", str(point)]
         with suppress(CommandFailedError, CommandNotFoundError):
-            context.runner(own)
+            context.runner(argv)
     with suppress(OSError):
         point.rmdir()

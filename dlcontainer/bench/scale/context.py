@@ -9,9 +9,9 @@ from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.ranks import RankGroup
 from dlcontainer.bench.samples.records import Json
 from dlcontainer.bench.samples.vocabulary import Start
-from dlcontainer.bench.scale.cells import Cell
+from dlcontainer.bench.scale.cells import MatrixCell
 from dlcontainer.bench.scale.matrix import Matrix
-from dlcontainer.bench.scale.records import Scale
+from dlcontainer.bench.scale.records import MatrixSession
 from dlcontainer.engines.execution import Execution
 from dlcontainer.system.process import ProcessRunner
 
@@ -31,11 +31,11 @@ class ScaleSettings:
     seed: int
     timeout_s: float
     shared: Path | None = None
-    cut: Scale | None = None
+    cut: MatrixSession | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Source:
+class MatrixSubject:
     """One subject: a Python folder of the host's, or an image; with the environment declared."""
 
     name: str
@@ -47,12 +47,12 @@ class Source:
     @property
     def original(self) -> Path:
         """Where it lies."""
-        found = self.image.image if self.image else self.prefix
-        assert found is not None  # noqa: S101 - a subject is one of the two
-        return found
+        path = self.image.image if self.image else self.prefix
+        assert path is not None  # noqa: S101 - a subject is one of the two
+        return path
 
     def described(self) -> dict[str, Json]:
-        """Say what it is, for the declaration."""
+        """Return what it is, for the declaration."""
         if self.image is None:
             return {"prefix": str(self.prefix), "why": self.why}
         return {
@@ -68,7 +68,7 @@ class ScaleContext:
     """With what it is measured; `rank_groups` are by nodes, ranks a node and start."""
 
     settings: ScaleSettings
-    sources: Mapping[str, Source]
+    sources: Mapping[str, MatrixSubject]
     bench: BenchContext
     runner: ProcessRunner
     probe: Path
@@ -79,12 +79,12 @@ class ScaleContext:
         """The engine on this host."""
         return self.bench.execution
 
-    def rank_group(self, cell: Cell) -> RankGroup:
-        """Give what starts a cell's ranks."""
+    def rank_group(self, cell: MatrixCell) -> RankGroup:
+        """Return what starts a cell's ranks."""
         return self.rank_groups[cell.nodes, cell.ranks, cell.start]
 
-    def source(self, cell: Cell) -> Source:
-        """Give a cell's subject."""
+    def source(self, cell: MatrixCell) -> MatrixSubject:
+        """Return a cell's subject."""
         return self.sources[cell.subject]
 
     @property

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from dlcontainer.bench.samples.declared_file import DeclaredFormat
-from dlcontainer.bench.scale.records import SCHEMA, Header, Launched, Scale
+from dlcontainer.bench.scale.records import SCHEMA, CellLaunch, MatrixHeader, MatrixSession
 
-FORMAT: DeclaredFormat[Header, Launched, Scale] = DeclaredFormat(
+FORMAT: DeclaredFormat[MatrixHeader, CellLaunch, MatrixSession] = DeclaredFormat(
     schema=SCHEMA,
-    content=Scale,
-    header=Header,
-    launch=Launched,
+    content=MatrixSession,
+    header=MatrixHeader,
+    launch=CellLaunch,
     header_kind="matrix",
     launch_kind="launch",
     subject="a matrix's file",
@@ -17,20 +17,20 @@ FORMAT: DeclaredFormat[Header, Launched, Scale] = DeclaredFormat(
 )
 
 
-def read(path: Path) -> Scale:
+def read(path: Path) -> MatrixSession:
     """Read a matrix's file, every line verified; raises BenchDataError for what is not one."""
     scale = FORMAT.read(path)
     _hold(path, scale)
     return scale
 
 
-def _hold(path: Path, scale: Scale) -> None:
+def _hold(path: Path, scale: MatrixSession) -> None:
     """Refuse launches of no cell, and a cell's round that is there twice."""
-    seen = set()
+    rounds = set()
     for launch in scale.launches:
         place = (launch.cell, launch.round)
-        if not 0 <= launch.cell < len(scale.cells) or place in seen:
+        if not 0 <= launch.cell < len(scale.cells) or place in rounds:
             raise FORMAT.unfit(
                 f"{path}:{launch.line}", "a launch of no cell, or one that is there twice"
             )
-        seen.add(place)
+        rounds.add(place)

@@ -84,7 +84,7 @@ class Factors(Strict):
         return total
 
 
-class Some(Strict):
+class CellFilter(Strict):
     """Some values of a cell, and any of the factors that are not named."""
 
     subject: Name | None = None
@@ -104,9 +104,9 @@ class Matrix(Strict):
     module: Line | None = None
     rounds: Annotated[int, Field(ge=1, le=_MOST_ROUNDS)] = ROUNDS
     # Each cell is held against the one with these values, and its own of all other factors.
-    reference: Some
+    reference: CellFilter
     # Cells that nobody wants.
-    skip: tuple[Some, ...] = ()
+    skip: tuple[CellFilter, ...] = ()
     subjects: dict[Name, SubjectSource] = Field(default_factory=dict)
     stand_in: StandInLayer | None = None
     factors: Factors
@@ -116,11 +116,11 @@ class Matrix(Strict):
         for name in self.subjects:
             if name in (NATIVE, IMAGE):
                 raise ValueError(f"subjects: '{name}' is there already, by --{name}")
-        known = (NATIVE, IMAGE, *self.subjects)
+        subjects = (NATIVE, IMAGE, *self.subjects)
         for name in self.factors.subject:
-            if name not in known:
+            if name not in subjects:
                 raise ValueError(
-                    f"factors.subject: unknown subject '{name}'{config.suggest(name, known)}"
+                    f"factors.subject: unknown subject '{name}'{config.suggest(name, subjects)}"
                 )
         for name in FACTORS:
             value = getattr(self.reference, name)
@@ -131,7 +131,7 @@ class Matrix(Strict):
         return self
 
     def is_tree(self, subject: str) -> bool:
-        """Tell whether a subject is a Python folder, not an image."""
+        """Return whether a subject is a Python folder, not an image."""
         if subject in self.subjects:
             return self.subjects[subject].prefix is not None
         return subject == NATIVE
@@ -146,7 +146,7 @@ T = TypeVar("T")
 
 
 def rounds(cells: Sequence[T], count: int, seed: int) -> list[list[T]]:
-    """Give `count` orders of all cells."""
+    """Return `count` orders of all cells."""
     draw = random.Random(seed)  # noqa: S311 - it draws an order
     labels = list(cells)
     draw.shuffle(labels)
@@ -159,7 +159,7 @@ def rounds(cells: Sequence[T], count: int, seed: int) -> list[list[T]]:
 
 
 def williams(count: int) -> list[list[int]]:
-    """Give a design of `count` rows, twice as many where `count` is odd."""
+    """Return a design of `count` rows, twice as many where `count` is odd."""
     zigzag = [(place + 1) // 2 if place % 2 else -(place // 2) for place in range(count)]
     rows = [[(value + row) % count for value in zigzag] for row in range(count)]
     return rows if count % 2 == 0 else [*rows, *(row[::-1] for row in rows)]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from dlcontainer.bench.scale.records import Coldness
+from dlcontainer.bench.scale.records import ColdState
 from dlcontainer.lab.filesystem.microbenchmark import resident
 
 _DROP = Path("/proc/sys/vm/drop_caches")
@@ -17,11 +17,11 @@ _BLOCK = 512
 
 
 def can_drop_caches() -> bool:
-    """Tell whether the kernel lets this user empty its caches, names included."""
+    """Return whether the kernel lets this user empty its caches, names included."""
     return os.access(_DROP, os.W_OK)
 
 
-def emptied(path: Path) -> Coldness:
+def emptied(path: Path) -> ColdState:
     """Drive a file or tree out of memory as far as that can be, and look at what stayed."""
     _written(path)
     for file in _files(path):
@@ -30,44 +30,44 @@ def emptied(path: Path) -> Coldness:
     # Last, since to look at files is to learn their names.
     dropped = _dropped()
     method = "drop_caches" if dropped else "fadvise on a fresh copy"
-    one = not path.is_dir()
-    return Coldness(
+    is_file = not path.is_dir()
+    return ColdState(
         method=method,
         resident=share,
         data=None if share is None else share == 0.0,
-        names=None if one else dropped,
+        names=None if is_file else dropped,
     )
 
 
-def warmed(path: Path, method: str) -> Coldness:
-    """Say what is in memory of what should be."""
+def warmed(path: Path, method: str) -> ColdState:
+    """Return what is in memory of what should be."""
     share = in_memory(path)
-    return Coldness(method=method, resident=share, data=None, names=None)
+    return ColdState(method=method, resident=share, data=None, names=None)
 
 
 def in_memory(path: Path) -> float | None:
-    """Give the share of the bytes of a file or tree that memory holds; None where nobody can say.
+    """Return the share of the bytes of a file or tree that memory holds; None where nobody can say.
 
     Of a file that maps nothing (empty, not regular) nothing is asked.
     """
-    size, held = 0, 0.0
+    size, cached = 0, 0.0
     for file in _files(path):
         number = _opened(file)
         if number is None:
             return None
         try:
-            own = os.fstat(number).st_size
-            share = resident(number, own) if own else 0.0
+            length = os.fstat(number).st_size
+            share = resident(number, length) if length else 0.0
         finally:
             os.close(number)
         if share is None:
             return None
-        size, held = size + own, held + share * own
-    return held / size if size else None
+        size, cached = size + length, cached + share * length
+    return cached / size if size else None
 
 
 def read_bytes() -> int:
-    """Give what ended children of this process made devices read so far, bytes.
+    """Return what ended children of this process made devices read so far, bytes.
 
     As getrusage(2) adds it up over all that was waited for: the kernel's `read_bytes`.
     """

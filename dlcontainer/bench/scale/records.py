@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from dlcontainer.bench.samples.declared_file import DeclaredFile
 from dlcontainer.bench.samples.records import Json
-from dlcontainer.bench.scale.cells import Cell
+from dlcontainer.bench.scale.cells import MatrixCell
 
 SCHEMA = "dlcontainer/scale/1"
 _OURS = ConfigDict(extra="forbid", allow_inf_nan=False)
@@ -16,13 +16,13 @@ Seconds = Annotated[float, Field(ge=0)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Declared:
+class MatrixDeclaration:
     """What was settled before the first launch; `matrix` is the file's, as it was read."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
 
     matrix: Mapping[str, Json]
-    cells: tuple[Cell, ...]
+    cells: tuple[MatrixCell, ...]
     rounds: int
     seed: int
     module: str
@@ -34,7 +34,7 @@ class Declared:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Missing:
+class OmittedRecord:
     """A combination that was not measured, in words."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
@@ -44,21 +44,21 @@ class Missing:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Header:
+class MatrixHeader:
     """The first line."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
 
-    declared: Declared
+    declared: MatrixDeclaration
     declared_sha256: str
-    left_out: tuple[Missing, ...]
+    left_out: tuple[OmittedRecord, ...]
     machine: Mapping[str, Json]
     started: str
     dlcontainer: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Coldness:
+class ColdState:
     """What is known of memory before a launch; shares of bytes, None where nobody can say.
 
     `names` tells whether the names of files had gone too; None where it is one file.
@@ -78,7 +78,7 @@ class Coldness:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Launched:
+class CellLaunch:
     """One launch of a cell: time until the last rank was ready, or why there is none.
 
     `read_bytes` came from a device for the launch; `stand_in` is what reached the stand-in;
@@ -92,7 +92,7 @@ class Launched:
     started: str
     t_last_s: Seconds | None
     ready_s: Seconds
-    before: Coldness
+    before: ColdState
     read_bytes: int | None
     mounted: Mapping[str, Json]
     stand_in: Mapping[str, Json] | None = None
@@ -104,10 +104,10 @@ class Launched:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scale(DeclaredFile[Header, Launched]):
+class MatrixSession(DeclaredFile[MatrixHeader, CellLaunch]):
     """A whole file, read."""
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
+    def cells(self) -> tuple[MatrixCell, ...]:
         """The cells, by their number."""
         return self.header.declared.cells

@@ -10,27 +10,27 @@ from pathlib import Path
 
 from dlcontainer import __version__, schedulers
 from dlcontainer.bench.measure import declaration, ranked_launch, ranks
-from dlcontainer.bench.measure.launch import Outcome
+from dlcontainer.bench.measure.launch import LaunchOutcome
 from dlcontainer.bench.samples import comparable, hash_chain
 from dlcontainer.bench.samples.declared_file import digest
 from dlcontainer.bench.samples.encoding import plain
-from dlcontainer.bench.samples.line_kinds import Resumed
+from dlcontainer.bench.samples.line_kinds import ResumeRecord
 from dlcontainer.bench.samples.records import SURROUNDINGS, Json
 from dlcontainer.bench.scale import commands, file, matrix, page_cache
-from dlcontainer.bench.scale.cells import Cell, Expansion
-from dlcontainer.bench.scale.context import WARMING, ScaleContext, Source
+from dlcontainer.bench.scale.cells import Expansion, MatrixCell
+from dlcontainer.bench.scale.context import WARMING, MatrixSubject, ScaleContext
 from dlcontainer.bench.scale.records import (
-    Coldness,
-    Declared,
-    Header,
-    Launched,
-    Missing,
-    Scale,
+    CellLaunch,
+    ColdState,
+    MatrixDeclaration,
+    MatrixHeader,
+    MatrixSession,
+    OmittedRecord,
 )
-from dlcontainer.bench.scale.staging import Places, Shown
+from dlcontainer.bench.scale.staging import MountedBody, StagingArea
 from dlcontainer.errors import BenchDataError
-from dlcontainer.lab.filesystem.mount_watch import Watch
-from dlcontainer.lab.slowfs.counters import Seen
+from dlcontainer.lab.filesystem.mount_watch import MountWatch
+from dlcontainer.lab.slowfs.counters import CounterSnapshot
 from dlcontainer.system.machine import mount_of
 
 _GAP_S = 0.2
@@ -39,7 +39,7 @@ _PASSING = frozenset({"load_1min"})
 
 
 def run(context: ScaleContext, expansion: Expansion) -> Path:
-    """Measure all rounds of all cells; give the file.
+    """Measure all rounds of all cells; return the file.
 
     A launch that fails is recorded, its cell is given up, and the others go on. Raises
     BenchDataError at the end where that happened, and before where nothing can be measured.
@@ -56,7 +56,9 @@ def run(context: ScaleContext, expansion: Expansion) -> Path:
         file.FORMAT.writer(settings.output, header, after=settings.cut) as writer,
     ):
         if settings.cut is not None:
-            writer.write(Resumed(started=declaration.now(), dropped_bytes=settings.cut.dropped))
+            writer.write(
+                ResumeRecord(started=declaration.now(), dropped_bytes=settings.cut.dropped)
+            )
         for number, order in enumerate(orders):
             for place, index in enumerate(order, start=1):
                 if index in failed or (index, number) in done:
@@ -74,17 +76,17 @@ def run(context: ScaleContext, expansion: Expansion) -> Path:
                     context.execution.progress.note(
                         f"given up: {cells[index].name}: {launched.error}"
                     )
-        said = f"{len(failed)} of {len(cells)} cells failed" if failed else "all rounds measured"
-        writer.end(complete=not failed, reason=said)
+        reason = f"{len(failed)} of {len(cells)} cells failed" if failed else "all rounds measured"
+        writer.end(complete=not failed, reason=reason)
     if failed:
         raise _failed(settings.output, cells, failed)
     return settings.output
 
 
 @contextmanager
-def _places(context: ScaleContext) -> Iterator[Places]:
+def _places(context: ScaleContext) -> Iterator[StagingArea]:
     with ExitStack() as stack:
-        yield Places(context=context, stack=stack)
+        yield StagingArea(context=context, stack=stack)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,61 +100,67 @@ class _Turn:
 
 
 def _measured(
-    cell: Cell, index: int, number: int, context: ScaleContext, places: Places
-) -> Launched:
+    cell: MatrixCell, index: int, number: int, context: ScaleContext, places: StagingArea
+) -> CellLaunch:
     """Launch a cell once; what goes wrong is in the record, not raised."""
     turn = _Turn(cell=index, round=number, started=declaration.now(), load=os.getloadavg()[0])
     try:
-        with places.shown(cell) as found, commands.kept(cell, found.path, context) as kept:
-            shown = found
+        with places.shown(cell) as mounted, commands.kept(cell, mounted.path, context) as kept:
+            shown = mounted
             if cell.state == "warm":
-                warming = _performed(_warming(cell), found, context, kept)
+                warming = _performed(_warming(cell), mounted, context, kept)
                 if warming.status != "ok":
-                    return _record(warming, found, turn)
-                shown = replace(found, before=_warm(found))
-            before, seen = page_cache.read_bytes(), _seen(shown)
-            with Watch(context.bench.work) as watch:
+                    return _record(warming, mounted, turn)
+                shown = replace(mounted, before=_warm(mounted))
+            before, counters = page_cache.read_bytes(), _seen(shown)
+            with MountWatch(context.bench.work) as watch:
                 outcome = _performed(cell, shown, context, kept)
             return replace(
                 _record(outcome, shown, turn),
                 read_bytes=page_cache.read_bytes() - before,
                 mounted=watch.seen(),
-                stand_in=_reached(seen, _seen(shown)),
+                stand_in=_reached(counters, _seen(shown)),
             )
     except BenchDataError as error:
-        return Launched(
+        return CellLaunch(
             cell=index, round=number, started=turn.started, t_last_s=None, ready_s=0.0,
-            before=Coldness(method="none", resident=None, data=None, names=None),
+            before=ColdState(method="none", resident=None, data=None, names=None),
             read_bytes=None, mounted={}, load_1min=round(turn.load, 2), error=str(error),
         )  # fmt: skip
 
 
-def _warming(cell: Cell) -> Cell:
-    """Give the launch that warms: one rank reads all that any reads; other nodes need their own."""
+def _warming(cell: MatrixCell) -> MatrixCell:
+    """Return the launch that warms: one rank reads all that any reads; other nodes need their
+    own.
+    """
     return cell if cell.nodes > 1 else replace(cell, ranks=1, start=WARMING)
 
 
-def _performed(cell: Cell, shown: Shown, context: ScaleContext, kept: Path | None) -> Outcome:
+def _performed(
+    cell: MatrixCell, shown: MountedBody, context: ScaleContext, kept: Path | None
+) -> LaunchOutcome:
     timeout = context.settings.timeout_s
     gathering = ranks.gather(context.rank_group(cell), context.ranks_folder, timeout)
-    made = commands.ready(cell, shown.path, gathering, context, kept)
+    command = commands.ready(cell, shown.path, gathering, context, kept)
     try:
-        return ranked_launch.perform(made.launch, gathering, context.runner, timeout)
+        return ranked_launch.perform(command.launch, gathering, context.runner, timeout)
     finally:
-        commands.leave(made.point, cell, context)
+        commands.leave(command.point, cell, context)
 
 
-def _warm(shown: Shown) -> Coldness:
+def _warm(shown: MountedBody) -> ColdState:
     if shown.counters is not None:
         return shown.before
     return page_cache.warmed(shown.body.path, shown.before.method)
 
 
-def _seen(shown: Shown) -> Seen | None:
+def _seen(shown: MountedBody) -> CounterSnapshot | None:
     return shown.counters.counted() if shown.counters else None
 
 
-def _reached(before: Seen | None, after: Seen | None) -> dict[str, Json] | None:
+def _reached(
+    before: CounterSnapshot | None, after: CounterSnapshot | None
+) -> dict[str, Json] | None:
     if before is None or after is None:
         return None
     return {
@@ -162,8 +170,8 @@ def _reached(before: Seen | None, after: Seen | None) -> dict[str, Json] | None:
     }
 
 
-def _record(outcome: Outcome, shown: Shown, turn: _Turn) -> Launched:
-    return Launched(
+def _record(outcome: LaunchOutcome, shown: MountedBody, turn: _Turn) -> CellLaunch:
+    return CellLaunch(
         cell=turn.cell,
         round=turn.round,
         started=turn.started,
@@ -184,10 +192,10 @@ def _rank(rank: Mapping[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in rank.items() if value not in (None, [])}
 
 
-def _header(context: ScaleContext, expansion: Expansion) -> Header:
+def _header(context: ScaleContext, expansion: Expansion) -> MatrixHeader:
     settings = context.settings
     matrix = hash_chain.plain_json(settings.matrix.model_dump(mode="json", by_alias=True))
-    declared = Declared(
+    declared = MatrixDeclaration(
         matrix=matrix,  # type: ignore[arg-type]  # JSON, from JSON
         cells=expansion.cells,
         rounds=settings.rounds,
@@ -196,34 +204,36 @@ def _header(context: ScaleContext, expansion: Expansion) -> Header:
         site=settings.site,
         subjects={name: _subject(source, context) for name, source in context.sources.items()},
         launchers={
-            f"{own.ranks} ranks on {nodes} nodes": list(own.launcher)
-            for (nodes, _, _), own in context.rank_groups.items()
+            f"{group.ranks} ranks on {nodes} nodes": list(group.launcher)
+            for (nodes, _, _), group in context.rank_groups.items()
         },
     )
-    return Header(
+    return MatrixHeader(
         declared=declared,
         declared_sha256=digest(declared),
-        left_out=tuple(Missing(cell=gone.cell.name, why=gone.why) for gone in expansion.left_out),
+        left_out=tuple(
+            OmittedRecord(cell=gone.cell.name, why=gone.why) for gone in expansion.left_out
+        ),
         machine=_machine(context),
         started=declaration.now(),
         dlcontainer=__version__,
     )
 
 
-def _subject(source: Source, context: ScaleContext) -> dict[str, Json]:
-    around = context.bench.surroundings.declared() if source.image else {}
-    if not around:
+def _subject(source: MatrixSubject, context: ScaleContext) -> dict[str, Json]:
+    surroundings = context.bench.surroundings.declared() if source.image else {}
+    if not surroundings:
         return source.described()
     # An image that runs in other surroundings is another subject: --resume refuses it.
     return {
         **source.described(),
-        SURROUNDINGS: {name: list(values) for name, values in around.items()},
+        SURROUNDINGS: {name: list(values) for name, values in surroundings.items()},
     }
 
 
 def _machine(context: ScaleContext) -> dict[str, Json]:
     host, bench = context.execution.host, context.bench
-    found: dict[str, Json] = {
+    facts: dict[str, Json] = {
         "node": platform.node(),
         "allocation": schedulers.allocation(host.environ),
         "boot_id": declaration.boot_id(),
@@ -239,14 +249,16 @@ def _machine(context: ScaleContext) -> dict[str, Json]:
         "load_1min": round(os.getloadavg()[0], 2),
     }
     if context.settings.shared is not None:
-        found["shared_on"] = mount_of(context.settings.shared).kind
+        facts["shared_on"] = mount_of(context.settings.shared).kind
     for name, source in context.sources.items():
-        found[f"{name}_on"] = mount_of(source.original).kind
-    return found
+        facts[f"{name}_on"] = mount_of(source.original).kind
+    return facts
 
 
-def _begun(cut: Scale | None, header: Header) -> tuple[set[tuple[int, int]], dict[int, str]]:
-    """Give what is measured already, and the cells that were given up."""
+def _begun(
+    cut: MatrixSession | None, header: MatrixHeader
+) -> tuple[set[tuple[int, int]], dict[int, str]]:
+    """Return what is measured already, and the cells that were given up."""
     if cut is None:
         return set(), {}
     pairs = (
@@ -276,7 +288,7 @@ def _nothing(expansion: Expansion) -> BenchDataError:
     )
 
 
-def _failed(path: Path, cells: Sequence[Cell], failed: Mapping[int, str]) -> BenchDataError:
+def _failed(path: Path, cells: Sequence[MatrixCell], failed: Mapping[int, str]) -> BenchDataError:
     texts = [f"{cells[index].name}: {why.splitlines()[0]}" for index, why in failed.items()]
     return BenchDataError(
         f"{len(failed)} of {len(cells)} cells failed; the others are measured",

@@ -26,18 +26,18 @@ _FACTORS: Mapping[str, Callable[[int], float]] = {
 
 
 def algorithm(size: int, seconds: float) -> float:
-    """Give the algorithm bandwidth, GB/s (1e9 bytes): size over time."""
+    """Return the algorithm bandwidth, GB/s (1e9 bytes): size over time."""
     return size / seconds / 1e9
 
 
 def bus(operation: str, size: int, seconds: float, ranks: int) -> float | None:
-    """Give the bus bandwidth, GB/s: what each rank's link moves; None without a definition."""
+    """Return the bus bandwidth, GB/s: what each rank's link moves; None without a definition."""
     factor = _FACTORS.get(operation)
     return None if factor is None or ranks < 1 else algorithm(size, seconds) * factor(ranks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Point:
+class TransferTime:
     """The time of an operation on so many bytes, s."""
 
     size: int
@@ -45,7 +45,7 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class BandwidthModel:
     """T(S) = alpha + beta S: s, and s a byte; `residual` is the largest, a share of the time.
 
     `problem` says why it is no description of the times; empty where it is one.
@@ -62,10 +62,10 @@ class Line:
         return 1 / self.beta / 1e9 if self.beta > 0 else math.inf
 
 
-def line(points: Sequence[Point]) -> Line:
+def line(points: Sequence[TransferTime]) -> BandwidthModel:
     """Fit by least squares of the relative residuals: else the largest size alone would count."""
     if len({point.size for point in points}) < FEWEST_POINTS:
-        return Line(
+        return BandwidthModel(
             alpha=math.nan,
             beta=math.nan,
             residual=math.nan,
@@ -77,8 +77,10 @@ def line(points: Sequence[Point]) -> Line:
     a, b = (math.fsum(row[i] for row in rows) for i in (0, 1))
     determinant = aa * bb - ab * ab
     alpha, beta = (a * bb - b * ab) / determinant, (b * aa - a * ab) / determinant
-    residual = max(abs(alpha * one + beta * size - 1) for one, size in rows)
-    return Line(alpha=alpha, beta=beta, residual=residual, problem=_problem(alpha, beta, residual))
+    residual = max(abs(alpha * inverse + beta * size - 1) for inverse, size in rows)
+    return BandwidthModel(
+        alpha=alpha, beta=beta, residual=residual, problem=_problem(alpha, beta, residual)
+    )
 
 
 def _problem(alpha: float, beta: float, residual: float) -> str:

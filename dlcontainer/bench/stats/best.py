@@ -9,7 +9,7 @@ from dlcontainer.bench.stats import paired, student_t
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Best:
+class BestSetting:
     """The setting with the smallest mean of logs; `tied` are not told apart from it.
 
     `behind` is the ratio of the next best setting to it, with the t interval of that pair alone.
@@ -21,7 +21,7 @@ class Best:
     behind: paired.Interval
 
 
-def of(logs: Sequence[Sequence[float]], alpha: float) -> Best | None:
+def of(logs: Sequence[Sequence[float]], alpha: float) -> BestSetting | None:
     """Find the best setting; `logs` has one value a launch for each, the launches in one order.
 
     The best is picked by the times that it is then tested with, so Holm's correction is over all
@@ -37,11 +37,11 @@ def of(logs: Sequence[Sequence[float]], alpha: float) -> Best | None:
     first = order[0]
     tied = tuple(i for i in order[1:] if adjusted[min(i, first), max(i, first)] > alpha)
     behind = paired.mean_interval(_between(logs[order[1]], logs[first]), 1 - alpha)
-    return Best(setting=first, tied=tied, next=order[1], behind=behind)
+    return BestSetting(setting=first, tied=tied, next=order[1], behind=behind)
 
 
-def _between(one: Sequence[float], other: Sequence[float]) -> list[float]:
-    return [a - b for a, b in zip(one, other, strict=True)]
+def _between(first: Sequence[float], second: Sequence[float]) -> list[float]:
+    return [a - b for a, b in zip(first, second, strict=True)]
 
 
 def _p(values: Sequence[float]) -> float:

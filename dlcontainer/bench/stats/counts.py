@@ -6,7 +6,7 @@ _LEVEL = 0.95
 
 
 def rate_not_excluded(events: int, count: int) -> float:
-    """Give the largest rate that so many events of `count` do not exclude, at 95 %, one-sided.
+    """Return the largest rate that so many events of `count` do not exclude, at 95 %, one-sided.
 
     Clopper and Pearson's bound: of a rate above it so few would come in less than 5 % of cases.
     """

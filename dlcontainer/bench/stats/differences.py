@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, overload
 
 
-class Ran(NamedTuple):
+class PairOrder(NamedTuple):
     """How a pair ran: the places of its reference and candidate, and what ran before each.
 
     `carry` has a number for each arm of the session but the first: 1 where that arm ran just
@@ -26,7 +26,7 @@ AFTER, BEFORE = (0, 1), (1, 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Difference:
+class PairDifference:
     """One pair: its number, d, and whether the candidate ran before the reference.
 
     In a triple `places` are the reference's and the candidate's, from 0.
@@ -39,38 +39,40 @@ class Difference:
     carry: tuple[int, ...] = ()
 
     @property
-    def ran(self) -> Ran:
+    def ran(self) -> PairOrder:
         """How it ran."""
-        return Ran(self.places or (BEFORE if self.candidate_first else AFTER), self.carry)
+        return PairOrder(self.places or (BEFORE if self.candidate_first else AFTER), self.carry)
 
 
-class Differences(Sequence[Difference]):
+class Differences(Sequence[PairDifference]):
     """Many pairs as columns, for there may be a million: numbers, d, and how each pair ran."""
 
-    def __init__(self, numbers: Iterable[int], d: Iterable[float], ran: Sequence[Ran]) -> None:
+    def __init__(
+        self, numbers: Iterable[int], d: Iterable[float], ran: Sequence[PairOrder]
+    ) -> None:
         self.numbers, self.d, self.ran = array("Q", numbers), array("d", d), ran
 
     @classmethod
-    def of(cls, pairs: Sequence[Difference]) -> "Differences":
-        """Give pairs as columns."""
+    def of(cls, pairs: Sequence[PairDifference]) -> "Differences":
+        """Return pairs as columns."""
         if isinstance(pairs, Differences):
             return pairs
-        known: dict[Ran, Ran] = {}
-        ran = [known.setdefault(item.ran, item.ran) for item in pairs]
+        orders: dict[PairOrder, PairOrder] = {}
+        ran = [orders.setdefault(item.ran, item.ran) for item in pairs]
         return cls((item.number for item in pairs), (item.d for item in pairs), ran)
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     @overload
-    def __getitem__(self, index: int) -> Difference: ...
+    def __getitem__(self, index: int) -> PairDifference: ...
     @overload
     def __getitem__(self, index: slice) -> "Differences": ...
-    def __getitem__(self, index: int | slice) -> "Difference | Differences":
+    def __getitem__(self, index: int | slice) -> "PairDifference | Differences":
         if isinstance(index, slice):
             return Differences(self.numbers[index], self.d[index], self.ran[index])
         ran = self.ran[index]
-        return Difference(
+        return PairDifference(
             number=self.numbers[index],
             d=self.d[index],
             candidate_first=ran.candidate_first,

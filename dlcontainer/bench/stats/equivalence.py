@@ -39,7 +39,7 @@ def tost(differences: Sequence[float], margin: float, alpha: float) -> Tost:
     mean = math.fsum(differences) / n
     if n == 1:
         return Tost(mean=mean, low=-math.inf, high=math.inf, p=1.0, reading="not shown")
-    variance = math.fsum((one - mean) ** 2 for one in differences) / (n - 1)
+    variance = math.fsum((difference - mean) ** 2 for difference in differences) / (n - 1)
     se = math.sqrt(variance / n)
     half = student_t.quantile(alpha, n - 1) * se
     low, high = mean - half, mean + half

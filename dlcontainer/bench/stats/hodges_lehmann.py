@@ -10,7 +10,7 @@ from statistics import NormalDist
 
 from dlcontainer.bench.stats.linear import median
 from dlcontainer.bench.stats.paired import Interval
-from dlcontainer.bench.stats.regression import Fit
+from dlcontainer.bench.stats.regression import RegressionFit
 
 FEWEST = 6  # no signed-rank interval at 95 % exists below
 # The Walsh averages are n(n+1)/2 numbers: a diagnostic for sessions, not for archives.
@@ -19,7 +19,7 @@ _EXACT = 60  # above, the signed-rank distribution is as good as normal
 
 
 def walsh(values: Sequence[float]) -> tuple[float, ...]:
-    """Give the ordered means of all pairs of values, each with itself too; empty above 2,000."""
+    """Return the ordered means of all pairs of values, each with itself too; empty above 2,000."""
     n = len(values)
     if n > MOST:
         return ()
@@ -27,7 +27,7 @@ def walsh(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def interval(averages: Sequence[float], n: int, level: float) -> Interval | None:
-    """Give the Hodges-Lehmann ratio and its signed-rank interval from n values' Walsh averages.
+    """Return the Hodges-Lehmann ratio and its signed-rank interval from n values' Walsh averages.
 
     The attainable level nearest to the asked one is taken: the interval is a diagnostic. None
     below 6 pairs, above 2,000, and where no interval reaches the level.
@@ -45,7 +45,7 @@ def interval(averages: Sequence[float], n: int, level: float) -> Interval | None
 
 @cache
 def cut(n: int, tail: float) -> tuple[int, float]:
-    """Give how many Walsh averages lie outside at each end, and the level that this attains."""
+    """Return how many Walsh averages lie outside at each end, and the level that this attains."""
     if n > _EXACT:
         mean, sd = n * (n + 1) / 4, math.sqrt(n * (n + 1) * (2 * n + 1) / 24)
         return max(0, round(mean + NormalDist().inv_cdf(tail) * sd - 0.5)), 1 - 2 * tail
@@ -67,7 +67,7 @@ def cut(n: int, tail: float) -> tuple[int, float]:
     return best[0], 1 - 2 * best[1]
 
 
-def outlying(fitted: Fit) -> tuple[int, ...]:
+def outlying(fitted: RegressionFit) -> tuple[int, ...]:
     """Name the pairs more than 3 robust sd from the median, of whom there may be none."""
     middle = median(sorted(fitted.adjusted))
     away = [abs(d - middle) for d in fitted.adjusted]

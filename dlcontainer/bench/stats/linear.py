@@ -14,20 +14,20 @@ Columns = Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
-class Solved:
+class LinearSolution:
     """Coefficients, and the inverse of the columns' products."""
 
     effects: tuple[float, ...]
     inverse: tuple[tuple[float, ...], ...]
 
     def weights(self, row: Columns) -> tuple[float, ...]:
-        """Give what a value of this row adds to each coefficient."""
+        """Return what a value of this row adds to each coefficient."""
         return tuple(dot(line, row) for line in self.inverse)
 
 
-def dot(one: Columns, other: Columns) -> float:
-    """Give the sum of products."""
-    return math.fsum(a * b for a, b in zip(one, other, strict=True))
+def dot(first: Columns, second: Columns) -> float:
+    """Return the sum of products."""
+    return math.fsum(a * b for a, b in zip(first, second, strict=True))
 
 
 def independent(rows: Sequence[Columns], counts: Sequence[float]) -> tuple[int, ...]:
@@ -38,8 +38,8 @@ def independent(rows: Sequence[Columns], counts: Sequence[float]) -> tuple[int, 
     factor: list[list[float]] = []
     for j in range(size):
         line: list[float] = []
-        for known, column in zip(factor, kept, strict=True):
-            line.append((products[j][column] - dot(line, known[: len(line)])) / known[-1])
+        for pivots, column in zip(factor, kept, strict=True):
+            line.append((products[j][column] - dot(line, pivots[: len(line)])) / pivots[-1])
         pivot = products[j][j] - dot(line, line)
         if pivot > _OWN * max(products[j][j], 1.0):
             kept.append(j)
@@ -47,32 +47,34 @@ def independent(rows: Sequence[Columns], counts: Sequence[float]) -> tuple[int, 
     return tuple(kept)
 
 
-def solve(rows: Sequence[Columns], counts: Sequence[float], sums: Sequence[float]) -> Solved:
+def solve(
+    rows: Sequence[Columns], counts: Sequence[float], sums: Sequence[float]
+) -> LinearSolution:
     """Solve for rows that stand for `counts` values each, with these sums."""
     size = len(rows[0])
     products = [[_product(rows, counts, i, j) for j in range(size)] for i in range(size)]
     inverse = _inverse(products)
     moments = [dot([row[i] for row in rows], sums) for i in range(size)]
-    return Solved(tuple(dot(line, moments) for line in inverse), inverse)
+    return LinearSolution(tuple(dot(line, moments) for line in inverse), inverse)
 
 
 def huber(rows: Sequence[Columns], values: Sequence[float], start: Columns) -> tuple[float, ...]:
-    """Give coefficients that no far value moves by much: Huber's, by weighted least squares."""
+    """Return coefficients that no far value moves by much: Huber's, by weighted least squares."""
     effects = tuple(start)
     for _ in range(_ROUNDS):
-        left = [value - dot(row, effects) for row, value in zip(rows, values, strict=True)]
-        scale = _SD_OF_MAD * median(sorted(map(abs, left)))
+        residuals = [value - dot(row, effects) for row, value in zip(rows, values, strict=True)]
+        scale = _SD_OF_MAD * median(sorted(map(abs, residuals)))
         if scale < 1e-12:  # most values lie on the model
             break
         bound = _HUBER * scale
-        weights = [1.0 if abs(x) <= bound else bound / abs(x) for x in left]
+        weights = [1.0 if abs(x) <= bound else bound / abs(x) for x in residuals]
         weighted = [w * value for w, value in zip(weights, values, strict=True)]
         effects = solve(rows, weights, weighted).effects
     return effects
 
 
 def median(ordered: Sequence[float]) -> float:
-    """Give the median of ordered values."""
+    """Return the median of ordered values."""
     middle = len(ordered) // 2
     if len(ordered) % 2:
         return ordered[middle]

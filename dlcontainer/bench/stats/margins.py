@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Band:
+class MarginBand:
     """The ratios of a margin; `half_width` is that of their logs."""
 
     low: float
@@ -26,6 +26,6 @@ class Band:
         return self.low <= low and high <= self.high
 
 
-def band(margin: float) -> Band:
-    """Give the band of a margin."""
-    return Band(low=1 / (1 + margin), high=1 + margin)
+def band(margin: float) -> MarginBand:
+    """Return the band of a margin."""
+    return MarginBand(low=1 / (1 + margin), high=1 + margin)

@@ -27,14 +27,14 @@ _MOST = 0.9
 _FEWEST_DF = 2.0
 
 
-def seen(left: Sequence[float]) -> float:
-    """Give the correlation of neighbouring residuals as it is seen; -1 without any scatter."""
-    squares = math.fsum(x * x for x in left)
-    return math.fsum(a * b for a, b in pairwise(left)) / squares if squares else -1.0
+def seen(residuals: Sequence[float]) -> float:
+    """Return the correlation of neighbouring residuals as it is seen; -1 without any scatter."""
+    squares = math.fsum(x * x for x in residuals)
+    return math.fsum(a * b for a, b in pairwise(residuals)) / squares if squares else -1.0
 
 
 def correlation(raw: float, n: int, rule: Rule) -> float:
-    """Give the correlation that n units are corrected for, where `raw` is seen."""
+    """Return the correlation that n units are corrected for, where `raw` is seen."""
     if n < FEWEST:
         return 0.0
     if rule == "groups":
@@ -45,22 +45,22 @@ def correlation(raw: float, n: int, rule: Rule) -> float:
 
 
 def floor(n: int) -> float:
-    """Give the correlation that is allowed for between n groups, whatever is seen."""
+    """Return the correlation that is allowed for between n groups, whatever is seen."""
     return _FLOOR * min(1.0, _FLOOR_UNTIL / n)
 
 
 def inflation(lag: float) -> float:
-    """Give the factor by which a correlation of neighbours raises the variance of a mean."""
+    """Return the factor by which a correlation of neighbours raises the variance of a mean."""
     return (1 + lag) / (1 - lag)
 
 
 def widening(lag: float) -> float:
-    """Give the factor by which it widens an interval."""
+    """Return the factor by which it widens an interval."""
     return math.sqrt(inflation(lag))
 
 
 def freedom(df: float, lag: float, rule: Rule) -> float:
-    """Give the degrees of freedom that are left of a variance."""
+    """Return the degrees of freedom that are left of a variance."""
     if rule == "groups" or not lag:
         return df
     return max(_FEWEST_DF, df / inflation(lag))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dlcontainer.bench.stats import margins, student_t
-from dlcontainer.bench.stats.regression import Effect, Fit
+from dlcontainer.bench.stats.regression import Effect, RegressionFit
 
 # Looks at the same growing data spend alpha. A constant two-sided level per look that holds the
 # whole at 0.05; simulated for a normal walk: 0.046 over either of these (0.11-0.12 without).
@@ -41,7 +41,7 @@ class Interval:
         return self.low > band.high or self.high < band.low
 
     def widened(self, factor: float) -> "Interval":
-        """Give the same interval so many times as wide, in logs."""
+        """Return the same interval so many times as wide, in logs."""
         return Interval(
             ratio=self.ratio,
             low=self.ratio * (self.low / self.ratio) ** factor,
@@ -54,13 +54,13 @@ class Interval:
         return self.low > 0 and self.high / self.low <= margins.band(margin).high
 
 
-def interval(fitted: Fit, level: float) -> Interval:
-    """Give the ratio and its t interval; [0, inf] where the model could not be fitted."""
+def interval(fitted: RegressionFit, level: float) -> Interval:
+    """Return the ratio and its t interval; [0, inf] where the model could not be fitted."""
     return _t_interval(Effect(value=fitted.mean, se=fitted.se, df=fitted.df), level)
 
 
 def effect_interval(effect: Effect, level: float) -> Interval:
-    """Give the factor of an effect beside the arm's, and its t interval."""
+    """Return the factor of an effect beside the arm's, and its t interval."""
     return _t_interval(effect, level)
 
 
@@ -81,14 +81,16 @@ def _bounded(centre: float, se: float, df: float, level: float) -> Interval:
 
 
 def spent_alpha(looks: Sequence[int], alpha: float) -> float:
-    """Give the level of each look: alpha for one, the table's, else Bonferroni's, always valid."""
+    """Return the level of each look: alpha for one, the table's, else Bonferroni's, always
+    valid.
+    """
     if len(looks) <= 1:
         return alpha
     return SPENT.get((tuple(looks), alpha), alpha / len(looks))
 
 
-def p_value(fitted: Fit) -> float:
-    """Give the two-sided p of a ratio of 1; 1 where the model could not be fitted."""
+def p_value(fitted: RegressionFit) -> float:
+    """Return the two-sided p of a ratio of 1; 1 where the model could not be fitted."""
     if fitted.df < 1:
         return 1.0
     if fitted.se == 0:
@@ -97,7 +99,9 @@ def p_value(fitted: Fit) -> float:
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Give Holm's adjusted p, in the order given: at most alpha of families err when all are 1."""
+    """Return Holm's adjusted p, in the order given: at most alpha of families err when all are
+    1.
+    """
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
     adjusted, largest = [0.0] * len(p_values), 0.0
     for rank, i in enumerate(order):
@@ -107,7 +111,9 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def mean_interval(values: Sequence[float], level: float) -> Interval:
-    """Give the ratio of a mean of logs and its t interval, df n - 1; [0, inf] below two values."""
+    """Return the ratio of a mean of logs and its t interval, df n - 1; [0, inf] below two
+    values.
+    """
     centre, df = _mean(values), len(values) - 1
     if df < 1:
         return Interval(ratio=math.exp(centre), low=0.0, high=math.inf, level=level)

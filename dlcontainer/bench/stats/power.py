@@ -23,12 +23,12 @@ class Scatter:
     rule: Rule = "launches"
 
     def of(self, n: int) -> float:
-        """Give the sd that n units are planned with."""
+        """Return the sd that n units are planned with."""
         return self.sd * lag_cost(n, self.rule)
 
 
 def equivalent(n: int, sd: float, margin: float, alpha: float, truth: float) -> float:
-    """Give the probability that n pairs end EQUIVALENT within the margin at a true log-ratio."""
+    """Return the probability that n pairs end EQUIVALENT within the margin at a true log-ratio."""
     if n < 3:
         return 0.0
     root, t = math.sqrt(n), student_t.quantile(alpha, n - 2)
@@ -42,7 +42,7 @@ def equivalent(n: int, sd: float, margin: float, alpha: float, truth: float) -> 
 
 
 def different(n: int, sd: float, alpha: float, truth: float) -> float:
-    """Give the probability that n pairs exclude 1 in the right direction at a true log-ratio."""
+    """Return the probability that n pairs exclude 1 in the right direction at a true log-ratio."""
     if n < 3:
         return 0.0
     shift, t = abs(truth) * math.sqrt(n) / sd, student_t.quantile(alpha / 2, n - 2)
@@ -57,7 +57,7 @@ def pairs_needed(
     equivalence: bool,
     truth: float | None = None,
 ) -> int | None:
-    """Give the pairs for a power of 0.9, never fewer than 8; None above 10,000.
+    """Return the pairs for a power of 0.9, never fewer than 8; None above 10,000.
 
     For equivalence at a true +0.5 % (a quarter of the margin where that is less); else for a true
     difference of one margin. `truth` is another log-ratio for equivalence: 0 for a side against
@@ -86,7 +86,7 @@ def pairs_needed(
 
 
 def smallest_margin(n: int, sd: float, alpha: float) -> float | None:
-    """Give the smallest margin for which n pairs have a power of 0.9 to end EQUIVALENT.
+    """Return the smallest margin for which n pairs have a power of 0.9 to end EQUIVALENT.
 
     At the true difference that `pairs_needed` plans for; None above 100 %.
     """
@@ -101,7 +101,7 @@ def smallest_margin(n: int, sd: float, alpha: float) -> float | None:
 
 
 def lag_cost(n: int, rule: Rule = "launches") -> float:
-    """Give what the correction for neighbours' correlation costs where there is none, as an sd.
+    """Return what the correction for neighbours' correlation costs where there is none, as an sd.
 
     Of n pairs it finds some by chance. Fitted to 1,000 simulated sessions each of 8, 12, 16 and 32
     pairs, whose power it gives within 0.06. Of groups it is the floor's (of 4,000, within 0.07).
@@ -117,19 +117,19 @@ def _small(margin: float) -> float:
 
 
 def _scales(df: int) -> list[tuple[float, float]]:
-    """Give weights and values of (sample sd / sd): Simpson's rule on its density."""
+    """Return weights and values of (sample sd / sd): Simpson's rule on its density."""
     spread = _WIDTH / math.sqrt(2 * df)
     low, high = max(0.0, 1 - spread), 1 + spread
     step = (high - low) / _NODES
     constant = math.log(2) + df / 2 * math.log(df / 2) - math.lgamma(df / 2)
-    found = []
+    points = []
     for node in range(_NODES + 1):
         scale = low + node * step
         factor = 1 if node in (0, _NODES) else 4 if node % 2 else 2
         log_power = (df - 1) * math.log(scale) if scale > 0 else 0.0 if df == 1 else -math.inf
         density = math.exp(constant + log_power - df * scale * scale / 2)
-        found.append((factor * density * step / 3, scale))
-    return found
+        points.append((factor * density * step / 3, scale))
+    return points
 
 
 def _normal(x: float) -> float:

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dlcontainer.bench.stats import linear, neighbours
-from dlcontainer.bench.stats.differences import Difference, Differences, Ran
-from dlcontainer.bench.stats.linear import Solved
+from dlcontainer.bench.stats.differences import Differences, PairDifference, PairOrder
+from dlcontainer.bench.stats.linear import LinearSolution
 from dlcontainer.bench.stats.neighbours import Rule
 
 # Carry-over takes as many pairs as a verdict; of fewer it has no interval worth the degree.
@@ -35,7 +35,7 @@ class Effect:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fit:
+class RegressionFit:
     """The model fitted; logs throughout.
 
     `mean` is the arm's effect, `sd` that of one pair's d around the model; `adjusted` the d without
@@ -75,8 +75,8 @@ class Fit:
 
 
 def fit(
-    pairs: Sequence[Difference], *controls: Sequence[Difference], rule: Rule = "launches"
-) -> Fit:
+    pairs: Sequence[PairDifference], *controls: Sequence[PairDifference], rule: Rule = "launches"
+) -> RegressionFit:
     """Fit the model; each control is a series with a variance of its own.
 
     `rule` is how neighbouring pairs are taken to resemble each other. Raises ValueError without
@@ -84,32 +84,37 @@ def fit(
     """
     if not pairs:
         raise ValueError("no pairs")
-    series = [Differences.of(pairs), *(Differences.of(one) for one in controls if one)]
-    kept = columns_of([set(one.ran) for one in series], len(pairs))
+    series = [
+        Differences.of(pairs),
+        *(Differences.of(pairs_of) for pairs_of in controls if pairs_of),
+    ]
+    kept = columns_of([set(column.ran) for column in series], len(pairs))
     # Arm and place at least, and something left to tell the scatter by.
     if kept[:2] != (0, 1) or len(pairs) < 3 or sum(map(len, series)) <= len(kept):
         return _unfitted(series[0], rule)
     return _fitted(series, kept, rule)
 
 
-def columns_of(seen: Sequence[set[Ran]], pairs: int) -> tuple[int, ...]:
+def columns_of(orders: Sequence[set[PairOrder]], pairs: int) -> tuple[int, ...]:
     """Name the columns of `row` that can be told apart: arm, second, third, and the carries."""
-    rows = [row(ran, of_pair=not i) for i, one in enumerate(seen) for ran in sorted(one)]
+    rows = [
+        row(ran, of_pair=not i) for i, orders_of in enumerate(orders) for ran in sorted(orders_of)
+    ]
     width = max(map(len, rows)) if pairs >= FEWEST_CARRY else 3
-    padded = [(*one, *([0.0] * width))[:width] for one in rows]
+    padded = [(*padded_row, *([0.0] * width))[:width] for padded_row in rows]
     return linear.independent(padded, [1.0] * len(padded))
 
 
-def row(ran: Ran, *, of_pair: bool) -> tuple[float, ...]:
-    """Give the columns of a pair, or of a control's pair."""
+def row(ran: PairOrder, *, of_pair: bool) -> tuple[float, ...]:
+    """Return the columns of a pair, or of a control's pair."""
     reference, candidate = ran.places
     second, third = (float(candidate == k) - float(reference == k) for k in (1, 2))
     return (float(of_pair), second, third, *map(float, ran.carry))
 
 
-def _unfitted(pairs: Differences, rule: Rule) -> Fit:
+def _unfitted(pairs: Differences, rule: Rule) -> RegressionFit:
     mean = math.fsum(pairs.d) / len(pairs)
-    return Fit(
+    return RegressionFit(
         numbers=pairs.numbers,
         adjusted=pairs.d,
         mean=mean,
@@ -131,32 +136,38 @@ class _Cell:
 
 
 def _cells(series: Sequence[Differences], kept: tuple[int, ...]) -> Iterator[_Cell]:
-    for number, one in enumerate(series):
-        sums: dict[Ran, list[float]] = {}
-        for ran, d in zip(one.ran, one.d, strict=True):
+    for number, differences in enumerate(series):
+        sums: dict[PairOrder, list[float]] = {}
+        for ran, d in zip(differences.ran, differences.d, strict=True):
             sums.setdefault(ran, []).append(d)
         for ran, values in sums.items():
             yield _Cell(number, _columns(ran, kept, number), len(values), math.fsum(values))
 
 
-def _columns(ran: Ran, kept: tuple[int, ...], series: int) -> tuple[float, ...]:
+def _columns(ran: PairOrder, kept: tuple[int, ...], series: int) -> tuple[float, ...]:
     every = row(ran, of_pair=not series)
     return tuple(every[i] if i < len(every) else 0.0 for i in kept)
 
 
-def _fitted(series: Sequence[Differences], kept: tuple[int, ...], rule: Rule) -> Fit:
+def _fitted(series: Sequence[Differences], kept: tuple[int, ...], rule: Rule) -> RegressionFit:
     cells = list(_cells(series, kept))
     rows, counts = [cell.columns for cell in cells], [cell.count for cell in cells]
     solved = linear.solve(rows, counts, [cell.total for cell in cells])
-    left = [_left(one, kept, number, solved.effects) for number, one in enumerate(series)]
-    variances, freedoms = _variances(cells, solved, left)
-    lag = neighbours.correlation(neighbours.seen(left[0]), len(left[0]), rule)
+    residuals = [
+        _left(differences, kept, number, solved.effects)
+        for number, differences in enumerate(series)
+    ]
+    variances, freedoms = _variances(cells, solved, residuals)
+    lag = neighbours.correlation(neighbours.seen(residuals[0]), len(residuals[0]), rule)
     freedoms[0] = neighbours.freedom(freedoms[0], lag, rule)
     spread = _Spread(cells, solved, variances, freedoms, lag)
     named = {column: spread.effect(i) for i, column in enumerate(kept)}
-    arm, carries = named[0], max(len(ran.carry) for one in series for ran in set(one.ran))
+    arm, carries = (
+        named[0],
+        max(len(ran.carry) for differences in series for ran in set(differences.ran)),
+    )
     third = named.get(2)
-    return Fit(
+    return RegressionFit(
         numbers=series[0].numbers,
         adjusted=_adjusted(series, kept, solved.effects),
         mean=arm.value,
@@ -172,28 +183,32 @@ def _fitted(series: Sequence[Differences], kept: tuple[int, ...], rule: Rule) ->
 
 
 def _left(
-    one: Differences, kept: tuple[int, ...], series: int, effects: Sequence[float]
+    differences: Differences, kept: tuple[int, ...], series: int, effects: Sequence[float]
 ) -> "array[float]":
-    expected = {ran: linear.dot(_columns(ran, kept, series), effects) for ran in set(one.ran)}
-    return array("d", (d - expected[ran] for d, ran in zip(one.d, one.ran, strict=True)))
+    expected = {
+        ran: linear.dot(_columns(ran, kept, series), effects) for ran in set(differences.ran)
+    }
+    return array(
+        "d", (d - expected[ran] for d, ran in zip(differences.d, differences.ran, strict=True))
+    )
 
 
 def _variances(
-    cells: Sequence[_Cell], solved: Solved, left: Sequence["array[float]"]
+    cells: Sequence[_Cell], solved: LinearSolution, residuals: Sequence["array[float]"]
 ) -> tuple[list[float], list[float]]:
-    """Give each series' variance and degrees of freedom; small controls share the pairs'."""
-    squares = [math.fsum(x * x for x in one) for one in left]
-    freedoms = [float(len(one)) for one in left]
+    """Return each series' variance and degrees of freedom; small controls share the pairs'."""
+    squares = [math.fsum(x * x for x in of_series) for of_series in residuals]
+    freedoms = [float(len(of_series)) for of_series in residuals]
     for cell in cells:
         freedoms[cell.series] -= cell.count * linear.dot(cell.columns, solved.weights(cell.columns))
-    shared = [i for i, one in enumerate(left) if not i or len(one) < _FEWEST_OWN]
+    shared = [i for i, of_series in enumerate(residuals) if not i or len(of_series) < _FEWEST_OWN]
     if freedoms[0] < 1:
-        shared = list(range(len(left)))
+        shared = list(range(len(residuals)))
     joint = sum(freedoms[i] for i in shared)
     variance = math.fsum(squares[i] for i in shared) / joint
     return (
-        [variance if i in shared else squares[i] / freedoms[i] for i in range(len(left))],
-        [joint if i in shared else freedoms[i] for i in range(len(left))],
+        [variance if i in shared else squares[i] / freedoms[i] for i in range(len(residuals))],
+        [joint if i in shared else freedoms[i] for i in range(len(residuals))],
     )
 
 
@@ -202,13 +217,13 @@ class _Spread:
     """Standard errors by series; the pairs' share is corrected for their correlation in time."""
 
     cells: Sequence[_Cell]
-    solved: Solved
+    solved: LinearSolution
     variances: Sequence[float]
     freedoms: Sequence[float]
     lag: float
 
     def effect(self, column: int) -> Effect:
-        """Give one coefficient; degrees of freedom by Welch and Satterthwaite."""
+        """Return one coefficient; degrees of freedom by Welch and Satterthwaite."""
         parts = [0.0] * len(self.variances)
         inflated = neighbours.inflation(self.lag)
         for cell in self.cells:
@@ -227,9 +242,11 @@ class _Spread:
 def _adjusted(
     series: Sequence[Differences], kept: tuple[int, ...], effects: tuple[float, ...]
 ) -> "array[float]":
-    rows = [_columns(ran, kept, i) for i, one in enumerate(series) for ran in one.ran]
+    rows = [
+        _columns(ran, kept, i) for i, differences in enumerate(series) for ran in differences.ran
+    ]
     if len(rows) <= _MOST_ROBUST:
-        effects = linear.huber(rows, [d for one in series for d in one.d], effects)
+        effects = linear.huber(rows, [d for differences in series for d in differences.d], effects)
     apart = (0.0, *effects[1:])
     taken = {ran: linear.dot(_columns(ran, kept, 0), apart) for ran in set(series[0].ran)}
     pairs = series[0]

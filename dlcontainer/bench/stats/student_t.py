@@ -8,7 +8,7 @@ _TERMS = 500
 
 
 def tail(t: float, df: float) -> float:
-    """Give the probability above t, for either sign of t; df may be any positive number."""
+    """Return the probability above t, for either sign of t; df may be any positive number."""
     square = t * t
     half = incomplete_beta(df / 2, 0.5, df / (df + square), square / (df + square)) / 2
     return half if t >= 0 else 1 - half
@@ -16,7 +16,7 @@ def tail(t: float, df: float) -> float:
 
 @cache
 def quantile(above: float, df: float) -> float:
-    """Give the t that has this probability above it; raises ValueError outside of (0, 1)."""
+    """Return the t that has this probability above it; raises ValueError outside of (0, 1)."""
     if not 0 < above < 1:
         raise ValueError(f"a probability of {above}")
     if above > 0.5:
@@ -31,7 +31,7 @@ def quantile(above: float, df: float) -> float:
 
 
 def incomplete_beta(a: float, b: float, x: float, rest: float) -> float:
-    """Give the regularised incomplete beta function; `rest` is 1 - x, without its rounding.
+    """Return the regularised incomplete beta function; `rest` is 1 - x, without its rounding.
 
     Lentz's continued fraction; Press et al., Numerical Recipes, 3rd edition, 6.4.
     """
@@ -42,17 +42,17 @@ def incomplete_beta(a: float, b: float, x: float, rest: float) -> float:
     front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
     front = math.exp(front + a * math.log(x) + b * math.log(rest)) / a
     c, d = 1.0, 1 / _away(1 - (a + b) * x / (a + 1))
-    found = d
+    fraction = d
     for m in range(1, _TERMS):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for term in (even, odd):
             d = 1 / _away(1 + term * d)
             c = _away(1 + term / c)
-            found *= c * d
+            fraction *= c * d
         if abs(c * d - 1) < 1e-16:
             break
-    return front * found
+    return front * fraction
 
 
 def _away(x: float) -> float:

@@ -9,16 +9,16 @@ from dlcontainer.build.backends.backend import DamagedError, SaveTask
 from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.cache.cached_step import CachedStep, Packages
 from dlcontainer.build.cache.step_cache import StepCache
-from dlcontainer.build.file_order import Arranged
+from dlcontainer.build.file_order import SquashOrder
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import Binds, StepSpec
 from dlcontainer.formats import apptainer_metadata, step_environment
 from dlcontainer.image import sif
-from dlcontainer.image.contents import Tree, Unpacked
+from dlcontainer.image.contents import FileTree, FolderTree
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system import digests
-from dlcontainer.system.background import Beside
+from dlcontainer.system.background import BackgroundWork
 from dlcontainer.system.process import CommandFailedError, Runner
 from dlcontainer.system.progress import phase_line
 from dlcontainer.system.workspace import remove
@@ -74,7 +74,7 @@ From: nothing
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tools:
+class ApptainerTools:
     """What the backend works with: the engine in its modes, and where its words go."""
 
     engine: Apptainer
@@ -85,7 +85,7 @@ class Tools:
     version: str
     environ: Mapping[str, str]
     runner: Runner
-    beside: Beside
+    background: BackgroundWork
     on_line: Callable[[str], None]
     log: Path
 
@@ -99,7 +99,7 @@ class ApptainerBackend:
     """
 
     plan: Plan
-    tools: Tools
+    tools: ApptainerTools
     cache: StepCache
     work: Path
     origin: str
@@ -113,7 +113,7 @@ class ApptainerBackend:
     # as OCI names it, where it is not the host's
     arch: str | None = None
     # gives mksquashfs's lists for the tree
-    arrange: Callable[[Tree, Path], Arranged] | None = None
+    arrange: Callable[[FileTree, Path], SquashOrder] | None = None
     _binds: list[tuple[Path, str]] = field(default_factory=list)
 
     @property
@@ -122,7 +122,7 @@ class ApptainerBackend:
         return self.work / "tree"
 
     def recall(self, key: str) -> CachedStep | None:
-        """Give the kept result of a step, if it may be used."""
+        """Return the kept result of a step, if it may be used."""
         return self.cache.recall(key)
 
     def begin(self, parent: CachedStep | None) -> None:
@@ -138,7 +138,7 @@ class ApptainerBackend:
 
     def _unpack(self, parent: CachedStep, packed: Path, is_whole: Callable[[], bool]) -> None:
         # Checked while it is unpacked: nothing of the tree is used before both are done.
-        whole = self.tools.beside.start(lambda _: is_whole())
+        whole = self.tools.background.start(lambda _: is_whole())
         try:
             self._engine(f"Bootstrap: localimage\nFrom: {packed.name}\n", self.tree, {})
         except CommandFailedError:
@@ -156,14 +156,14 @@ class ApptainerBackend:
             self._run(self._inside("dumb", "/bin/sh", script), {})
 
     def keep(self, step: BuildStep, packages: Packages) -> SaveTask:
-        """Pack the tree quickly, and give what keeps that."""
+        """Pack the tree quickly, and return what keeps that."""
         return self.cache.keep(
             step, packages, self.work, lambda out: self._pack(out, KEEP_SQUASH, {})
         )
 
-    def files(self) -> Unpacked:
+    def files(self) -> FolderTree:
         """Show the tree's files."""
-        return Unpacked(folder=self.tree)
+        return FolderTree(folder=self.tree)
 
     def finish(self, target: Path, sbom: Path) -> None:
         """Pack the tree with what the image says of itself, and make the SIF."""
@@ -178,9 +178,9 @@ class ApptainerBackend:
         self.tools.on_line(phase_line("pack its files (mksquashfs)"))
         values = {"DLC_METADATA": str(folder), **self._dated, **self._arranged()}
         self._pack(packed, self.squash, values)
-        identity = self.tools.beside.start(lambda _: _sha256(packed))
+        identity = self.tools.background.start(lambda _: _sha256(packed))
         # Tens of thousands of files: they go while the image is put together.
-        self.tools.beside.start(lambda runner: remove(self.tree, runner))
+        self.tools.background.start(lambda runner: remove(self.tree, runner))
         (self.work / "definition").write_text(self.text)
         inspection = apptainer_metadata.inspection(self.plan, self.text, self.tools.version)
         (self.work / "inspection").write_text(inspection)

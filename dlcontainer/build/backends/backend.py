@@ -6,7 +6,7 @@ from typing import Protocol
 
 from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.cache.cached_step import CachedStep, Packages
-from dlcontainer.image.contents.search import Searched
+from dlcontainer.image.contents.search import SearchableTree
 
 # The rest of keeping a result; it needs the tree no more and may run beside other work.
 SaveTask = Callable[[], None]
@@ -24,7 +24,7 @@ class BuildBackend(Protocol):
     """
 
     def recall(self, key: str) -> CachedStep | None:
-        """Give the kept result of a step, if it is whole and of a maker that is trusted."""
+        """Return the kept result of a step, if it is whole and of a maker that is trusted."""
 
     def begin(self, parent: CachedStep | None) -> None:
         """Start from a kept result, or from the base; raises DamagedError."""
@@ -33,12 +33,12 @@ class BuildBackend(Protocol):
         """Put the step's files in and run its script; raises CommandFailedError."""
 
     def keep(self, step: BuildStep, packages: Packages) -> SaveTask:
-        """Take the tree as it is now as this step's result, and give what keeps it.
+        """Take the tree as it is now as this step's result, and return what keeps it.
 
         It appears whole or not at all, when that has been called.
         """
 
-    def files(self) -> Searched:
+    def files(self) -> SearchableTree:
         """Show the files of the tree as it is now."""
 
     def finish(self, target: Path, sbom: Path) -> None:

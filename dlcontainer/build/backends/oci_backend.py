@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dlcontainer.build import build_steps
 from dlcontainer.build.backends.backend import DamagedError, SaveTask
-from dlcontainer.build.backends.oci_export import Delivered, OciExporter
+from dlcontainer.build.backends.oci_export import ExportedImage, OciExporter
 from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.cache import oci_layers
 from dlcontainer.build.cache.cached_step import CachedStep, Packages
@@ -25,10 +25,10 @@ from dlcontainer.engines.oci import ContainerSpec, ImageConfig, OciClient, OciIm
 from dlcontainer.errors import BuildError, EngineError
 from dlcontainer.formats import oci_config, step_environment
 from dlcontainer.formats.step_environment import SYSTEM_PATH
-from dlcontainer.image.contents.tar_tree import Archived
+from dlcontainer.image.contents.tar_tree import TarTree
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system.output_lines import Lines
-from dlcontainer.system.process import CommandFailedError, Completed
+from dlcontainer.system.output_lines import OutputLines
+from dlcontainer.system.process import CommandFailedError, CompletedCommand
 
 # The folders of the container, where nothing of the host is bound.
 _EMPTY_TMP = "rm -rf /tmp/..?* /tmp/.[!.]* /tmp/* /var/tmp/..?* /var/tmp/.[!.]* /var/tmp/*"
@@ -78,7 +78,7 @@ class OciBackend:
     client: OciClient
     work: OciWork
     exporter: OciExporter
-    delivered: Delivered | None = None
+    delivered: ExportedImage | None = None
     _parent: OciImage | None = None
     _container: str | None = None
     store: OciStore = field(init=False)
@@ -87,7 +87,9 @@ class OciBackend:
         self.store = OciStore(client=self.client, arch=self.work.plan.site.arch)
 
     def recall(self, key: str) -> CachedStep | None:
-        """Give the kept result of a step; whoever may write to the store is trusted (OciStore)."""
+        """Return the kept result of a step; whoever may write to the store is trusted
+        (OciStore).
+        """
         return self.store.recall(key)
 
     def begin(self, parent: CachedStep | None) -> None:
@@ -115,11 +117,11 @@ class OciBackend:
         self.drop_container()
         return lambda: None
 
-    def files(self) -> Archived:
+    def files(self) -> TarTree:
         """Show the files of the tree as it is now, from a copy of it as a tar."""
         path = self.work.folder / "tree.tar"
         self.client.export(self._running(), path)
-        return Archived(path=path)
+        return TarTree(path=path)
 
     def finish(self, target: Path, sbom: Path) -> None:
         """Make the image of the tree as it is now, with the plan's environment and labels."""
@@ -170,11 +172,13 @@ class OciBackend:
         base = {"PATH": SYSTEM_PATH, **self._from().environment, "TERM": "dumb"}
         clean = ("/usr/bin/env", "-i", *(f"{name}={value}" for name, value in base.items()))
         with self.work.log.open("a", encoding="utf-8", newline="\n", buffering=1) as log:
-            lines = Lines(self.work.on_line, log)
+            lines = OutputLines(self.work.on_line, log)
             code = self.client.execute(container, (*clean, *argv), lines.sinks()[0])
-            said, _ = lines.texts()
+            output, _ = lines.texts()
         if code != 0:
-            done = Completed(argv=(what,), returncode=code, stdout=said, stderr="", elapsed=0.0)
+            done = CompletedCommand(
+                argv=(what,), returncode=code, stdout=output, stderr="", elapsed=0.0
+            )
             raise CommandFailedError(done)
 
     def _base(self) -> OciImage:
@@ -194,11 +198,11 @@ class OciBackend:
                 f"{self.client.daemon.kind} took the base, but does not have it",
                 next_step="look into the engine's own log",
             )
-        wanted = OCI_ARCH[self.work.plan.site.arch]
-        if image.arch != wanted:
+        arch = OCI_ARCH[self.work.plan.site.arch]
+        if image.arch != arch:
             # An engine takes an imported tree for one of its own machine.
             raise BuildError(
-                f"the base is for {image.arch} to {self.client.daemon.kind}, wanted {wanted}",
+                f"the base is for {image.arch} to {self.client.daemon.kind}, wanted {arch}",
                 next_step="build for another machine's architecture with --engine apptainer",
             )
         return image
@@ -217,11 +221,11 @@ def repository_of(name: str) -> str:
 
 def _require(image: OciImage, parent: OciImage, config: ImageConfig) -> None:
     """Refuse an image that says other than it was told: engines add variables of their own."""
-    for what, has, wanted in (
+    for what, has, expected in (
         ("variables", image.environment, {**parent.environment, **config.environment}),
         ("labels", image.labels, {**parent.labels, **config.labels}),
     ):
-        wrong = sorted({key for key, _ in dict(has).items() ^ dict(wanted).items()})
+        wrong = sorted({key for key, _ in dict(has).items() ^ dict(expected).items()})
         if wrong:
             raise BuildError(
                 f"the engine noted other {what} in the image than the plan's: {', '.join(wrong)}",
@@ -230,12 +234,12 @@ def _require(image: OciImage, parent: OciImage, config: ImageConfig) -> None:
 
 
 def container_name() -> str:
-    """Give a new name that says whose process a container belongs to."""
+    """Return a new name that says whose process a container belongs to."""
     return f"{_prefix()}{os.getpid()}-{_started(os.getpid())}-{secrets.token_hex(4)}"
 
 
 def reap(client: OciClient) -> list[str]:
-    """Remove containers of processes of this machine that are no more; give their names."""
+    """Remove containers of processes of this machine that are no more; return their names."""
     prefix, gone = _prefix(), []
     for container, name in client.containers(prefix):
         pid, started = name.removeprefix(prefix).split("-")[:2]
@@ -250,7 +254,7 @@ def _prefix() -> str:
 
 
 def _started(pid: int) -> str:
-    """Give what tells a process from a later one of the same number; '' for none."""
+    """Return what tells a process from a later one of the same number; '' for none."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):

@@ -27,7 +27,7 @@ class ExportTarget:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Delivered:
+class ExportedImage:
     """Where an image went: its name and id in the store, and its digest in a registry.
 
     `size` in bytes is that of all its layers, unpacked. Only an outcome `image` stays there.
@@ -67,7 +67,7 @@ class OciExporter:
     log: Path
     on_line: Callable[[str], None]
 
-    def deliver(self, client: OciClient, name: str, file: Path, sbom: Path) -> Delivered:
+    def deliver(self, client: OciClient, name: str, file: Path, sbom: Path) -> ExportedImage:
         """Make what the target says of an image: write `file`, unless the outcome is `image`.
 
         `sbom` is the bill of materials, which a SIF lists as a part. Raises BuildError,
@@ -90,7 +90,7 @@ class OciExporter:
                     client.untag(name)
         return delivered
 
-    def _pushed(self, client: OciClient, image: OciImage, name: str) -> Delivered:
+    def _pushed(self, client: OciClient, image: OciImage, name: str) -> ExportedImage:
         """Push an image, if a registry is to have it."""
         pushed, digest = None, None
         if self.target.registry:
@@ -101,7 +101,7 @@ class OciExporter:
             finally:
                 with contextlib.suppress(EngineError):
                     client.untag(pushed)
-        return Delivered(
+        return ExportedImage(
             engine=f"{client.daemon.kind} {client.daemon.version}",
             name=name,
             id=image.id,
@@ -110,7 +110,7 @@ class OciExporter:
             digest=digest,
         )
 
-    def _pack(self, client: OciClient, file: Path, delivered: Delivered) -> None:
+    def _pack(self, client: OciClient, file: Path, delivered: ExportedImage) -> None:
         packer = self._packer()
         execution = packer.execution
         archive = self.folder / _ARCHIVE

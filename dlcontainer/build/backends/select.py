@@ -5,15 +5,15 @@ from contextlib import contextmanager
 
 from dlcontainer.build import file_order
 from dlcontainer.build.backends import oci_backend
-from dlcontainer.build.backends.apptainer import ApptainerBackend, Tools
+from dlcontainer.build.backends.apptainer import ApptainerBackend, ApptainerTools
 from dlcontainer.build.backends.backend import BuildBackend
 from dlcontainer.build.backends.oci_backend import OciBackend, OciWork
-from dlcontainer.build.backends.oci_export import Delivered, OciExporter, SifPacker
+from dlcontainer.build.backends.oci_export import ExportedImage, OciExporter, SifPacker
 from dlcontainer.build.base import oci_base
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.cache.cached_step import CachedStep
 from dlcontainer.build.cache.oci_layers import OciStore
-from dlcontainer.build.context import BuildContext, BuildRun, Origin, speaks_plain_http
+from dlcontainer.build.context import BuildContext, BuildRun, BuildStart, speaks_plain_http
 from dlcontainer.config.field_types import OCI_ARCH
 from dlcontainer.formats import apptainer
 from dlcontainer.planning.plan import Plan
@@ -22,7 +22,7 @@ from dlcontainer.system.machine import source_date
 
 @contextmanager
 def opened(
-    plan: Plan, context: BuildContext, origin: Origin, run: BuildRun
+    plan: Plan, context: BuildContext, origin: BuildStart, run: BuildRun
 ) -> Iterator[BuildBackend]:
     """Hand out the backend of the engine that builds."""
     if context.oci is None:
@@ -40,21 +40,21 @@ def opened(
         yield backend
 
 
-def delivered(backend: BuildBackend) -> Delivered | None:
-    """Say where a finished image of Docker's or Podman's went; None for Apptainer's."""
+def delivered(backend: BuildBackend) -> ExportedImage | None:
+    """Return where a finished image of Docker's or Podman's went; None for Apptainer's."""
     return backend.delivered if isinstance(backend, OciBackend) else None
 
 
 def recaller(
     plan: Plan, context: BuildContext, *, quiet: bool = False
 ) -> Callable[[str], CachedStep | None]:
-    """Give what looks a step's kept result up, by key; `quiet` if the build looks again later."""
+    """Return what looks a step's kept result up, by key; `quiet` if the build looks again later."""
     if context.oci is None:
         return context.step_cache(plan.site.engine, quiet=quiet).recall
     return OciStore(client=context.oci, arch=plan.site.arch).recall
 
 
-def _oci_work(plan: Plan, context: BuildContext, origin: Origin, run: BuildRun) -> OciWork:
+def _oci_work(plan: Plan, context: BuildContext, origin: BuildStart, run: BuildRun) -> OciWork:
     execution, base = context.execution, origin.base
     image = plan.recipe.base.reference
     if isinstance(base, BaseTree):
@@ -80,7 +80,9 @@ def _oci_work(plan: Plan, context: BuildContext, origin: Origin, run: BuildRun) 
     )
 
 
-def _sandbox(plan: Plan, context: BuildContext, origin: Origin, run: BuildRun) -> ApptainerBackend:
+def _sandbox(
+    plan: Plan, context: BuildContext, origin: BuildStart, run: BuildRun
+) -> ApptainerBackend:
     """Make Apptainer's backend ready."""
     host, work = context.execution.host, run.folders.work
     if isinstance(origin.base, BaseTree):
@@ -107,21 +109,21 @@ def _sandbox(plan: Plan, context: BuildContext, origin: Origin, run: BuildRun) -
     )
 
 
-def carried(origin: Origin) -> str | None:
+def carried(origin: BuildStart) -> str | None:
     """Name the folder of a carried image, beside the definition that names it."""
     if isinstance(origin.base, BaseTree) or origin.base.layout is None:
         return None
     return origin.base.layout.name
 
 
-def _tools(context: BuildContext, origin: Origin, run: BuildRun) -> Tools:
+def _tools(context: BuildContext, origin: BuildStart, run: BuildRun) -> ApptainerTools:
     execution, routed = context.execution, origin.routed
     pull: dict[str, str] = {}
     if routed.ca is not None and not isinstance(origin.base, BaseTree):
         # The engine itself goes out: it pulls the base.
         pull["SSL_CERT_FILE"] = str(routed.ca)
     proxies = {**routed.environment, **{k.upper(): v for k, v in routed.environment.items()}}
-    return Tools(
+    return ApptainerTools(
         engine=execution.engine,
         mode=execution.build_mode,
         step_mode=context.step_mode,
@@ -129,7 +131,7 @@ def _tools(context: BuildContext, origin: Origin, run: BuildRun) -> Tools:
         version=execution.capabilities.version.rpartition(" ")[2],
         environ={**execution.host.environ, **proxies, **pull},
         runner=execution.runner,
-        beside=run.background,
+        background=run.background,
         on_line=run.steps.line,
         log=run.folders.log,
     )

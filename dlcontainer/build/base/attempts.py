@@ -5,20 +5,20 @@ from dataclasses import dataclass, replace
 
 from dlcontainer.packages.apt import apt_config, mirror_faults
 from dlcontainer.packages.apt.mirror_faults import MirrorFaultError
-from dlcontainer.packages.routing import Routed
+from dlcontainer.packages.routing import PreparedRouting
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Way:
+class _Attempt:
     """A routing to make a tree by, and how it differs from the one before."""
 
-    routed: Routed
+    routed: PreparedRouting
     note: str
 
 
 def make(
-    attempt: Callable[[Routed], None],
-    routed: Routed,
+    attempt: Callable[[PreparedRouting], None],
+    routed: PreparedRouting,
     release: str,
     on_note: Callable[[str], None],
     *,
@@ -29,31 +29,33 @@ def make(
     Then with a fresh index, and, for another architecture (`is_foreign`), of the release without
     its updates. Raises MirrorFaultError where no way is left.
     """
-    ways = _ways(routed, release, is_foreign=is_foreign)
-    way = _Way(routed=routed, note="")
+    attempts = _ways(routed, release, is_foreign=is_foreign)
+    routing = _Attempt(routed=routed, note="")
     while True:
         try:
-            attempt(way.routed)
+            attempt(routing.routed)
             break
         except MirrorFaultError as error:
-            following = next(ways, None)
+            following = next(attempts, None)
             if following is None:
                 raise
-            way = following
-            on_note(f"{error.told.what}: {way.note}")
-    if way.routed.apt_sources != routed.apt_sources:
+            routing = following
+            on_note(f"{error.told.what}: {routing.note}")
+    if routing.routed.apt_sources != routed.apt_sources:
         # The steps' apt sees the same: what the tree's packages need is of these suites alone.
         has_ca = routed.ca is not None
-        apt_config.write(routed.folder, way.routed.apt_sources, routed.apt_settings, has_ca=has_ca)
+        apt_config.write(
+            routed.folder, routing.routed.apt_sources, routed.apt_settings, has_ca=has_ca
+        )
 
 
-def _ways(routed: Routed, release: str, *, is_foreign: bool) -> Iterator[_Way]:
-    """Give the ways that are left after the first."""
+def _ways(routed: PreparedRouting, release: str, *, is_foreign: bool) -> Iterator[_Attempt]:
+    """Yield the ways that are left after the first."""
     fresh = replace(routed, apt_settings=(*routed.apt_settings, *mirror_faults.FRESH))
-    yield _Way(routed=fresh, note="asked again, with a fresh index")
+    yield _Attempt(routed=fresh, note="asked again, with a fresh index")
     # As updates whose index a mirror holds incompletely are left out (packages/apt_sources.py).
     kept = tuple(source for source in routed.apt_sources if source.suite == release)
     if is_foreign and kept and kept != routed.apt_sources:
         suites = [source.suite for source in routed.apt_sources if source not in kept]
         note = f"{', '.join(dict.fromkeys(suites))} left out, without their fixes"
-        yield _Way(routed=replace(fresh, apt_sources=kept), note=note)
+        yield _Attempt(routed=replace(fresh, apt_sources=kept), note=note)

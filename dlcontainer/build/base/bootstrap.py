@@ -15,8 +15,8 @@ from dlcontainer.engines import base_modes
 from dlcontainer.errors import BuildError
 from dlcontainer.packages import locked_base
 from dlcontainer.packages.apt import keyrings, mirror_faults
-from dlcontainer.packages.routing import Routed
-from dlcontainer.system.machine import Host, find_program
+from dlcontainer.packages.routing import PreparedRouting
+from dlcontainer.system.machine import HostMachine, find_program
 from dlcontainer.system.process import CommandFailedError, Runner
 
 # Names in the tree of the files that `stage` writes.
@@ -56,14 +56,14 @@ class RootTree:
 class BaseMaker:
     """Who makes bases: this user, with this cache."""
 
-    host: Host
+    host: HostMachine
     runner: Runner
     cache: Path
     on_line: Callable[[str], None]
     on_wait: Callable[[str], None]
 
 
-def mmdebstrap(host: Host) -> Path:
+def mmdebstrap(host: HostMachine) -> Path:
     """Find mmdebstrap; raises BuildError that says how to get it."""
     program = find_program("mmdebstrap", host.environ)
     if program is None:
@@ -75,45 +75,47 @@ def mmdebstrap(host: Host) -> Path:
     return program
 
 
-def mmdebstrap_argv(wanted: RootTree, routed: Routed, host: Host, target: Path) -> list[str]:
-    """Give the command that makes a root tree through the host's mirrors.
+def mmdebstrap_argv(
+    root_tree: RootTree, routed: PreparedRouting, host: HostMachine, target: Path
+) -> list[str]:
+    """Return the command that makes a root tree through the host's mirrors.
 
     The tree's own sources stay what mmdebstrap writes by default: they are put aside while the
     mirrors are in use.
     """
     argv = [str(mmdebstrap(host)), "--variant=minbase", "--format=tar"]
-    argv.append(f"--architectures={DEBIAN_ARCH[wanted.arch]}")
-    if wanted.arch != host.arch:
+    argv.append(f"--architectures={DEBIAN_ARCH[root_tree.arch]}")
+    if root_tree.arch != host.arch:
         # Looked at before, without the further program that mmdebstrap wants for it.
         argv.append("--skip=check/qemu")
-    archive = keyrings.ARCHIVES.get(wanted.distribution)
-    if archive is not None and not wanted.locked:
+    archive = keyrings.ARCHIVES.get(root_tree.distribution)
+    if archive is not None and not root_tree.locked:
         # mmdebstrap's own default is main alone; python3-venv is in universe.
         argv.append(f"--components={','.join(archive.components)}")
     # In Ubuntu apt is not among the packages of priority `required`, as it is in Debian.
-    include = (*(("apt",) if archive is not None else ()), *wanted.packages)
-    if include and not wanted.locked:
+    include = (*(("apt",) if archive is not None else ()), *root_tree.packages)
+    if include and not root_tree.locked:
         argv.append(f"--include={','.join(include)}")
     argv += [f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT]
     argv += [f"--dpkgopt=path-include={pattern}" for pattern in _KEPT]
-    if routed.bundle is not None and wanted.locked:
+    if routed.bundle is not None and root_tree.locked:
         argv += locked_base.options(routed.bundle.lock, target.parent)
-    argv += _way_out(wanted, routed, target.parent)
+    argv += _way_out(root_tree, routed, target.parent)
     argv += [
         # Nothing of this host: its resolver, its name.
         '--customize-hook=: > "$1"/etc/resolv.conf',
         '--customize-hook=echo localhost > "$1"/etc/hostname',
         '--customize-hook=cd "$1"/var/log && rm -rf apt dpkg.log bootstrap.log alternatives.log',
     ]
-    return [*argv, wanted.release, str(target)]
+    return [*argv, root_tree.release, str(target)]
 
 
-def stage(wanted: RootTree, routed: Routed, work: Path) -> None:
+def stage(root_tree: RootTree, routed: PreparedRouting, work: Path) -> None:
     """Write the files that mmdebstrap carries into the tree, and out again, for nobody else."""
     # An address may hold a password: arguments can be read by all users of a machine.
     if routed.apt_settings:
         _write_private(work / _SETTINGS, routed.apt_settings)
-    if routed.apt_sources and not wanted.locked:
+    if routed.apt_sources and not root_tree.locked:
         lines = []
         for source in routed.apt_sources:
             keyring = source.keyring
@@ -130,7 +132,7 @@ def unstage(work: Path) -> None:
         (work / name).unlink(missing_ok=True)
 
 
-def _way_out(wanted: RootTree, routed: Routed, work: Path) -> list[str]:
+def _way_out(root_tree: RootTree, routed: PreparedRouting, work: Path) -> list[str]:
     # copy-in: mmdebstrap may work as a subordinate user, who can't enter a private folder. It keeps
     # the files' mode.
     argv = []
@@ -139,7 +141,7 @@ def _way_out(wanted: RootTree, routed: Routed, work: Path) -> list[str]:
             f"--setup-hook=copy-in {quote(str(work / _SETTINGS))} /etc/apt/apt.conf.d",
             f'--customize-hook=rm "$1"/etc/apt/apt.conf.d/{_SETTINGS}',
         ]
-    if routed.apt_sources and not wanted.locked:
+    if routed.apt_sources and not root_tree.locked:
         argv += [
             '--setup-hook=mv "$1"/etc/apt/sources.list "$1"/etc/apt/sources.default',
             f"--setup-hook=copy-in {quote(str(work / _SOURCES))} /etc/apt",
@@ -151,11 +153,11 @@ def _way_out(wanted: RootTree, routed: Routed, work: Path) -> list[str]:
     return argv
 
 
-def _is_private(keyring: Path, routed: Routed) -> bool:
+def _is_private(keyring: Path, routed: PreparedRouting) -> bool:
     return keyring.is_relative_to(routed.folder)
 
 
-def _keys_in(routed: Routed, work: Path) -> list[str]:
+def _keys_in(routed: PreparedRouting, work: Path) -> list[str]:
     keyrings = [source.keyring for source in routed.apt_sources if source.keyring]
     if not any(_is_private(keyring, routed) for keyring in keyrings):
         return []
@@ -173,8 +175,8 @@ def _write_private(path: Path, lines: Iterable[str]) -> None:
         file.writelines(f"{line}\n" for line in lines)
 
 
-def squash_argv(host: Host, tar: Path, target: Path) -> list[str]:
-    """Give the command that packs a root tree's tar."""
+def squash_argv(host: HostMachine, tar: Path, target: Path) -> list[str]:
+    """Return the command that packs a root tree's tar."""
     program = find_program("mksquashfs", host.environ)
     if program is None:
         raise BuildError(
@@ -202,22 +204,22 @@ def run(maker: BaseMaker, argv: list[str], more: Mapping[str, str], log: Path) -
     try:
         maker.runner(argv, env=env, on_line=maker.on_line, log=log)
     except CommandFailedError as error:
-        said = error.completed.stdout
-        urls = mirror_faults.missing(said)
+        stdout = error.completed.stdout
+        urls = mirror_faults.missing(stdout)
         if urls:
             raise mirror_faults.MirrorFaultError(urls) from None
         step = "read the log; `dlcontainer doctor` names what mmdebstrap needs here"
-        if "E: Failed to fetch" in said:
+        if "E: Failed to fetch" in stdout:
             # Mirrors may lag, more often for the rarer architectures.
             step = "try later, or name suites that your mirror has whole: routing.apt of the site"
-            known = error_patterns.explain(said, error.completed.returncode)
-            step = known.next_step if known else step
-        if "NO_PUBKEY" in said:
+            cause = error_patterns.explain(stdout, error.completed.returncode)
+            step = cause.next_step if cause else step
+        if "NO_PUBKEY" in stdout:
             step = (
                 "install the keys of the distribution's archive (a package like ubuntu-keyring or "
                 "debian-archive-keyring), or name them: routing.apt of the site, [signed-by=FILE]"
             )
-        last = "\n".join(said.splitlines()[-8:])
+        last = "\n".join(stdout.splitlines()[-8:])
         raise BuildError("the base could not be made", why=last, next_step=step) from None
 
 

@@ -41,7 +41,7 @@ class BaseRecord(Strict):
     dlcontainer: Line
 
 
-def write(wanted: RootTree, tree: BaseTree, target: Path) -> BaseRecord:
+def write(root_tree: RootTree, tree: BaseTree, target: Path) -> BaseRecord:
     """Copy a base to a file, its record beside it; the record comes last. Raises ConfigError."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -59,10 +59,10 @@ def write(wanted: RootTree, tree: BaseTree, target: Path) -> BaseRecord:
             beside(target).unlink(missing_ok=True)
         record = BaseRecord(
             schema="dlcontainer/base/1",
-            distribution=wanted.distribution,
-            release=wanted.release,
-            arch=wanted.arch,
-            locked=wanted.locked,
+            distribution=root_tree.distribution,
+            release=root_tree.release,
+            arch=root_tree.arch,
+            locked=root_tree.locked,
             sha256=tree.sha256,
             size=size,
             made=tree.made,
@@ -84,7 +84,7 @@ def beside(file: Path) -> Path:
 
 
 def peek(plan: Plan, file: Path, bundle: Bundle | None) -> BaseTree:
-    """Tell what a base is, by its record alone; raises ConfigError for one of another plan."""
+    """Return what a base is, by its record alone; raises ConfigError for one of another plan."""
     record = _read(file)
     _require_wanted(root_tree(plan, bundle), record, file)
     return BaseTree(path=file, sha256=record.sha256, made=record.made, cached=True)
@@ -96,7 +96,7 @@ def take(plan: Plan, file: Path, work: Path, bundle: Bundle | None) -> BaseTree:
     Raises ConfigError for one that is not the plan's, BuildError for one that is damaged or that
     somebody wrote who is not trusted: this user, root and engine.builders are.
     """
-    told = peek(plan, file, bundle)
+    base = peek(plan, file, bundle)
     builders = plan.site.engine.builders
     target = work / "carried" / BASE_FILE
     target.parent.mkdir(mode=0o700, exist_ok=True)
@@ -107,13 +107,13 @@ def take(plan: Plan, file: Path, work: Path, bundle: Bundle | None) -> BaseTree:
                 sha256 = guarded_files.copy(source, copy)
     except OSError as error:
         raise _refused(file, error.strerror or str(error)) from None
-    if sha256 != told.sha256:
+    if sha256 != base.sha256:
         raise BuildError(
             f"{file} is damaged, or another base than its record says",
-            why=f"SHA-256 {sha256[:12]}…, recorded is {told.sha256[:12]}…",
+            why=f"SHA-256 {sha256[:12]}…, recorded is {base.sha256[:12]}…",
             next_step="copy both files again, or make it again: dlcontainer base make",
         )
-    return replace(told, path=target)
+    return replace(base, path=target)
 
 
 def _read(file: Path) -> BaseRecord:
@@ -143,19 +143,19 @@ def _require_trusted(handle: int, file: Path, builders: tuple[str, ...]) -> None
     )
 
 
-def _require_wanted(wanted: RootTree, record: BaseRecord, file: Path) -> None:
+def _require_wanted(root_tree: RootTree, record: BaseRecord, file: Path) -> None:
     pairs = (
-        ("distribution", wanted.distribution, record.distribution),
-        ("release", wanted.release, record.release),
-        ("architecture", wanted.arch, record.arch),
-        ("lock", wanted.locked, record.locked),
+        ("distribution", root_tree.distribution, record.distribution),
+        ("release", root_tree.release, record.release),
+        ("architecture", root_tree.arch, record.arch),
+        ("lock", root_tree.locked, record.locked),
     )
-    for what, asked, given in pairs:
+    for what, expected, recorded in pairs:
         # Without a lock any base of the release serves.
-        if asked != given and not (what == "lock" and asked is None):
+        if expected != recorded and not (what == "lock" and expected is None):
             raise ConfigError(
-                f"{file} is not the base of this plan: its {what} is {given or 'none'}",
-                why=f"wanted is {asked}",
+                f"{file} is not the base of this plan: its {what} is {recorded or 'none'}",
+                why=f"wanted is {expected}",
                 next_step="make it for this recipe and site: dlcontainer base make",
             )
 

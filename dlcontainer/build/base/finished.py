@@ -17,7 +17,7 @@ from dlcontainer.packages import routing
 from dlcontainer.packages.bundle import Bundle
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system.environ import proxies
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 from dlcontainer.system.process import Runner
 from dlcontainer.system.progress import Progress
 from dlcontainer.system.workspace import workspace
@@ -26,17 +26,17 @@ _LOG = "base.log"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finisher:
+class BaseFinisher:
     """Who makes finished bases: this user, here, with this cache. It takes no engine."""
 
-    host: Host
+    host: HostMachine
     runner: Runner
     cache: Path
     scratch: Path
     progress: Progress
 
 
-def make(plan: Plan, bundle: Bundle | None, finisher: Finisher, target: Path) -> BaseRecord:
+def make(plan: Plan, bundle: Bundle | None, finisher: BaseFinisher, target: Path) -> BaseRecord:
     """Make the base of a plan, of a lock's packages where there is a bundle, and write it.
 
     Raises ConfigError for a base that is an image, BuildError where it can't be made here.
@@ -55,7 +55,9 @@ def make(plan: Plan, bundle: Bundle | None, finisher: Finisher, target: Path) ->
     return carried_base.write(root_tree.root_tree(plan, bundle), kept, target)
 
 
-def lay(plan: Plan, finisher: Finisher, names: Collection[str], folder: Path, log: Path) -> None:
+def lay(
+    plan: Plan, finisher: BaseFinisher, names: Collection[str], folder: Path, log: Path
+) -> None:
     """Put a plan's base beside a rendered text, as files of these names: SquashFS, tar, or both.
 
     It is the base that a build of today begins with: from the cache, or made now. `log` is written
@@ -76,12 +78,12 @@ def lay(plan: Plan, finisher: Finisher, names: Collection[str], folder: Path, lo
             shutil.copyfile(tar, folder / ROOT_TREE)
 
 
-def _require_makeable(plan: Plan, finisher: Finisher) -> None:
+def _require_makeable(plan: Plan, finisher: BaseFinisher) -> None:
     preflight.check_architecture(plan, finisher.host)
     preflight.check_base(plan, finisher.host)
 
 
-def _made(plan: Plan, bundle: Bundle | None, finisher: Finisher, work: Path) -> BaseTree:
+def _made(plan: Plan, bundle: Bundle | None, finisher: BaseFinisher, work: Path) -> BaseTree:
     """Make a base in a private folder, through the same mirrors as a build's."""
     progress = finisher.progress
     progress.step(f"base: {plan.recipe.base.title}")

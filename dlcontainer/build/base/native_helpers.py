@@ -19,7 +19,7 @@ from dlcontainer.packages.apt import apt_config
 from dlcontainer.packages.routing import SCRIPT
 from dlcontainer.planning.plan import Plan
 from dlcontainer.recipes.distributions import DISTRIBUTIONS
-from dlcontainer.system.machine import Host, find_program
+from dlcontainer.system.machine import HostMachine, find_program
 from dlcontainer.system.process import CommandFailedError, Runner
 
 _INSIDE = f"{ROUTING_FOLDER}/native"
@@ -68,14 +68,14 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-def possible(plan: Plan, host: Host) -> bool:
-    """Tell whether this build is emulated, and installs packages that this host can help with."""
+def possible(plan: Plan, host: HostMachine) -> bool:
+    """Return whether this build is emulated, and installs packages that this host can help with."""
     if plan.site.arch == host.arch or host.arch not in _ABIS or plan.recipe.base.image:
         return False
     return any(step.os_packages for step in plan.recipe.steps)
 
 
-def unpack(base: Path, folder: Path, host: Host, runner: Runner) -> None:
+def unpack(base: Path, folder: Path, host: HostMachine, runner: Runner) -> None:
     """Unpack the root tree of the host's own architecture; raises BuildError."""
     program = find_program("unsquashfs", host.environ)
     if program is None:
@@ -92,7 +92,7 @@ def unpack(base: Path, folder: Path, host: Host, runner: Runner) -> None:
         ) from None
 
 
-def add(plan: Plan, host: Host, tree: Path, routing: Path) -> None:
+def add(plan: Plan, host: HostMachine, tree: Path, routing: Path) -> None:
     """Add the native programs of an unpacked root tree to the routing folder of a build."""
     abi = _ABIS[host.arch]
     base = plan.recipe.base

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dlcontainer import installation
 from dlcontainer.errors import BuildError
-from dlcontainer.system.machine import Host, find_program
+from dlcontainer.system.machine import HostMachine, find_program
 from dlcontainer.system.process import CommandFailedError, Runner
 
 # Unpacked by root of a user namespace where we are no root: else owners and setuid bits are lost.
@@ -17,7 +17,7 @@ rm -rf "$3/base"
 """
 
 
-def tar(squash: Path, folder: Path, host: Host, runner: Runner) -> Path:
+def tar(squash: Path, folder: Path, host: HostMachine, runner: Runner) -> Path:
     """Write a base (SquashFS) as a tar into a private folder; raises BuildError."""
     program = find_program("unsquashfs", host.environ)
     if program is None:

@@ -1,20 +1,20 @@
 """Why an image without a digest is not built from, and the line that pins it."""
 
-from dlcontainer.config.image_names import Reference
+from dlcontainer.config.image_names import ImageReference
 from dlcontainer.errors import BuildError
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry.base_image import find_digest
-from dlcontainer.registry.connection import Way
+from dlcontainer.registry.connection import RegistryAccess
 
 
-def refusal(plan: Plan, image: Reference, way: Way) -> BuildError:
+def refusal(plan: Plan, image: ImageReference, access: RegistryAccess) -> BuildError:
     """Say that a base is not pinned; its registry is asked which digest the tag has now."""
     origins = {key: origin for key, _, origin in plan.origins}
     what = f"the base {image} is not pinned"
     where = origins["base.image"].where
     pin = f"dlcontainer base pin {plan.recipe.name} --site {plan.site.name}"
     try:
-        digest = find_digest(image, plan.site.arch, way)
+        digest = find_digest(image, plan.site.arch, access)
     except BuildError as error:
         return BuildError(
             what,

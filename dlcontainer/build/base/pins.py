@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer import config
-from dlcontainer.config.image_names import Reference
+from dlcontainer.config.image_names import ImageReference
 from dlcontainer.errors import ConfigError
 from dlcontainer.packages import host_access
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry import base_image
 from dlcontainer.system import atomic_files
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 
 _HEAD = """\
 # Written by `dlcontainer base pin`: images by the digests that their registries gave. In the form
@@ -21,7 +21,7 @@ _HEAD = """\
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pin:
+class ImagePin:
     """An image as recipes name it, and the same by the digest that its registry gave."""
 
     image: str
@@ -30,7 +30,9 @@ class Pin:
     replaces_tree: bool
 
 
-def read(plan: Plan, given: Reference | None, host: Host, *, replaces_tree: bool) -> Pin:
+def read(
+    plan: Plan, replacement: ImageReference | None, host: HostMachine, *, replaces_tree: bool
+) -> ImagePin:
     """Ask the registry which digest a plan's image has, or the image that is to take its place.
 
     Raises ConfigError for an image that its recipe pins, BuildError where the registry gives no
@@ -42,29 +44,29 @@ def read(plan: Plan, given: Reference | None, host: Host, *, replaces_tree: bool
             f"the base of {plan.recipe.name} is pinned in its recipe: {plan.recipe.base.title}",
             next_step="build it; another image: --set base.image=docker://… for `plan` and `build`",
         )
-    wanted, way = given or named, host_access.registry_way(plan, host)
+    reference, access = replacement or named, host_access.registry_way(plan, host)
     arch = plan.site.arch
-    if wanted.digest is None:
-        digest = base_image.find_digest(wanted, arch, way)
+    if reference.digest is None:
+        digest = base_image.find_digest(reference, arch, access)
     else:
-        digest = base_image.check(wanted, arch, way).digest
-    tagged = replace(wanted, digest=None).tagged
-    return Pin(
+        digest = base_image.check(reference, arch, access).digest
+    tagged = replace(reference, digest=None).tagged
+    return ImagePin(
         image=f"docker://{named.tagged}",
         pinned=f"docker://{tagged}@{digest}",
         replaces_tree=replaces_tree,
     )
 
 
-def write(path: Path, site: str, pin: Pin) -> None:
+def write(path: Path, site: str, pin: ImagePin) -> None:
     """Add a pin to the user's file of pins; raises ConfigError where it can't be written."""
     written = config.load(path, layer="pins", display=str(path)).data if path.exists() else {}
     sites = _mapping(written.get("sites"))
-    own = _mapping(sites.get(site))
-    images = {**_mapping(own.get("images")), pin.image: pin.pinned}
-    changed = {**own, "images": images}
+    pins_of_site = _mapping(sites.get(site))
+    images = {**_mapping(pins_of_site.get("images")), pin.image: pin.pinned}
+    changed = {**pins_of_site, "images": images}
     if pin.replaces_tree:
-        changed["base"] = {**_mapping(own.get("base")), "kind": "oci"}
+        changed["base"] = {**_mapping(pins_of_site.get("base")), "kind": "oci"}
     data = {**written, "sites": {**sites, site: changed}}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,8 +79,8 @@ def write(path: Path, site: str, pin: Pin) -> None:
         ) from None
 
 
-def as_site_lines(pin: Pin) -> str:
-    """Give the lines that say the same in a site file."""
+def as_site_lines(pin: ImagePin) -> str:
+    """Return the lines that say the same in a site file."""
     kind = "base: {kind: oci}\n" if pin.replaces_tree else ""
     return f"{kind}images:\n  {pin.image}: {pin.pinned}"
 

@@ -17,10 +17,10 @@ from dlcontainer.packages import locked_base
 from dlcontainer.packages.apt import apt_config
 from dlcontainer.packages.apt.mirror_faults import MirrorFaultError
 from dlcontainer.packages.bundle import Bundle
-from dlcontainer.packages.routing import Routed
+from dlcontainer.packages.routing import PreparedRouting
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system import atomic_files, digests, file_locks, foreign_files, guarded_files
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 from dlcontainer.system.workspace import settle
 
 # A base holds the distribution's security updates of the day it was made.
@@ -44,8 +44,10 @@ class BaseTree:
     cached: bool
 
 
-def prepare(plan: Plan, routed: Routed, maker: BaseMaker, work: Path, log: Path) -> BaseTree:
-    """Give the base of a plan: a fresh enough one from the cache, or a new one.
+def prepare(
+    plan: Plan, routed: PreparedRouting, maker: BaseMaker, work: Path, log: Path
+) -> BaseTree:
+    """Return the base of a plan: a fresh enough one from the cache, or a new one.
 
     Where the mirror does not hold the packages, one of the last week from the cache, with a note.
     `work` is a private folder. Raises BuildError with the last lines of what failed.
@@ -54,9 +56,9 @@ def prepare(plan: Plan, routed: Routed, maker: BaseMaker, work: Path, log: Path)
 
 
 def prepare_companion(
-    plan: Plan, routed: Routed, maker: BaseMaker, work: Path, log: Path
+    plan: Plan, routed: PreparedRouting, maker: BaseMaker, work: Path, log: Path
 ) -> BaseTree:
-    """Give the root tree of the same release for this host's own architecture, with tools.
+    """Return the root tree of the same release for this host's own architecture, with tools.
 
     As `prepare`; what it holds serves while an emulated image is made, and is no part of it.
     """
@@ -64,7 +66,7 @@ def prepare_companion(
 
 
 def root_tree(plan: Plan, bundle: Bundle | None = None) -> RootTree:
-    """Say which root tree a plan's image starts from."""
+    """Return which root tree a plan's image starts from."""
     base = plan.recipe.base
     return RootTree(
         distribution=str(base.distribution),
@@ -74,24 +76,26 @@ def root_tree(plan: Plan, bundle: Bundle | None = None) -> RootTree:
     )
 
 
-def companion_tree(plan: Plan, host: Host) -> RootTree:
-    """Say which root tree has this host's own programs of the release."""
+def companion_tree(plan: Plan, host: HostMachine) -> RootTree:
+    """Return which root tree has this host's own programs of the release."""
     arch = next(arch for arch in ARCHES if arch == host.arch)
     return replace(root_tree(plan), arch=arch, packages=("openssl", "python3-minimal"))
 
 
-def _prepare(wanted: RootTree, routed: Routed, maker: BaseMaker, work: Path, log: Path) -> BaseTree:
-    folder = _folder(wanted, maker.cache)
+def _prepare(
+    root_tree: RootTree, routed: PreparedRouting, maker: BaseMaker, work: Path, log: Path
+) -> BaseTree:
+    folder = _folder(root_tree, maker.cache)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     waiting = "another build is making this base: waiting for it"
     with file_locks.in_turn(folder, maker.on_wait, waiting):
-        kept = _recall(wanted, maker.cache, MAX_AGE_S)
+        kept = _recall(root_tree, maker.cache, MAX_AGE_S)
         if kept is not None:
             return kept
         try:
-            return _make(wanted, routed, maker, work, log)
+            return _make(root_tree, routed, maker, work, log)
         except MirrorFaultError as error:
-            spare = _recall(wanted, maker.cache, SPARE_AGE_S)
+            spare = _recall(root_tree, maker.cache, SPARE_AGE_S)
             if spare is None:
                 raise error.told from None
             maker.on_wait(f"{error.told.what}: {error.told.why}")
@@ -100,38 +104,42 @@ def _prepare(wanted: RootTree, routed: Routed, maker: BaseMaker, work: Path, log
 
 
 def recall(plan: Plan, cache: Path, bundle: Bundle | None = None) -> BaseTree | None:
-    """Give the base of a plan if a fresh enough one is in the cache; of a lock: the locked one."""
+    """Return the base of a plan if a fresh enough one is in the cache; of a lock: the locked
+    one.
+    """
     return _recall(root_tree(plan, bundle), cache, MAX_AGE_S)
 
 
-def _folder(wanted: RootTree, cache: Path) -> Path:
-    return cache / "bases" / wanted.name
+def _folder(root_tree: RootTree, cache: Path) -> Path:
+    return cache / "bases" / root_tree.name
 
 
-def _make(wanted: RootTree, routed: Routed, maker: BaseMaker, work: Path, log: Path) -> BaseTree:
-    folder = _folder(wanted, maker.cache)
-    for left in folder.glob(".*"):
-        left.unlink()  # of a killed maker: this one holds the lock
+def _make(
+    root_tree: RootTree, routed: PreparedRouting, maker: BaseMaker, work: Path, log: Path
+) -> BaseTree:
+    folder = _folder(root_tree, maker.cache)
+    for leftover in folder.glob(".*"):
+        leftover.unlink()  # of a killed maker: this one holds the lock
     tar = work / "rootfs.tar"
-    bundle = routed.bundle if wanted.locked else None
+    bundle = routed.bundle if root_tree.locked else None
     if bundle is not None:
         locked_base.stage(bundle, work, maker.runner)
-    env = dict(emulation.environment(wanted.arch)) if wanted.arch != maker.host.arch else {}
+    env = dict(emulation.environment(root_tree.arch)) if root_tree.arch != maker.host.arch else {}
     mode = base_modes.require(bootstrap.mmdebstrap(maker.host), maker.host, maker.runner)
     if mode.own_files:
         # A subordinate user could not enter a private folder; all others leave nothing elsewhere.
         env = {**env, "TMPDIR": str(work)}
 
-    def attempt(way: Routed) -> None:
-        argv = mode.around(bootstrap.mmdebstrap_argv(wanted, way, maker.host, tar))
-        bootstrap.stage(wanted, way, work)
+    def attempt(prepared: PreparedRouting) -> None:
+        argv = mode.around(bootstrap.mmdebstrap_argv(root_tree, prepared, maker.host, tar))
+        bootstrap.stage(root_tree, prepared, work)
         try:
-            bootstrap.run(maker, argv, {**env, **way.environment}, log)
+            bootstrap.run(maker, argv, {**env, **prepared.environment}, log)
         finally:
             bootstrap.unstage(work)
 
-    is_foreign = wanted.arch != maker.host.arch
-    attempts.make(attempt, routed, wanted.release, maker.on_wait, is_foreign=is_foreign)
+    is_foreign = root_tree.arch != maker.host.arch
+    attempts.make(attempt, routed, root_tree.release, maker.on_wait, is_foreign=is_foreign)
     apt_config.take_lists(work / "lists", routed.folder)
     if bundle is not None:
         locked_base.check(bundle.lock, tar)
@@ -141,13 +149,13 @@ def _make(wanted: RootTree, routed: Routed, maker: BaseMaker, work: Path, log: P
     squash = work / BASE_FILE
     bootstrap.run(maker, bootstrap.squash_argv(maker.host, clean, squash), {}, log)
     clean.unlink()
-    made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    sha256 = _keep(squash, folder, made)
-    return BaseTree(path=folder / BASE_FILE, sha256=sha256, made=made, cached=False)
+    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    sha256 = _keep(squash, folder, moment)
+    return BaseTree(path=folder / BASE_FILE, sha256=sha256, made=moment, cached=False)
 
 
-def _keep(squash: Path, folder: Path, made: str) -> str:
-    """Keep a base in the cache; give its SHA-256."""
+def _keep(squash: Path, folder: Path, moment: str) -> str:
+    """Keep a base in the cache; return its SHA-256."""
     aside = folder / f".{BASE_FILE}.{os.getpid()}"
     try:
         # The cache may lie on another file system: copy beside the target, then rename.
@@ -159,7 +167,7 @@ def _keep(squash: Path, folder: Path, made: str) -> str:
         squash.unlink()
         (folder / _NOTE).unlink(missing_ok=True)
         settle(aside, folder / BASE_FILE)
-        note = {"maker": _MAKER, "sha256": sha256, "made": made}
+        note = {"maker": _MAKER, "sha256": sha256, "made": moment}
         atomic_files.write(folder / _NOTE, json.dumps(note) + "\n", mode=0o600)
     except OSError as error:
         aside.unlink(missing_ok=True)
@@ -171,8 +179,8 @@ def _keep(squash: Path, folder: Path, made: str) -> str:
     return sha256
 
 
-def _recall(wanted: RootTree, cache: Path, max_age_s: float) -> BaseTree | None:
-    folder = _folder(wanted, cache)
+def _recall(root_tree: RootTree, cache: Path, max_age_s: float) -> BaseTree | None:
+    folder = _folder(root_tree, cache)
     path = folder / BASE_FILE
     try:
         record = foreign_files.loads(guarded_files.read_own(folder / _NOTE))
@@ -182,7 +190,7 @@ def _recall(wanted: RootTree, cache: Path, max_age_s: float) -> BaseTree | None:
             guarded_files.require_own(base)
             age = time.time() - os.fstat(base).st_mtime
             # A locked one holds the packages of its lock: it does not age.
-            if not (wanted.locked or 0 <= age < max_age_s):
+            if not (root_tree.locked or 0 <= age < max_age_s):
                 return None
             if digests.of_open(base) != record["sha256"]:
                 return None

@@ -12,7 +12,7 @@ _BASES = "dlcontainer cache prune --kind bases --max-size 0"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Age:
+class BaseAge:
     """When the base was made, or by which digest it is known; when the first of its steps ran.
 
     `newer` says what takes newer ones, a line each.
@@ -37,12 +37,12 @@ class Age:
         return f"{base} and packages of {self.packages or 'unknown date'} at the latest"
 
 
-def of(plan: Plan, record: Record, context: BuildContext) -> Age:
+def of(plan: Plan, record: Record, context: BuildContext) -> BaseAge:
     """Read it from an image's record."""
     # A step that was taken from the cache has the packages of the day on which it ran.
     ran = [step.kept.made if step.kept else record.finished for step in record.work]
     base = record.base
-    return Age(
+    return BaseAge(
         base=base.made if base else None,
         image=f"{base.image}@{base.digest}" if base and base.image else None,
         packages=min(filter(None, ran), default=record.finished),

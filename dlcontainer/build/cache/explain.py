@@ -11,7 +11,7 @@ Inputs = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reason:
+class CacheReason:
     """One step: whether its result is taken from the cache, and why."""
 
     step: BuildStep
@@ -29,26 +29,26 @@ def explain(
     kept: Sequence[CachedStep | None],
     root: Mapping[str, str],
     before: Inputs | None,
-) -> list[Reason]:
+) -> list[CacheReason]:
     """Say of each step whether it is taken from the cache, and why another is not.
 
     `kept` is each step's result where one may be used; `before` the inputs of the last build.
     """
-    reached = max((number for number, one in enumerate(kept, start=1) if one), default=0)
+    reached = max((number for number, step in enumerate(kept, start=1) if step), default=0)
     changed = _changed_root(root, before)
     reasons = []
     for step, result in zip(todo, kept, strict=True):
         if step.number <= reached:
             why = _kept(result) if result else f"part of the result of '{todo[reached - 1].name}'"
-            reasons.append(Reason(step=step, cached=True, why=why))
+            reasons.append(CacheReason(step=step, cached=True, why=why))
             continue
-        own = _changed(step, before)
-        if changed is None and own is not None:
+        reason = _changed(step, before)
+        if changed is None and reason is not None:
             changed = f"the step '{step.name}' before it changed"
-            reasons.append(Reason(step=step, cached=False, why=own))
+            reasons.append(CacheReason(step=step, cached=False, why=reason))
             continue
         why = changed or "not kept: it was quick, pruned, damaged, or never finished"
-        reasons.append(Reason(step=step, cached=False, why=why))
+        reasons.append(CacheReason(step=step, cached=False, why=why))
     return reasons
 
 

@@ -36,7 +36,7 @@ class OciStore:
         return f"{self.prefix}{_REPOSITORY}:{key}"
 
     def recall(self, key: str) -> CachedStep | None:
-        """Give a kept result; None where there is none for this architecture."""
+        """Return a kept result; None where there is none for this architecture."""
         image = self.client.image(self.name(key))
         if image is None or image.arch != OCI_ARCH[self.arch]:
             return None
@@ -70,7 +70,7 @@ class OciStore:
 
 
 def comment(step: BuildStep, packages: Packages) -> str:
-    """Say what a kept result is; the engines keep such a text with an image."""
+    """Return what a kept result is; the engines keep such a text with an image."""
     return json.dumps({"step": step.name, "packages": list(packages)})
 
 
@@ -85,5 +85,5 @@ def _read(text: str) -> tuple[str, Packages]:
 def here() -> str:
     """Name this machine since its start, as this process sees it: whose process numbers count."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    seen = f"{boot} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115 - no path: pid:[number]
-    return hashlib.sha256(seen.encode()).hexdigest()[:12]
+    machine = f"{boot} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115 - no path: pid:[number]
+    return hashlib.sha256(machine.encode()).hexdigest()[:12]

@@ -18,7 +18,7 @@ from dlcontainer.system.machine import source_date
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Places:
+class BuildOutputs:
     """Where what a build makes lies: the image, if it is a file, and what lies beside it."""
 
     image: Path | None
@@ -32,12 +32,12 @@ class Places:
         return (self.record, self.log, self.sbom, *([self.image] if self.image else []))
 
 
-def places(plan: Plan, context: BuildContext, output: Path) -> Places:
+def places(plan: Plan, context: BuildContext, output: Path) -> BuildOutputs:
     """Name the files of a plan's image, of the outcome that is wanted."""
     outcome = context.export.outcome
     name = write_record.file_name(plan, outcome)
     stem = output / (plan.name if outcome == "sif" else f"{plan.name}.{outcome}")
-    return Places(
+    return BuildOutputs(
         image=output / name if name else None,
         record=stem.with_name(f"{stem.name}.json"),
         log=stem.with_name(f"{stem.name}.log"),
@@ -45,18 +45,18 @@ def places(plan: Plan, context: BuildContext, output: Path) -> Places:
     )
 
 
-def found(plan: Plan, context: BuildContext, there: Places) -> Record | None:
-    """Give the record of the image that is there, if it is this plan's, on today's base, whole.
+def found(plan: Plan, context: BuildContext, outputs: BuildOutputs) -> Record | None:
+    """Return the record of the image that is there, if it is this plan's, on today's base, whole.
 
     None where a registry is to get it: only a build pushes.
     """
-    if context.export.registry or not all(path.is_file() for path in there.files):
+    if context.export.registry or not all(path.is_file() for path in outputs.files):
         return None
-    execution, written = context.execution, record.read(there.record)
+    execution, written = context.execution, record.read(outputs.record)
     packing = (context.squash(plan), context.order.digest if context.order else None)
     moment = source_date(execution.host.environ)
-    wanted = (plan.digest, context.lock, context.kind, moment, packing)
-    if written is None or wanted != (
+    expected = (plan.digest, context.lock, context.kind, moment, packing)
+    if written is None or expected != (
         written.digest,
         written.lock,
         written.engine.builder,
@@ -68,15 +68,17 @@ def found(plan: Plan, context: BuildContext, there: Places) -> Record | None:
         base = root_tree.recall(plan, execution.cache, context.bundle)
         if base is None or written.base is None or base.sha256 != written.base.sha256:
             return None
-    if _sha256(plan, context, there) == written.image.sha256:
+    if _sha256(plan, context, outputs) == written.image.sha256:
         return written
-    execution.progress.note(f"{there.image or 'the image'} is not what its record says: made again")
+    execution.progress.note(
+        f"{outputs.image or 'the image'} is not what its record says: made again"
+    )
     return None
 
 
-def _sha256(plan: Plan, context: BuildContext, there: Places) -> str | None:
-    if there.image is not None:
-        return digests.of_file(there.image)
+def _sha256(plan: Plan, context: BuildContext, outputs: BuildOutputs) -> str | None:
+    if outputs.image is not None:
+        return digests.of_file(outputs.image)
     if context.oci is None:
         return None
     store = OciStore(client=context.oci, arch=plan.site.arch)
@@ -85,7 +87,7 @@ def _sha256(plan: Plan, context: BuildContext, there: Places) -> str | None:
 
 
 def inputs(plan: Plan, context: BuildContext) -> Inputs | None:
-    """Give what the steps of the last build of a plan were made of; None where none is known."""
+    """Return what the steps of the last build of a plan were made of; None where none is known."""
     try:
         body = foreign_files.loads(guarded_files.read_own(_path(plan, context)))
     except (OSError, ValueError):

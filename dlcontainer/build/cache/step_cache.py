@@ -13,8 +13,8 @@ from dlcontainer.build.backends.backend import DamagedError, SaveTask
 from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.cache import step_folders, step_notes, unfinished
 from dlcontainer.build.cache.cached_step import CachedStep, Packages
-from dlcontainer.build.cache.step_folders import NOTE, TREE, Entry, MakerFolder
-from dlcontainer.build.cache.unfinished import PACKED, Unfinished
+from dlcontainer.build.cache.step_folders import NOTE, TREE, MakerFolder, StepEntry
+from dlcontainer.build.cache.unfinished import PACKED, StagedResult
 from dlcontainer.errors import BuildError
 from dlcontainer.system import digests, file_locks, guarded_files
 
@@ -37,7 +37,7 @@ class StepCache:
     _strangers: set[int] = field(default_factory=set, repr=False)
 
     def recall(self, key: str) -> CachedStep | None:
-        """Give what is noted of a key's result; None where there is none that may be used."""
+        """Return what is noted of a key's result; None where there is none that may be used."""
         makers = step_folders.makers(self.folder)
         for maker in self._trusted(makers, key):
             try:
@@ -51,15 +51,15 @@ class StepCache:
         return None
 
     def _trusted(self, makers: list[MakerFolder], key: str) -> list[MakerFolder]:
-        """Give the makers whose entry of a key may be used, this user first."""
+        """Return the makers whose entry of a key may be used, this user first."""
         names = (guarded_files.name_of(os.getuid()), *self.builders)
-        found = []
+        ranking = []
         for maker in makers:
             name = guarded_files.name_of(maker.uid)
             rank = 0 if maker.uid == os.getuid() else 1
             if (name in names or not rank) and (name, key) not in self._refused:
-                found.append((rank, maker.name, maker))
-        return [maker for _, _, maker in sorted(found, key=lambda one: one[:2])]
+                ranking.append((rank, maker.name, maker))
+        return [maker for _, _, maker in sorted(ranking, key=lambda ranked: ranked[:2])]
 
     def _tell_strangers(self, makers: list[MakerFolder], key: str) -> None:
         for maker in makers:
@@ -87,11 +87,11 @@ class StepCache:
         used before. Raises DamagedError where it is no longer there.
         """
         with contextlib.ExitStack() as stack:
-            found = self._opened_again(kept, stack)
-            if found is None:
+            opened_entry = self._opened_again(kept, stack)
+            if opened_entry is None:
                 self._refused.add((kept.maker, kept.key))
                 raise DamagedError(kept.key)
-            maker, entry = found
+            maker, entry = opened_entry
             try:
                 yield self._handed(maker, entry, target)
             finally:
@@ -99,7 +99,7 @@ class StepCache:
 
     def _opened_again(
         self, kept: CachedStep, stack: contextlib.ExitStack
-    ) -> tuple[MakerFolder, Entry] | None:
+    ) -> tuple[MakerFolder, StepEntry] | None:
         for maker in self._trusted(step_folders.makers(self.folder), kept.key):
             with contextlib.suppress(OSError, ValueError):
                 entry = stack.enter_context(step_folders.opened(self.folder, maker, kept.key))
@@ -107,7 +107,7 @@ class StepCache:
                     return maker, entry
         return None
 
-    def _handed(self, maker: MakerFolder, entry: Entry, target: Path) -> Callable[[], bool]:
+    def _handed(self, maker: MakerFolder, entry: StepEntry, target: Path) -> Callable[[], bool]:
         key = entry.kept.key
         shelf = step_folders.shelf_path(self.folder, maker, key)
         if self._is_ours_alone(maker, shelf, entry):
@@ -124,7 +124,7 @@ class StepCache:
             raise DamagedError(key)
         return lambda: True
 
-    def _is_ours_alone(self, maker: MakerFolder, shelf: Path, entry: Entry) -> bool:
+    def _is_ours_alone(self, maker: MakerFolder, shelf: Path, entry: StepEntry) -> bool:
         # Without a copy the engine opens the entry once more, by its path. That is safe where
         # nobody but this user and root can put another file there, on the whole way down from
         # the root of the file system; and while it is locked this user's own builds leave it.
@@ -135,7 +135,7 @@ class StepCache:
             and os.fstat(entry.tree).st_nlink > 0
         )
 
-    def _is_whole(self, maker: MakerFolder, entry: Entry, sha256: str) -> bool:
+    def _is_whole(self, maker: MakerFolder, entry: StepEntry, sha256: str) -> bool:
         if sha256 == entry.sha256:
             with contextlib.suppress(OSError):  # another maker's
                 os.utime(entry.note)  # used: pruned last
@@ -148,7 +148,7 @@ class StepCache:
     def keep(
         self, step: BuildStep, packages: Packages, work: Path, make: Callable[[Path], None]
     ) -> SaveTask:
-        """Let `make` write a packed tree, and give what keeps it: it appears whole or not at all.
+        """Let `make` write a packed tree, and return what keeps it: it appears whole or not at all.
 
         `work` is a private folder on a disk with room. Both raise BuildError where it can't be
         kept.
@@ -162,19 +162,19 @@ class StepCache:
             raise
         return lambda: self._settle(step, packages, result)
 
-    def _begin(self, work: Path) -> Unfinished:
+    def _begin(self, work: Path) -> StagedResult:
         self.folder.mkdir(parents=True, exist_ok=True)
         with step_folders.own(self.folder, self.on_note) as (maker, mine):
             return unfinished.begin(step_folders.resolved(self.folder) / maker.name, mine, work)
 
-    def _settle(self, step: BuildStep, packages: Packages, result: Unfinished) -> None:
+    def _settle(self, step: BuildStep, packages: Packages, result: StagedResult) -> None:
         try:
             with (
                 self._kept_here(),
                 step_folders.own(self.folder, self.on_note) as (_, mine),
-                guarded_files.folder(result.name, mine) as made,
+                guarded_files.folder(result.name, mine) as handle,
             ):
-                size, sha256 = unfinished.complete(result, made)
+                size, sha256 = unfinished.complete(result, handle)
                 kept = CachedStep(
                     key=step.key,
                     name=step.name,
@@ -183,19 +183,19 @@ class StepCache:
                     size=size,
                     packages=packages,
                 )
-                with guarded_files.created("note", made, 0o644) as note:
+                with guarded_files.created("note", handle, 0o644) as note:
                     step_notes.write(note, kept, sha256)
                 with step_folders.own_shelf(mine, step.key) as shelf:
                     # The tree first: a note without one is no entry, and a wrong pair fails its
                     # checksum.
                     for name, suffix in ((PACKED, TREE), ("note", NOTE)):
-                        os.rename(name, step.key + suffix, src_dir_fd=made, dst_dir_fd=shelf)
+                        os.rename(name, step.key + suffix, src_dir_fd=handle, dst_dir_fd=shelf)
                     os.fsync(shelf)
             self._refused.discard((kept.maker, kept.key))
         finally:
             self._remove(result)
 
-    def _remove(self, result: Unfinished) -> None:
+    def _remove(self, result: StagedResult) -> None:
         if result.is_copied:
             shutil.rmtree(result.packed.parent, ignore_errors=True)
         with (
@@ -242,16 +242,16 @@ class StepCache:
         An entry's maker is its owner, whatever its note says. Halves of this user's are among them:
         they take up room too.
         """
-        found = [
+        kept = [
             entry
             for shelf in step_folders.shelves(self.folder)
             for key in step_folders.keys(shelf)
             if (entry := step_folders.listed(shelf, key) or step_folders.half(shelf, key))
         ]
-        return sorted(found, key=lambda one: one[1], reverse=True)
+        return sorted(kept, key=lambda step_use: step_use[1], reverse=True)
 
     def prune(self, max_bytes: int) -> list[CachedStep]:
-        """Take out what was used longest ago until the rest fits; give what was taken out.
+        """Take out what was used longest ago until the rest fits; return what was taken out.
 
         What belongs to others stays, and counts.
         """

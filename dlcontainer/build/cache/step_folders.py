@@ -41,7 +41,7 @@ class MakerFolder:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class StepEntry:
     """An open entry: descriptors of tree and note, what the note says, and the tree's SHA-256.
 
     `kept.maker` and `kept.size` are what the tree's descriptor says.
@@ -54,7 +54,7 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shelf:
+class EntryFolder:
     """An open folder of entries; `uid` is the only user whose files in it are entries."""
 
     handle: int
@@ -62,7 +62,7 @@ class Shelf:
 
 
 def resolved(cache: Path) -> Path:
-    """Give a cache's folder without the links that lead to it."""
+    """Return a cache's folder without the links that lead to it."""
     return Path(os.path.realpath(cache))
 
 
@@ -74,14 +74,14 @@ def makers(cache: Path) -> list[MakerFolder]:
 
 
 def _makers_in(root: int) -> list[MakerFolder]:
-    found = []
+    makers = []
     with os.scandir(root) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):  # gone since
                 info = entry.stat(follow_symlinks=False)
                 if _is_ours(entry.name) and stat.S_ISDIR(info.st_mode):
-                    found.append(MakerFolder(name=entry.name, uid=info.st_uid))
-    return sorted(found, key=lambda one: one.name)
+                    makers.append(MakerFolder(name=entry.name, uid=info.st_uid))
+    return sorted(makers, key=lambda maker: maker.name)
 
 
 def _is_ours(name: str) -> bool:
@@ -95,7 +95,7 @@ def shelf_path(cache: Path, maker: MakerFolder, key: str) -> Path:
 
 
 @contextlib.contextmanager
-def opened(cache: Path, maker: MakerFolder, key: str) -> Iterator[Entry]:
+def opened(cache: Path, maker: MakerFolder, key: str) -> Iterator[StepEntry]:
     """Open a maker's entry; raises FileNotFoundError where there is none.
 
     Raises OSError or ValueError for one that its maker did not write as it is: another owner, a
@@ -112,7 +112,7 @@ def opened(cache: Path, maker: MakerFolder, key: str) -> Iterator[Entry]:
             _require_maker(os.fstat(handle), maker)
         kept, sha256 = step_notes.read(guarded_files.content(note), key)
         kept = replace(kept, maker=guarded_files.name_of(maker.uid), size=os.fstat(tree).st_size)
-        yield Entry(tree=tree, note=note, kept=kept, sha256=sha256)
+        yield StepEntry(tree=tree, note=note, kept=kept, sha256=sha256)
 
 
 def _require_maker(info: os.stat_result, maker: MakerFolder) -> None:
@@ -127,7 +127,7 @@ def _require_maker(info: os.stat_result, maker: MakerFolder) -> None:
 def own(cache: Path, on_note: Callable[[str], None]) -> Iterator[tuple[MakerFolder, int]]:
     """Open this user's folder of a cache, made if need be: readable by all, written by one."""
     with guarded_files.folder(resolved(cache)) as root:
-        mine = [one for one in _makers_in(root) if one.uid == os.getuid()]
+        mine = [maker for maker in _makers_in(root) if maker.uid == os.getuid()]
         maker = mine[0] if mine else _make_own(cache, root, on_note)
         with guarded_files.folder(maker.name, root) as handle:
             make_readable(handle)
@@ -140,15 +140,15 @@ def _make_own(cache: Path, root: int, on_note: Callable[[str], None]) -> MakerFo
         os.mkdir(name, 0o700, dir_fd=root)
     except FileExistsError:
         owner = os.stat(name, dir_fd=root, follow_symlinks=False).st_uid
-        other = f"{name}.{secrets.token_hex(4)}"
+        spare = f"{name}.{secrets.token_hex(4)}"
         if owner != os.getuid():
             maker = guarded_files.name_of(owner)
             on_note(
                 f"{cache / name} was made by {maker}, not by you: your steps are "
-                f"kept in {cache / other}; tell whoever looks after {cache}"
+                f"kept in {cache / spare}; tell whoever looks after {cache}"
             )
-        os.mkdir(other, 0o700, dir_fd=root)
-        name = other
+        os.mkdir(spare, 0o700, dir_fd=root)
+        name = spare
     owner = os.stat(name, dir_fd=root, follow_symlinks=False).st_uid
     if owner != os.getuid():
         # A server that takes root for nobody: else each build would leave another such folder.
@@ -170,9 +170,9 @@ def make_readable(folder: int) -> None:
             errno.EPERM, f"the folder belongs to {guarded_files.name_of(info.st_uid)}"
         )
     # A group's folder hands its group down by the setgid bit: it stays.
-    wanted = 0o755 | (info.st_mode & stat.S_ISGID)
-    if stat.S_IMODE(info.st_mode) != wanted:
-        os.fchmod(folder, wanted)
+    mode = 0o755 | (info.st_mode & stat.S_ISGID)
+    if stat.S_IMODE(info.st_mode) != mode:
+        os.fchmod(folder, mode)
 
 
 @contextlib.contextmanager
@@ -185,7 +185,7 @@ def own_shelf(mine: int, key: str) -> Iterator[int]:
         yield shelf
 
 
-def shelves(cache: Path, prefix: str | None = None) -> Iterator[Shelf]:
+def shelves(cache: Path, prefix: str | None = None) -> Iterator[EntryFolder]:
     """Open, one after another, all folders that hold entries, or those of a key's prefix.
 
     Those of all makers at the cache's root too, where only what this user made counts.
@@ -197,21 +197,21 @@ def shelves(cache: Path, prefix: str | None = None) -> Iterator[Shelf]:
                 yield from _shelves_in(folder, maker.uid, prefix)
 
 
-def _shelves_in(folder: int, uid: int, prefix: str | None) -> Iterator[Shelf]:
+def _shelves_in(folder: int, uid: int, prefix: str | None) -> Iterator[EntryFolder]:
     names = [prefix] if prefix else list(filter(_SHELF.fullmatch, guarded_files.names(folder)))
     for name in names:
         with contextlib.suppress(OSError), guarded_files.folder(name, folder) as handle:
-            yield Shelf(handle=handle, uid=uid)
+            yield EntryFolder(handle=handle, uid=uid)
 
 
-def keys(shelf: Shelf) -> list[str]:
+def keys(shelf: EntryFolder) -> list[str]:
     """List the keys of a shelf's entries, and of halves of them."""
     files = (name.rpartition(".") for name in guarded_files.names(shelf.handle))
-    found = {key for key, dot, suffix in files if dot + suffix in (TREE, NOTE)}
-    return sorted(filter(_KEY.fullmatch, found))
+    names = {key for key, dot, suffix in files if dot + suffix in (TREE, NOTE)}
+    return sorted(filter(_KEY.fullmatch, names))
 
 
-def listed(shelf: Shelf, key: str) -> tuple[CachedStep, float] | None:
+def listed(shelf: EntryFolder, key: str) -> tuple[CachedStep, float] | None:
     """Describe an entry of a shelf and its last use, s since 1970; None for what is no entry."""
     with (
         contextlib.suppress(OSError, ValueError),
@@ -229,7 +229,7 @@ def listed(shelf: Shelf, key: str) -> tuple[CachedStep, float] | None:
     return None
 
 
-def half(shelf: Shelf, key: str) -> tuple[CachedStep, float] | None:
+def half(shelf: EntryFolder, key: str) -> tuple[CachedStep, float] | None:
     """Describe a tree of this user's without a note, or a note without a tree; None for all else.
 
     A build or a prune that was killed between the two left it. What is new may be of a build that
@@ -248,7 +248,7 @@ def half(shelf: Shelf, key: str) -> tuple[CachedStep, float] | None:
     return CachedStep(key=key, name="not whole", maker=maker, made="", size=size, packages=()), used
 
 
-def unlink_own(shelf: Shelf, name: str) -> bool:
+def unlink_own(shelf: EntryFolder, name: str) -> bool:
     """Remove a file of a shelf if it is this user's; tell whether none of theirs is left."""
     try:
         if os.stat(name, dir_fd=shelf.handle, follow_symlinks=False).st_uid == os.getuid():

@@ -17,13 +17,13 @@ def read(text: bytes, key: str) -> tuple[CachedStep, str]:
     body = foreign_files.loads(text)
     if not isinstance(body, dict) or body.get("key") != key:
         raise ValueError("not this step's")
-    name, made, sha256 = (str(body.get(field)) for field in ("name", "made", "sha256"))
-    if not (_PLAIN.fullmatch(name) and _PLAIN.fullmatch(made) and _SHA256.fullmatch(sha256)):
+    name, moment, sha256 = (str(body.get(field)) for field in ("name", "made", "sha256"))
+    if not (_PLAIN.fullmatch(name) and _PLAIN.fullmatch(moment) and _SHA256.fullmatch(sha256)):
         raise ValueError("no name, time or checksum")
     packages = body.get("packages")
     if not isinstance(packages, list) or not all(map(_is_package, packages)):
         raise ValueError("no packages")
-    kept = CachedStep(key=key, name=name, maker="", made=made, size=0, packages=tuple(packages))
+    kept = CachedStep(key=key, name=name, maker="", made=moment, size=0, packages=tuple(packages))
     return kept, sha256
 
 

@@ -24,7 +24,7 @@ _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class CacheEntry:
     """One thing that is kept: bytes on disk, last use in s since 1970, the user who made it."""
 
     kind: Kind
@@ -46,15 +46,15 @@ class Store(Protocol):
     def place(self) -> str:
         """Where that is, for people."""
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CacheEntry]:
         """List what is there."""
 
-    def remove(self, entry: Entry) -> bool:
+    def remove(self, entry: CacheEntry) -> bool:
         """Take an entry out, unless it is in use or belongs to others; tell whether it is gone."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Steps:
+class StepStore:
     """Apptainer's kept steps; one that is just being unpacked stays."""
 
     cache: StepCache
@@ -65,11 +65,11 @@ class Steps:
         """The folder."""
         return str(self.cache.folder)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CacheEntry]:
         """List the kept steps."""
         return [_of_kept(self.kind, kept, used) for kept, used in self.cache.entries()]
 
-    def remove(self, entry: Entry) -> bool:
+    def remove(self, entry: CacheEntry) -> bool:
         """Take a step out."""
         return entry.maker == name_of(os.getuid()) and self.cache.drop(entry.key)
 
@@ -90,19 +90,23 @@ class Images:
         """The engine's store."""
         return str(self.store.client.daemon.storage)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CacheEntry]:
         """List them; the layers of one that others stand on are used as long as these."""
         images = self.store.images()
         return [
             _of_kept(
                 self.kind,
                 self.store.kept(key, image),
-                max(_moment(other.created) for _, other in images if _stands_on(other, image)),
+                max(
+                    _moment(descendant.created)
+                    for _, descendant in images
+                    if _stands_on(descendant, image)
+                ),
             )
             for key, image in images
         ]
 
-    def remove(self, entry: Entry) -> bool:
+    def remove(self, entry: CacheEntry) -> bool:
         """Take an image out; the engine refuses where a container uses it."""
         try:
             self.store.drop(entry.key)
@@ -112,7 +116,7 @@ class Images:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Folders:
+class FolderStore:
     """Folders of a cache, one a thing; `note` is the file that is written at each use."""
 
     kind: Kind
@@ -124,19 +128,19 @@ class Folders:
         """The folder."""
         return str(self.folder)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CacheEntry]:
         """List the folders."""
         folders = [path for path in _children(self.folder) if _is_folder(path)]
         return _of_paths(self.kind, [(path, path / self.note) for path in folders])
 
-    def remove(self, entry: Entry) -> bool:
+    def remove(self, entry: CacheEntry) -> bool:
         """Remove a folder; first the note, without which it counts for nothing."""
         path = self.folder / entry.key
         return _removed(path / self.note) and _removed(path)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Notes:
+class MiscStore:
     """Everything else in a cache's folder: what was found out here, and what was left there."""
 
     folder: Path
@@ -148,12 +152,12 @@ class Notes:
         """The folder."""
         return str(self.folder)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CacheEntry]:
         """List what is in the folder and belongs to no other kind."""
         rest = [path for path in _children(self.folder) if path.name not in self.others]
         return _of_paths(self.kind, [(path, path) for path in rest])
 
-    def remove(self, entry: Entry) -> bool:
+    def remove(self, entry: CacheEntry) -> bool:
         """Remove a file or a folder."""
         return _removed(self.folder / entry.key)
 
@@ -161,24 +165,29 @@ class Notes:
 def of_cache(cache: Path, steps: StepCache, engines: Iterable[OciStore]) -> list[Store]:
     """List the stores of a user: the folders of a cache, and the engines' that answer."""
     folders: list[Store] = [
-        Folders(kind="bases", folder=cache / "bases", note="base.json"),
-        Folders(kind="locked", folder=cache / "locked", note="lock.json"),
-        Folders(kind="twins", folder=cache / "twins", note="ready.json"),
+        FolderStore(kind="bases", folder=cache / "bases", note="base.json"),
+        FolderStore(kind="locked", folder=cache / "locked", note="lock.json"),
+        FolderStore(kind="twins", folder=cache / "twins", note="ready.json"),
     ]
-    others = frozenset({"steps", "bases", "locked", "twins", file_locks.ALL})
-    notes = Notes(folder=cache, others=others)
-    return [Steps(cache=steps), *(Images(store=one) for one in engines), *folders, notes]
+    foreign = frozenset({"steps", "bases", "locked", "twins", file_locks.ALL})
+    notes = MiscStore(folder=cache, others=foreign)
+    return [
+        StepStore(cache=steps),
+        *(Images(store=engine_store) for engine_store in engines),
+        *folders,
+        notes,
+    ]
 
 
-def entries(stores: Sequence[Store]) -> list[Entry]:
+def entries(stores: Sequence[Store]) -> list[CacheEntry]:
     """List all that is kept, the last used first."""
-    return sorted((one for store in stores for one in store.entries()), key=_age)
+    return sorted((stored for store in stores for stored in store.entries()), key=_age)
 
 
 def prune(
     stores: Sequence[Store], max_bytes: int, cache: Path, on_note: Callable[[str], None]
-) -> list[Entry]:
-    """Take out what was used longest ago until the rest fits; give what was taken out.
+) -> list[CacheEntry]:
+    """Take out what was used longest ago until the rest fits; return what was taken out.
 
     While something builds from the cache only kept steps go, those that it does not use; what
     belongs to others stays, and counts.
@@ -186,12 +195,12 @@ def prune(
     with file_locks.alone(cache, on_note) as alone:
         if not alone:
             on_note("a build is running: only kept steps of Apptainer's that it does not use go")
-        gone: list[Entry] = []
+        gone: list[CacheEntry] = []
         stay = 0
         by_kind = {store.kind: store for store in stores}
-        found = entries(stores)
-        rest = sum(entry.size for entry in found)
-        for entry in reversed(found):
+        kept = entries(stores)
+        rest = sum(entry.size for entry in kept)
+        for entry in reversed(kept):
             if rest <= max_bytes and max_bytes > 0:
                 break
             if not alone and entry.kind != "steps":
@@ -211,12 +220,12 @@ def shown(moment: float) -> str:
     return time.strftime(_TIME, time.gmtime(moment))
 
 
-def _age(entry: Entry) -> tuple[float, str]:
+def _age(entry: CacheEntry) -> tuple[float, str]:
     return -entry.used, entry.key
 
 
-def _of_kept(kind: Kind, kept: CachedStep, used: float) -> Entry:
-    return Entry(
+def _of_kept(kind: Kind, kept: CachedStep, used: float) -> CacheEntry:
+    return CacheEntry(
         kind=kind,
         key=kept.key,
         name=kept.name or "base",
@@ -226,15 +235,15 @@ def _of_kept(kind: Kind, kept: CachedStep, used: float) -> Entry:
     )
 
 
-def _of_paths(kind: Kind, paths: Iterable[tuple[Path, Path]]) -> list[Entry]:
+def _of_paths(kind: Kind, paths: Iterable[tuple[Path, Path]]) -> list[CacheEntry]:
     """Describe folders or files, each with the note that tells of its last use."""
-    found = []
+    kept = []
     for path, note in paths:
         with contextlib.suppress(OSError):  # gone since
             info = (note if note.exists() else path).lstat()
             name = path.name if note == path else _named(note)
-            found.append(
-                Entry(
+            kept.append(
+                CacheEntry(
                     kind=kind,
                     key=path.name,
                     name=name,
@@ -243,11 +252,11 @@ def _of_paths(kind: Kind, paths: Iterable[tuple[Path, Path]]) -> list[Entry]:
                     maker=name_of(info.st_uid),
                 )
             )
-    return found
+    return kept
 
 
 def _named(note: Path) -> str:
-    """Say what a folder is, as far as its note says so."""
+    """Return what a folder is, as far as its note says so."""
     try:
         body = foreign_files.loads(guarded_files.read_own(note))
         return str(body.get("name") or note.parent.name)
@@ -256,20 +265,20 @@ def _named(note: Path) -> str:
 
 
 def _size(path: Path) -> int:
-    """Give the bytes on disk, those of a hard link once."""
+    """Return the bytes on disk, those of a hard link once."""
     if not _is_folder(path):
         return path.lstat().st_size
-    seen: dict[tuple[int, int], int] = {}
+    inodes: dict[tuple[int, int], int] = {}
     for folder, _, files in os.walk(path):
         for file in files:
             with contextlib.suppress(OSError):
                 info = Path(folder, file).lstat()
-                seen[info.st_dev, info.st_ino] = info.st_size
-    return sum(seen.values())
+                inodes[info.st_dev, info.st_ino] = info.st_size
+    return sum(inodes.values())
 
 
 def _is_folder(path: Path) -> bool:
-    """Tell whether a path is a folder, and no link to one somewhere else."""
+    """Return whether a path is a folder, and no link to one somewhere else."""
     return path.is_dir() and not path.is_symlink()
 
 
@@ -293,5 +302,5 @@ def _moment(created: str) -> float:
     return calendar.timegm(time.strptime(created[:19], "%Y-%m-%dT%H:%M:%S"))
 
 
-def _stands_on(image: OciImage, other: OciImage) -> bool:
-    return image.layers[: len(other.layers)] == other.layers
+def _stands_on(image: OciImage, descendant: OciImage) -> bool:
+    return image.layers[: len(descendant.layers)] == descendant.layers

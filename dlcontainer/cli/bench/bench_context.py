@@ -10,31 +10,31 @@ from dlcontainer.cli import output
 if TYPE_CHECKING:
     from dlcontainer.bench.measure.bench_image import BenchImage
     from dlcontainer.bench.measure.context import BenchContext
-    from dlcontainer.cli.context import World
-    from dlcontainer.planning.launch.here import Here
+    from dlcontainer.cli.context import CliContext
+    from dlcontainer.planning.launch.here import HostSurroundings
     from dlcontainer.planning.plan import Plan
     from dlcontainer.sites.site import Site
 
 
 @contextmanager
 def opened(
-    world: "World",
+    world: "CliContext",
     console: output.Console,
     plan: "Plan",
-    beside: Path | None,
+    near: Path | None,
     image: "BenchImage | None" = None,
 ) -> Iterator["BenchContext"]:
     """Make a context ready for a plan's site; see `at_site`."""
-    with at_site(world, console, plan.site, beside, image) as context:
+    with at_site(world, console, plan.site, near, image) as context:
         yield context
 
 
 @contextmanager
 def at_site(
-    world: "World",
+    world: "CliContext",
     console: output.Console,
     site: "Site",
-    beside: Path | None,
+    near: Path | None,
     image: "BenchImage | None" = None,
 ) -> Iterator["BenchContext"]:
     """Make a context ready and take it down; its folder lies in `beside`, else where TMPDIR says.
@@ -48,11 +48,11 @@ def at_site(
     from dlcontainer.system import file_locks
     from dlcontainer.system.workspace import workspace
 
-    around = _around(world, site, image)
-    for fact in around.left_out:
+    surroundings = _around(world, site, image)
+    for fact in surroundings.left_out:
         console.note(f"left out here: {fact}")
     execution = world.execution(console)
-    parent = beside or world.scratch
+    parent = near or world.scratch
     with (
         file_locks.building(world.cache, console.note),
         workspace(parent, execution.runner, console.note) as work,
@@ -62,17 +62,17 @@ def at_site(
             templates=tuple(world.resources.template_folders()),
             work=work,
             accelerators=gpu_flags.here(site),
-            surroundings=around,
+            surroundings=surroundings,
         )
 
 
-def _around(world: "World", site: "Site", image: "BenchImage | None") -> "Here":
+def _around(world: "CliContext", site: "Site", image: "BenchImage | None") -> "HostSurroundings":
     from dlcontainer.planning.launch import on_host
-    from dlcontainer.planning.launch.here import Here
+    from dlcontainer.planning.launch.here import HostSurroundings
     from dlcontainer.planning.launch.surroundings import ImageFacts
 
     # An image that nobody trusted yet gets nothing of the site's.
     if image is None or image.is_contained:
-        return Here()
+        return HostSurroundings()
     facts = ImageFacts(uses_mpi=image.uses_mpi, environment=image.environment)
     return on_host.here(site, facts, world.environ)

@@ -11,15 +11,17 @@ from dlcontainer.errors import UsageError
 if TYPE_CHECKING:
     from dlcontainer.bench.measure.bench_image import BenchImage
     from dlcontainer.bench.measure.launcher import RankOptions
-    from dlcontainer.bench.samples.records import Declared
+    from dlcontainer.bench.samples.records import SessionDeclaration
     from dlcontainer.bench.samples.schedule import Schedule
     from dlcontainer.cli.bench.session_options import SessionOptions
-    from dlcontainer.cli.context import World
+    from dlcontainer.cli.context import CliContext
     from dlcontainer.planning.plan import Plan
     from dlcontainer.sites.site import Site
 
 
-def schedule(options: "SessionOptions", begun: "Declared | None", *, joins: bool) -> "Schedule":
+def schedule(
+    options: "SessionOptions", begun: "SessionDeclaration | None", *, joins: bool
+) -> "Schedule":
     """Read the schedule; a session that goes on gives what was not typed. Raises UsageError.
 
     `joins`: an image's mount may be shared, and is measured so too.
@@ -58,9 +60,9 @@ def schedule(options: "SessionOptions", begun: "Declared | None", *, joins: bool
 
 
 def for_load(
-    options: "SessionOptions", wanted: "Schedule", begun: "Declared | None", cores: int
+    options: "SessionOptions", wanted: "Schedule", begun: "SessionDeclaration | None", cores: int
 ) -> tuple["Schedule", str | None]:
-    """Give the first look alone, and why, where that was asked for on a machine that is busy.
+    """Return the first look alone, and why, where that was asked for on a machine that is busy.
 
     A session that goes on stays as it was declared.
     """
@@ -71,27 +73,27 @@ def for_load(
     return outlook.one_look(wanted, outlook.load(), cores)
 
 
-def margin(options: "SessionOptions", begun: "Declared | None") -> float | None:
-    """Give the margin as typed or declared before; None: the probe's own. Raises UsageError."""
+def margin(options: "SessionOptions", begun: "SessionDeclaration | None") -> float | None:
+    """Return the margin as typed or declared before; None: the probe's own. Raises UsageError."""
     typed = session_options.margin(options.margin)
     return begun.margin if typed is None and begun else typed
 
 
 def seed(options: "SessionOptions", begun: int | None) -> int:
-    """Give the seed of the order: a new one where neither it nor an earlier one is given."""
+    """Return the seed of the order: a new one where neither it nor an earlier one is given."""
     import secrets
 
-    given = begun if options.seed is None else options.seed
-    return secrets.randbelow(2**31) if given is None else given
+    chosen = begun if options.seed is None else options.seed
+    return secrets.randbelow(2**31) if chosen is None else chosen
 
 
 def output(options: "SessionOptions", image: "BenchImage", kind: str) -> Path:
-    """Give the file of samples: that of the session that goes on, as typed, or a new name."""
+    """Return the file of samples: that of the session that goes on, as typed, or a new name."""
     named = Path(f"{image.image.stem}-{kind}-{time.strftime('%Y%m%dT%H%M%S')}.jsonl")
     return (options.resume or options.target or named).absolute()
 
 
-def plan(options: "SessionOptions", image: "BenchImage", world: "World") -> "Plan":
+def plan(options: "SessionOptions", image: "BenchImage", world: "CliContext") -> "Plan":
     """Plan the recipe that the image was built from, for this site."""
     # Nothing of a plan is made for an adopted image: the site's default recipe stands for none.
     name = options.recipe or (None if image.is_adopted else image.recipe)
@@ -99,22 +101,22 @@ def plan(options: "SessionOptions", image: "BenchImage", world: "World") -> "Pla
     return world.plan(name, options.site, options.settings, variant=image.variant, cpu=cpu)
 
 
-def _is_for_processors(world: "World", recipe: str) -> bool:
-    """Tell whether images of a recipe without variants were made because --cpu asked."""
+def _is_for_processors(world: "CliContext", recipe: str) -> bool:
+    """Return whether images of a recipe without variants were made because --cpu asked."""
     from dlcontainer.planning import refusals
 
     written = world.recipe(recipe)
     return not written.data.get("variants") and not refusals.device_keys(written)
 
 
-def threads(options: "SessionOptions", begun: "Declared | None") -> int | None:
-    """Give the threads, None where neither the command line nor a session that goes on says."""
+def threads(options: "SessionOptions", begun: "SessionDeclaration | None") -> int | None:
+    """Return the threads, None where neither the command line nor a session that goes on says."""
     before = begun.workload.get("threads") if begun else None
     return options.threads or (before if isinstance(before, int) else None)
 
 
 def rank_share(site: "Site") -> int:
-    """Give the cores of a rank, as the site usually places ranks; 1 where it does not say."""
+    """Return the cores of a rank, as the site usually places ranks; 1 where it does not say."""
     form = next(iter(site.scheduler.forms.values()), None)
     return max(1, site.cpu.cores // form.ranks_per_node) if form and site.cpu else 1
 
@@ -134,10 +136,10 @@ def looks(pairs: int | None, text: str | None, *, triples: bool = False) -> tupl
     if text is None:
         return None if pairs is None else (pairs,)
     words = [word.strip() for word in text.split(",")]
-    found = [int(word) for word in words if word.isdecimal() and len(word) < 7]
-    if len(found) < len(words) or not found:
+    numbers = [int(word) for word in words if word.isdecimal() and len(word) < 7]
+    if len(numbers) < len(words) or not numbers:
         raise UsageError(f"--looks {text}: numbers of pairs, e.g. 8,16,32")
-    if found[0] < fewest or sorted(set(found)) != found or any(n % block for n in found):
+    if numbers[0] < fewest or sorted(set(numbers)) != numbers or any(n % block for n in numbers):
         unit, usual = "pairs", schedule.DEFAULT_LOOKS
         if triples:
             unit, usual = "triples", schedule.DEFAULT_TRIPLES
@@ -147,24 +149,24 @@ def looks(pairs: int | None, text: str | None, *, triples: bool = False) -> tupl
             next_step=f"orders are balanced in blocks of {block} {unit}, and a verdict takes "
             f"{fewest}: {','.join(map(str, usual))}",
         )
-    if pairs is not None and pairs != found[-1]:
+    if pairs is not None and pairs != numbers[-1]:
         raise UsageError(f"--pairs {pairs} and --looks {text}: give one of them")
-    return tuple(found)
+    return tuple(numbers)
 
 
-def ranks_of(options: "SessionOptions", begun: "Declared | None") -> "RankOptions | None":
-    """Give the ranks asked for, or those that a session that goes on was declared with.
+def ranks_of(options: "SessionOptions", begun: "SessionDeclaration | None") -> "RankOptions | None":
+    """Return the ranks asked for, or those that a session that goes on was declared with.
 
     None where launches are single processes. Raises UsageError.
     """
     from dlcontainer.bench.measure.launcher import RankOptions
 
     work = begun.workload if begun else {}
-    known = {name: work.get(name) for name in ("ranks", "ranks_per_node", "nodes")}
-    ranks = options.ranks or _whole(known["ranks"])
-    others = (options.per_node, options.nodes, options.start, options.form)
+    declared = {name: work.get(name) for name in ("ranks", "ranks_per_node", "nodes")}
+    ranks = options.ranks or _whole(declared["ranks"])
+    rank_settings = (options.per_node, options.nodes, options.start, options.form)
     if ranks is None and options.launcher is None:
-        if any(other is not None for other in others):
+        if any(setting is not None for setting in rank_settings):
             raise UsageError(
                 "--ranks-per-node, --nodes, --start, --form are about ranks",
                 next_step="say how many: --ranks R",
@@ -176,8 +178,8 @@ def ranks_of(options: "SessionOptions", begun: "Declared | None") -> "RankOption
         words = tuple(str(word) for word in started)
     return RankOptions(
         ranks=ranks or 1,
-        per_node=options.per_node or _whole(known["ranks_per_node"]),
-        nodes=options.nodes or _whole(known["nodes"]) or 1,
+        per_node=options.per_node or _whole(declared["ranks_per_node"]),
+        nodes=options.nodes or _whole(declared["nodes"]) or 1,
         start=options.start or ("storm" if work.get("start") == "storm" else "natural"),
         words=words,
         form=options.form,
@@ -186,7 +188,7 @@ def ranks_of(options: "SessionOptions", begun: "Declared | None") -> "RankOption
 
 
 def launcher_words(options: "SessionOptions") -> tuple[str, ...]:
-    """Give a launcher of the user's own in place of the site's; empty without one."""
+    """Return a launcher of the user's own in place of the site's; empty without one."""
     return tuple(shlex.split(options.launcher)) if options.launcher else ()
 
 

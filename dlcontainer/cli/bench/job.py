@@ -14,12 +14,12 @@ from dlcontainer.cli.bench.session_options import SessionOptions
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.job.records import Job
+    from dlcontainer.bench.job.records import JobSession
     from dlcontainer.bench.job.scripts import Placing
     from dlcontainer.bench.job.session import JobContext
     from dlcontainer.bench.job.submit import Submitter
     from dlcontainer.bench.measure.bench_image import BenchImage
-    from dlcontainer.cli.context import World
+    from dlcontainer.cli.context import CliContext
     from dlcontainer.planning.plan import Plan
 
 PAIRS = 8
@@ -69,7 +69,7 @@ Margin = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Asked:
+class _JobOptions:
     """A session of jobs as it was typed, beside the options of every session."""
 
     command: tuple[str, ...]
@@ -107,7 +107,7 @@ def job(
     from dlcontainer.bench.job.scripts import Placing
     from dlcontainer.cli.context import here
 
-    asked = _Asked(
+    job_options = _JobOptions(
         command=tuple(command),
         first_step=job_words.pattern(first_step),
         pairs=pairs,
@@ -115,17 +115,17 @@ def job(
         placing=Placing(nodes=nodes, tasks_per_node=per_node, form=form),
         limit=time,
     )
-    wanted = options.resources(account=account, partition=partition, nodes=nodes)
+    resources = options.resources(account=account, partition=partition, nodes=nodes)
     chosen = SessionOptions(
         site=site, image=image, target=target, resume=resume, native=native, seed=seed, form=form,
-        recipe=recipe, settings=[*(settings or []), *wanted], as_json=as_json, verbose=verbose,
+        recipe=recipe, settings=[*(settings or []), *resources], as_json=as_json, verbose=verbose,
     )  # fmt: skip
     chosen.check()
     console = output.Console(verbose=verbose, quiet=as_json)
     if pairs < PAIRS:
         console.note(f"{pairs} pairs: a verdict takes {PAIRS}, this session will have none")
     with ExitStack() as stack:
-        path = session.run(_context(chosen, asked, here(), console, stack))
+        path = session.run(_context(chosen, job_options, here(), console, stack))
     if as_json:
         output.emit("bench", {"file": str(path), "probe": "job", "pairs": pairs, "looks": [pairs]})
         return
@@ -135,14 +135,14 @@ def job(
 
 def _context(
     options_: SessionOptions,
-    asked: _Asked,
-    world: "World",
+    job_options: _JobOptions,
+    world: "CliContext",
     console: output.Console,
     stack: ExitStack,
 ) -> "JobContext":
     from dlcontainer.bench.job import scripts
-    from dlcontainer.bench.job.records import Declared
-    from dlcontainer.bench.job.scripts import Framing
+    from dlcontainer.bench.job.records import JobDeclaration
+    from dlcontainer.bench.job.scripts import JobFrame
     from dlcontainer.bench.job.session import JobContext
     from dlcontainer.bench.measure import bench_image
     from dlcontainer.system.workspace import workspace
@@ -151,39 +151,41 @@ def _context(
     owners = world.site(options_.site).value.owners
     image = bench_image.read(options.image_file(options_.image), world.host.arch, owners)
     bench_image.require_trust(image, options_.site)
-    plan = _plan(options_, asked, image, world)
+    plan = _plan(options_, job_options, image, world)
     # Where jobs are submitted is the user's own environment.
     runner = console.runner(world.of_user, of_user=True)
-    submitter = _submitter(plan, asked, world, console)
+    submitter = _submitter(plan, job_options, world, console)
     native, why = _native(options_, plan, world, console)
-    known = bench_image.declared(image, {} if image.is_adopted else plan.environment)
+    subject = bench_image.declared(image, {} if image.is_adopted else plan.environment)
     seed = defaults.seed(options_, cut.declared.seed if cut else None)
-    side = scripts.NativeSide(prefix=native, environment=known.environment)
+    side = scripts.NativeSide(prefix=native, environment=subject.environment)
     folders = world.resources.template_folders()
-    declared = Declared(
-        command=asked.command,
-        first_step=asked.first_step,
-        pairs=asked.pairs,
+    declared = JobDeclaration(
+        command=job_options.command,
+        first_step=job_options.first_step,
+        pairs=job_options.pairs,
         seed=seed,
-        margin_s=asked.margin_s,
-        nodes=asked.placing.nodes,
-        tasks_per_node=asked.placing.tasks_per_node,
+        margin_s=job_options.margin_s,
+        nodes=job_options.placing.nodes,
+        tasks_per_node=job_options.placing.tasks_per_node,
         replace=REPLACE,
         site=options_.site,
         scheduler=plan.site.scheduler.kind,
         image=_described(image),
         native={"prefix": str(native), "why": why},
-        scripts=scripts.arms(plan, side, asked.first_step or "", asked.placing, folders),
+        scripts=scripts.arms(
+            plan, side, job_options.first_step or "", job_options.placing, folders
+        ),
     )
     target = defaults.output(options_, image, "job")
     return JobContext(
         declared=declared,
-        framing=Framing(
-            command=asked.command,
-            first_step=asked.first_step or "",
+        framing=JobFrame(
+            command=job_options.command,
+            first_step=job_options.first_step or "",
             cwd=Path.cwd(),
             image=image.image,
-            head=scripts.head(plan, asked.placing),
+            head=scripts.head(plan, job_options.placing),
         ),
         submitter=submitter,
         # Beside the file: that file system is shared by the nodes of a job.
@@ -195,12 +197,14 @@ def _context(
     )
 
 
-def _plan(options_: SessionOptions, asked: _Asked, image: "BenchImage", world: "World") -> "Plan":
+def _plan(
+    options_: SessionOptions, job_options: _JobOptions, image: "BenchImage", world: "CliContext"
+) -> "Plan":
     plan = defaults.plan(options_, image, world)
-    if asked.limit is None or plan.site.scheduler.kind == "none":
+    if job_options.limit is None or plan.site.scheduler.kind == "none":
         return plan
     # Without a scheduler nobody is asked for a time: there the limit is ours.
-    limit = options.resources(time=asked.limit)
+    limit = options.resources(time=job_options.limit)
     settings = [*(options_.settings or []), *limit]
     return defaults.plan(replace(options_, settings=settings), image, world)
 
@@ -214,32 +218,34 @@ def _described(image: "BenchImage") -> "dict[str, str | None]":
     }
 
 
-def _submitter(plan: "Plan", asked: _Asked, world: "World", console: output.Console) -> "Submitter":
-    from dlcontainer.bench.job.queued import Queued
-    from dlcontainer.bench.job.submit import Direct
+def _submitter(
+    plan: "Plan", job_options: _JobOptions, world: "CliContext", console: output.Console
+) -> "Submitter":
+    from dlcontainer.bench.job.queued import QueueSubmitter
+    from dlcontainer.bench.job.submit import LocalSubmitter
     from dlcontainer.schedulers import SCHEDULERS
 
     kind = plan.site.scheduler.kind
     runner = console.runner(world.of_user, of_user=True)
     if kind == "none":
-        limit = job_words.limit(asked.limit) if asked.limit is not None else None
-        return Direct(runner=runner, limit_s=limit)
+        limit = job_words.limit(job_options.limit) if job_options.limit is not None else None
+        return LocalSubmitter(runner=runner, limit_s=limit)
     queue = SCHEDULERS[kind].queue
     if queue is None:
-        known = ", ".join(name for name, batch in SCHEDULERS.items() if batch.queue)
+        names = ", ".join(name for name, batch in SCHEDULERS.items() if batch.queue)
         raise UsageError(
             f"site {plan.site.name}: bench job does not know how to follow a job of {kind}",
-            why=f"it submits to {known}, or runs on this node at a site without a scheduler",
+            why=f"it submits to {names}, or runs on this node at a site without a scheduler",
             next_step="within a job of yours: a site file with `scheduler: {kind: none}` and the "
             "launcher of that job",
         )
-    return Queued(runner=runner, queue=queue)
+    return QueueSubmitter(runner=runner, queue=queue)
 
 
 def _native(
-    options_: SessionOptions, plan: "Plan", world: "World", console: output.Console
+    options_: SessionOptions, plan: "Plan", world: "CliContext", console: output.Console
 ) -> "tuple[Path, str]":
-    """Give the folder of the native side, and why it is that one; raises UsageError."""
+    """Return the folder of the native side, and why it is that one; raises UsageError."""
     from dlcontainer.bench.measure import native_twin
     from dlcontainer.planning.plan import native_twin_reason
 
@@ -255,7 +261,7 @@ def _native(
         return native_twin.prepare(plan, context), "same recipe, same wheels"
 
 
-def _cut(options_: SessionOptions) -> "Job | None":
+def _cut(options_: SessionOptions) -> "JobSession | None":
     from dlcontainer.bench.job import file
     from dlcontainer.errors import BenchDataError
 

@@ -11,15 +11,15 @@ def seconds(text: str) -> float:
     """Read a margin in seconds; raises UsageError."""
     number = text.strip().removesuffix("s").strip()
     try:
-        found = float(number)
+        margin_s = float(number)
     except ValueError:
-        found = math.nan
-    if not 0.001 <= found <= 86_400:
+        margin_s = math.nan
+    if not 0.001 <= margin_s <= 86_400:
         raise UsageError(
             f"--margin {text}: seconds of the start-up, from 0.001 to 86400",
             next_step="e.g. --margin 0.5s",
         )
-    return found
+    return margin_s
 
 
 def limit(text: str) -> float:

@@ -53,23 +53,23 @@ def nodes(
     from dlcontainer.errors import ChecksFailedError
 
     _check(files, write, against, target)
-    known = node_baseline.read(against).usual() if against else None
+    usual = node_baseline.read(against).usual() if against else None
     sessions = [_read(path) for path in files]
-    found = node_times.of(sessions, arm)
-    judged = node_times.judge(found, known or node_times.baseline(found))
+    timed_nodes = node_times.of(sessions, arm)
+    judged = node_times.judge(timed_nodes, usual or node_times.baseline(timed_nodes))
     seals = [series.seal for series in sessions]
     if write is not None:
-        node_baseline.write(write, found, seals)
-    held = f"the baseline {against}" if against else "each other"
+        node_baseline.write(write, timed_nodes, seals)
+    reference = f"the baseline {against}" if against else "each other"
     if target is not None:
-        _write(target, node_page.page(judged, held, [str(path) for path in files]))
-    bad = [one for one in judged if one.state != "usual"]
+        _write(target, node_page.page(judged, reference, [str(path) for path in files]))
+    bad = [node for node in judged if node.state != "usual"]
     if as_json:
         written = {
             "baseline": str(write) if write else None,
             "page": str(target) if target else None,
         }
-        output.emit("nodes", {"against": held, **node_page.body(judged), "written": written})
+        output.emit("nodes", {"against": reference, **node_page.body(judged), "written": written})
         raise typer.Exit(1 if bad else 0)
     table = node_page.nodes(judged)
     output.say(output.table(table.rows, head=table.head))
@@ -78,8 +78,8 @@ def nodes(
             output.copied(str(path), before="wrote ")
     if bad:
         raise ChecksFailedError(
-            f"{node_page.headline(judged)}: {', '.join(one.node.name for one in bad)}",
-            why=f"held against {held}",
+            f"{node_page.headline(judged)}: {', '.join(node.node.name for node in bad)}",
+            why=f"held against {reference}",
             next_step="look at the reasons above; measure such a node again before it is drained",
         )
     output.say(node_page.headline(judged))

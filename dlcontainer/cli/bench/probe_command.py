@@ -20,8 +20,11 @@ def make(
 ) -> Callable[..., None]:
     """Make the command that measures with a probe and hands what was typed to `run`."""
     # Two probes may have an option of one name; a command shows its own.
-    known = [*(option for other in probes.values() for option in other.options), *probe.options]
-    options = {option.name: option for option in known}
+    every_option = [
+        *(option for earlier in probes.values() for option in earlier.options),
+        *probe.options,
+    ]
+    options = {option.name: option for option in every_option}
 
     def command(**typed: Any) -> None:
         run(probe, as_options(probe, probes, typed))
@@ -29,31 +32,31 @@ def make(
     parameters = list(_parameters(probe, options.values()))
     command.__doc__ = "Measure what an image costs against the native stack, sample by sample."
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
 
 
 def as_options(
     probe: Probe, probes: Mapping[str, Probe], typed: Mapping[str, Any]
 ) -> SessionOptions:
-    """Give what was typed, by the names of parameters; raises UsageError for another's option."""
-    known = {option.name for other in probes.values() for option in other.options}
+    """Return what was typed, by the names of parameters; raises UsageError for another's option."""
+    foreign = {option.name for another in probes.values() for option in another.options}
     _refuse_foreign(probe, probes, typed)
-    own = {option.name: typed[option.name] for option in probe.options}
-    common = {name: value for name, value in typed.items() if name not in known}
-    return SessionOptions(**common, values=own)
+    settings = {option.name: typed[option.name] for option in probe.options}
+    common = {name: value for name, value in typed.items() if name not in foreign}
+    return SessionOptions(**common, values=settings)
 
 
 def _parameters(probe: Probe, options: Iterable[Option]) -> Iterable[inspect.Parameter]:
-    for one in fields(SessionOptions):
-        if one.name == _VALUES:
+    for field in fields(SessionOptions):
+        if field.name == _VALUES:
             # Known to all commands, so that the error says which one takes an option.
             for option in options:
                 yield _parameter(option, is_own=option in probe.options)
         else:
-            default = inspect.Parameter.empty if one.default is MISSING else one.default
+            default = inspect.Parameter.empty if field.default is MISSING else field.default
             yield inspect.Parameter(
-                one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=one.type
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=field.type
             )
 
 
@@ -76,15 +79,15 @@ def _parameter(option: Option, *, is_own: bool) -> inspect.Parameter:
 
 
 def _refuse_foreign(probe: Probe, probes: Mapping[str, Probe], values: Mapping[str, Value]) -> None:
-    own = {option.name for option in probe.options}
-    foreign = [option for other in probes.values() for option in other.options]
+    accepted = {option.name for option in probe.options}
+    foreign = [option for another in probes.values() for option in another.options]
     for option in foreign:
-        if option.name in own or option.elsewhere == "ignored" or values[option.name] is None:
+        if option.name in accepted or option.elsewhere == "ignored" or values[option.name] is None:
             continue
         names = [
-            one.name
-            for one in probes.values()
-            if option.name in {other.name for other in one.options}
+            another.name
+            for another in probes.values()
+            if option.name in {accepted.name for accepted in another.options}
         ]
         commands = " and ".join(f"'bench {name}'" for name in names)
         raise UsageError(

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from dlcontainer.bench.measure.bench_image import BenchImage
     from dlcontainer.bench.scale.context import ScaleSettings
     from dlcontainer.bench.scale.matrix import Matrix
-    from dlcontainer.bench.scale.prepare import Given
-    from dlcontainer.bench.scale.records import Scale
-    from dlcontainer.cli.context import World
+    from dlcontainer.bench.scale.prepare import MatrixInputs
+    from dlcontainer.bench.scale.records import MatrixSession
+    from dlcontainer.cli.context import CliContext
 
 MatrixFile = Annotated[
     Path, typer.Argument(metavar="MATRIX.yaml", help="The factors; see docs/scale.md.")
@@ -37,7 +37,7 @@ Rounds = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Measured:
+class _MatrixOptions:
     """A matrix: its file, its factors, and what was typed in place of them."""
 
     file: Path
@@ -76,7 +76,7 @@ def scale(
         as_json=as_json, verbose=verbose,
     )  # fmt: skip
     console = output.Console(verbose=verbose, quiet=as_json)
-    measured = _Measured(
+    measured = _MatrixOptions(
         file=matrix, matrix=matrices.read(matrix), module=module, rounds=rounds, shared=shared
     )
     path = _measure(chosen, measured, here(), console)
@@ -88,26 +88,28 @@ def scale(
 
 
 def _measure(
-    options: SessionOptions, measured: _Measured, world: "World", console: output.Console
+    options: SessionOptions, measured: _MatrixOptions, world: "CliContext", console: output.Console
 ) -> Path:
     from dlcontainer.bench.measure import bench_image
     from dlcontainer.bench.scale import prepare, session
 
-    known = world.site(options.site).value.owners
-    image = bench_image.read(options.image.absolute(), world.host.arch, known)
+    owners = world.site(options.site).value.owners
+    image = bench_image.read(options.image.absolute(), world.host.arch, owners)
     settings = _settings(options, measured, image)
-    given = _given(options, measured, image, world)
+    inputs = _given(options, measured, image, world)
     # Ranks of other nodes write beside the session's file: its file system is shared.
     several = max(measured.matrix.factors.nodes) > 1
-    beside = settings.output.parent if several else None
-    with bench_context.opened(world, console, given.plan, beside, image) as context:
-        settled = prepare.settle(settings, given, context, console.runner(world.environ))
+    parent = settings.output.parent if several else None
+    with bench_context.opened(world, console, inputs.plan, parent, image) as context:
+        settled = prepare.settle(settings, inputs, context, console.runner(world.environ))
         for gone in settled.expansion.left_out:
             console.note(f"left out: {gone.cell.name}: {gone.why}")
         return session.run(settled.context, settled.expansion)
 
 
-def _settings(options: SessionOptions, measured: _Measured, image: "BenchImage") -> "ScaleSettings":
+def _settings(
+    options: SessionOptions, measured: _MatrixOptions, image: "BenchImage"
+) -> "ScaleSettings":
     from dlcontainer.bench.scale.context import ScaleSettings
 
     matrix, cut = measured.matrix, _cut(options)
@@ -125,7 +127,7 @@ def _settings(options: SessionOptions, measured: _Measured, image: "BenchImage")
     )
 
 
-def _cut(options: SessionOptions) -> "Scale | None":
+def _cut(options: SessionOptions) -> "MatrixSession | None":
     from dlcontainer.bench.scale import file
     from dlcontainer.errors import BenchDataError, UsageError
 
@@ -151,13 +153,13 @@ def _cut(options: SessionOptions) -> "Scale | None":
 
 
 def _given(
-    options: SessionOptions, measured: _Measured, image: "BenchImage", world: "World"
-) -> "Given":
+    options: SessionOptions, measured: _MatrixOptions, image: "BenchImage", world: "CliContext"
+) -> "MatrixInputs":
     from dlcontainer.bench.measure.launcher import RankOptions
-    from dlcontainer.bench.scale.prepare import Given
+    from dlcontainer.bench.scale.prepare import MatrixInputs
     from dlcontainer.config.resources import probe_files
 
-    return Given(
+    return MatrixInputs(
         plan=defaults.plan(options, image, world),
         image=image,
         native=options.native.absolute() if options.native else None,

@@ -232,18 +232,18 @@ def arms(text: str | None) -> tuple[ArmName, ...]:
     if text is None:
         return ()
     words = {word.strip() for word in text.split(",")}
-    found = tuple(name for name in get_args(ArmName) if name in words)
-    if len(found) < len(words) or len(words) < len(text.split(",")) or not 1 < len(words) < 4:
+    names = tuple(name for name in get_args(ArmName) if name in words)
+    if len(names) < len(words) or len(words) < len(text.split(",")) or not 1 < len(words) < 4:
         raise UsageError(
             f"--arms {text}: two or three different ones of {', '.join(get_args(ArmName))}",
             next_step="e.g. --arms native,unpacked,container",
         )
-    if len(found) == 3 and found not in TRIPLES:
+    if len(names) == 3 and names not in TRIPLES:
         raise UsageError(
             f"--arms {text}: not three arms that are measured together",
             next_step="one of: " + "; ".join(map(",".join, TRIPLES)),
         )
-    return found
+    return names
 
 
 def margin(text: str | None) -> float | None:

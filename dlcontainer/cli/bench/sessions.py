@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dlcontainer.bench.measure.bench_image import BenchImage
     from dlcontainer.bench.measure.declaration import SessionSettings
     from dlcontainer.bench.measure.launcher import RankOptions
-    from dlcontainer.cli.context import World
+    from dlcontainer.cli.context import CliContext
     from dlcontainer.planning.plan import Plan
 
 
@@ -43,19 +43,19 @@ def _run(probe: Probe, options: SessionOptions) -> None:
     output.copied(str(path))
 
 
-def run(ready: "Ready", world: "World", console: output.Console) -> "Path":
-    """Measure a session that is settled; give its file of samples. Raises BenchDataError."""
+def run(ready: "PreparedSession", world: "CliContext", console: output.Console) -> "Path":
+    """Measure a session that is settled; return its file of samples. Raises BenchDataError."""
     from dlcontainer.bench.measure import session
 
     settings, group = ready.settings, ready.settings.rank_group
     # Every node must see what its ranks read and write: the file's own file system is shared.
-    beside = settings.output.parent if group and group.nodes > 1 else None
-    with bench_context.opened(world, console, ready.plan, beside, ready.image) as context:
+    parent = settings.output.parent if group and group.nodes > 1 else None
+    with bench_context.opened(world, console, ready.plan, parent, ready.image) as context:
         return session.run(settings, ready.plan, ready.image, context)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ready:
+class PreparedSession:
     """A session that is settled, with the image and the plan of its native twin."""
 
     settings: "SessionSettings"
@@ -64,15 +64,15 @@ class Ready:
 
 
 def settled(
-    probe: Probe, options: SessionOptions, world: "World", console: output.Console
-) -> Ready:
+    probe: Probe, options: SessionOptions, world: "CliContext", console: output.Console
+) -> PreparedSession:
     """Settle the options, once; nothing is made or started before they are all known.
 
     Raises UsageError, and ChecksFailedError where the image holds nothing to measure.
     """
     from dlcontainer.bench.measure import bench_image, launcher
     from dlcontainer.bench.measure.declaration import SessionSettings
-    from dlcontainer.bench.probes.base import Setting
+    from dlcontainer.bench.probes.base import ParameterContext
     from dlcontainer.bench.samples import continuation
     from dlcontainer.config.resources import probe_files
 
@@ -80,10 +80,12 @@ def settled(
     before = begun.session.declared if begun else None
     schedule = defaults.schedule(options, before, joins=probe.joins)
     schedule, too_busy = defaults.for_load(options, schedule, before, world.host.cores)
-    known = world.site(options.site).value.owners
-    image = bench_image.read(common.image_file(options.image), world.host.arch, known)
+    owners = world.site(options.site).value.owners
+    image = bench_image.read(common.image_file(options.image), world.host.arch, owners)
     ranks = defaults.ranks_of(options, before)
-    setting = Setting(contents=image.contents, begun=before, ranks=ranks.ranks if ranks else 0)
+    setting = ParameterContext(
+        contents=image.contents, begun=before, ranks=ranks.ranks if ranks else 0
+    )
     # Before a twin is made for nothing: what the image can't be measured with is refused here.
     values = probe.values(options.values, setting)
     if schedule.longest < schedule.fewest:
@@ -111,22 +113,23 @@ def settled(
         has_controls=options.controls is not None,
         too_busy=too_busy,
     )
-    return Ready(settings=settings, plan=plan, image=image)
+    return PreparedSession(settings=settings, plan=plan, image=image)
 
 
 def _declared(image: "BenchImage", plan: "Plan", console: output.Console) -> "BenchImage":
     from dlcontainer.bench.measure import bench_image
 
-    given = bench_image.declared(image, {} if image.is_adopted else plan.environment)
-    if given.own_environment:
-        left = ", ".join(given.own_environment)
+    subject = bench_image.declared(image, {} if image.is_adopted else plan.environment)
+    if subject.own_environment:
+        undeclared = ", ".join(subject.own_environment)
         console.note(
-            f"the image's own, and not of the recipe here, so not set on the native side: {left}"
+            "the image's own, and not of the recipe here, so not set on the native side: "
+            f"{undeclared}"
         )
-    return given
+    return subject
 
 
-def _cores(world: "World", ranks: "RankOptions | None") -> int:
+def _cores(world: "CliContext", ranks: "RankOptions | None") -> int:
     if ranks is None:
         return world.host.cores
     # The cores of a node are its ranks' together.

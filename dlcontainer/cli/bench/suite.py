@@ -13,8 +13,8 @@ from dlcontainer.cli import options, output
 from dlcontainer.cli.bench import rank_options, session_options
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.probes.suite_folder import Subject
-    from dlcontainer.cli.context import World
+    from dlcontainer.bench.probes.suite_folder import SuiteSubject
+    from dlcontainer.cli.context import CliContext
     from dlcontainer.errors import DlcontainerError
 
 Folder = Annotated[
@@ -95,9 +95,9 @@ def suite(
     console = output.Console(verbose=verbose, quiet=as_json)
     world = here()
     probes = suites.chosen(list(PROBES.values()), only, quick=quick)
-    known = world.site(site).value.owners
-    found = bench_image.read(options.image_file(image), world.host.arch, known)
-    subject = suites.Subject(image_sha256=found.sha256, site=site, quick=quick)
+    owners = world.site(site).value.owners
+    measured_image = bench_image.read(options.image_file(image), world.host.arch, owners)
+    subject = suites.SuiteSubject(image_sha256=measured_image.sha256, site=site, quick=quick)
     where = _folder(folder)
     typed: dict[str, Any] = {
         "site": site,
@@ -147,10 +147,10 @@ class _Suite:
     """A suite under way: what was typed for all of its sessions."""
 
     folder: Path
-    subject: "Subject"
+    subject: "SuiteSubject"
     typed: Mapping[str, Any]
     ranks: int | None
-    world: "World"
+    world: "CliContext"
     console: output.Console
 
     def result(self, probe: Probe, place: str) -> _Result:
@@ -216,29 +216,34 @@ def _in_short(error: "DlcontainerError") -> str:
 
 
 def _line(text: str) -> str:
-    """Give the first line of what a launch said: a table has one for each probe."""
+    """Return the first line of what a launch said: a table has one for each probe."""
     first, _, rest = text.partition("\n")
     return f"{first} …" if rest else first
 
 
-def _end(results: Sequence[_Result], folder: Path, world: "World", *, as_json: bool) -> None:
+def _end(results: Sequence[_Result], folder: Path, world: "CliContext", *, as_json: bool) -> None:
     """Write the report and say what became of each; raises ChecksFailedError where one failed."""
     from dlcontainer.errors import ChecksFailedError
 
     files = [
-        one.file
-        for one in results
-        if one.file is not None and one.outcome in {"measured", "was whole"}
+        session.file
+        for session in results
+        if session.file is not None and session.outcome in {"measured", "was whole"}
     ]
     page = _report(files, folder / _REPORT, world) if files else None
-    failed = [one for one in results if one.outcome == "failed"]
+    failed = [session for session in results if session.outcome == "failed"]
     if as_json:
         body = {"folder": str(folder), "report": str(page) if page else None}
-        output.emit("bench-suite", {**body, "probes": [one.as_json() for one in results]})
+        output.emit("bench-suite", {**body, "probes": [session.as_json() for session in results]})
         raise typer.Exit(ChecksFailedError.exit_code if failed else 0)
     rows = [
-        (one.probe, one.outcome, f"{one.seconds:.0f} s" if one.seconds else "", _line(one.why))
-        for one in results
+        (
+            session.probe,
+            session.outcome,
+            f"{session.seconds:.0f} s" if session.seconds else "",
+            _line(session.why),
+        )
+        for session in results
     ]
     output.say(output.table(rows, head=("probe", "outcome", "time", "why")))
     if page:
@@ -247,20 +252,20 @@ def _end(results: Sequence[_Result], folder: Path, world: "World", *, as_json: b
         raise ChecksFailedError(
             f"{len(failed)} of {len(results)} probes failed",
             where=str(folder),
-            why="; ".join(f"{one.probe}: {one.why}" for one in failed),
+            why="; ".join(f"{session.probe}: {session.why}" for session in failed),
             next_step="remove the cause, then give the same command again: what is whole stays",
         )
 
 
-def _report(files: Sequence[Path], page: Path, world: "World") -> Path:
+def _report(files: Sequence[Path], page: Path, world: "CliContext") -> Path:
     from dlcontainer.bench.report import files as written
     from dlcontainer.bench.report import given
     from dlcontainer.bench.report import html_report as reporting
 
-    wanted = written.targets(page, "")
-    written.check(wanted, page, files)
-    analyses, found = given.read(files)
-    settled = reporting.page(analyses, found)
-    series = [one.series for one in analyses]
-    written.write(wanted, settled, series, world.resources.template_folders(), found)
+    targets = written.targets(page, "")
+    written.check(targets, page, files)
+    analyses, findings = given.read(files)
+    settled = reporting.page(analyses, findings)
+    series = [analysis.series for analysis in analyses]
+    written.write(targets, settled, series, world.resources.template_folders(), findings)
     return page

@@ -8,7 +8,7 @@ import typer
 from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:
-    from dlcontainer.lab.filesystem.counting import Count, Counted
+    from dlcontainer.lab.filesystem.counting import Count, CountingResult
 
 Command = Annotated[
     list[str], typer.Argument(metavar="-- COMMAND", help="What is counted, one rank's command.")
@@ -96,13 +96,13 @@ def count(
     runner = console.runner(world.of_user, of_user=True)
     chosen = counting.choose(None if tool == "auto" else tool, under, runner)
     with workspace(world.scratch, runner, console.note) as work:
-        task = counting.Task(
+        task = counting.CountingTask(
             argv=tuple(command), ranks=ranks, under=under, work=work, timeout_s=timeout
         )
         shown = StandIn(source=under.absolute(), profile=PROFILES[profile]) if under else None
         counted = counting.count(task, chosen, runner, shown)
         tree = import_trees.traced(task, runner) if import_tree else ()
-    modules = {"imports": [asdict(one) for one in tree]} if import_tree else {}
+    modules = {"imports": [asdict(module) for module in tree]} if import_tree else {}
     body = {"command": command, **counted.body(), **modules}
     if target is not None:
         report_files.write(f"{output.document('count', body)}\n", target)
@@ -116,24 +116,29 @@ def count(
         output.say(f"wrote {target}; now: dlcontainer report {target} -o report.html")
 
 
-def _table(counted: "Counted") -> str:
+def _table(counted: "CountingResult") -> str:
     from dlcontainer.lab.filesystem.counting import SEES
 
-    columns = [*((f"rank {n}", one) for n, one in enumerate(counted.ranks)), ("node", counted.node)]
-    names = sorted({name for _, one in columns for name in one.operations})
-    rows: list[list[object]] = [
-        [name, *(one.operations.get(name, 0) for _, one in columns)] for name in names
+    columns = [
+        *((f"rank {n}", counts) for n, counts in enumerate(counted.ranks)),
+        ("node", counted.node),
     ]
-    rows.append(["bytes read", *("-" if one.bytes is None else one.bytes for _, one in columns)])
-    rows.append(["unique files", *(len(one.files) for _, one in columns)])
-    rows.append([".pyc : .so", *(_kinds(one) for _, one in columns)])
+    names = sorted({name for _, counts in columns for name in counts.operations})
+    rows: list[list[object]] = [
+        [name, *(counts.operations.get(name, 0) for _, counts in columns)] for name in names
+    ]
+    rows.append(
+        ["bytes read", *("-" if counts.bytes is None else counts.bytes for _, counts in columns)]
+    )
+    rows.append(["unique files", *(len(counts.files) for _, counts in columns)])
+    rows.append([".pyc : .so", *(_kinds(counts) for _, counts in columns)])
     head = ["", *(name for name, _ in columns)]
     return output.table(rows, head=head) + f"\ncounted by {counted.tool}: {SEES[counted.tool]}"
 
 
-def _kinds(one: "Count") -> str:
-    said = one.described()
-    return f"{said['pyc']} : {said['so']}"
+def _kinds(counts: "Count") -> str:
+    described = counts.described()
+    return f"{described['pyc']} : {described['so']}"
 
 
 def _plain(value: float) -> str:
@@ -155,17 +160,17 @@ def probe_fs(
     from dlcontainer.system.machine import mount_of
 
     report_files.require(target)
-    found = microbenchmark.probe(folder, file)
+    probed = microbenchmark.probe(folder, file)
     kind = mount_of(folder).kind
     if target is not None:
-        report_files.write(parameters.text(found.speed, f"probed from one node, {kind}"), target)
-    speed = found.speed.model_dump(exclude_none=True)
+        report_files.write(parameters.text(probed.speed, f"probed from one node, {kind}"), target)
+    speed = probed.speed.model_dump(exclude_none=True)
     if as_json:
-        body = {"kind": kind, "speed": speed, "saturated": found.saturated}
-        rates = [{"threads": threads, "operations_per_s": rate} for threads, rate in found.rates]
-        more = {"rates": rates, "cold_proved": found.cold_proved, "notes": list(found.notes)}
-        output.emit("probe-fs", {**body, **more, "samples_ms": list(found.samples_ms)})
+        body = {"kind": kind, "speed": speed, "saturated": probed.saturated}
+        rates = [{"threads": threads, "operations_per_s": rate} for threads, rate in probed.rates]
+        more = {"rates": rates, "cold_proved": probed.cold_proved, "notes": list(probed.notes)}
+        output.emit("probe-fs", {**body, **more, "samples_ms": list(probed.samples_ms)})
         return
     output.say(output.table([[key, _plain(value)] for key, value in speed.items()]))
-    for note in found.notes:
+    for note in probed.notes:
         output.say(f"note: {note}")

@@ -73,14 +73,14 @@ def slowfs(
     from dlcontainer.lab.slowfs.cache_profiles import PROFILES
     from dlcontainer.lab.slowfs.passthrough import Delay
     from dlcontainer.lab.slowfs.server import StandIn
-    from dlcontainer.lab.slowfs.server_queue import Speed
+    from dlcontainer.lab.slowfs.server_queue import ServerRates
 
     console = output.Console(verbose=verbose, quiet=as_json)
     shown = StandIn(
         source=source,
         profile=PROFILES[profile],
         delay=Delay(operation_s=latency_ms / 1000, read_s=read_latency_ms / 1000),
-        speed=Speed(rate=rate, bandwidth=bandwidth * 1e6, service=service),
+        speed=ServerRates(rate=rate, bandwidth=bandwidth * 1e6, service=service),
         server=server,
     )
     if stats is not None:

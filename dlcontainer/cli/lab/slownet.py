@@ -12,8 +12,8 @@ from dlcontainer.cli import options, output
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dlcontainer.lab.slownet.network import Network
-    from dlcontainer.lab.slownet.session import Ran, Streams
+    from dlcontainer.lab.slownet.network import VirtualNetwork
+    from dlcontainer.lab.slownet.session import NetworkRun, Streams
 
 Command = Annotated[
     list[str],
@@ -87,7 +87,7 @@ def slownet(
     from dlcontainer.system import report_files
     from dlcontainer.system.workspace import workspace
 
-    asked = network.Asked(
+    network_options = network.NetworkOptions(
         hosts=hosts,
         latency=latency,
         rate=rate,
@@ -98,7 +98,7 @@ def slownet(
         patience_s=patience,
         by=by,
     )
-    settled = network.settled(asked)
+    settled = network.settled(network_options)
     if target is not None:
         report_files.require(target)
     console = output.Console(verbose=verbose, quiet=as_json)
@@ -122,7 +122,7 @@ def slownet(
         raise typer.Exit(ran.code)
 
 
-def _refuse_late(ran: "Ran", patience: float) -> None:
+def _refuse_late(ran: "NetworkRun", patience: float) -> None:
     """Say that the command went on after a loss, and was ended."""
     from dlcontainer.errors import ChecksFailedError
 
@@ -136,7 +136,7 @@ def _refuse_late(ran: "Ran", patience: float) -> None:
 
 @contextmanager
 def _streams(out: int) -> "Iterator[Streams]":
-    """Give our own streams under numbers that the programs between do not use."""
+    """Yield our own streams under numbers that the programs between do not use."""
     from dlcontainer.lab.slownet.session import Streams
 
     streams = Streams(out=os.dup(out), err=os.dup(2))
@@ -147,17 +147,20 @@ def _streams(out: int) -> "Iterator[Streams]":
         os.close(streams.err)
 
 
-def _body(settled: "Network", ran: "Ran") -> dict[str, object]:
+def _body(settled: "VirtualNetwork", ran: "NetworkRun") -> dict[str, object]:
     links = []
-    for found in ran.links:
-        link = settled.link(found["begin"], found["end"])
-        way = f"n{found['begin'] + 1}-n{found['end'] + 1}"
+    for link_trial in ran.links:
+        link = settled.link(link_trial["begin"], link_trial["end"])
+        direction = f"n{link_trial['begin'] + 1}-n{link_trial['end'] + 1}"
         links.append(
             {
-                "way": way,
+                "way": direction,
                 "asked": {"latency_s": link.latency_s, "bits_per_s": link.rate or None},
-                "measured": {"round_trip_s": found["round_trip_s"], "bits_per_s": found["rate"]},
-                **ran.ways[way],
+                "measured": {
+                    "round_trip_s": link_trial["round_trip_s"],
+                    "bits_per_s": link_trial["rate"],
+                },
+                **ran.ways[direction],
             }
         )
     return {
@@ -172,16 +175,17 @@ def _body(settled: "Network", ran: "Ran") -> dict[str, object]:
     }
 
 
-def _show(settled: "Network", ran: "Ran", console: output.Console) -> None:
+def _show(settled: "VirtualNetwork", ran: "NetworkRun", console: output.Console) -> None:
     """Say what the links were, on stderr: stdout is the command's."""
-    for found in ran.links:
-        link = settled.link(found["begin"], found["end"])
-        way = f"n{found['begin'] + 1}-n{found['end'] + 1}"
-        asked = f"{link.rate / 1e6:.4g}" if link.rate else "any"
-        carried = ran.ways[way]
+    for link_trial in ran.links:
+        link = settled.link(link_trial["begin"], link_trial["end"])
+        direction = f"n{link_trial['begin'] + 1}-n{link_trial['end'] + 1}"
+        rate_text = f"{link.rate / 1e6:.4g}" if link.rate else "any"
+        carried = ran.ways[direction]
         console.step(
-            f"{way}: round trip {1e6 * found['round_trip_s']:.0f} us (latency "
-            f"{1e6 * link.latency_s:.0f}), {found['rate'] / 1e6:.4g} Mbit/s (asked {asked}); "
+            f"{direction}: round trip {1e6 * link_trial['round_trip_s']:.0f} us (latency "
+            f"{1e6 * link.latency_s:.0f}), {link_trial['rate'] / 1e6:.4g} Mbit/s (asked "
+            f"{rate_text}); "
             f"carried {carried['packets']} packets, {carried['bytes']} bytes, "
             f"lost {carried['lost']}"
         )

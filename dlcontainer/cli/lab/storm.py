@@ -9,11 +9,11 @@ import typer
 from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:
-    from dlcontainer.cli.context import World
-    from dlcontainer.lab.storm.alternatives import Case, Row
-    from dlcontainer.lab.storm.measure import Measured
-    from dlcontainer.lab.storm.model import Job
-    from dlcontainer.lab.storm.parameters import Facts
+    from dlcontainer.cli.context import CliContext
+    from dlcontainer.lab.storm.alternatives import AlternativeRow, StormCase
+    from dlcontainer.lab.storm.measure import LoadMeasurement
+    from dlcontainer.lab.storm.model import StormJob
+    from dlcontainer.lab.storm.parameters import StormFacts
     from dlcontainer.sites.site import Site
 
 Subject = Annotated[
@@ -63,11 +63,11 @@ ProfileName = Annotated[
 class _Prediction:
     """The rows that were predicted for a job, and of what."""
 
-    case: "Case"
-    job: "Job"
-    rows: "list[Row]"
-    facts: "Facts"
-    measured: "Measured"
+    case: "StormCase"
+    job: "StormJob"
+    rows: "list[AlternativeRow]"
+    facts: "StormFacts"
+    measured: "LoadMeasurement"
 
 
 def storm(
@@ -92,8 +92,8 @@ def storm(
     from dlcontainer.cli.context import here
     from dlcontainer.errors import UsageError
     from dlcontainer.lab.storm import measure, parameters
-    from dlcontainer.lab.storm.alternatives import Case, rows
-    from dlcontainer.lab.storm.model import Job
+    from dlcontainer.lab.storm.alternatives import StormCase, rows
+    from dlcontainer.lab.storm.model import StormJob
     from dlcontainer.system import report_files
 
     if (subject is None) == (loads is None):
@@ -106,7 +106,7 @@ def storm(
     report_files.require(keep, "--keep")
     world = here()
     settled = world.site(site).value
-    found = parameters.gather(facts_file, settled, path)
+    facts = parameters.gather(facts_file, settled, path)
     console = output.Console(verbose=verbose, quiet=as_json)
     if loads is not None:
         measured = measure.read(loads)
@@ -118,12 +118,12 @@ def storm(
         measured = _measured(settling, console)
     if keep is not None:
         measure.write(measured, keep)
-    staging = None if measured.image_mb is None else found.staging(measured.image_mb)
-    case = Case(loads=measured.loads, staging=staging, system=found.system())
+    staging = None if measured.image_mb is None else facts.staging(measured.image_mb)
+    case = StormCase(loads=measured.loads, staging=staging, system=facts.system())
     of_node = cores or (settled.cpu.cores if settled.cpu else None) or world.host.cores
-    job = Job(nodes=nodes, ranks=ranks, cores=of_node)
+    job = StormJob(nodes=nodes, ranks=ranks, cores=of_node)
     prediction = _Prediction(
-        case=case, job=job, rows=rows(case, job), facts=found, measured=measured
+        case=case, job=job, rows=rows(case, job), facts=facts, measured=measured
     )
     body = _body(prediction)
     if target is not None:
@@ -144,31 +144,33 @@ class _Settling:
     module: str | None
     profile: str
     site: "Site"
-    world: "World"
+    world: "CliContext"
 
 
-def _measured(asked: _Settling, console: output.Console) -> "Measured":
+def _measured(settling: _Settling, console: output.Console) -> "LoadMeasurement":
     from dlcontainer.lab.slowfs.cache_profiles import PROFILES
     from dlcontainer.lab.storm import measure
     from dlcontainer.system.workspace import workspace
 
-    if asked.subject.is_file():
-        return _of_image(asked, console)
-    assert asked.module is not None  # noqa: S101 - asked for above
-    environ = asked.world.environ
+    if settling.subject.is_file():
+        return _of_image(settling, console)
+    assert settling.module is not None  # noqa: S101 - asked for above
+    environ = settling.world.environ
     runner = console.runner(environ)
-    with workspace(asked.world.scratch, runner, console.note) as work:
+    with workspace(settling.world.scratch, runner, console.note) as work:
         bench = measure.Bench(
-            work=work, runner=runner, profile=PROFILES[asked.profile], say=console.step
+            work=work, runner=runner, profile=PROFILES[settling.profile], say=console.step
         )
-        tree = measure.of_prefix(asked.subject, asked.module, environ)
+        tree = measure.of_prefix(settling.subject, settling.module, environ)
         image = measure.packed(tree, work, runner)
         if image is None:
             console.note("no mksquashfs or squashfuse here: nothing is said of images")
-        return measure.measure(bench, tree, image, f"{asked.subject.name}: import {asked.module}")
+        return measure.measure(
+            bench, tree, image, f"{settling.subject.name}: import {settling.module}"
+        )
 
 
-def _of_image(asked: _Settling, console: output.Console) -> "Measured":
+def _of_image(settling: _Settling, console: output.Console) -> "LoadMeasurement":
     from dlcontainer.bench.measure import arms
     from dlcontainer.bench.measure import bench_image as subjects
     from dlcontainer.bench.measure.declaration import common
@@ -177,11 +179,11 @@ def _of_image(asked: _Settling, console: output.Console) -> "Measured":
     from dlcontainer.lab.slowfs.cache_profiles import PROFILES
     from dlcontainer.lab.storm import measure
 
-    world = asked.world
-    subject = subjects.read(asked.subject.resolve(), world.host.arch)
-    name = asked.module or subject.first_module
+    world = settling.world
+    subject = subjects.read(settling.subject.resolve(), world.host.arch)
+    name = settling.module or subject.first_module
     # As `bench import` launches it: with what the site puts around its images.
-    with bench_context.at_site(world, console, asked.site, None, subject) as context:
+    with bench_context.at_site(world, console, settling.site, None, subject) as context:
         work = arms.Workload(
             probe=import_.IMPORT,
             cell=import_.cell(name, threads=1),
@@ -199,11 +201,11 @@ def _of_image(asked: _Settling, console: output.Console) -> "Measured":
         bench = measure.Bench(
             work=context.work,
             runner=console.runner(world.environ),
-            profile=PROFILES[asked.profile],
+            profile=PROFILES[settling.profile],
             say=console.step,
         )
-        packed = measure.Packed(run=runs[1], file=file.image)
-        return measure.measure(bench, runs[0], packed, f"{asked.subject.name}: import {name}")
+        packed = measure.PackedImport(run=runs[1], file=file.image)
+        return measure.measure(bench, runs[0], packed, f"{settling.subject.name}: import {name}")
 
 
 def _body(prediction: _Prediction) -> dict[str, object]:
@@ -225,7 +227,9 @@ def _body(prediction: _Prediction) -> dict[str, object]:
             for row, nodes in zip(predicted, full, strict=True)
         ],
         "launches_until_staging_pays": launches_to_pay(predicted),
-        "nodes_until_it_pays": {way: nodes_to_pay(case, job, way) for way in WAYS if way != "tree"},
+        "nodes_until_it_pays": {
+            route: nodes_to_pay(case, job, route) for route in WAYS if route != "tree"
+        },
         "curve": curve(case, job),
         "measured_longer_by": list(SHORT_BY),
     }
@@ -235,7 +239,7 @@ def _print(prediction: _Prediction) -> None:
     from dlcontainer.lab.storm.alternatives import launches_to_pay, nodes_to_pay
     from dlcontainer.lab.storm.model import SHORT_BY
 
-    job, found, measured = prediction.job, prediction.facts, prediction.measured
+    job, facts, measured = prediction.job, prediction.facts, prediction.measured
     output.say(
         f"{measured.subject}; {job.nodes} nodes, {job.ranks} ranks each, clients like "
         f"{measured.profile}'s"
@@ -257,31 +261,31 @@ def _print(prediction: _Prediction) -> None:
         f"held-out imports took {least:.0%} to {most:.0%} longer than predicted: the figures above "
         "are not raised by that"
     )
-    for way in ("image per node", "staged"):
-        nodes = nodes_to_pay(prediction.case, job, way)
+    for route in ("image per node", "staged"):
+        nodes = nodes_to_pay(prediction.case, job, route)
         if nodes is not None:
-            output.say(f"{way}: quicker than the tree from {nodes} nodes on")
+            output.say(f"{route}: quicker than the tree from {nodes} nodes on")
     launches = launches_to_pay(prediction.rows)
     if launches is not None:
         output.say(f"staging has paid after {launches} launches of this size")
     output.say("the file system:")
     output.say(
-        output.table([[f"  {fact.key}", f"{fact.value:g}", fact.source] for fact in found.facts])
+        output.table([[f"  {fact.key}", f"{fact.value:g}", fact.source] for fact in facts.facts])
     )
-    if found.assumed:
-        output.say(f"{len(found.assumed)} of these are assumed: this is a sketch, not a promise")
+    if facts.assumed:
+        output.say(f"{len(facts.assumed)} of these are assumed: this is a sketch, not a promise")
 
 
-def _told(measured: "Measured") -> str:
-    """Say what the processor time and the waits are of, and how busy the machine was."""
+def _told(measured: "LoadMeasurement") -> str:
+    """Return what the processor time and the waits are of, and how busy the machine was."""
     node = measured.node
     if node is None:
         return (
             "kept by an older version: the processor's time is the wall's, with all that others did"
         )
-    runs = ", ".join(f"{way} {len(timing.runs)}" for way, timing in measured.timings.items())
+    runs = ", ".join(f"{route} {len(timing.runs)}" for route, timing in measured.timings.items())
     shared = "; others were at work: caches and clocks shared with them are in it"
-    bounds = [way for way, timing in measured.timings.items() if timing.waits.is_bound]
+    bounds = [route for route, timing in measured.timings.items() if timing.waits.is_bound]
     waits = f"; all reads of {' and '.join(bounds)} count as waited for" if bounds else ""
     return (
         f"processor time by rusage, of repeated warm imports ({runs}) at {node}"
@@ -289,7 +293,7 @@ def _told(measured: "Measured") -> str:
     )
 
 
-def _line(row: "Row") -> list[str]:
+def _line(row: "AlternativeRow") -> list[str]:
     import math
 
     met, staged = row.prediction, row.staging

@@ -13,7 +13,7 @@ from dlcontainer.errors import UsageError
 if TYPE_CHECKING:
     from dlcontainer.publish.catalogue.page import Catalogue
     from dlcontainer.publish.tree.generation import Generation
-    from dlcontainer.publish.tree.layout import Tree
+    from dlcontainer.publish.tree.layout import PublishedTree
 
 
 def catalogue(
@@ -50,10 +50,10 @@ def catalogue(
     _show(shown, written)
 
 
-def _renew(where: tree_options.Chosen, *, as_json: bool) -> None:
+def _renew(where: tree_options.TreeSelection, *, as_json: bool) -> None:
     from dlcontainer.publish.tree import transaction
 
-    def again(tree: "Tree") -> "Generation":
+    def again(tree: "PublishedTree") -> "Generation":
         return transaction.commit(tree, transaction.live(tree), "renew the catalogue", again=True)
 
     tree_options.change(where, again, as_json=as_json)
@@ -64,8 +64,8 @@ def _show(shown: "Catalogue", written: tuple[Path, ...]) -> None:
     from dlcontainer.publish.tree import layout
 
     rows = [
-        (one.entry.module, one.entry.marks or "-", one.size, one.checks, one.reached)
-        for one in shown.modules
+        (module.entry.module, module.entry.marks or "-", module.size, module.checks, module.reached)
+        for module in shown.modules
     ]
     output.say(output.table(rows, head=("module", "marks", "image", "checks", "at this site")))
     for path in written:

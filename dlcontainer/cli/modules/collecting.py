@@ -8,12 +8,12 @@ import typer
 
 from dlcontainer.cli import options, output
 from dlcontainer.cli.modules import tree_options
-from dlcontainer.cli.modules.tree_options import Chosen, Root
+from dlcontainer.cli.modules.tree_options import Root, TreeSelection
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.publish.tree.collection import Collected, Policy
-    from dlcontainer.publish.tree.in_use import Queue
+    from dlcontainer.publish.tree.collection import CollectionResult, RetentionPolicy
+    from dlcontainer.publish.tree.in_use import OldestJob
 
 _DAY_S = 86_400.0
 
@@ -58,10 +58,10 @@ def gc(
         _show(collected, dry_run=dry_run)
 
 
-def _policy(where: Chosen, keep: int | None, *, dry_run: bool) -> "Policy":
+def _policy(where: TreeSelection, keep: int | None, *, dry_run: bool) -> "RetentionPolicy":
     """Settle how long all stays, and ask the scheduler and this host's processes."""
     from dlcontainer.publish.tree import in_use
-    from dlcontainer.publish.tree.collection import Policy
+    from dlcontainer.publish.tree.collection import RetentionPolicy
 
     modules = where.site.modules if where.site else None
     days = keep if keep is not None else (modules.keep_days if modules else None)
@@ -76,24 +76,24 @@ def _policy(where: Chosen, keep: int | None, *, dry_run: bool) -> "Policy":
         where.console.note(
             "the longest job is not known (modules.longest_job_days): the days are taken as given"
         )
-    return Policy(
+    return RetentionPolicy(
         keep_s=days * _DAY_S,
         longest_job_s=None if longest is None else longest * _DAY_S,
         queue=_queue(where),
-        seen=in_use.seen(),
+        open_files=in_use.seen(),
         dry=dry_run,
     )
 
 
-def _queue(where: Chosen) -> "Queue":
+def _queue(where: TreeSelection) -> "OldestJob":
     from dlcontainer.cli.context import here
     from dlcontainer.publish.tree import in_use
-    from dlcontainer.publish.tree.in_use import Queue
+    from dlcontainer.publish.tree.in_use import OldestJob
     from dlcontainer.schedulers import SCHEDULERS
 
     if where.site is None:
         where.console.note("no scheduler is asked without --site: the time alone decides")
-        return Queue()
+        return OldestJob()
     scheduler = where.site.scheduler.kind
     argv = where.site.modules.submissions or SCHEDULERS[scheduler].submissions
     if not argv:
@@ -101,11 +101,11 @@ def _queue(where: Chosen) -> "Queue":
             where.console.note(
                 f"{scheduler} is not asked (modules.submissions): the time alone decides"
             )
-        return Queue()
+        return OldestJob()
     return in_use.queue(argv, where.console.runner(here().environ))
 
 
-def _show(collected: "Collected", *, dry_run: bool) -> None:
+def _show(collected: "CollectionResult", *, dry_run: bool) -> None:
     for path in collected.removed:
         output.say(f"{'would go' if dry_run else 'removed'}  {path}")
     for kept in collected.kept:

@@ -14,7 +14,7 @@ from dlcontainer.cli.signing import signed_releases, trust_options
 
 if TYPE_CHECKING:
     from dlcontainer.publish.tree.audit_users import Loader
-    from dlcontainer.publish.tree.changes import Listed
+    from dlcontainer.publish.tree.changes import LiveModule
 
 _LOOK, _CHANGE, _KEEP = "Look", "Change", "Keep in order"
 app = App(help="The published tree: what is live, what was, going back, making room.")
@@ -34,13 +34,15 @@ def list_(
     where = tree_options.chosen(root, site)
     listed = changes.listing(where.root)
     if as_json:
-        output.emit("modules", {"root": str(where.root), "modules": [_body(one) for one in listed]})
+        output.emit(
+            "modules", {"root": str(where.root), "modules": [_body(module) for module in listed]}
+        )
         return
     if not listed:
         output.copied(str(where.root), before="nothing is published in ")
         return
     head = ["module", "marks", "image", "checked", "checks", *(["release"] if verbose else [])]
-    found = files.briefly(where.root, [one.entry for one in listed])
+    found = files.briefly(where.root, [module.entry for module in listed])
     rows = [
         (one.entry.module, one.entry.marks or "-", one.size, one.day, one.checks, str(live.folder))
         for one, live in zip(found, listed, strict=True)
@@ -48,7 +50,7 @@ def list_(
     output.say(output.table([row[: len(head)] for row in rows], head=head))
 
 
-def _body(listed: "Listed") -> dict[str, object]:
+def _body(listed: "LiveModule") -> dict[str, object]:
     entry = listed.entry
     return {
         "module": entry.module,
@@ -115,9 +117,9 @@ def audit(
     faults = auditing.audit(where.root, engine, _loader(where) if load else None)
     trust = trust_options.trust_of(where.site, keys=key, roots=certificate_roots, keyrings=pgp)
     demand = trust_options.demand_of(where.site, require_evidence, signed=require_signed)
-    asked = trust_options.asking(trust, demand, here(), where.console)
-    if asked is not None:
-        faults = [*faults, *signed_releases.faults(where.root, asked)]
+    demanded = trust_options.asking(trust, demand, here(), where.console)
+    if demanded is not None:
+        faults = [*faults, *signed_releases.faults(where.root, demanded)]
     if as_json:
         body = [asdict(fault) for fault in faults]
         output.emit("modules-audit", {"root": str(where.root), "ok": not faults, "faults": body})
@@ -136,7 +138,7 @@ def audit(
 app.command("catalogue", rich_help_panel=_LOOK)(catalogue.catalogue)
 
 
-def _loader(where: tree_options.Chosen) -> "Loader":
+def _loader(where: tree_options.TreeSelection) -> "Loader":
     from dlcontainer.cli.context import here
     from dlcontainer.errors import UsageError
     from dlcontainer.publish.tree import audit_users

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from dlcontainer.publish.open_folder import Folder
     from dlcontainer.publish.tree.generation import Generation
-    from dlcontainer.publish.tree.layout import Admit, Tree
-    from dlcontainer.publish.tree.transaction import Hand
+    from dlcontainer.publish.tree.layout import Admit, PublishedTree
+    from dlcontainer.publish.tree.transaction import Publisher
     from dlcontainer.sites.site import Site
 
 Root = Annotated[
@@ -37,7 +37,7 @@ class Signers:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Chosen:
+class TreeSelection:
     """A tree, the site if one was named, and the console of this run."""
 
     root: Path
@@ -45,13 +45,13 @@ class Chosen:
     console: output.Console
     signers: Signers | None = None
 
-    def hand(self) -> "Hand":
-        """Give the publisher's hand, with the group that the site names."""
+    def hand(self) -> "Publisher":
+        """Return the publisher's hand, with the group that the site names."""
         from dlcontainer.cli.context import here
         from dlcontainer.publish.tree.site_commands import SiteCommands
-        from dlcontainer.publish.tree.transaction import Hand
+        from dlcontainer.publish.tree.transaction import Publisher
 
-        return Hand(
+        return Publisher(
             admit=self._admit(),
             runner=self.console.runner(here().environ),
             note=self.console.note,
@@ -62,17 +62,19 @@ class Chosen:
         )
 
     def _admit(self) -> "Admit":
-        """Give what each release is held against before it becomes live; keys are read then."""
+        """Return what each release is held against before it becomes live; keys are read then."""
         from dlcontainer.cli.context import here
         from dlcontainer.cli.signing import trust_options
         from dlcontainer.publish.tree.layout import admit_any
 
-        given = self.signers
+        signers = self.signers
         demand = trust_options.demand_of(
-            self.site, given.evidence if given else None, signed=bool(given and given.signed)
+            self.site,
+            signers.evidence if signers else None,
+            signed=bool(signers and signers.signed),
         )
-        if given is not None:
-            named = (given.keys, given.roots, given.keyrings)
+        if signers is not None:
+            named = (signers.keys, signers.roots, signers.keyrings)
             trust_options.note_unasked(demand, self.console, *named)
         if demand.is_empty:
             return admit_any
@@ -81,13 +83,13 @@ class Chosen:
             self.console.step(f"verify {module}: signature and evidence")
             trust = trust_options.trust_of(
                 self.site,
-                keys=given.keys if given else None,
-                roots=given.roots if given else None,
-                keyrings=given.keyrings if given else None,
+                keys=signers.keys if signers else None,
+                roots=signers.roots if signers else None,
+                keyrings=signers.keyrings if signers else None,
             )
-            asked = trust_options.asking(trust, demand, here(), self.console)
-            if asked is not None:
-                asked.admit(release, module)
+            demanded = trust_options.asking(trust, demand, here(), self.console)
+            if demanded is not None:
+                demanded.admit(release, module)
 
         return admit
 
@@ -99,7 +101,7 @@ def chosen(
     signers: Signers | None = None,
     as_json: bool = False,
     verbose: bool = False,
-) -> Chosen:
+) -> TreeSelection:
     """Find the tree that is meant; raises UsageError where neither option names one."""
     from dlcontainer.cli.context import here
 
@@ -112,11 +114,15 @@ def chosen(
             next_step="give --root DIR, or --site SITE whose file has modules.root",
         )
     console = output.Console(verbose=verbose, quiet=as_json)
-    return Chosen(root=path.absolute(), site=loaded, console=console, signers=signers)
+    return TreeSelection(root=path.absolute(), site=loaded, console=console, signers=signers)
 
 
 def change(
-    where: Chosen, act: "Callable[[Tree], Generation]", *, as_json: bool, is_new: bool = False
+    where: TreeSelection,
+    act: "Callable[[PublishedTree], Generation]",
+    *,
+    as_json: bool,
+    is_new: bool = False,
 ) -> None:
     """Change a tree and say what is live then; `is_new`: the tree may be empty."""
     from dlcontainer.publish.tree import changes, layout, transaction
@@ -124,24 +130,31 @@ def change(
     if not is_new:
         changes.require_published(where.root)
     with transaction.opened(where.root, where.hand()) as tree:
-        left = layout.current(tree.top)
-        made = act(tree)
-    tell(where, left, made, as_json=as_json)
+        previous = layout.current(tree.top)
+        current = act(tree)
+    tell(where, previous, current, as_json=as_json)
 
 
-def tell(where: Chosen, left: int | None, made: "Generation", *, as_json: bool) -> None:
+def tell(
+    where: TreeSelection, previous: int | None, current: "Generation", *, as_json: bool
+) -> None:
     """Say which generation is live, and whether that is new."""
-    changed = made.number != left
+    changed = current.number != previous
     if changed and where.site is None:
         where.console.note(
             "without --site no modules.after_publish is run after the switch, and the site's trust "
             "demands nothing"
         )
     if as_json:
-        body = {"root": str(where.root), "generation": made.number, "left": left, "new": changed}
-        modules = [entry.module for entry in made.entries]
-        output.emit("modules-changed", {**body, "what": made.what, "modules": modules})
+        body = {
+            "root": str(where.root),
+            "generation": current.number,
+            "left": previous,
+            "new": changed,
+        }
+        modules = [entry.module for entry in current.entries]
+        output.emit("modules-changed", {**body, "what": current.what, "modules": modules})
     elif changed:
-        output.say(f"generation {made.number} is live: {made.what}")
+        output.say(f"generation {current.number} is live: {current.what}")
     else:
-        output.say(f"nothing to change: generation {made.number} is live already")
+        output.say(f"nothing to change: generation {current.number} is live already")

@@ -10,7 +10,7 @@ from dlcontainer.cli.signing import trust_options
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.evidence.signing import Source
+    from dlcontainer.evidence.signing import EvidenceSource
 
 
 def attest(
@@ -51,17 +51,17 @@ def attest(
         output.say(f"attested: {path.with_suffix('.evidence').name}/{name}")
 
 
-def _source(text: str) -> "Source":
-    from dlcontainer.evidence.signing import Source
+def _source(text: str) -> "EvidenceSource":
+    from dlcontainer.evidence.signing import EvidenceSource
 
     word, equals, name = text.partition("=")
     kinds = trust_options.kinds_of(word)
     if not (equals and name and len(kinds) == 1):
         raise UsageError(f"{text!r} is not KIND=FILE", next_step="for example: bench=session.jsonl")
-    return Source(kind=kinds[0], path=Path(name))
+    return EvidenceSource(kind=kinds[0], path=Path(name))
 
 
-def _require_whole(source: "Source") -> None:
+def _require_whole(source: "EvidenceSource") -> None:
     """Read what has a reader of its own: an edited session or proof is not signed."""
     if source.kind == "bench":
         from dlcontainer.bench.samples import reader

@@ -10,7 +10,7 @@ from dlcontainer.cli.signing import trust_options, verify
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.evidence.pull import Pulled
+    from dlcontainer.evidence.pull import PullResult
 
 
 def pull(
@@ -57,7 +57,7 @@ def pull(
     _show(path, done, client.reference.name, verifies=verifies, as_json=as_json)
 
 
-def _show(path: Path, done: "Pulled", name: str, *, verifies: bool, as_json: bool) -> None:
+def _show(path: Path, done: "PullResult", name: str, *, verifies: bool, as_json: bool) -> None:
     where = f"oras://{name}@{done.digest}"
     if as_json:
         body = {"image": str(path), "reference": where, "digest": done.digest}

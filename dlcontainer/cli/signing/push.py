@@ -35,14 +35,19 @@ def push(
     console = output.Console(verbose=verbose, quiet=as_json)
     with foreign_files.opened(path) as file:
         console.step(f"read {path.name}")
-        given = signing.opened(path, file.fileno(), told=console.phase)
-    if given.record is not None and f'"{given.subject.sha256}"'.encode() not in given.record:
+        opened_image = signing.opened(path, file.fileno(), note=console.phase)
+    if (
+        opened_image.record is not None
+        and f'"{opened_image.subject.sha256}"'.encode() not in opened_image.record
+    ):
         raise ChecksFailedError(
             f"{path} is not the image of its record", next_step="build it again, or copy it again"
         )
     with client, console.beating():
-        evidence = list(pieces.loaded(given.offers, pieces.Notes(tell=console.note)))
-        done = pushing.push(path, f"sha256:{given.subject.sha256}", evidence, client, console)
+        evidence = list(pieces.loaded(opened_image.offers, pieces.RefusalNotes(tell=console.note)))
+        done = pushing.push(
+            path, f"sha256:{opened_image.subject.sha256}", evidence, client, console
+        )
     where = f"oras://{client.reference.name}@{done.digest}"
     if as_json:
         body = {"image": str(path), "reference": where, "tag": client.reference.tag}

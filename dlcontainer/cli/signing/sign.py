@@ -11,9 +11,9 @@ from dlcontainer.cli.signing import trust_options
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.cli.context import World
-    from dlcontainer.evidence.image_signature import Engine
-    from dlcontainer.evidence.signing import Hand
+    from dlcontainer.cli.context import CliContext
+    from dlcontainer.evidence.image_signature import SignatureEngine
+    from dlcontainer.evidence.signing import ImageSigner
 
 
 def sign(
@@ -67,7 +67,9 @@ def sign(
     output.say(f"signed by {hand.by}: sha256:{signed.sha256}")
 
 
-def _with_key(key: Path, certificate: Path | None, number: int | None, engine: "Engine") -> "Hand":
+def _with_key(
+    key: Path, certificate: Path | None, number: int | None, engine: "SignatureEngine"
+) -> "ImageSigner":
     from dlcontainer.evidence import image_signature, keys, signing
 
     secret = trust_options.private_key(key, number)
@@ -79,7 +81,7 @@ def _with_key(key: Path, certificate: Path | None, number: int | None, engine: "
             f"the certificate {certificate} is of another key",
             next_step="give the certificate that was made for this key",
         )
-    return signing.Hand(
+    return signing.ImageSigner(
         put=lambda copy: image_signature.sign_with_key(copy, secret, engine),
         by=f"sha256:{secret.public.id}",
         sealer=signing.Sealer(key=secret, certificate=carried),
@@ -87,13 +89,17 @@ def _with_key(key: Path, certificate: Path | None, number: int | None, engine: "
 
 
 def _with_pgp(
-    world: "World", fingerprint: str, keyring: Path | None, number: int | None, engine: "Engine"
-) -> "Hand":
+    world: "CliContext",
+    fingerprint: str,
+    keyring: Path | None,
+    number: int | None,
+    engine: "SignatureEngine",
+) -> "ImageSigner":
     from dlcontainer.evidence import image_signature, signing
 
     ring = keyring or world.host.home / ".apptainer/keys"
     passphrase = trust_options.read_passphrase(number)
-    return signing.Hand(
+    return signing.ImageSigner(
         put=lambda copy: image_signature.sign_with_pgp(
             copy, fingerprint, ring.absolute(), passphrase, engine
         ),

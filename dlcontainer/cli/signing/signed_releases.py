@@ -4,17 +4,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dlcontainer.publish.signed import Asking
-    from dlcontainer.publish.tree.contents import Fault
+    from dlcontainer.publish.signed import SignatureDemand
+    from dlcontainer.publish.tree.contents import ReleaseFault
 
 
-def faults(root: Path, asked: "Asking") -> "list[Fault]":
+def faults(root: Path, demand: "SignatureDemand") -> "list[ReleaseFault]":
     """Find the releases that are not signed, or have no such evidence."""
     from dlcontainer.errors import ChecksFailedError, PublishError
     from dlcontainer.publish.open_folder import Folder
     from dlcontainer.publish.tree import changes, contents, layout
 
-    found = []
+    unsigned = []
     for listed in changes.listing(root):
         path = str(listed.folder / contents.IMAGE)
         try:
@@ -23,10 +23,10 @@ def faults(root: Path, asked: "Asking") -> "list[Fault]":
                 top.sub(layout.RELEASES) as releases,
                 releases.sub(listed.entry.digest) as release,
             ):
-                asked.held(release)
+                demand.held(release)
         except (ChecksFailedError, PublishError) as error:
             why = f"{error.what}: {error.why}" if error.why else error.what
-            found.append(contents.Fault(where=path, why=why))
+            unsigned.append(contents.ReleaseFault(where=path, why=why))
         except (OSError, ValueError) as error:
-            found.append(contents.Fault(where=path, why=str(error)))
-    return found
+            unsigned.append(contents.ReleaseFault(where=path, why=str(error)))
+    return unsigned

@@ -11,14 +11,14 @@ from dlcontainer.cli import output
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.cli.context import World
-    from dlcontainer.evidence.image_signature import Engine
+    from dlcontainer.cli.context import CliContext
+    from dlcontainer.evidence.image_signature import SignatureEngine
     from dlcontainer.evidence.keys import SigningKey
     from dlcontainer.evidence.kinds import Kind
-    from dlcontainer.evidence.policy import Demand
-    from dlcontainer.evidence.trust import Trust, TrustedKey
-    from dlcontainer.publish.offered import Offered
-    from dlcontainer.publish.signed import Asking
+    from dlcontainer.evidence.policy import EvidenceDemand
+    from dlcontainer.evidence.trust import TrustAnchors, TrustedKey
+    from dlcontainer.publish.offered import PublishCandidate
+    from dlcontainer.publish.signed import SignatureDemand
     from dlcontainer.registry.artifacts import ArtifactClient
     from dlcontainer.sites.site import Site
 
@@ -116,7 +116,7 @@ Ca = Annotated[
 ]
 
 
-def site_of(world: "World", site: str | None) -> "Site | None":
+def site_of(world: "CliContext", site: str | None) -> "Site | None":
     """Load the site, if one was named."""
     return world.site(site).value if site else None
 
@@ -128,32 +128,34 @@ def trust_of(
     roots: Path | None = None,
     certificates: Iterable[Path] | None = None,
     keyrings: Iterable[Path] | None = None,
-) -> "Trust":
+) -> "TrustAnchors":
     """Read whose signatures count: those that are named, else the site's."""
     from dlcontainer.evidence import keys as reading
-    from dlcontainer.evidence.trust import Trust, TrustedKey
+    from dlcontainer.evidence.trust import TrustAnchors, TrustedKey
 
     if keys or roots or keyrings:
-        return Trust(
+        return TrustAnchors(
             keys=tuple(map(_trusted, keys or ())),
             roots=reading.read_file(roots) if roots else None,
             certificates=tuple(map(reading.read_file, certificates or ())),
             keyrings=tuple(map(reading.read_file, keyrings or ())),
         )
     if site is None:
-        return Trust()
-    given = site.trust
+        return TrustAnchors()
+    anchors = site.trust
     # Whoever could write these files could sign as anybody.
-    return Trust(
+    return TrustAnchors(
         keys=tuple(
-            TrustedKey(key=reading.read_public(Path(one.file), own=True), roles=one.roles)
-            for one in given.keys
+            TrustedKey(
+                key=reading.read_public(Path(key_file.file), must_own=True), roles=key_file.roles
+            )
+            for key_file in anchors.keys
         ),
-        roots=reading.read_file(Path(given.certificate_roots), own=True)
-        if given.certificate_roots
+        roots=reading.read_file(Path(anchors.certificate_roots), must_own=True)
+        if anchors.certificate_roots
         else None,
         certificates=tuple(map(reading.read_file, certificates or ())),
-        keyrings=tuple(reading.read_file(Path(path), own=True) for path in given.keyrings),
+        keyrings=tuple(reading.read_file(Path(path), must_own=True) for path in anchors.keyrings),
     )
 
 
@@ -167,53 +169,53 @@ def _trusted(text: str) -> "TrustedKey":
     # A folder's name may have a '=' too.
     if not equals or "/" in head or Path(text).exists():
         return TrustedKey(key=keys.read_public(Path(text)))
-    asked = [word.strip() for word in head.split(",")]
-    for word in asked:
+    words = [word.strip() for word in head.split(",")]
+    for word in words:
         if word not in KEY_ROLES:
             raise UsageError(
                 f"--key {text}: {word!r} is no role of a key",
                 next_step=f"one or more of {', '.join(KEY_ROLES)}; for a file of that name: "
                 f"--key ./{text}",
             )
-    roles = tuple(role for role in KEY_ROLES if role in asked)
+    roles = tuple(role for role in KEY_ROLES if role in words)
     return TrustedKey(key=keys.read_public(Path(name)), roles=roles)
 
 
-def demand_of(site: "Site | None", evidence: str | None, *, signed: bool) -> "Demand":
-    """Give what is demanded by the command line and by the site, together."""
-    from dlcontainer.evidence.policy import Demand
+def demand_of(site: "Site | None", evidence: str | None, *, signed: bool) -> "EvidenceDemand":
+    """Return what is demanded by the command line and by the site, together."""
+    from dlcontainer.evidence.policy import EvidenceDemand
 
-    asked = kinds_of(evidence)
+    demanded = kinds_of(evidence)
     if site is None:
-        return Demand(signed=signed, kinds=asked)
-    kinds = dict.fromkeys((*asked, *site.trust.require_evidence))
-    return Demand(signed=signed or site.trust.require_signed, kinds=tuple(kinds))
+        return EvidenceDemand(signed=signed, kinds=demanded)
+    kinds = dict.fromkeys((*demanded, *site.trust.require_evidence))
+    return EvidenceDemand(signed=signed or site.trust.require_signed, kinds=tuple(kinds))
 
 
 def kinds_of(text: str | None) -> "tuple[Kind, ...]":
     """Read a list of kinds; raises UsageError for an unknown one."""
     from dlcontainer.evidence.kinds import KINDS
 
-    asked = [word.strip() for word in (text or "").split(",") if word.strip()]
-    for word in asked:
+    names = [word.strip() for word in (text or "").split(",") if word.strip()]
+    for word in names:
         if word not in KINDS:
             raise UsageError(
                 f"{word!r} is no kind of evidence", next_step=f"one of: {', '.join(KINDS)}"
             )
-    return tuple(kind for kind in KINDS if kind in asked)
+    return tuple(kind for kind in KINDS if kind in names)
 
 
-def engine(world: "World", console: output.Console) -> "Engine":
+def engine(world: "CliContext", console: output.Console) -> "SignatureEngine":
     """Find the engine that signs and verifies; raises EngineError."""
     from dlcontainer.engines import apptainer
-    from dlcontainer.evidence.image_signature import Engine
+    from dlcontainer.evidence.image_signature import SignatureEngine
     from dlcontainer.system.process import ProcessRunner, Runner
 
     def start(inherited: tuple[int, ...]) -> Runner:
         echo = console.line if console.verbose else None
         return ProcessRunner(environ=world.environ, echo=echo, inherited=inherited)
 
-    return Engine(
+    return SignatureEngine(
         program=apptainer.find(world.environ),
         start=start,
         environ=world.environ,
@@ -221,7 +223,7 @@ def engine(world: "World", console: output.Console) -> "Engine":
     )
 
 
-def note_unasked(demand: "Demand", console: output.Console, *signers: object) -> None:
+def note_unasked(demand: "EvidenceDemand", console: output.Console, *signers: object) -> None:
     """Say so where signers are named on the command line, and nothing is demanded of them."""
     if demand.is_empty and any(signers):
         console.note(
@@ -231,28 +233,28 @@ def note_unasked(demand: "Demand", console: output.Console, *signers: object) ->
 
 
 def asking(
-    trust: "Trust", demand: "Demand", world: "World", console: output.Console
-) -> "Asking | None":
-    """Give what a release in a tree is held against; None where nothing is demanded."""
-    from dlcontainer.publish.signed import Asking
+    trust: "TrustAnchors", demand: "EvidenceDemand", world: "CliContext", console: output.Console
+) -> "SignatureDemand | None":
+    """Return what a release in a tree is held against; None where nothing is demanded."""
+    from dlcontainer.publish.signed import SignatureDemand
 
     if demand.is_empty:
         return None
-    return Asking(
-        trust=trust, demand=demand, engine=lambda: engine(world, console), told=console.phase
+    return SignatureDemand(
+        trust=trust, demand=demand, engine=lambda: engine(world, console), note=console.phase
     )
 
 
 def verifier(
-    asked: "Asking | None", console: output.Console
-) -> "Callable[[Offered], Mapping[str, bytes]] | None":
-    """Give the check of what is offered, before all else; None where nothing is demanded."""
-    if asked is None:
+    demand: "SignatureDemand | None", console: output.Console
+) -> "Callable[[PublishCandidate], Mapping[str, bytes]] | None":
+    """Return the check of what is offered, before all else; None where nothing is demanded."""
+    if demand is None:
         return None
 
-    def verify(given: "Offered") -> "Mapping[str, bytes]":
-        console.step(f"verify {given.path.name}: signature and evidence")
-        verified = asked.of_offered(given)
+    def verify(candidate: "PublishCandidate") -> "Mapping[str, bytes]":
+        console.step(f"verify {candidate.path.name}: signature and evidence")
+        verified = demand.of_offered(candidate)
         for text in verified.refused:
             console.note(f"does not count: {text}")
         return {name: data for piece in verified.evidence for name, data in piece.files.items()}
@@ -283,7 +285,7 @@ def read_passphrase(number: int | None) -> str | None:
 
 
 def client(
-    world: "World",
+    world: "CliContext",
     site: "Site | None",
     place: str,
     *,
@@ -291,20 +293,20 @@ def client(
     ca: Path | None,
     pushes: bool,
 ) -> "ArtifactClient":
-    """Give the way to a place in a registry, with the site's proxies and CA."""
+    """Return the way to a place in a registry, with the site's proxies and CA."""
     from dlcontainer.evidence import artifact
     from dlcontainer.packages.proxies import proxies_of
     from dlcontainer.packages.routing import ca_of
     from dlcontainer.registry import login as logins
     from dlcontainer.registry.artifacts import ArtifactClient
-    from dlcontainer.registry.connection import Way
+    from dlcontainer.registry.connection import RegistryAccess
     from dlcontainer.sites.routing import Routing
 
     reference = artifact.reference(place)
     if ca is not None and not ca.is_file():
         raise UsageError(f"--ca {ca}: there is no such file", next_step="give the CA's PEM file")
     routing = site.routing if site else Routing()
-    way = Way(
+    access = RegistryAccess(
         proxies=proxies_of(routing, world.host),
         ca=ca or ca_of(routing, world.host),
         plain_http=routing.plain_http,
@@ -313,5 +315,5 @@ def client(
         # Of a whole image a registry takes the digest before it answers.
         silence_s=120.0,
     )
-    given = logins.read(login, reference.address) if login else None
-    return ArtifactClient(reference=reference, way=way, login=given, pushes=pushes)
+    credentials = logins.read(login, reference.address) if login else None
+    return ArtifactClient(reference=reference, way=access, login=credentials, pushes=pushes)

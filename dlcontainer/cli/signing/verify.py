@@ -7,7 +7,7 @@ from dlcontainer.cli import options, output
 from dlcontainer.cli.signing import trust_options
 
 if TYPE_CHECKING:
-    from dlcontainer.evidence.policy import Verified
+    from dlcontainer.evidence.policy import PolicyResult
 
 
 def verify(
@@ -36,17 +36,17 @@ def verify(
     console = output.Console(verbose=verbose, quiet=as_json)
     engine = trust_options.engine(world, console)
     with foreign_files.opened(path) as file:
-        given = signing.opened(path, file.fileno(), told=console.phase)
-        verified = policy.check(given, trust, demand, engine)
+        opened_image = signing.opened(path, file.fileno(), note=console.phase)
+        verified = policy.check(opened_image, trust, demand, engine)
     if as_json:
-        body = {"image": str(path), "sha256": given.subject.sha256, **summary(verified)}
+        body = {"image": str(path), "sha256": opened_image.subject.sha256, **summary(verified)}
         output.emit("verify", body)
         return
     show(verified)
 
 
-def summary(verified: "Verified") -> Mapping[str, object]:
-    """Give what holds, for programs."""
+def summary(verified: "PolicyResult") -> Mapping[str, object]:
+    """Return what holds, for programs."""
     return {
         "signer": verified.signer.name if verified.signer else None,
         "evidence": [piece.file for piece in verified.evidence],
@@ -54,7 +54,7 @@ def summary(verified: "Verified") -> Mapping[str, object]:
     }
 
 
-def show(verified: "Verified") -> None:
+def show(verified: "PolicyResult") -> None:
     """Print what holds, a line each."""
     if verified.signer is not None:
         output.finding("ok", f"signed by {verified.signer.name}")

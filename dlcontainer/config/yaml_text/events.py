@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import yaml
 
-from dlcontainer.config.document import MAX_DEPTH, KeyPath, Origin
+from dlcontainer.config.document import MAX_DEPTH, KeyPath, ValueOrigin
 from dlcontainer.config.yaml_text.scalars import OLD_BOOLEANS, kind, refused_in_value, resolve
 from dlcontainer.errors import ConfigError, Mark
 
@@ -31,13 +31,13 @@ class _Open:
 
 
 @dataclass(kw_only=True, slots=True)
-class Tree:
+class ValueBuilder:
     """Builds one value from events; `origins` fills up beside it."""
 
     layer: str
     display: str
     value: object = None
-    origins: dict[KeyPath, Origin] = field(default_factory=dict)
+    origins: dict[KeyPath, ValueOrigin] = field(default_factory=dict)
     _open: list[_Open] = field(default_factory=list)
     _documents: int = 0
 
@@ -73,7 +73,7 @@ class Tree:
             return
         # The key's place stands already, unless this is a list's item or the top.
         place = self.origins[path].mark if path in self.origins else self._mark(event)
-        self.origins[path] = Origin(layer=self.layer, mark=place, written=written)
+        self.origins[path] = ValueOrigin(layer=self.layer, mark=place, written=written)
         self._attach(parent, value)
 
     def _collection(
@@ -114,13 +114,13 @@ class Tree:
         before = self.origins.get(path)
         if before is not None and before.mark is not None:
             self._refuse(event, f"key '{key}' stands twice: on line {before.mark.line} and here")
-        self.origins[path] = Origin(layer=self.layer, mark=self._mark(event))
+        self.origins[path] = ValueOrigin(layer=self.layer, mark=self._mark(event))
         return key
 
     def _scalar(self, event: yaml.ScalarEvent) -> str | int | float | bool | None:
-        found = refused_in_value(event.value)
-        if found:
-            self._refuse(event, f"character U+{ord(found[0]):04X} cannot stand in a value")
+        refused = refused_in_value(event.value)
+        if refused:
+            self._refuse(event, f"character U+{ord(refused[0]):04X} cannot stand in a value")
         if event.tag is None:
             return resolve(event.value) if event.implicit[0] else str(event.value)
         if event.tag == CORE + "str":

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import yaml
 
-from dlcontainer.config.document import MAX_DEPTH, Document, KeyPath, Origin
-from dlcontainer.config.yaml_text.events import Tree
+from dlcontainer.config.document import MAX_DEPTH, Document, KeyPath, ValueOrigin
+from dlcontainer.config.yaml_text.events import ValueBuilder
 from dlcontainer.config.yaml_text.scalars import kind, refused_in_text
 from dlcontainer.errors import ConfigError, Mark
 
@@ -35,16 +35,18 @@ def parse(text: str, *, layer: str, display: str) -> Document:
     return Document(data=value, origins=origins)
 
 
-def parse_value(text: str, *, layer: str, display: str) -> tuple[object, dict[KeyPath, Origin]]:
+def parse_value(
+    text: str, *, layer: str, display: str
+) -> tuple[object, dict[KeyPath, ValueOrigin]]:
     """Read a YAML text with anything at the top; nothing gives None and no origins."""
     text = text.removeprefix("\ufeff")
     if len(text) > MAX_BYTES:
         raise ConfigError(_too_big(), where=display)
-    found = refused_in_text(text)
-    if found:
-        what = f"character U+{ord(found[0]):04X} cannot stand in a file"
-        raise ConfigError(what, where=_mark_at(text[: found.start()], display))
-    tree = Tree(layer=layer, display=display)
+    refused = refused_in_text(text)
+    if refused:
+        what = f"character U+{ord(refused[0]):04X} cannot stand in a file"
+        raise ConfigError(what, where=_mark_at(text[: refused.start()], display))
+    tree = ValueBuilder(layer=layer, display=display)
     try:
         tree.grow(_events(text))
     except yaml.MarkedYAMLError as error:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from dlcontainer.image.contents.model import Package, size_of
+from dlcontainer.image.contents.model import InstalledPackage, size_of
 from dlcontainer.system import foreign_files
 
 # A channel is a name or an address, and an address may hold a token: only a name is passed on.
@@ -12,22 +12,22 @@ _CHANNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def wanted(path: str) -> bool:
-    """Tell whether a file of the tree describes a package."""
+    """Return whether a file of the tree describes a package."""
     folder, _, name = path.rpartition("/")
     return folder.endswith("/conda-meta") and name.endswith(".json")
 
 
-def packages(found: Mapping[str, Path]) -> Iterator[Package]:
-    """Give the packages; an incomplete record is skipped."""
-    for path, there in sorted(found.items()):
+def packages(files: Mapping[str, Path]) -> Iterator[InstalledPackage]:
+    """Yield the packages; an incomplete record is skipped."""
+    for path, file in sorted(files.items()):
         try:
-            body = foreign_files.loads(there.read_bytes())
+            body = foreign_files.loads(file.read_bytes())
             details = {
                 "build": str(body.get("build", "")),
                 "channel": _channel(str(body.get("channel", ""))),
                 "subdir": str(body.get("subdir", "")),
             }
-            yield Package(
+            yield InstalledPackage(
                 kind="conda",
                 name=str(body["name"]),
                 version=str(body["version"]),
@@ -40,9 +40,9 @@ def packages(found: Mapping[str, Path]) -> Iterator[Package]:
             continue
 
 
-def _channel(said: str) -> str:
+def _channel(channel: str) -> str:
     # https://conda.example.org/t/TOKEN/forge/linux-64 -> forge
-    parts = [part for part in said.split("/") if part not in ("", "noarch")]
+    parts = [part for part in channel.split("/") if part not in ("", "noarch")]
     while len(parts) > 1 and re.match(r"(linux|osx|win)-", parts[-1]):
         parts.pop()
     name = parts[-1] if parts else ""

@@ -5,7 +5,7 @@ Source: manual page deb-control(5), dpkg(1) "package states".
 
 from collections.abc import Iterator
 
-from dlcontainer.image.contents.model import Package, size_of
+from dlcontainer.image.contents.model import InstalledPackage, size_of
 
 STATUS = "/var/lib/dpkg/status"
 # Images without dpkg itself ("distroless") have a file for each package here.
@@ -14,14 +14,14 @@ _KIB = 1024
 
 
 def wanted(path: str) -> bool:
-    """Tell whether a file of the tree belongs to the database."""
+    """Return whether a file of the tree belongs to the database."""
     if path.startswith(STATUS_FOLDER):
         return not path.endswith(".md5sums")
     return path == STATUS
 
 
-def packages(text: str) -> Iterator[Package]:
-    """Give the packages that a status file lists as installed."""
+def packages(text: str) -> Iterator[InstalledPackage]:
+    """Yield the packages that a status file lists as installed."""
     for paragraph in text.split("\n\n"):
         fields = dict(_fields(paragraph))
         # "want ok state"; a file of its own says no state.
@@ -30,7 +30,7 @@ def packages(text: str) -> Iterator[Package]:
             continue
         size = size_of(fields.get("Installed-Size"))
         source = fields.get("Source", "")
-        yield Package(
+        yield InstalledPackage(
             kind="deb",
             name=fields["Package"],
             version=fields["Version"],

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer.image.contents.model import Entry, Library
+from dlcontainer.image.contents.model import Library, TreeEntry
 
 _NEEDED, _SONAME, _STRTAB = 1, 14, 5
 _VERNEED, _VERNEEDNUM = 0x6FFFFFFE, 0x6FFFFFFF
@@ -24,7 +24,7 @@ _LONGEST_NAME = 4096
 LEAST_BYTES = 64  # of the longer file header
 
 
-def is_library(entry: Entry) -> bool:
+def is_library(entry: TreeEntry) -> bool:
     """Tell by its name whether a file may be a shared library: libx.so, libx.so.1.2, x.so."""
     name = entry.path.rsplit("/", 1)[-1]
     return (
@@ -32,16 +32,16 @@ def is_library(entry: Entry) -> bool:
     )
 
 
-def libraries(found: Mapping[str, Path]) -> tuple[Library, ...]:
+def libraries(files: Mapping[str, Path]) -> tuple[Library, ...]:
     """Read the libraries among files of a tree; what is none, or damaged, is passed over."""
-    return tuple(_libraries(sorted(found.items())))
+    return tuple(_libraries(sorted(files.items())))
 
 
-def _libraries(found: Iterable[tuple[str, Path]]) -> Iterator[Library]:
-    for path, there in found:
+def _libraries(files: Iterable[tuple[str, Path]]) -> Iterator[Library]:
+    for path, place in files:
         try:
             with (
-                there.open("rb") as file,
+                place.open("rb") as file,
                 mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
             ):
                 names = _names(data)
@@ -100,7 +100,7 @@ class _Dynamic:
     order: str
 
     def place(self, address: int) -> int | None:
-        """Say where in the file that lies which is loaded at an address."""
+        """Return where in the file that lies which is loaded at an address."""
         for start, at, size in self.loads:
             if 0 <= address - start < size:
                 return at + address - start
@@ -116,12 +116,12 @@ def _needs(data: mmap.mmap, dynamic: _Dynamic) -> Iterator[str]:
         raise ValueError("a damaged library: it has no names")
     if at is None:
         return
-    left = _MOST_TAGS
+    remaining = _MOST_TAGS
     for _ in range(min(values.get(_VERNEEDNUM, [0])[0], _MOST_HEADERS)):
         _, count, _, first, following = struct.unpack_from(order + "HHIII", data, at)
         entry = at + first
-        left -= count
-        if left < 0:
+        remaining -= count
+        if remaining < 0:
             raise ValueError(f"a damaged library: more than {_MOST_TAGS} versions")
         for _ in range(count):
             _, _, _, name, step = struct.unpack_from(order + "IHHII", data, entry)
@@ -168,7 +168,7 @@ def _dynamic(data: mmap.mmap) -> _Dynamic | None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Form:
+class _ElfForm:
     """The class of a file, 64 or 32 bits, and its byte order as struct writes it."""
 
     wide: bool
@@ -185,13 +185,13 @@ class _Header:
     size: int
 
 
-def _form(data: mmap.mmap) -> _Form | None:
+def _form(data: mmap.mmap) -> _ElfForm | None:
     if data[:4] != b"\x7fELF" or data[4] not in (1, 2) or data[5] not in (1, 2):
         return None
-    return _Form(wide=data[4] == 2, order="<>"[data[5] - 1])
+    return _ElfForm(wide=data[4] == 2, order="<>"[data[5] - 1])
 
 
-def _headers(data: mmap.mmap, form: _Form) -> Iterator[_Header]:
+def _headers(data: mmap.mmap, form: _ElfForm) -> Iterator[_Header]:
     (start,) = struct.unpack_from(
         form.order + ("Q" if form.wide else "I"), data, 32 if form.wide else 28
     )

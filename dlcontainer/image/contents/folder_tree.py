@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dlcontainer.image.contents.following import LeavesError, LinksOnDisk, follow
-from dlcontainer.image.contents.model import Entry, is_plain
+from dlcontainer.image.contents.model import TreeEntry, is_plain
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Unpacked:
+class FolderTree:
     """The tree in a folder.
 
     No link is followed: an absolute one would lead to this host's files. Folders that this user
@@ -22,9 +22,9 @@ class Unpacked:
 
     folder: Path
 
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[TreeEntry]:
         """List all entries that can be seen."""
-        found: list[Entry] = []
+        entries: list[TreeEntry] = []
         # Names are put together here: tens of thousands of paths would take longer than the disk.
         waiting = [""]
         while waiting:
@@ -34,16 +34,16 @@ class Unpacked:
                     inside = list(names)
             except PermissionError:
                 continue
-            for one in inside:
-                entry = _entry(one, f"{parent}/{one.name}")
-                found.append(entry)
+            for child in inside:
+                entry = _entry(child, f"{parent}/{child.name}")
+                entries.append(entry)
                 if entry.kind == "d":
                     waiting.append(entry.path)
-        return sorted(found, key=lambda entry: entry.path)
+        return sorted(entries, key=lambda entry: entry.path)
 
     def fetch(self, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:  # noqa: ARG002
-        """Give the files where they lie."""
-        found, root = {}, self.folder.resolve()
+        """Return the files where they lie."""
+        files, root = {}, self.folder.resolve()
         for path in paths:
             parent, _, name = path.rpartition("/")
             try:
@@ -51,10 +51,10 @@ class Unpacked:
                 above = follow(parent, LinksOnDisk(root=root)).end
             except LeavesError:
                 continue
-            there = root / above.lstrip("/") / name
-            if os.access(there, os.R_OK) and is_plain(there, root):
-                found[path] = there
-        return found
+            file = root / above.lstrip("/") / name
+            if os.access(file, os.R_OK) and is_plain(file, root):
+                files[path] = file
+        return files
 
     def each_file(self, look: Callable[[str, BinaryIO], None], most: int, since_ns: int) -> None:
         """Show each regular file that this user may read; see `search.Searched`."""
@@ -62,26 +62,26 @@ class Unpacked:
         while waiting:
             parent = waiting.pop()
             with suppress(PermissionError), os.scandir(f"{self.folder}{parent}") as names:
-                for one in names:
-                    path = f"{parent}/{one.name}"
-                    if one.is_dir(follow_symlinks=False):
+                for child in names:
+                    path = f"{parent}/{child.name}"
+                    if child.is_dir(follow_symlinks=False):
                         waiting.append(path)
-                    elif one.is_file(follow_symlinks=False):
-                        info = one.stat(follow_symlinks=False)
+                    elif child.is_file(follow_symlinks=False):
+                        info = child.stat(follow_symlinks=False)
                         if 0 < info.st_size <= most and info.st_ctime_ns >= since_ns:
                             # A Path of each of tens of thousands would take longer than it.
-                            with suppress(PermissionError), open(one.path, "rb", 0) as file:  # noqa: PTH123
+                            with suppress(PermissionError), open(child.path, "rb", 0) as file:  # noqa: PTH123
                                 look(path, file)
 
 
-def _entry(one: "os.DirEntry[str]", path: str) -> Entry:
-    info = one.stat(follow_symlinks=False)
+def _entry(child: "os.DirEntry[str]", path: str) -> TreeEntry:
+    info = child.stat(follow_symlinks=False)
     mode = stat.filemode(info.st_mode)
-    return Entry(
+    return TreeEntry(
         path=path,
         kind=mode[0],
         size=info.st_size if mode[0] == "-" else 0,
         mode=mode[1:],
         owner=f"{info.st_uid}/{info.st_gid}",
-        target=str(Path(one.path).readlink()) if mode[0] == "l" else "",
+        target=str(Path(child.path).readlink()) if mode[0] == "l" else "",
     )

@@ -13,7 +13,7 @@ class Links(Protocol):
     """The links of a tree: a path -> what the link says."""
 
     def get(self, path: str, /) -> str | None:
-        """Give a link's text; None for what is no link."""
+        """Return a link's text; None for what is no link."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,34 +35,34 @@ class LeavesError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Walk:
+class FollowedPath:
     """A path that was followed in its tree: its end, and the links on the way."""
 
     end: str
     met: tuple[str, ...]
 
 
-def follow(path: str, links: Links) -> Walk:
+def follow(path: str, links: Links) -> FollowedPath:
     """Follow a path as a program in the image does; raises LeavesError."""
-    rest, here, hops = path.split("/"), "", 0
+    rest, position, hops = path.split("/"), "", 0
     met = []
     while rest:
         part = rest.pop(0)
         if part in ("", "."):
             continue
         if part == "..":
-            if not here:
+            if not position:
                 raise LeavesError("above its root")
-            here = posixpath.dirname(here).rstrip("/")
+            position = posixpath.dirname(position).rstrip("/")
             continue
-        here = f"{here}/{part}"
-        target = links.get(here)
+        position = f"{position}/{part}"
+        target = links.get(position)
         if target is None:
             continue
         hops += 1
         if hops > _MOST_HOPS:
             raise LeavesError("in a circle")
-        met.append(here)
+        met.append(position)
         rest = [*target.split("/"), *rest]
-        here = "" if target.startswith("/") else posixpath.dirname(here).rstrip("/")
-    return Walk(end=here or "/", met=tuple(met))
+        position = "" if target.startswith("/") else posixpath.dirname(position).rstrip("/")
+    return FollowedPath(end=position or "/", met=tuple(met))

@@ -2,32 +2,32 @@
 
 from collections.abc import Mapping
 
-from dlcontainer.image.contents.model import Entry
+from dlcontainer.image.contents.model import TreeEntry
 
 # As the kernel follows.
 _MOST_HOPS = 40
 
 
-def followed(path: str, known: Mapping[str, Entry]) -> Entry | None:
-    """Give the entry that a path leads to through all links; None where there is none."""
-    rest, here, hops = path.split("/"), "", 0
-    found: Entry | None = None
+def followed(path: str, entries: Mapping[str, TreeEntry]) -> TreeEntry | None:
+    """Return the entry that a path leads to through all links; None where there is none."""
+    rest, position, hops = path.split("/"), "", 0
+    reached: TreeEntry | None = None
     while rest:
         part = rest.pop(0)
         if part in ("", "."):
             continue
         if part == "..":
-            here, found = here.rpartition("/")[0], None
+            position, reached = position.rpartition("/")[0], None
             continue
-        there = known.get(f"{here}/{part}")
-        if there is None:
+        target = entries.get(f"{position}/{part}")
+        if target is None:
             return None
-        if there.kind != "l":
-            here, found = there.path, there
+        if target.kind != "l":
+            position, reached = target.path, target
             continue
         hops += 1
         if hops > _MOST_HOPS:
             return None
-        rest = [*there.target.split("/"), *rest]
-        here = "" if there.target.startswith("/") else here
-    return found
+        rest = [*target.target.split("/"), *rest]
+        position = "" if target.target.startswith("/") else position
+    return reached

@@ -15,7 +15,7 @@ _LONGEST_SIZE = 18
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class TreeEntry:
     """One file of a tree, by its path in the image; `kind` as `ls -l` shows it: -, d, l …"""
 
     path: str
@@ -30,7 +30,7 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Package:
+class InstalledPackage:
     """One installed package as its database says; size in bytes, as installed, where known.
 
     `places` are the folders of the environments that have it; `details` what the database says
@@ -57,10 +57,10 @@ class Library:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Contents:
+class TreeContents:
     """What was found in a tree; sizes in bytes, unpacked, by folder."""
 
-    packages: tuple[Package, ...]
+    packages: tuple[InstalledPackage, ...]
     # ID and VERSION_ID of os-release
     distribution: str
     release: str
@@ -71,10 +71,10 @@ class Contents:
     notes: tuple[str, ...] = ()
 
 
-class Tree(Protocol):
+class FileTree(Protocol):
     """The files of an image, wherever they lie."""
 
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[TreeEntry]:
         """List all entries; paths are absolute, as in the image."""
 
     def fetch(self, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:
@@ -82,13 +82,15 @@ class Tree(Protocol):
 
 
 def is_plain(path: Path, root: Path) -> bool:
-    """Tell whether a path is a file of a tree; through a link, in any part of it, it may not be."""
+    """Return whether a path is a file of a tree; through a link, in any part of it, it may not
+    be.
+    """
     return path.is_file() and not path.is_symlink() and path.resolve().is_relative_to(root)
 
 
-def size_of(said: object) -> int | None:
+def size_of(text: object) -> int | None:
     """Read a size that a database says; None for what can't be one, however long it is."""
-    if isinstance(said, str) and len(said) <= _LONGEST_SIZE and said.isdecimal():
-        said = int(said)
+    if isinstance(text, str) and len(text) <= _LONGEST_SIZE and text.isdecimal():
+        text = int(text)
     # A bool is an int for Python.
-    return said if type(said) is int and 0 <= said < 10**_LONGEST_SIZE else None
+    return text if type(text) is int and 0 <= text < 10**_LONGEST_SIZE else None

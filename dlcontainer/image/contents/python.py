@@ -8,14 +8,14 @@ import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from dlcontainer.image.contents.model import Package, size_of
+from dlcontainer.image.contents.model import InstalledPackage, size_of
 
 _METADATA = {".dist-info": "METADATA", ".egg-info": "PKG-INFO"}
 _BESIDE = ("INSTALLER", "RECORD")
 
 
 def wanted(path: str) -> bool:
-    """Tell whether a file of the tree describes a package."""
+    """Return whether a file of the tree describes a package."""
     folder, _, name = path.rpartition("/")
     if folder.endswith(".dist-info") and name in _BESIDE:
         return True
@@ -25,39 +25,39 @@ def wanted(path: str) -> bool:
     )
 
 
-def packages(found: Mapping[str, Path]) -> Iterator[Package]:
-    """Give the packages that files of the tree describe; `found` are those of `wanted`."""
-    for path, there in sorted(found.items()):
+def packages(files: Mapping[str, Path]) -> Iterator[InstalledPackage]:
+    """Yield the packages that files of the tree describe; `found` are those of `wanted`."""
+    for path, file in sorted(files.items()):
         if PurePosixPath(path).name in _BESIDE:
             continue
         alone = path.endswith(".egg-info")
         folder = path if alone else str(PurePosixPath(path).parent)
-        name, version = _named(there, folder)
+        name, version = _named(file, folder)
         if not name or not version:
             continue
-        beside = {key: found.get(f"{folder}/{key}") for key in _BESIDE}
-        installer = _text(beside["INSTALLER"]).strip().partition("\n")[0]
-        yield Package(
+        neighbours = {key: files.get(f"{folder}/{key}") for key in _BESIDE}
+        installer = _text(neighbours["INSTALLER"]).strip().partition("\n")[0]
+        yield InstalledPackage(
             kind="pypi",
             name=name,
             version=version,
-            size=_size(_text(beside["RECORD"])),
+            size=_size(_text(neighbours["RECORD"])),
             places=(str(PurePosixPath(folder).parent),),
             details=(("installer", installer),) if installer else (),
         )
 
 
 def _named(metadata: Path, folder: str) -> tuple[str, str]:
-    said = {"name": "", "version": ""}
+    headers = {"name": "", "version": ""}
     for line in _text(metadata).splitlines():
         if not line.strip():
             break  # what follows is the long description
         key, colon, value = line.partition(":")
-        if colon and said.get(key.lower()) == "":
-            said[key.lower()] = value.strip()
+        if colon and headers.get(key.lower()) == "":
+            headers[key.lower()] = value.strip()
     # Without its metadata a folder's own name tells as much: NAME-VERSION.dist-info.
     name, _, version = PurePosixPath(folder).stem.partition("-")
-    return said["name"] or name, said["version"] or version
+    return headers["name"] or name, headers["version"] or version
 
 
 def _size(record: str) -> int | None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from dlcontainer.image.contents.model import Package, size_of
+from dlcontainer.image.contents.model import InstalledPackage, size_of
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import CommandFailedError, CommandNotFoundError, Runner
 
@@ -22,40 +22,42 @@ class RpmReader:
     runner: Runner
     environ: Mapping[str, str]
 
-    def packages(self, found: Mapping[str, Path], folder: Path) -> tuple[list[Package], str]:
-        """Give the packages, and a note where they can't be read."""
-        if not found:
+    def packages(
+        self, files: Mapping[str, Path], folder: Path
+    ) -> tuple[list[InstalledPackage], str]:
+        """Return the packages, and a note where they can't be read."""
+        if not files:
             return [], ""
-        path, there = sorted(found.items())[0]
+        path, file = sorted(files.items())[0]
         program = find_program("rpm", self.environ)
         if program is None:
             return [], f"{path} was not read: no rpm on this host (apt-get install rpm)"
         # A copy: rpm may write beside a database that it opens.
         database = folder / "rpmdb"
         database.mkdir()
-        (database / PurePosixPath(path).name).write_bytes(there.read_bytes())
+        (database / PurePosixPath(path).name).write_bytes(file.read_bytes())
         argv = [str(program), "--dbpath", str(database), "-qa", "--queryformat", _FORMAT]
         env = {"PATH": self.environ.get("PATH", os.defpath), "LC_ALL": "C", "HOME": str(folder)}
         try:
-            said = self.runner(argv, env=env).stdout
+            stdout = self.runner(argv, env=env).stdout
         except (CommandFailedError, CommandNotFoundError) as error:
             return [], f"{path} was not read: {error}"
-        packages = [_package(line.split("\t")) for line in said.splitlines()]
+        packages = [_package(line.split("\t")) for line in stdout.splitlines()]
         read = [package for package in packages if package is not None]
         return read, "" if read else f"{path} holds no package that this host's rpm can read"
 
 
 def wanted(path: str) -> bool:
-    """Tell whether a file of the tree is a database of rpm's."""
+    """Return whether a file of the tree is a database of rpm's."""
     folder, _, name = path.rpartition("/")
     return folder in _FOLDERS and name in _NAMES
 
 
-def _package(fields: Sequence[str]) -> Package | None:
+def _package(fields: Sequence[str]) -> InstalledPackage | None:
     match fields:
         # Keys that packages are signed with are kept as if they were packages.
         case [name, epoch, version, arch, size] if name != "gpg-pubkey":
-            return Package(
+            return InstalledPackage(
                 kind="rpm",
                 name=name,
                 version=version,

@@ -8,10 +8,10 @@ from dlcontainer.image.contents import conda, dpkg, python, rpm
 from dlcontainer.image.contents.model import (
     MOST_BYTES,
     MOST_TEXT_BYTES,
-    Contents,
-    Entry,
-    Package,
-    Tree,
+    FileTree,
+    InstalledPackage,
+    TreeContents,
+    TreeEntry,
 )
 from dlcontainer.image.contents.rpm import RpmReader
 from dlcontainer.system.workspace import temporary
@@ -20,24 +20,26 @@ _RELEASES = ("/usr/lib/os-release", "/etc/os-release")
 _DEPTH = 2
 
 
-def take(tree: Tree, rpms: RpmReader, entries: Sequence[Entry] | None = None) -> Contents:
+def take(
+    tree: FileTree, rpms: RpmReader, entries: Sequence[TreeEntry] | None = None
+) -> TreeContents:
     """Take down a tree's contents; `entries` are the tree's, where somebody has listed them."""
     entries = tree.entries() if entries is None else entries
     plain = [entry for entry in entries if entry.kind == "-"]
     with temporary(rpms.environ, rpms.runner) as folder:
-        wanted = [entry for entry in plain if _wanted(entry.path)]
-        chosen = [entry.path for entry in wanted if entry.size <= _most(entry.path)]
-        beyond = sorted({entry.path for entry in wanted} - set(chosen))
-        found = tree.fetch(chosen, folder)
-        lost = sorted(set(chosen) - set(found))
-        packages, notes = packages_of(found, rpms, folder)
-        release = _release(found)
+        chosen_entries = [entry for entry in plain if _wanted(entry.path)]
+        chosen = [entry.path for entry in chosen_entries if entry.size <= _most(entry.path)]
+        beyond = sorted({entry.path for entry in chosen_entries} - set(chosen))
+        files = tree.fetch(chosen, folder)
+        lost = sorted(set(chosen) - set(files))
+        packages, notes = packages_of(files, rpms, folder)
+        release = _release(files)
     folders: dict[str, int] = {}
     for entry in plain:
         parent = entry.path.rpartition("/")[0]
         key = "/".join(parent.split("/")[: _DEPTH + 1]) or "/"
         folders[key] = folders.get(key, 0) + entry.size
-    return Contents(
+    return TreeContents(
         packages=packages,
         distribution=release.get("ID", ""),
         release=release.get("VERSION_ID", ""),
@@ -53,16 +55,16 @@ def take(tree: Tree, rpms: RpmReader, entries: Sequence[Entry] | None = None) ->
 
 
 def packages_of(
-    found: Mapping[str, Path], rpms: RpmReader, folder: Path
-) -> tuple[tuple[Package, ...], tuple[str, ...]]:
+    files: Mapping[str, Path], rpms: RpmReader, folder: Path
+) -> tuple[tuple[InstalledPackage, ...], tuple[str, ...]]:
     """Read the packages from the files of the databases, by path; what was not read is noted."""
-    deb: list[Package] = []
-    for path, there in sorted(found.items()):
+    deb: list[InstalledPackage] = []
+    for path, file in sorted(files.items()):
         if dpkg.wanted(path):
-            deb += dpkg.packages(there.read_text(encoding="utf-8", errors="replace"))
-    read, note = rpms.packages(_those(found, rpm.wanted), folder)
-    pypi = python.packages(_those(found, python.wanted))
-    packages = [*deb, *read, *pypi, *conda.packages(_those(found, conda.wanted))]
+            deb += dpkg.packages(file.read_text(encoding="utf-8", errors="replace"))
+    read, note = rpms.packages(_those(files, rpm.wanted), folder)
+    pypi = python.packages(_those(files, python.wanted))
+    packages = [*deb, *read, *pypi, *conda.packages(_those(files, conda.wanted))]
     return tuple(_merged(packages)), (note,) if note else ()
 
 
@@ -75,13 +77,13 @@ def _most(path: str) -> int:
     return MOST_BYTES if rpm.wanted(path) else MOST_TEXT_BYTES
 
 
-def _those(found: Mapping[str, Path], wanted: Callable[[str], bool]) -> dict[str, Path]:
-    return {path: there for path, there in found.items() if wanted(path)}
+def _those(files: Mapping[str, Path], matches: Callable[[str], bool]) -> dict[str, Path]:
+    return {path: file for path, file in files.items() if matches(path)}
 
 
-def _merged(packages: Iterable[Package]) -> Sequence[Package]:
+def _merged(packages: Iterable[InstalledPackage]) -> Sequence[InstalledPackage]:
     """Make one of a package that several environments have in one version."""
-    merged: dict[tuple[str, ...], Package] = {}
+    merged: dict[tuple[str, ...], InstalledPackage] = {}
     for package in packages:
         build = dict(package.details).get("build", "")
         key = (package.kind, package.name.lower(), package.version, package.arch, build)
@@ -91,10 +93,10 @@ def _merged(packages: Iterable[Package]) -> Sequence[Package]:
     return [package for _, package in sorted(merged.items())]
 
 
-def _release(found: Mapping[str, Path]) -> dict[str, str]:
+def _release(files: Mapping[str, Path]) -> dict[str, str]:
     for path in _RELEASES:
-        if path in found:
-            lines = found[path].read_text(encoding="utf-8", errors="replace").splitlines()
+        if path in files:
+            lines = files[path].read_text(encoding="utf-8", errors="replace").splitlines()
             pairs = (line.partition("=") for line in lines if "=" in line)
             return {key.strip(): value.strip().strip("\"'") for key, _, value in pairs}
     return {}

@@ -9,7 +9,7 @@ from pathlib import Path
 from dlcontainer import installation
 from dlcontainer.errors import ChecksFailedError, EngineError
 from dlcontainer.image import sif
-from dlcontainer.image.contents.model import Entry, is_plain
+from dlcontainer.image.contents.model import TreeEntry, is_plain
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import CommandFailedError, Runner
 
@@ -22,17 +22,17 @@ _MINOR = 2
 
 
 @dataclass(kw_only=True, slots=True)
-class Packed:
+class SquashfsTree:
     """The tree of an image file (SIF)."""
 
     image: Path
     program: Path
     runner: Runner
     environ: Mapping[str, str]
-    _entries: list[Entry] = field(default_factory=list)
+    _entries: list[TreeEntry] = field(default_factory=list)
 
     @classmethod
-    def of(cls, image: Path, environ: Mapping[str, str], runner: Runner) -> "Packed":
+    def of(cls, image: Path, environ: Mapping[str, str], runner: Runner) -> "SquashfsTree":
         """Find what reads it; raises EngineError where there is none."""
         program = find_program("unsquashfs", environ)
         if program is None:
@@ -43,28 +43,28 @@ class Packed:
             )
         return cls(image=image, program=program, runner=runner, environ=environ)
 
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[TreeEntry]:
         """List all entries; raises ChecksFailedError for a damaged image."""
         if not self._entries:
             part = sif.tree(self.image)
-            said = self._run(["-lln", "-o", str(part.offset), str(self.image)])
-            self._entries = sorted(_listed(said), key=lambda entry: entry.path)
+            listing = self._run(["-lln", "-o", str(part.offset), str(self.image)])
+            self._entries = sorted(_listed(listing), key=lambda entry: entry.path)
         return self._entries
 
     def fetch(self, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:
         """Unpack the files asked for into a folder; raises ChecksFailedError."""
-        wanted = sorted(path for path in paths if "\n" not in path)
-        if not wanted:
+        plain_paths = sorted(path for path in paths if "\n" not in path)
+        if not plain_paths:
             return {}
         listed = folder / "wanted"
         # The names are no patterns: each character that could be one is escaped.
-        lines = [re.sub(r"([\\*?\[\]])", r"\\\1", path.lstrip("/")) for path in wanted]
+        lines = [re.sub(r"([\\*?\[\]])", r"\\\1", path.lstrip("/")) for path in plain_paths]
         listed.write_text("\n".join(lines) + "\n", errors="surrogateescape")
         target = folder / "tree"
         self.unpack(target, ["-ef", str(listed)])
-        found = {path: target / path.lstrip("/") for path in wanted}
+        files = {path: target / path.lstrip("/") for path in plain_paths}
         root = target.resolve()
-        return {path: there for path, there in found.items() if is_plain(there, root)}
+        return {path: file for path, file in files.items() if is_plain(file, root)}
 
     def unpack(self, target: Path, options: Sequence[str] = ()) -> None:
         """Unpack the tree, or what options restrict it to, into a new folder."""
@@ -86,7 +86,7 @@ class Packed:
         return done.stdout
 
 
-def _listed(text: str) -> Iterable[Entry]:
+def _listed(text: str) -> Iterable[TreeEntry]:
     for line in text.splitlines():
         match = _LINE.fullmatch(line)
         if match is None or not match[6]:
@@ -95,7 +95,7 @@ def _listed(text: str) -> Iterable[Entry]:
         target = ""
         if kind == "l":
             path, _, target = path.partition(" -> ")
-        yield Entry(
+        yield TreeEntry(
             path=path,
             kind=kind,
             mode=mode,

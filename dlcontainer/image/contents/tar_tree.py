@@ -8,33 +8,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from dlcontainer.image.contents.model import Entry
+from dlcontainer.image.contents.model import TreeEntry
 from dlcontainer.system import foreign_tars
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Archived:
+class TarTree:
     """The tree in a tar."""
 
     path: Path
 
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[TreeEntry]:
         """List all entries."""
         with tarfile.open(self.path, tarinfo=foreign_tars.Member) as tar:
             return sorted(map(_entry, tar), key=lambda entry: entry.path)
 
     def fetch(self, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:
         """Lay regular files out in a private folder, by number: no name of the tar is used."""
-        wanted, found = set(paths), {}
+        missing, files = set(paths), {}
         with tarfile.open(self.path, tarinfo=foreign_tars.Member) as tar:
             for number, member in enumerate(tar):
                 path = _path(member)
-                source = tar.extractfile(member) if path in wanted and member.isreg() else None
+                source = tar.extractfile(member) if path in missing and member.isreg() else None
                 if source is not None:
-                    found[path] = folder / f"file-{number}"
-                    with source, found[path].open("wb") as target:
+                    files[path] = folder / f"file-{number}"
+                    with source, files[path].open("wb") as target:
                         shutil.copyfileobj(source, target)
-        return found
+        return files
 
     def each_file(
         self,
@@ -55,10 +55,10 @@ def _path(member: tarfile.TarInfo) -> str:
     return "/" + member.name.removeprefix("./").strip("/")
 
 
-def _entry(member: tarfile.TarInfo) -> Entry:
+def _entry(member: tarfile.TarInfo) -> TreeEntry:
     kinds = ((member.isreg, "-"), (member.isdir, "d"), (member.issym, "l"), (member.islnk, "-"))
     kind = next((letter for is_it, letter in kinds if is_it()), "c")
-    return Entry(
+    return TreeEntry(
         path=_path(member),
         kind=kind,
         size=member.size if member.isreg() else 0,

@@ -19,14 +19,14 @@ from dlcontainer.lab.filesystem import strace
 from dlcontainer.lab.slowfs.mounting import DEVICE, helper
 from dlcontainer.lab.slowfs.server import StandIn
 from dlcontainer.system import foreign_files
-from dlcontainer.system.background import Beside, beside
-from dlcontainer.system.background import Task as Running
+from dlcontainer.system.background import BackgroundTask as Running
+from dlcontainer.system.background import BackgroundWork, beside
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import (
     CommandFailedError,
     CommandNotFoundError,
     CommandTimeoutError,
-    Completed,
+    CompletedCommand,
     ProcessRunner,
 )
 
@@ -48,7 +48,7 @@ class Count:
     files: tuple[str, ...]
 
     def described(self) -> dict[str, object]:
-        """Give it as plain data, with files by suffix."""
+        """Return it as plain data, with files by suffix."""
         suffixes = Counter(Path(path).suffix or "none" for path in self.files)
         return {
             "operations": dict(sorted(self.operations.items())),
@@ -60,7 +60,7 @@ class Count:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Counted:
+class CountingResult:
     """A counting run's outcome."""
 
     tool: Tool
@@ -70,7 +70,7 @@ class Counted:
     setting: Mapping[str, object] = field(default_factory=dict)
 
     def body(self) -> dict[str, object]:
-        """Give it as plain data."""
+        """Return it as plain data."""
         return {
             "tool": self.tool,
             "sees": SEES[self.tool],
@@ -82,7 +82,7 @@ class Counted:
         }
 
     def trace(self, under: Path | None) -> Trace:
-        """Give the files that were opened, in order, relative to `under` or to '/'.
+        """Return the files that were opened, in order, relative to `under` or to '/'.
 
         Raises BenchDataError where there is none.
         """
@@ -90,14 +90,14 @@ class Counted:
         # What our file system showed is relative to it.
         shown = self.tool == "slowfs"
         files = (f"/{file}" for file in self.node.files) if shown else self.node.files
-        found = open_trace.of_files(files, ["/"] if shown else roots)
-        if not found.paths:
+        trace = open_trace.of_files(files, ["/"] if shown else roots)
+        if not trace.paths:
             raise BenchDataError("no trace: the command opened no file there")
-        return found
+        return trace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Task:
+class CountingTask:
     """What is run, how often at once, and below which folder files count."""
 
     argv: tuple[str, ...]
@@ -107,25 +107,27 @@ class Task:
     timeout_s: float = 600.0
 
 
-def choose(asked: Tool | None, under: Path | None, runner: ProcessRunner) -> Tool:
+def choose(tool: Tool | None, under: Path | None, runner: ProcessRunner) -> Tool:
     """Choose the tool: strace where present, else our FUSE counters, else audit hooks.
 
     Raises ChecksFailedError where the one that was asked for is not available.
     """
-    if asked == "strace" or asked is None:
+    if tool == "strace" or tool is None:
         if find_program("strace", runner.environ) is not None:
             return "strace"
-        if asked == "strace":
+        if tool == "strace":
             raise ChecksFailedError("no strace here", next_step="install it, or: --with slowfs")
-    if asked == "slowfs":
+    if tool == "slowfs":
         helper(runner.environ)
         return "slowfs"
-    if asked is None and under is not None and os.access(DEVICE, os.R_OK | os.W_OK):
+    if tool is None and under is not None and os.access(DEVICE, os.R_OK | os.W_OK):
         return "slowfs"
     return "audit"
 
 
-def count(task: Task, tool: Tool, runner: ProcessRunner, shown: StandIn | None = None) -> Counted:
+def count(
+    task: CountingTask, tool: Tool, runner: ProcessRunner, shown: StandIn | None = None
+) -> CountingResult:
     """Run the ranks at once and count; raises BenchDataError where one fails.
 
     `shown` is the file system that the tool slowfs mounts, else one without any delay.
@@ -140,7 +142,7 @@ def count(task: Task, tool: Tool, runner: ProcessRunner, shown: StandIn | None =
 def run_ranks(
     commands: Sequence[Sequence[str]], runners: Sequence[ProcessRunner], timeout_s: float
 ) -> list[float]:
-    """Start all commands at once and wait for all; give each one's seconds.
+    """Start all commands at once and wait for all; return each one's seconds.
 
     Raises BenchDataError with the last words of the first rank that fails. When this ends, by an
     interruption too, none of them runs any more.
@@ -150,30 +152,32 @@ def run_ranks(
         return [done.elapsed for done in _crewed(crew, commands, environs, timeout_s)]
 
 
-def run_one(argv: Sequence[str], runner: ProcessRunner, timeout_s: float = 600.0) -> Completed:
+def run_one(
+    argv: Sequence[str], runner: ProcessRunner, timeout_s: float = 600.0
+) -> CompletedCommand:
     """Run one rank alone; raises BenchDataError with its last words where it fails."""
     with beside(runner) as crew:
         return _crewed(crew, [argv], [runner.environ], timeout_s)[0]
 
 
 def _crewed(
-    crew: Beside,
+    crew: BackgroundWork,
     commands: Sequence[Sequence[str]],
     environs: Sequence[Mapping[str, str]],
     timeout_s: float,
-) -> list[Completed]:
-    def start(argv: Sequence[str], environ: Mapping[str, str]) -> Running[Completed]:
+) -> list[CompletedCommand]:
+    def start(argv: Sequence[str], environ: Mapping[str, str]) -> Running[CompletedCommand]:
         return crew.start(lambda runner: runner(argv, env=environ, timeout=timeout_s))
 
-    started = [start(*each) for each in zip(commands, environs, strict=True)]
-    ended: list[Completed] = []
+    started = [start(*launch) for launch in zip(commands, environs, strict=True)]
+    ended: list[CompletedCommand] = []
     failures: list[str] = []
     for rank, running in enumerate(started):
         try:
             ended.append(running.result())
         except CommandFailedError as error:
-            said = " ".join(error.completed.stderr.split())[-400:]
-            failures.append(f"rank {rank}: {error}: {said}")
+            stderr = " ".join(error.completed.stderr.split())[-400:]
+            failures.append(f"rank {rank}: {error}: {stderr}")
         except (CommandNotFoundError, CommandTimeoutError) as error:
             failures.append(f"rank {rank}: {error}")
     if failures:
@@ -181,7 +185,7 @@ def _crewed(
     return ended
 
 
-def _by_strace(task: Task, runner: ProcessRunner) -> Counted:
+def _by_strace(task: CountingTask, runner: ProcessRunner) -> CountingResult:
     program = find_program("strace", runner.environ)
     logs = [task.work / f"strace.{rank}" for rank in range(task.ranks)]
     traced = ",".join(f"?{name}" for name in strace.CALLS)
@@ -192,12 +196,14 @@ def _by_strace(task: Task, runner: ProcessRunner) -> Counted:
     ranks = []
     for log in logs:
         with log.open(encoding="utf-8", errors="surrogateescape") as lines:
-            found = strace.total(strace.calls(lines), folders)
-        ranks.append(Count(operations=found.operations, bytes=found.bytes, files=found.files))
-    return Counted(tool="strace", ranks=tuple(ranks), node=_sum(ranks), slowest_s=max(seconds))
+            totals = strace.total(strace.calls(lines), folders)
+        ranks.append(Count(operations=totals.operations, bytes=totals.bytes, files=totals.files))
+    return CountingResult(
+        tool="strace", ranks=tuple(ranks), node=_sum(ranks), slowest_s=max(seconds)
+    )
 
 
-def _by_slowfs(task: Task, runner: ProcessRunner, shown: StandIn | None) -> Counted:
+def _by_slowfs(task: CountingTask, runner: ProcessRunner, shown: StandIn | None) -> CountingResult:
     if task.under is None:
         raise UsageError(
             "--with slowfs: it counts below one folder", next_step="name it: --under FOLDER"
@@ -218,15 +224,15 @@ def _by_slowfs(task: Task, runner: ProcessRunner, shown: StandIn | None) -> Coun
     # The mount ends first: a rank that waits for an answer can't be killed.
     with beside(runner) as crew, shown.mounted(point, runner):
         seconds = [done.elapsed for done in _crewed(crew, commands, environs, task.timeout_s)]
-        found = shown.counters.counted()
-    node = Count(operations=found.operations, bytes=found.bytes, files=found.files)
+        counts = shown.counters.counted()
+    node = Count(operations=counts.operations, bytes=counts.bytes, files=counts.files)
     ranks = (node,) if task.ranks == 1 else ()
-    return Counted(
+    return CountingResult(
         tool="slowfs", ranks=ranks, node=node, slowest_s=max(seconds), setting=shown.setting()
     )
 
 
-def _by_audit(task: Task, runner: ProcessRunner) -> Counted:
+def _by_audit(task: CountingTask, runner: ProcessRunner) -> CountingResult:
     source = Path(__file__).with_name("audit_hook.py")
     hooks = task.work / "hooks"
     hooks.mkdir()
@@ -240,7 +246,9 @@ def _by_audit(task: Task, runner: ProcessRunner) -> Counted:
         runners.append(replace(runner, environ={**runner.environ, **more}))
     seconds = run_ranks([task.argv] * task.ranks, runners, task.timeout_s)
     ranks = [_audited(task.work / f"audit.{rank}", task.under) for rank in range(task.ranks)]
-    return Counted(tool="audit", ranks=tuple(ranks), node=_sum(ranks), slowest_s=max(seconds))
+    return CountingResult(
+        tool="audit", ranks=tuple(ranks), node=_sum(ranks), slowest_s=max(seconds)
+    )
 
 
 def _audited(folder: Path, under: Path | None) -> Count:
@@ -261,7 +269,7 @@ def _audited(folder: Path, under: Path | None) -> Count:
 
     def kept(paths: Iterable[str]) -> list[str]:
         whole = [os.path.abspath(path) for path in paths]  # noqa: PTH100 - links stay
-        return [path for path in whole if any(path.startswith(one) for one in inside)]
+        return [path for path in whole if any(path.startswith(prefix) for prefix in inside)]
 
     return Count(
         operations={

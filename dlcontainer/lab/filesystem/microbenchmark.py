@@ -34,7 +34,7 @@ _MOST_ENTRIES = 5000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Probed:
+class MicrobenchmarkResult:
     """What was found, and what can't be said of it."""
 
     speed: FileSystemSpeed
@@ -45,7 +45,7 @@ class Probed:
     notes: tuple[str, ...]
 
 
-def probe(folder: Path, file: Path | None = None) -> Probed:
+def probe(folder: Path, file: Path | None = None) -> MicrobenchmarkResult:
     """Probe the file system of a folder; `file` is what is read, else the largest file found.
 
     Raises UsageError for a folder or a file that isn't there.
@@ -71,7 +71,7 @@ def probe(folder: Path, file: Path | None = None) -> Probed:
         read_latency_ms=reading.latency_s * 1000 if reading else None,
         client_mb_s=reading.mb_s if reading else None,
     )
-    return Probed(
+    return MicrobenchmarkResult(
         speed=speed,
         samples_ms=tuple(sample * 1000 for sample in samples),
         rates=tuple(rates),
@@ -110,12 +110,12 @@ def _rates(folder: Path, alone: float) -> list[tuple[int, float]]:
     In a folder each, where there are so many: some clients ask one thing at a time in a folder.
     """
     folders = [folder, *_below(folder, max(_THREADS))][-max(_THREADS) :]
-    found = [(1, alone)]
+    rates = [(1, alone)]
     for threads in _THREADS:
-        found.append((threads, _rate(folders, threads)))
-        if found[-1][1] < found[-2][1] * _FLAT:
+        rates.append((threads, _rate(folders, threads)))
+        if rates[-1][1] < rates[-2][1] * _FLAT:
             break
-    return found
+    return rates
 
 
 def _rate(folders: Sequence[Path], threads: int) -> float:
@@ -143,7 +143,7 @@ def _rate(folders: Sequence[Path], threads: int) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Reading:
+class _SpeedSample:
     latency_s: float
     mb_s: float
     cold: bool | None
@@ -151,31 +151,31 @@ class _Reading:
 
 def _below(folder: Path, most: int) -> list[Path]:
     """List some folders below one."""
-    found: list[Path] = []
+    folders: list[Path] = []
     for root, names, _ in os.walk(folder):
-        found += [Path(root, name) for name in names]
-        if len(found) >= most:
+        folders += [Path(root, name) for name in names]
+        if len(folders) >= most:
             break
-    return found[:most]
+    return folders[:most]
 
 
 def _largest(folder: Path) -> Path | None:
     """Find the largest file among the first few thousand below a folder."""
-    best, size, seen = None, _BLOCK - 1, 0
+    best, size, looked_at = None, _BLOCK - 1, 0
     for root, _, names in os.walk(folder):
         for name in names:
             path = Path(root, name)
             with suppress(OSError):
-                found = path.lstat()
-                if found.st_size > size and path.is_file() and not path.is_symlink():
-                    best, size = path, found.st_size
-        seen += len(names)
-        if seen > _MOST_ENTRIES:
+                info = path.lstat()
+                if info.st_size > size and path.is_file() and not path.is_symlink():
+                    best, size = path, info.st_size
+        looked_at += len(names)
+        if looked_at > _MOST_ENTRIES:
             break
     return best
 
 
-def _reading(path: Path) -> _Reading | None:
+def _reading(path: Path) -> _SpeedSample | None:
     size = path.stat().st_size
     if size < _BLOCK:
         return None
@@ -195,8 +195,8 @@ def _reading(path: Path) -> _Reading | None:
         rate = _sequential(number, size)
     finally:
         os.close(number)
-    both = None if cold is None or again is None else cold and again
-    return _Reading(latency_s=fmean(times), mb_s=rate, cold=both)
+    is_cold = None if cold is None or again is None else cold and again
+    return _SpeedSample(latency_s=fmean(times), mb_s=rate, cold=is_cold)
 
 
 def _sequential(number: int, size: int) -> float:
@@ -214,7 +214,7 @@ def _dropped(number: int, size: int) -> bool | None:
 
 
 def resident(number: int, size: int) -> float | None:
-    """Give the share of a file's pages in memory, as mincore(2) tells; None where it can't.
+    """Return the share of a file's pages in memory, as mincore(2) tells; None where it can't.
 
     Since Linux 5.2 it tells the truth only of files that the caller owns or may write.
     """

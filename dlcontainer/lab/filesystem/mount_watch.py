@@ -21,7 +21,7 @@ _PATIENCE_S = 5.0
 _SERVERS = frozenset({"squashfuse", "squashfuse_ll", "squashfuse3", "squashfuse_ll3", "fuse2fs"})
 
 
-class Watch:
+class MountWatch:
     """Looks again and again, in a thread of its own, as long as it is entered.
 
     Of the mounts that all of this machine see, those below `work` are ours.
@@ -49,7 +49,7 @@ class Watch:
         self._thread.join(_PATIENCE_S)
 
     def seen(self) -> Mapping[str, JsonValue]:
-        """Give the most at a time: mounts of images, processes that serve them, and how often."""
+        """Return the most at a time: mounts of images, processes that serve them, and how often."""
         servers: list[JsonValue] = [*sorted(self._names)]
         return {
             "image_mounts": self._most_mounts,
@@ -73,11 +73,11 @@ class Watch:
         served = [name for pid, name in serving.items() if pid in self._last]
         self._last = set(serving)
         mounts: set[str] = set()
-        seen: set[str] = set()
+        current: set[str] = set()
         for pid in under:
             space = _namespace(pid)
-            if space and space not in seen:
-                seen.add(space)
+            if space and space not in current:
+                current.add(space)
                 mounts |= set(image_mounts(pid))
         everyones = image_mounts(os.getpid())
         foreign = {device for device, at in everyones.items() if not at.is_relative_to(self._work)}
@@ -110,7 +110,7 @@ def served_by(named: Mapping[int, str], children: Mapping[int, list[int]]) -> di
 
 
 def _holds_fuse(pid: int) -> bool:
-    """Tell whether a process has the FUSE device open; also where that may not be seen."""
+    """Return whether a process has the FUSE device open; also where that may not be seen."""
     try:
         files = list(Path(f"/proc/{pid}/fd").iterdir())
     except OSError:
@@ -130,7 +130,7 @@ def _namespace(pid: int) -> str:
 
 
 def image_mounts(pid: int | str) -> dict[str, Path]:
-    """Give the devices of SquashFS mounts that a process sees, and where they are."""
+    """Return the devices of SquashFS mounts that a process sees, and where they are."""
     try:
         text = Path(f"/proc/{pid}/mountinfo").read_text(errors="replace")
     except OSError:
@@ -140,16 +140,16 @@ def image_mounts(pid: int | str) -> dict[str, Path]:
 
 def images(mountinfo: str) -> dict[str, Path]:
     """Read the mounts of images from a mountinfo(5): device and place."""
-    found = {}
+    images_at = {}
     for line in mountinfo.splitlines():
         # 36 35 98:0 /root /point options ... - kind source options
-        left, _, right = line.partition(" - ")
-        fields, kinds = left.split(" "), right.split(" ")
+        before, _, right = line.partition(" - ")
+        fields, kinds = before.split(" "), right.split(" ")
         if len(fields) > 4 and is_image(kinds[0]):
-            found[fields[2]] = Path(fields[4])
-    return found
+            images_at[fields[2]] = Path(fields[4])
+    return images_at
 
 
 def is_image(kind: str) -> bool:
-    """Tell whether a file system's kind is that of an image, however it is served."""
+    """Return whether a file system's kind is that of an image, however it is served."""
     return kind == "squashfs" or kind == "fuse" or kind.startswith("fuse.squashfuse")

@@ -141,13 +141,13 @@ class Totals:
     files: tuple[str, ...]
 
 
-def total(found: Iterable[Call], folders: Iterable[str] = ()) -> Totals:
+def total(calls: Iterable[Call], folders: Iterable[str] = ()) -> Totals:
     """Add calls up; with folders only those on what lies below one of them."""
     below = tuple(folder.rstrip("/") for folder in folders)
     operations: Counter[str] = Counter()
     files: dict[str, None] = {}
     size = 0
-    for call in found:
+    for call in calls:
         if below and not any(
             call.path == folder or call.path.startswith(f"{folder}/") for folder in below
         ):

@@ -31,7 +31,7 @@ METADATA: tuple[Operation, ...] = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Seen:
+class CounterSnapshot:
     """Counts at one moment; `files` are those that were opened, in order of first open.
 
     `read_turns` are the reads as if they had come one after the other: those that were under way
@@ -98,10 +98,10 @@ class Counters:
             if operation == "open":
                 self._opened.setdefault(path)
 
-    def counted(self) -> Seen:
-        """Give the counts so far."""
+    def counted(self) -> CounterSnapshot:
+        """Return the counts so far."""
         with self._lock:
-            return Seen(
+            return CounterSnapshot(
                 operations={name: self._operations[name] for name in (*METADATA, "read")},
                 bytes=self._read,
                 files=tuple(os.fsdecode(path).removeprefix("./") for path in self._opened),
@@ -112,16 +112,16 @@ class Counters:
             )
 
     def snapshot(self) -> dict[str, object]:
-        """Give the counts as plain data."""
+        """Return the counts as plain data."""
         with self._lock:
-            seen, clients = self.counted(), dict(self._clients)
-        suffixes = Counter(Path(path).suffix or "none" for path in seen.files)
+            snapshot, clients = self.counted(), dict(self._clients)
+        suffixes = Counter(Path(path).suffix or "none" for path in snapshot.files)
         return {
-            "operations": seen.operations,
-            "metadata": seen.metadata,
-            "reads": seen.reads,
-            "bytes": seen.bytes,
-            "unique_files": len(seen.files),
+            "operations": snapshot.operations,
+            "metadata": snapshot.metadata,
+            "reads": snapshot.reads,
+            "bytes": snapshot.bytes,
+            "unique_files": len(snapshot.files),
             "suffixes": dict(sorted(suffixes.items())),
             # The kernel names threads: a rank that imports in one thread is one client.
             "clients": {

@@ -74,12 +74,12 @@ def request(message: bytes) -> Request:
 
 
 def answer(unique: int, body: bytes) -> bytes:
-    """Give a reply."""
+    """Return a reply."""
     return _OUT.pack(_OUT.size + len(body), 0, unique) + body
 
 
 def refusal(unique: int, errno: int) -> bytes:
-    """Give a reply that says no."""
+    """Return a reply that says no."""
     return _OUT.pack(_OUT.size, -errno, unique)
 
 

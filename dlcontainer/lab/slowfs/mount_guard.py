@@ -22,7 +22,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 
 
 def mount_id(point: str) -> int | None:
-    """Tell which mount is on top at a folder; None where there is no such folder any more."""
+    """Return which mount is on top at a folder; None where there is no such folder any more."""
     # O_PATH: the file system, which may be slow or dead, is asked nothing.
     with suppress(OSError):
         folder = os.open(point, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -37,7 +37,7 @@ def mount_id(point: str) -> int | None:
 
 
 def run(program: str, *words: str) -> int:
-    """Run a program in our environment to its end; give its exit code."""
+    """Run a program in our environment to its end; return its exit code."""
     child = os.posix_spawn(program, [program, *words], os.environ)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 

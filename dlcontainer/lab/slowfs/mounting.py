@@ -40,7 +40,7 @@ _ALONE_S = 300.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mount:
+class ServedMount:
     """A mount that is being served; `ended` is set when it is gone."""
 
     point: Path
@@ -48,7 +48,7 @@ class Mount:
 
 
 def helper(environ: Mapping[str, str], device: Path = DEVICE) -> Path:
-    """Give the program that mounts for users; raises ChecksFailedError without FUSE."""
+    """Return the program that mounts for users; raises ChecksFailedError without FUSE."""
     if not device.exists():
         raise ChecksFailedError(
             f"no FUSE here: there is no {device}",
@@ -97,10 +97,10 @@ def _is_dead(path: Path) -> bool:
 
 
 @contextmanager
-def mounted(files: PassThrough, point: Path, runner: ProcessRunner) -> Iterator[Mount]:
+def mounted(files: PassThrough, point: Path, runner: ProcessRunner) -> Iterator[ServedMount]:
     """Serve a file system at a folder; raises ChecksFailedError where it can't be mounted."""
     program = helper(runner.environ)
-    mount = Mount(point=point.resolve())
+    mount = ServedMount(point=point.resolve())
     before = mounted_at(mount.point)
     ours, theirs = socket.socketpair()
     guard = _Guard(program, mount.point, runner, theirs)
@@ -130,7 +130,8 @@ def _served(files: PassThrough, device: int, ended: threading.Event) -> Iterator
 
 
 def guard_argv(program: Path, point: Path, end: socket.socket) -> list[str]:
-    """Give the command that mounts, given the end of a socket, and unmounts when the other closes.
+    """Return the command that mounts, given the end of a socket, and unmounts when the other
+    closes.
 
     The number of the end stands in its environment too: _FUSE_COMMFD.
     """
@@ -164,9 +165,9 @@ class _Guard(threading.Thread):
         ours.settimeout(_MOUNT_S)
         with suppress(TimeoutError):
             # Close-on-exec: a process that inherited it would keep the connection alive.
-            _, found, _, _ = socket.recv_fds(ours, 1, 1, socket.MSG_CMSG_CLOEXEC)
-            if found:
-                return found[0]
+            _, handles, _, _ = socket.recv_fds(ours, 1, 1, socket.MSG_CMSG_CLOEXEC)
+            if handles:
+                return handles[0]
         ours.close()
         self.join(_GUARD_S)
         raise ChecksFailedError(
@@ -191,4 +192,4 @@ def _unmount(program: Path, runner: ProcessRunner, point: Path) -> None:
 def mounted_at(real: Path) -> int:
     """Count our mounts at a path without links: one may cover another."""
     below = mounts_below(real)
-    return sum(1 for one in below if one.point == real and one.kind == "fuse.slowfs")
+    return sum(1 for mount in below if mount.point == real and mount.kind == "fuse.slowfs")

@@ -12,7 +12,7 @@ from dlcontainer.lab.slowfs import fuse_protocol
 from dlcontainer.lab.slowfs.cache_profiles import Profile
 from dlcontainer.lab.slowfs.counters import Counters, Operation
 from dlcontainer.lab.slowfs.fuse_protocol import Opcode, Request
-from dlcontainer.lab.slowfs.server_queue import Queue
+from dlcontainer.lab.slowfs.server_queue import ServerQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,11 +36,11 @@ class _Nodes:
 
     def number(self, path: bytes) -> int:
         with self.lock:
-            known = self.numbers.get(path)
-            if known is None:
-                known = self.numbers[path] = len(self.paths)
+            number = self.numbers.get(path)
+            if number is None:
+                number = self.numbers[path] = len(self.paths)
                 self.paths.append(path)
-            return known
+            return number
 
 
 class PassThrough:
@@ -51,7 +51,7 @@ class PassThrough:
     """
 
     def __init__(
-        self, root: int, profile: Profile, delay: Delay, queue: Queue, counters: Counters
+        self, root: int, profile: Profile, delay: Delay, queue: ServerQueue, counters: Counters
     ) -> None:
         self._root = root
         self._profile = profile
@@ -64,7 +64,7 @@ class PassThrough:
         self._lock = threading.Lock()
         self._hurried = threading.Event()
         self._answers: dict[int, Callable[[Request], bytes]] = {
-            Opcode.INIT: lambda asked: fuse_protocol.init(asked.body),
+            Opcode.INIT: lambda request: fuse_protocol.init(request.body),
             Opcode.DESTROY: lambda _: b"",
             Opcode.LOOKUP: self._lookup,
             Opcode.GETATTR: self._getattr,
@@ -86,42 +86,42 @@ class PassThrough:
         """Answer without delay from now on: nobody waits for the answers any more."""
         self._hurried.set()
 
-    def answer(self, asked: Request) -> bytes | None:
+    def answer(self, request: Request) -> bytes | None:
         """Answer one request, after its time; None where none is wanted."""
-        if asked.opcode in fuse_protocol.NO_ANSWER:
+        if request.opcode in fuse_protocol.NO_ANSWER:
             return None
-        todo = self._answers.get(asked.opcode)
+        todo = self._answers.get(request.opcode)
         if todo is None:
-            return fuse_protocol.refusal(asked.unique, errno.ENOSYS)
+            return fuse_protocol.refusal(request.unique, errno.ENOSYS)
         try:
-            return fuse_protocol.answer(asked.unique, todo(asked))
+            return fuse_protocol.answer(request.unique, todo(request))
         except OSError as error:
-            return fuse_protocol.refusal(asked.unique, error.errno or errno.EIO)
+            return fuse_protocol.refusal(request.unique, error.errno or errno.EIO)
 
-    def _reached(self, operation: Operation, asked: Request, path: bytes) -> None:
+    def _reached(self, operation: Operation, request: Request, path: bytes) -> None:
         """Count a metadata operation and wait for its turn."""
-        self._counters.add(operation, asked.client, path)
+        self._counters.add(operation, request.client, path)
         self._until(self._queue.operation() + self._delay.operation_s)
 
     def _until(self, moment: float) -> None:
         """Wait for a moment of the monotonic clock: work already done for it is inside."""
-        left = moment - time.monotonic()
-        while left > 0 and not self._hurried.wait(left):
-            left = moment - time.monotonic()
+        remaining_s = moment - time.monotonic()
+        while remaining_s > 0 and not self._hurried.wait(remaining_s):
+            remaining_s = moment - time.monotonic()
 
-    def _path(self, asked: Request) -> bytes:
-        return self._nodes.paths[asked.node]
+    def _path(self, request: Request) -> bytes:
+        return self._nodes.paths[request.node]
 
-    def _lookup(self, asked: Request) -> bytes:
-        path = os.path.join(self._path(asked), fuse_protocol.name(asked.body))  # noqa: PTH118 - bytes
+    def _lookup(self, request: Request) -> bytes:
+        path = os.path.join(self._path(request), fuse_protocol.name(request.body))  # noqa: PTH118 - bytes
         try:
             info = os.stat(path, dir_fd=self._root, follow_symlinks=False)
         except FileNotFoundError:
-            self._reached("failed_lookup", asked, path)
+            self._reached("failed_lookup", request, path)
             if not self._profile.negative_s:
                 raise
             return fuse_protocol.absent(self._profile.negative_s)
-        self._reached("lookup", asked, path)
+        self._reached("lookup", request, path)
         node = self._nodes.number(path)
         return fuse_protocol.entry(node, info, self._profile.entry_s, self._kept(info))
 
@@ -129,75 +129,75 @@ class PassThrough:
         folder = (info.st_mode & 0o170000) == 0o040000
         return self._profile.folder_attr_s if folder else self._profile.attr_s
 
-    def _getattr(self, asked: Request) -> bytes:
-        path = self._path(asked)
+    def _getattr(self, request: Request) -> bytes:
+        path = self._path(request)
         info = os.stat(path, dir_fd=self._root, follow_symlinks=False)
-        self._reached("getattr", asked, path)
+        self._reached("getattr", request, path)
         return fuse_protocol.attributes(info, self._kept(info))
 
-    def _readlink(self, asked: Request) -> bytes:
-        path = self._path(asked)
+    def _readlink(self, request: Request) -> bytes:
+        path = self._path(request)
         target = os.readlink(path, dir_fd=self._root)
-        self._reached("readlink", asked, path)
+        self._reached("readlink", request, path)
         return target
 
-    def _open(self, asked: Request) -> bytes:
-        if fuse_protocol.open_flags(asked.body) & os.O_ACCMODE != os.O_RDONLY:
+    def _open(self, request: Request) -> bytes:
+        if fuse_protocol.open_flags(request.body) & os.O_ACCMODE != os.O_RDONLY:
             raise OSError(errno.EROFS, "read-only")
-        path = self._path(asked)
+        path = self._path(request)
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
         number = os.open(path, flags, dir_fd=self._root)
-        self._reached("open", asked, path)
+        self._reached("open", request, path)
         return fuse_protocol.opened(number)
 
-    def _read(self, asked: Request) -> bytes:
-        number, offset, size = fuse_protocol.reading(asked.body)
+    def _read(self, request: Request) -> bytes:
+        number, offset, size = fuse_protocol.reading(request.body)
         data = os.pread(number, size, offset)
-        self._counters.add("read", asked.client, self._path(asked), len(data))
+        self._counters.add("read", request.client, self._path(request), len(data))
         with self._counters.reading():
             self._until(self._queue.transfer(len(data)) + self._delay.read_s)
         return data
 
-    def _release(self, asked: Request) -> bytes:
-        os.close(fuse_protocol.handle(asked.body))
+    def _release(self, request: Request) -> bytes:
+        os.close(fuse_protocol.handle(request.body))
         return b""
 
-    def _opendir(self, asked: Request) -> bytes:
-        path = self._path(asked)
+    def _opendir(self, request: Request) -> bytes:
+        path = self._path(request)
         number = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._root)
         try:
             # By descriptor the names come as text; the bytes are the same.
-            with os.scandir(number) as found:
-                listed = [(one.inode(), os.fsencode(one.name), _kind(one)) for one in found]
+            with os.scandir(number) as scan:
+                listed = [(child.inode(), os.fsencode(child.name), _kind(child)) for child in scan]
         finally:
             os.close(number)
-        self._reached("opendir", asked, path)
+        self._reached("opendir", request, path)
         with self._lock:
             handle, self._next_listing = self._next_listing, self._next_listing + 1
             self._listed[handle] = listed
         return fuse_protocol.opened(handle, folder=True)
 
-    def _readdir(self, asked: Request) -> bytes:
-        handle, offset, size = fuse_protocol.reading(asked.body)
+    def _readdir(self, request: Request) -> bytes:
+        handle, offset, size = fuse_protocol.reading(request.body)
         listed = self._listed[handle]
         # FUSE asks again to hear that there is no more; a server says so with the last entry.
         if offset < len(listed) or offset == 0:
-            self._reached("readdir", asked, self._path(asked))
+            self._reached("readdir", request, self._path(request))
         return fuse_protocol.entries(listed[offset:], offset, size)
 
-    def _releasedir(self, asked: Request) -> bytes:
-        self._listed.pop(fuse_protocol.handle(asked.body), None)
+    def _releasedir(self, request: Request) -> bytes:
+        self._listed.pop(fuse_protocol.handle(request.body), None)
         return b""
 
-    def _statfs(self, asked: Request) -> bytes:
-        self._reached("statfs", asked, self._path(asked))
+    def _statfs(self, request: Request) -> bytes:
+        self._reached("statfs", request, self._path(request))
         return fuse_protocol.statfs(os.fstatvfs(self._root))
 
 
-def _kind(one: os.DirEntry[str]) -> int:
-    if one.is_symlink():
+def _kind(child: os.DirEntry[str]) -> int:
+    if child.is_symlink():
         return 0o120000
-    return 0o040000 if one.is_dir(follow_symlinks=False) else 0o100000
+    return 0o040000 if child.is_dir(follow_symlinks=False) else 0o100000
 
 
 def open_root(source: Path) -> int:

@@ -8,9 +8,9 @@ from pathlib import Path
 from dlcontainer.lab.slowfs import counters, mounting
 from dlcontainer.lab.slowfs.cache_profiles import PROFILES, Profile
 from dlcontainer.lab.slowfs.counters import Counters
-from dlcontainer.lab.slowfs.mounting import Mount
+from dlcontainer.lab.slowfs.mounting import ServedMount
 from dlcontainer.lab.slowfs.passthrough import Delay, PassThrough, open_root
-from dlcontainer.lab.slowfs.server_queue import Queue, Speed
+from dlcontainer.lab.slowfs.server_queue import ServerQueue, ServerRates
 from dlcontainer.system.process import ProcessRunner
 
 
@@ -21,12 +21,12 @@ class StandIn:
     source: Path
     profile: Profile = PROFILES["lustre"]
     delay: Delay = field(default_factory=Delay)
-    speed: Speed = field(default_factory=Speed)
+    speed: ServerRates = field(default_factory=ServerRates)
     server: Path | None = None
     counters: Counters = field(default_factory=Counters)
 
     def setting(self) -> dict[str, object]:
-        """Say what the counts were counted with."""
+        """Return what the counts were counted with."""
         return {
             "profile": asdict(self.profile),
             "latency_ms": self.delay.operation_s * 1000,
@@ -42,10 +42,14 @@ class StandIn:
         counters.write(path, self.counters.snapshot(), self.setting())
 
     @contextmanager
-    def mounted(self, point: Path, runner: ProcessRunner) -> Iterator[Mount]:
+    def mounted(self, point: Path, runner: ProcessRunner) -> Iterator[ServedMount]:
         """Show it at a folder; raises UsageError and ChecksFailedError where that can't be."""
         mounting.check_places(self.source, point)
-        queue = Queue.shared(self.speed, self.server) if self.server else Queue.alone(self.speed)
+        queue = (
+            ServerQueue.shared(self.speed, self.server)
+            if self.server
+            else ServerQueue.alone(self.speed)
+        )
         root = open_root(self.source)
         files = PassThrough(root, self.profile, self.delay, queue, self.counters)
         with mounting.mounted(files, point, runner) as mount:

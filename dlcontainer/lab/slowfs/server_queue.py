@@ -27,7 +27,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Speed:
+class ServerRates:
     """What the server can do: operations/s and bytes/s, 0 for no limit; how service varies."""
 
     rate: float = 0.0
@@ -35,12 +35,12 @@ class Speed:
     service: Service = "exponential"
 
 
-class Queue:
+class ServerQueue:
     """One server; a file shares it with other processes."""
 
     def __init__(
         self,
-        speed: Speed,
+        speed: ServerRates,
         state: mmap.mmap | bytearray,
         lock_file: int | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -53,14 +53,14 @@ class Queue:
         self._random = random.Random()  # noqa: S311 - it draws service times
 
     @classmethod
-    def alone(cls, speed: Speed, clock: Callable[[], float] = time.monotonic) -> Self:
-        """Give a server that only this process asks."""
+    def alone(cls, speed: ServerRates, clock: Callable[[], float] = time.monotonic) -> Self:
+        """Return a server that only this process asks."""
         fresh = bytearray(_STATE.pack(_MAGIC, b"", speed.rate, speed.bandwidth, 0.0, 0.0))
         return cls(speed, fresh, None, clock)
 
     @classmethod
-    def shared(cls, speed: Speed, path: Path) -> Self:
-        """Give the server behind a file; the first who comes makes it.
+    def shared(cls, speed: ServerRates, path: Path) -> Self:
+        """Return the server behind a file; the first who comes makes it.
 
         Raises UsageError where it was made with another speed, or can't be opened.
         """
@@ -76,7 +76,7 @@ class Queue:
         return cls(speed, state, number)
 
     def operation(self) -> float:
-        """Book one metadata operation; give the moment when it is served."""
+        """Book one metadata operation; return the moment when it is served."""
         if not self._speed.rate:
             return self._clock()
         mean = 1.0 / self._speed.rate
@@ -84,7 +84,7 @@ class Queue:
         return self._book(0, self._random.expovariate(1.0 / mean) if exponential else mean)
 
     def transfer(self, size: int) -> float:
-        """Book so many bytes; give the moment when they are served."""
+        """Book so many bytes; return the moment when they are served."""
         if not self._speed.bandwidth:
             return self._clock()
         return self._book(1, size / self._speed.bandwidth)
@@ -104,7 +104,7 @@ class Queue:
         return float(served)
 
 
-def _joined(number: int, path: Path, speed: Speed) -> mmap.mmap:
+def _joined(number: int, path: Path, speed: ServerRates) -> mmap.mmap:
     boot = _BOOT_ID.read_bytes().strip()
     fcntl.flock(number, fcntl.LOCK_EX)
     try:
@@ -113,14 +113,14 @@ def _joined(number: int, path: Path, speed: Speed) -> mmap.mmap:
             raise UsageError(
                 f"--server {path}: this is another kind of file", next_step="name a new file"
             )
-        known = _STATE.unpack(old) if old else None
+        state = _STATE.unpack(old) if old else None
         # The monotonic clock begins again with each boot.
-        if known is None or known[1] != boot:
+        if state is None or state[1] != boot:
             fresh = _STATE.pack(_MAGIC, boot, speed.rate, speed.bandwidth, 0.0, 0.0)
             os.pwrite(number, fresh, 0)
-        elif known[2:4] != (speed.rate, speed.bandwidth):
+        elif state[2:4] != (speed.rate, speed.bandwidth):
             raise UsageError(
-                f"--server {path}: it serves {known[2]:g} operations/s and {known[3]:g} bytes/s, "
+                f"--server {path}: it serves {state[2]:g} operations/s and {state[3]:g} bytes/s, "
                 f"not {speed.rate:g} and {speed.bandwidth:g}",
                 next_step="give all mounts of one server the same --rate and --bandwidth",
             )

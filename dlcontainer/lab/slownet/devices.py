@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dlcontainer.errors import ChecksFailedError
-from dlcontainer.lab.slownet.network import Host
+from dlcontainer.lab.slownet.network import VirtualHost
 
 TUN = Path("/dev/net/tun")
 NAME = "eth0"
@@ -24,8 +24,8 @@ _UP = 0x1
 _QUEUE_PACKETS = 10_000
 
 
-def tun(host: Host, mtu: int) -> int:
-    """Make the device of the host that this process is in; give its descriptor.
+def tun(host: VirtualHost, mtu: int) -> int:
+    """Make the device of the host that this process is in; return its descriptor.
 
     Raises ChecksFailedError where there is no TUN for this user.
     """
@@ -48,7 +48,7 @@ def tun(host: Host, mtu: int) -> int:
 
 
 def unavailable(error: OSError) -> ChecksFailedError:
-    """Say why there is no TUN, and what helps."""
+    """Return why there is no TUN, and what helps."""
     missing = error.errno in (errno.ENOENT, errno.ENODEV, errno.ENXIO)
     return ChecksFailedError(
         f"no link with a latency here: {TUN}: {error.strerror}",

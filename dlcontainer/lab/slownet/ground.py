@@ -17,13 +17,13 @@ from typing import Any
 
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.lab.slownet import devices, hosts, network, spaces, trial
-from dlcontainer.lab.slownet.hosts import Held, HostError
-from dlcontainer.lab.slownet.network import Loss, Network
+from dlcontainer.lab.slownet.hosts import HostError, RunningHost
+from dlcontainer.lab.slownet.network import LinkLoss, VirtualNetwork
 from dlcontainer.lab.slownet.queues import Queues
 from dlcontainer.lab.slownet.spaces import Prompt
 from dlcontainer.lab.slownet.switch import Switch
-from dlcontainer.lab.slownet.trial import Found
-from dlcontainer.lab.slownet.veth import Pairs
+from dlcontainer.lab.slownet.trial import LinkTrial
+from dlcontainer.lab.slownet.veth import VethLinks
 from dlcontainer.system import atomic_files
 from dlcontainer.system.supervisor import follow
 
@@ -37,10 +37,10 @@ _KERNEL = Path("/proc/sys/net/ipv4")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Order:
+class NetworkJob:
     """What this program is to do: `out` and `err` are the command's streams, by their numbers."""
 
-    network: Network
+    network: VirtualNetwork
     work: Path
     out: int
     err: int
@@ -50,7 +50,7 @@ class Order:
 def main() -> None:
     """Read the order, carry it out, exit with the command's code."""
     body = json.loads(sys.argv[1])
-    order = Order(
+    order = NetworkJob(
         network=network.read(body["network"]),
         work=Path(body["work"]),
         out=body["out"],
@@ -58,10 +58,14 @@ def main() -> None:
         argv=tuple(sys.argv[2:]),
     )
     try:
-        code = Ground(order).run()
+        code = NetworkStand(order).run()
     except HostError as error:
-        said = error.said
-        _say(order, END, {"error": said["error"], "why": said.get("why"), "next": said.get("next")})
+        details = error.said
+        _say(
+            order,
+            END,
+            {"error": details["error"], "why": details.get("why"), "next": details.get("next")},
+        )
         code = 1
     except ChecksFailedError as error:
         _say(order, END, {"error": error.what, "why": error.why, "next": error.next_step})
@@ -70,30 +74,30 @@ def main() -> None:
     os._exit(code)
 
 
-def _say(order: Order, name: str, body: Mapping[str, object]) -> None:
+def _say(order: NetworkJob, name: str, body: Mapping[str, object]) -> None:
     atomic_files.write(order.work / name, json.dumps(body) + "\n")
 
 
-class Ground:
+class NetworkStand:
     """The hosts and the switch between them."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: NetworkJob) -> None:
         self._order = order
         self._network = order.network
         spaces.begin()
         spaces.show(order.work / NAMES, Path("/etc/hosts"))
         self._held = [self._made(host) for host in self._network.hosts]
-        found = {one.host.number: one.device for one in self._held if one.device is not None}
+        devices = {host.host.number: host.device for host in self._held if host.device is not None}
         queues = Queues(self._network)
-        self._switch = Switch(found, queues)
-        self._links = queues if order.network.by == "tun" else Pairs(order.network, self._held)
+        self._switch = Switch(devices, queues)
+        self._links = queues if order.network.by == "tun" else VethLinks(order.network, self._held)
         self._usual = Prompt(nice=0, slack_ns=50_000)
         self._lost: list[dict[str, object]] = []
         self._lost_at = 0.0
         # Whether we ended the command.
         self.is_ended = False
 
-    def _made(self, host: network.Host) -> Held:
+    def _made(self, host: network.VirtualHost) -> RunningHost:
         def make() -> int | None:
             _tune(self._network)
             if self._network.by == "tun":
@@ -104,14 +108,14 @@ class Ground:
         return hosts.hold(host, make)
 
     def run(self) -> int:
-        """Try the links, then run the command; give its exit code."""
+        """Try the links, then run the command; return its exit code."""
         # Late packets are a slower link: the switch comes before what it carries for.
         self._usual = spaces.be(Prompt(nice=-15, slack_ns=1))
-        found = self._tried()
-        self._check(found)
+        trials = self._tried()
+        self._check(trials)
         ready = {
-            "hosts": {one.host.name: one.pid for one in self._held},
-            "links": [asdict(one) for one in found],
+            "hosts": {host.host.name: host.pid for host in self._held},
+            "links": [asdict(link_trial) for link_trial in trials],
         }
         _say(self._order, READY, ready)
         before = self._counts()
@@ -120,13 +124,13 @@ class Ground:
         _say(self._order, END, {**end, "ended": self.is_ended})
         return code
 
-    def _ask(self, held: Held, what: str, **more: object) -> dict[str, Any]:
-        """Tell a host to do something, and carry packets until it has."""
-        held.tell(what, **more)
+    def _ask(self, host: RunningHost, what: str, **more: object) -> dict[str, Any]:
+        """Return the words for a host to do something, and carry packets until it has."""
+        host.tell(what, **more)
         answers: list[dict[str, Any]] = []
 
         def is_done() -> bool:
-            answer = held.told()
+            answer = host.told()
             if answer is not None:
                 answers.append(answer)
             return answer is not None
@@ -134,26 +138,26 @@ class Ground:
         self._switch.run(is_done)
         return answers[0]
 
-    def _tried(self) -> list[Found]:
+    def _tried(self) -> list[LinkTrial]:
         """Measure each way of each link."""
-        for held in self._held:
-            self._ask(held, "answer")
-        found = []
+        for host in self._held:
+            self._ask(host, "answer")
+        trials = []
         for link in self._network.links:
             for begin, end in ((link.one, link.other), (link.other, link.one)):
-                asked = {"latency_s": link.latency_s, "rate": link.rate}
+                limits = {"latency_s": link.latency_s, "rate": link.rate}
                 address = self._network.hosts[end].address
-                said = self._ask(self._held[begin], "ask", address=address, **asked)
-                if "error" in said:
-                    raise ChecksFailedError(f"link {link.name} carries nothing: {said['error']}")
-                found.append(Found(begin=begin, end=end, **said))
-        for held in self._held:
-            self._ask(held, "close")
-        return found
+                answer = self._ask(self._held[begin], "ask", address=address, **limits)
+                if "error" in answer:
+                    raise ChecksFailedError(f"link {link.name} carries nothing: {answer['error']}")
+                trials.append(LinkTrial(begin=begin, end=end, **answer))
+        for host in self._held:
+            self._ask(host, "close")
+        return trials
 
-    def _check(self, found: Sequence[Found]) -> None:
-        for one in found:
-            text = trial.problem(self._network.link(one.begin, one.end), one)
+    def _check(self, trials: Sequence[LinkTrial]) -> None:
+        for link_trial in trials:
+            text = trial.problem(self._network.link(link_trial.begin, link_trial.end), link_trial)
             if text:
                 raise ChecksFailedError(
                     f"the network is not what was asked for: {text}",
@@ -164,21 +168,21 @@ class Ground:
                 )
 
     def _command(self) -> int:
-        """Run the command to its end, or to ours; give its exit code."""
+        """Run the command to its end, or to ours; return its exit code."""
         child, begin = self._started(), time.monotonic()
-        left, code = list(self._network.losses), list[int]()
+        pending, code = list(self._network.losses), list[int]()
 
         def is_over() -> bool:
-            while left and time.monotonic() - begin >= left[0].after_s:
-                self._lose(left.pop(0), begin)
+            while pending and time.monotonic() - begin >= pending[0].after_s:
+                self._lose(pending.pop(0), begin)
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == child:
                 code.append(os.waitstatus_to_exitcode(status))
             return bool(code) or self._is_late(child)
 
         self._switch.run(is_over)
-        found = code[0] if code else _LATE
-        return found if found >= 0 else 128 - found
+        exit_code = code[0] if code else _LATE
+        return exit_code if exit_code >= 0 else 128 - exit_code
 
     def _is_late(self, child: int) -> bool:
         """End a command that goes on long after the last loss; tell whether it takes too long."""
@@ -189,7 +193,7 @@ class Ground:
         return since > self._network.patience_s + _LAST_S
 
     def _started(self) -> int:
-        """Start the command in the first host; give its process."""
+        """Start the command in the first host; return its process."""
         parent, order = os.getpid(), self._order
         pid = os.fork()
         if pid:
@@ -205,7 +209,7 @@ class Ground:
             os.write(2, f"dlcontainer: {order.argv[0]}: {error.strerror}\n".encode())
         os._exit(127)
 
-    def _lose(self, loss: Loss, begin: float) -> None:
+    def _lose(self, loss: LinkLoss, begin: float) -> None:
         if len(loss.hosts) == 1:
             self._kill(self._held[loss.hosts[0]])
         else:
@@ -216,23 +220,27 @@ class Ground:
         text = "killed" if len(loss.hosts) == 1 else "cut"
         os.write(self._order.err, f"slownet: {loss.what} was {text} after {after:.1f} s\n".encode())
 
-    def _kill(self, held: Held) -> None:
+    def _kill(self, host: RunningHost) -> None:
         """End all processes of a host, as a failure of its power would."""
-        space = _net_of(held.pid)
+        space = _net_of(host.pid)
         for folder in Path("/proc").iterdir():
             if folder.name.isdigit() and space and _net_of(int(folder.name)) == space:
                 with suppress(OSError):
                     os.kill(int(folder.name), signal.SIGKILL)
-        self._switch.drop(held.host.number)
+        self._switch.drop(host.host.number)
 
     def _counts(self) -> dict[str, dict[str, int]]:
-        found = {}
+        totals = {}
         for link in self._network.links:
             for begin, end in ((link.one, link.other), (link.other, link.one)):
-                way = self._links.way(begin, end)
-                counts = {"packets": way.packets, "bytes": way.bytes, "lost": way.lost}
-                found[f"n{begin + 1}-n{end + 1}"] = counts
-        return found
+                direction = self._links.way(begin, end)
+                counts = {
+                    "packets": direction.packets,
+                    "bytes": direction.bytes,
+                    "lost": direction.lost,
+                }
+                totals[f"n{begin + 1}-n{end + 1}"] = counts
+        return totals
 
     def _since(self, before: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
         return {
@@ -241,14 +249,14 @@ class Ground:
         }
 
 
-def _tune(asked: Network) -> None:
+def _tune(network: VirtualNetwork) -> None:
     """Set TCP's limits in the host that this process is in; raises ChecksFailedError."""
     settings = {}
-    if asked.losses:
+    if network.losses:
         settings["tcp_retries2"] = str(_TRIES)
-    if asked.window is not None:
+    if network.window is not None:
         # Of a buffer the kernel counts about half as payload.
-        settings["tcp_wmem"] = f"4096 16384 {2 * asked.window}"
+        settings["tcp_wmem"] = f"4096 16384 {2 * network.window}"
     for name, value in settings.items():
         try:
             (_KERNEL / name).write_text(f"{value}\n")

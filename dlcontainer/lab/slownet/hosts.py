@@ -13,17 +13,17 @@ from typing import Any
 
 from dlcontainer.errors import DlcontainerError
 from dlcontainer.lab.slownet import spaces, trial
-from dlcontainer.lab.slownet.network import Host
+from dlcontainer.lab.slownet.network import VirtualHost
 from dlcontainer.system.supervisor import follow
 
 _MOST_BYTES = 65_536
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Held:
+class RunningHost:
     """A host that runs: its process, the socket to it, its device where a switch has it."""
 
-    host: Host
+    host: VirtualHost
     pid: int
     control: socket.socket
     device: int | None
@@ -33,7 +33,7 @@ class Held:
         self.control.send(json.dumps({"do": what, **more}).encode())
 
     def told(self) -> dict[str, Any] | None:
-        """Give its answer; None where there is none yet. Raises ConnectionError where it is gone.
+        """Return its answer; None where there is none yet. Raises ConnectionError where it is gone.
 
         What went wrong there is an answer with `error`.
         """
@@ -43,11 +43,11 @@ class Held:
             return None
         if not answer:
             raise ConnectionError(f"{self.host.name} is gone")
-        said: dict[str, Any] = json.loads(answer)
-        return said
+        body: dict[str, Any] = json.loads(answer)
+        return body
 
 
-def hold(host: Host, make_device: Callable[[], int | None]) -> Held:
+def hold(host: VirtualHost, make_device: Callable[[], int | None]) -> RunningHost:
     """Start a host; raises ChecksFailedError or OSError where it can't be made.
 
     `make_device` runs in it and gives a device for the switch, if there is one.
@@ -64,21 +64,21 @@ def hold(host: Host, make_device: Callable[[], int | None]) -> Held:
             os._exit(1)
     theirs.close()
     answer, devices, _, _ = socket.recv_fds(ours, _MOST_BYTES, 1, socket.MSG_CMSG_CLOEXEC)
-    said = json.loads(answer or b'{"error": "it ended"}')
-    if "error" in said:
-        raise HostError(f"{host.name}: {said['error']}", said)
-    return Held(host=host, pid=pid, control=ours, device=devices[0] if devices else None)
+    body = json.loads(answer or b'{"error": "it ended"}')
+    if "error" in body:
+        raise HostError(f"{host.name}: {body['error']}", body)
+    return RunningHost(host=host, pid=pid, control=ours, device=devices[0] if devices else None)
 
 
 class HostError(Exception):
     """A host that can't be made; `said` is what it said of that."""
 
-    def __init__(self, text: str, said: Mapping[str, Any]) -> None:
+    def __init__(self, text: str, details: Mapping[str, Any]) -> None:
         super().__init__(text)
-        self.said = said
+        self.said = details
 
 
-def _be(host: Host, control: socket.socket, make_device: Callable[[], int | None]) -> None:
+def _be(host: VirtualHost, control: socket.socket, make_device: Callable[[], int | None]) -> None:
     try:
         spaces.unshare(spaces.NEW_NET | spaces.NEW_NAMES)
         socket.sethostname(host.name)
@@ -95,17 +95,17 @@ def _be(host: Host, control: socket.socket, make_device: Callable[[], int | None
         os.close(device)
     answers: trial.Answers | None = None
     while request := control.recv(_MOST_BYTES):
-        asked = json.loads(request)
-        said: dict[str, Any] = {}
+        order = json.loads(request)
+        body: dict[str, Any] = {}
         try:
-            if asked["do"] == "answer":
+            if order["do"] == "answer":
                 answers = trial.Answers()
-            elif asked["do"] == "ask":
-                trip = trial.trip(asked["address"], asked["latency_s"])
-                said = {"round_trip_s": trip}
-                said["rate"] = trial.transfer(asked["address"], asked["rate"], trip)
+            elif order["do"] == "ask":
+                trip = trial.trip(order["address"], order["latency_s"])
+                body = {"round_trip_s": trip}
+                body["rate"] = trial.transfer(order["address"], order["rate"], trip)
             elif answers is not None:
                 answers.close()
         except OSError as error:
-            said = {"error": str(error)}
-        control.send(json.dumps(said).encode())
+            body = {"error": str(error)}
+        control.send(json.dumps(body).encode())

@@ -26,7 +26,7 @@ _PAUSE_S = 0.02
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rank:
+class HostRank:
     """One rank: its number, its place on its host, the host's name and process."""
 
     number: int
@@ -35,13 +35,13 @@ class Rank:
     pid: int
 
 
-def placed(ranks: int, per_host: int, hosts: Mapping[str, int]) -> list[Rank]:
+def placed(ranks: int, per_host: int, hosts: Mapping[str, int]) -> list[HostRank]:
     """Lay ranks on hosts in blocks; raises ValueError where there are too few hosts."""
     if ranks < 1 or per_host < 1 or -(-ranks // per_host) > len(hosts):
         raise ValueError(f"{ranks} ranks at {per_host} a host do not lie on {len(hosts)} hosts")
     names = list(hosts)
     return [
-        Rank(
+        HostRank(
             number=number,
             local=number % per_host,
             host=names[number // per_host],
@@ -51,7 +51,7 @@ def placed(ranks: int, per_host: int, hosts: Mapping[str, int]) -> list[Rank]:
     ]
 
 
-def _start(rank: Rank, size: int, argv: list[str]) -> int:
+def _start(rank: HostRank, size: int, argv: list[str]) -> int:
     parent = os.getpid()
     pid = os.fork()
     if pid:
@@ -74,10 +74,10 @@ def _say(text: str) -> None:
     os.write(2, f"slownet: {text}\n".encode())
 
 
-def launch(ranks: Sequence[Rank], argv: list[str]) -> int:
-    """Run a command on each rank; give the exit code of the first one that failed, else 0."""
+def launch(ranks: Sequence[HostRank], argv: list[str]) -> int:
+    """Run a command on each rank; return the exit code of the first one that failed, else 0."""
     running = {_start(rank, len(ranks), argv): rank for rank in ranks}
-    first, since, asked = 0, 0.0, False
+    first, since, is_ending = 0, 0.0, False
     while running:
         pid, status = os.waitpid(-1, os.WNOHANG)
         code = os.waitstatus_to_exitcode(status) if pid else 0
@@ -89,17 +89,17 @@ def launch(ranks: Sequence[Rank], argv: list[str]) -> int:
         if not pid:
             time.sleep(_PAUSE_S)
         waited = time.monotonic() - since
-        if first and waited > GRACE_S and not asked:
-            asked = True
-            left = ", ".join(str(one.number) for one in running.values())
-            _say(f"ended {GRACE_S:g} s after it: ranks {left}")
+        if first and waited > GRACE_S and not is_ending:
+            is_ending = True
+            ranks_left = ", ".join(str(rank.number) for rank in running.values())
+            _say(f"ended {GRACE_S:g} s after it: ranks {ranks_left}")
             _signal(running, signal.SIGTERM)
         elif first and waited > GRACE_S + _LAST_S:
             _signal(running, signal.SIGKILL)
     return first
 
 
-def _signal(running: dict[int, Rank], number: int) -> None:
+def _signal(running: dict[int, HostRank], number: int) -> None:
     for pid in running:
         os.kill(pid, number)
 
@@ -111,7 +111,7 @@ def main() -> None:
     try:
         if what == "on":
             name, *argv = words
-            ranks = [Rank(number=0, local=0, host=name, pid=hosts[name])]
+            ranks = [HostRank(number=0, local=0, host=name, pid=hosts[name])]
             spaces.enter(ranks[0].pid)
             os.execvp(argv[0], argv)  # noqa: S606 - no shell is what we want
         number, per_host, *argv = words

@@ -10,7 +10,7 @@ from dlcontainer.system.supervisor import processes
 
 
 @dataclass(slots=True)
-class Watch:
+class HostMountWatch:
     """Looks at the processes of hosts that a file names; the most mounts at a time of each.
 
     Mounts that our own process sees too are not a host's.
@@ -28,15 +28,15 @@ class Watch:
         """Look once; nothing before the hosts stand."""
         if not self._names and not self._known():
             return
-        own = mount_watch.image_mounts("self")
-        found: dict[str, set[str]] = {name: set() for name in self._names.values()}
-        seen: set[str] = set()
+        host_mounts = mount_watch.image_mounts("self")
+        mounts: dict[str, set[str]] = {name: set() for name in self._names.values()}
+        images: set[str] = set()
         for pid in self._processes():
             name, space = self._names.get(_space(pid, "net")), _space(pid, "mnt")
-            if name is not None and space not in seen:
-                seen.add(space)
-                found[name] |= mount_watch.image_mounts(pid).keys() - own.keys()
-        for name, devices in found.items():
+            if name is not None and space not in images:
+                images.add(space)
+                mounts[name] |= mount_watch.image_mounts(pid).keys() - host_mounts.keys()
+        for name, devices in mounts.items():
             self.most[name] = max(self.most.get(name, 0), len(devices))
         self.looks += 1
 

@@ -24,7 +24,7 @@ _WAITING_S = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Host:
+class VirtualHost:
     """One host: `number` from 0, its name and its address."""
 
     number: int
@@ -56,7 +56,7 @@ class Link:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Loss:
+class LinkLoss:
     """A link that is cut, or a host that is killed, so many s after the command's start."""
 
     after_s: float
@@ -64,31 +64,31 @@ class Loss:
 
     @property
     def what(self) -> str:
-        """Say what is lost."""
+        """Return what is lost."""
         names = [f"n{number + 1}" for number in self.hosts]
         return f"link {'-'.join(names)}" if len(names) == 2 else f"host {names[0]}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Network:
+class VirtualNetwork:
     """Hosts, their links, what is lost, the largest packet in bytes."""
 
-    hosts: tuple[Host, ...]
+    hosts: tuple[VirtualHost, ...]
     links: tuple[Link, ...]
-    losses: tuple[Loss, ...] = ()
+    losses: tuple[LinkLoss, ...] = ()
     mtu: int = 9000
     # How long the command may go on after the last loss, s.
     patience_s: float = 60.0
     by: Kind = "tun"
 
-    def link(self, one: int, other: int) -> Link:
-        """Give the link of two hosts."""
-        (found,) = (link for link in self.links if {link.one, link.other} == {one, other})
-        return found
+    def link(self, begin: int, end: int) -> Link:
+        """Return the link of two hosts."""
+        (link,) = (link for link in self.links if {link.one, link.other} == {begin, end})
+        return link
 
     @property
     def window(self) -> int | None:
-        """Say how many bytes a connection may have under way; None where no link has a rate.
+        """Return how many bytes a connection may have under way; None where no link has a rate.
 
         It fills the longest link, and no link for longer than senders are patient.
         """
@@ -100,17 +100,17 @@ class Network:
         return int(max(4 * self.mtu, longest + waiting))
 
     def body(self) -> dict[str, Any]:
-        """Give it as plain data."""
+        """Return it as plain data."""
         return asdict(self)
 
 
-def read(body: dict[str, Any]) -> Network:
+def read(body: dict[str, Any]) -> VirtualNetwork:
     """Read what `body` gave."""
-    return Network(
-        hosts=tuple(Host(**one) for one in body["hosts"]),
-        links=tuple(Link(**one) for one in body["links"]),
+    return VirtualNetwork(
+        hosts=tuple(VirtualHost(**host) for host in body["hosts"]),
+        links=tuple(Link(**link) for link in body["links"]),
         losses=tuple(
-            Loss(after_s=one["after_s"], hosts=tuple(one["hosts"])) for one in body["losses"]
+            LinkLoss(after_s=loss["after_s"], hosts=tuple(loss["hosts"])) for loss in body["losses"]
         ),
         mtu=body["mtu"],
         patience_s=body["patience_s"],
@@ -119,7 +119,7 @@ def read(body: dict[str, Any]) -> Network:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class NetworkOptions:
     """The words of a command line."""
 
     hosts: int = 2
@@ -133,37 +133,37 @@ class Asked:
     by: Kind = "tun"
 
 
-def settled(asked: Asked) -> Network:
+def settled(options: NetworkOptions) -> VirtualNetwork:
     """Settle a network; raises UsageError with the option that is wrong."""
-    if not 2 <= asked.hosts <= MOST_HOSTS:
-        raise UsageError(f"--hosts {asked.hosts}: from 2 to {MOST_HOSTS}")
-    if not 1280 <= asked.mtu <= 65_000:
-        raise UsageError(f"--mtu {asked.mtu}: bytes, from 1280 to 65000")
-    links = _links(asked)
-    if asked.by == "tbf" and any(link.latency_s for link in links):
+    if not 2 <= options.hosts <= MOST_HOSTS:
+        raise UsageError(f"--hosts {options.hosts}: from 2 to {MOST_HOSTS}")
+    if not 1280 <= options.mtu <= 65_000:
+        raise UsageError(f"--mtu {options.mtu}: bytes, from 1280 to 65000")
+    links = _links(options)
+    if options.by == "tbf" and any(link.latency_s for link in links):
         raise UsageError(
             "--by tbf: no latency, rates alone",
             why="the kernel's tbf delays nothing, and netem is not in every kernel",
             next_step="leave --latency out, or --by tbf where /dev/net/tun may be opened",
         )
     losses = [
-        *(_loss(word, asked.hosts, "--down", count=2) for word in asked.down),
-        *(_loss(word, asked.hosts, "--kill", count=1) for word in asked.kill),
+        *(_loss(word, options.hosts, "--down", count=2) for word in options.down),
+        *(_loss(word, options.hosts, "--kill", count=1) for word in options.kill),
     ]
-    return Network(
-        hosts=tuple(Host(number=number) for number in range(asked.hosts)),
+    return VirtualNetwork(
+        hosts=tuple(VirtualHost(number=number) for number in range(options.hosts)),
         links=links,
         losses=tuple(sorted(losses, key=lambda loss: loss.after_s)),
-        mtu=asked.mtu,
-        patience_s=asked.patience_s,
-        by=asked.by,
+        mtu=options.mtu,
+        patience_s=options.patience_s,
+        by=options.by,
     )
 
 
-def _links(asked: Asked) -> tuple[Link, ...]:
-    usual_s, rate = latency(asked.latency, "--latency"), bits(asked.rate, "--rate")
-    own = {}
-    for word in asked.links:
+def _links(options: NetworkOptions) -> tuple[Link, ...]:
+    usual_s, rate = latency(options.latency, "--latency"), bits(options.rate, "--rate")
+    rates = {}
+    for word in options.links:
         name, mark, values = word.partition("=")
         first, comma, second = values.partition(",")
         if not (mark and comma):
@@ -171,24 +171,24 @@ def _links(asked: Asked) -> tuple[Link, ...]:
                 f"--link {word}: neither latency nor rate",
                 next_step="e.g. --link n1-n2=200us,500Mbit",
             )
-        pair = frozenset(_hosts(name, asked.hosts, f"--link {word}", count=2))
-        own[pair] = (latency(first, f"--link {word}:"), bits(second, f"--link {word}:"))
+        pair = frozenset(_hosts(name, options.hosts, f"--link {word}", count=2))
+        rates[pair] = (latency(first, f"--link {word}:"), bits(second, f"--link {word}:"))
     links = []
-    for one, other in combinations(range(asked.hosts), 2):
-        settings = own.get(frozenset((one, other)), (usual_s, rate))
-        links.append(Link(one=one, other=other, latency_s=settings[0], rate=settings[1]))
+    for begin, end in combinations(range(options.hosts), 2):
+        settings = rates.get(frozenset((begin, end)), (usual_s, rate))
+        links.append(Link(one=begin, other=end, latency_s=settings[0], rate=settings[1]))
     return tuple(links)
 
 
 def latency(text: str, option: str) -> float:
     """Read one way's latency, s; raises UsageError."""
     match = _TIME.fullmatch(text)
-    found = float(match[1]) * _SECONDS[match[2]] if match else -1.0
-    if not 0 <= found <= _LONGEST_S:
+    seconds = float(match[1]) * _SECONDS[match[2]] if match else -1.0
+    if not 0 <= seconds <= _LONGEST_S:
         raise UsageError(
             f"{option} {text}: no time from 0 to {_LONGEST_S:g} s", next_step="e.g. 100us, 1.5ms"
         )
-    return found
+    return seconds
 
 
 def bits(text: str, option: str) -> float:
@@ -196,31 +196,31 @@ def bits(text: str, option: str) -> float:
     if text == "0":
         return 0.0
     match = _RATE.fullmatch(text)
-    found = float(match[1]) * _BITS[match[2]] if match else 0.0
-    if not _LEAST_RATE <= found <= _MOST_RATE:
+    rate = float(match[1]) * _BITS[match[2]] if match else 0.0
+    if not _LEAST_RATE <= rate <= _MOST_RATE:
         raise UsageError(
             f"{option} {text}: no rate from 10Mbit to 100Gbit",
             next_step="e.g. 500Mbit, 1Gbit; 0 for no limit",
         )
-    return found
+    return rate
 
 
-def _loss(word: str, hosts: int, option: str, *, count: int) -> Loss:
+def _loss(word: str, hosts: int, option: str, *, count: int) -> LinkLoss:
     name, mark, when = word.partition("@")
     match = _TIME.fullmatch(when)
     if not (mark and match):
         example = "n1-n2@5s" if count == 2 else "n2@5s"
         raise UsageError(f"{option} {word}: it says no time", next_step=f"e.g. {option} {example}")
-    found = _hosts(name, hosts, f"{option} {word}", count=count)
-    return Loss(after_s=float(match[1]) * _SECONDS[match[2]], hosts=found)
+    numbers = _hosts(name, hosts, f"{option} {word}", count=count)
+    return LinkLoss(after_s=float(match[1]) * _SECONDS[match[2]], hosts=numbers)
 
 
-def _hosts(name: str, hosts: int, said: str, *, count: int) -> tuple[int, ...]:
-    known = {f"n{number + 1}": number for number in range(hosts)}
+def _hosts(name: str, hosts: int, text: str, *, count: int) -> tuple[int, ...]:
+    numbers = {f"n{number + 1}": number for number in range(hosts)}
     words = name.split("-")
-    if len(words) != count or len(set(words)) != count or not set(words) <= known.keys():
+    if len(words) != count or len(set(words)) != count or not set(words) <= numbers.keys():
         what = "host" if count == 1 else "link of two hosts"
         raise UsageError(
-            f"{said}: no {what} of this network", next_step=f"hosts are {', '.join(known)}"
+            f"{text}: no {what} of this network", next_step=f"hosts are {', '.join(numbers)}"
         )
-    return tuple(sorted(known[word] for word in words))
+    return tuple(sorted(numbers[word] for word in words))

@@ -14,8 +14,8 @@ from typing import Any
 import dlcontainer
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.lab.slownet.ground import END, NAMES, READY
-from dlcontainer.lab.slownet.mounts import Watch
-from dlcontainer.lab.slownet.network import Network
+from dlcontainer.lab.slownet.mounts import HostMountWatch
+from dlcontainer.lab.slownet.network import VirtualNetwork
 from dlcontainer.system.process import ProcessRunner
 
 # The hosts by name, and what tells one network from another.
@@ -40,7 +40,7 @@ class Streams:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ran:
+class NetworkRun:
     """How it went: the command's exit code, what the links gave and carried, mounts by host.
 
     `ended`: the command went on after a loss until it was ended.
@@ -56,8 +56,12 @@ class Ran:
 
 
 def run(
-    network: Network, argv: Sequence[str], streams: Streams, work: Path, runner: ProcessRunner
-) -> Ran:
+    network: VirtualNetwork,
+    argv: Sequence[str],
+    streams: Streams,
+    work: Path,
+    runner: ProcessRunner,
+) -> NetworkRun:
     """Make the network, try it, run the command in its first host; nothing is left after it.
 
     Raises ChecksFailedError where it can't be made, or is not what was asked for.
@@ -84,7 +88,7 @@ def run(
     end = json.loads((work / END).read_text())
     if "error" in end:
         raise ChecksFailedError(end["error"], why=end.get("why"), next_step=end.get("next"))
-    return Ran(
+    return NetworkRun(
         code=end["code"],
         links=json.loads((work / READY).read_text())["links"],
         ways=end["ways"],
@@ -95,7 +99,7 @@ def run(
     )
 
 
-def _written(network: Network, work: Path) -> None:
+def _written(network: VirtualNetwork, work: Path) -> None:
     names = "".join(f"{host.address} {host.name}\n" for host in network.hosts)
     (work / NAMES).write_text(f"127.0.0.1 localhost\n{names}")
     folder = work / "bin"
@@ -113,9 +117,9 @@ def _written(network: Network, work: Path) -> None:
 
 
 @contextmanager
-def _watched(ready: Path) -> Iterator[Watch]:
+def _watched(ready: Path) -> Iterator[HostMountWatch]:
     """Count mounts while it is entered, in a thread of its own."""
-    end, watch = threading.Event(), Watch(ready)
+    end, watch = threading.Event(), HostMountWatch(ready)
 
     def work() -> None:
         while not end.wait(watch.every_s):

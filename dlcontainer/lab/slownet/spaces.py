@@ -80,7 +80,7 @@ class Prompt:
 
 
 def be(prompt: Prompt) -> Prompt:
-    """Be so prompt, as far as this user may; give what was before. Children inherit it."""
+    """Be so prompt, as far as this user may; return what was before. Children inherit it."""
     nice = os.getpriority(os.PRIO_PROCESS, 0)
     before = Prompt(nice=nice, slack_ns=_libc.prctl(_PR_GET_TIMERSLACK, 0, 0, 0, 0))
     with suppress(PermissionError):

@@ -27,7 +27,7 @@ TRIP_OFF, TRIP_MORE_S = 0.10, 0.5e-3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class LinkTrial:
     """One way of a link: medians of the round trip in s and of TCP's payload in bit/s."""
 
     begin: int
@@ -36,17 +36,17 @@ class Found:
     rate: float
 
 
-def problem(link: Link, found: Found) -> str:
-    """Say what a way misses of what was asked of its link; empty where nothing."""
-    way = f"n{found.begin + 1} to n{found.end + 1}"
+def problem(link: Link, trial: LinkTrial) -> str:
+    """Return what a way misses of what was asked of its link; empty where nothing."""
+    name = f"n{trial.begin + 1} to n{trial.end + 1}"
     least, most = 2 * link.latency_s * (1 - TRIP_OFF), 2 * link.latency_s * (1 + TRIP_OFF)
-    if link.latency_s and not least <= found.round_trip_s <= most + TRIP_MORE_S:
+    if link.latency_s and not least <= trial.round_trip_s <= most + TRIP_MORE_S:
         return (
-            f"{way}: a round trip takes {1e6 * found.round_trip_s:.0f} us, and twice the latency "
+            f"{name}: a round trip takes {1e6 * trial.round_trip_s:.0f} us, and twice the latency "
             f"are {2e6 * link.latency_s:.0f} us"
         )
-    if link.rate and abs(found.rate / link.rate - 1) > RATE_OFF:
-        return f"{way}: {found.rate / 1e6:.4g} Mbit/s in place of {link.rate / 1e6:.4g}"
+    if link.rate and abs(trial.rate / link.rate - 1) > RATE_OFF:
+        return f"{name}: {trial.rate / 1e6:.4g} Mbit/s in place of {link.rate / 1e6:.4g}"
     return ""
 
 
@@ -62,10 +62,10 @@ class Answers:
 
     def close(self) -> None:
         """End both."""
-        for one in (self._trips, self._transfers):
+        for listener in (self._trips, self._transfers):
             with suppress(OSError):  # not connected; it wakes who waits all the same
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
+                listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
 
     def _echo(self) -> None:
         with suppress(OSError):
@@ -85,18 +85,18 @@ class Answers:
 
 def _took(connection: socket.socket) -> bool:
     head = connection.recv(_SIZE.size, socket.MSG_WAITALL)
-    left = _SIZE.unpack(head)[0] if len(head) == _SIZE.size else 0
+    remaining = _SIZE.unpack(head)[0] if len(head) == _SIZE.size else 0
     buffer = bytearray(1 << 20)
-    while left:
-        got = connection.recv_into(buffer, min(left, len(buffer)))
+    while remaining:
+        got = connection.recv_into(buffer, min(remaining, len(buffer)))
         if not got:
             return False
-        left -= got
+        remaining -= got
     return bool(head)
 
 
 def trip(address: str, latency_s: float) -> float:
-    """Give the median round trip of small packets, s; raises OSError where one is lost."""
+    """Return the median round trip of small packets, s; raises OSError where one is lost."""
     count = _MOST_TRIPS
     if latency_s:
         count = min(count, max(_FEWEST_TRIPS, int(0.5 / latency_s)))
@@ -113,7 +113,7 @@ def trip(address: str, latency_s: float) -> float:
 
 
 def transfer(address: str, rate: float, round_trip_s: float) -> float:
-    """Give the median rate of TCP's payload, bit/s, over three transfers after a first one."""
+    """Return the median rate of TCP's payload, bit/s, over three transfers after a first one."""
     size = _ANY_BYTES
     if rate:
         size = int(min(_MOST_BYTES, max(_LEAST_BYTES, rate * _TRANSFER_S / 8)))
@@ -122,9 +122,9 @@ def transfer(address: str, rate: float, round_trip_s: float) -> float:
         for _ in range(1 + _TRANSFERS):
             begin = time.monotonic()
             sending.sendall(_SIZE.pack(size))
-            left = size
-            while left:
-                left -= sending.send(_CHUNK[: min(left, len(_CHUNK))])
+            remaining = size
+            while remaining:
+                remaining -= sending.send(_CHUNK[: min(remaining, len(_CHUNK))])
             if sending.recv(1) != b"k":
                 raise ConnectionError("the other host ended the connection")
             rates.append(size * 8 / (time.monotonic() - begin - round_trip_s))

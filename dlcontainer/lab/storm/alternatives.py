@@ -5,7 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dlcontainer.lab.storm.model import FileSystem, Job, Load, Prediction, predict, saturation
+from dlcontainer.lab.storm.model import (
+    ImportLoad,
+    Prediction,
+    ServerModel,
+    StormJob,
+    predict,
+    saturation,
+)
 
 Way = Literal["tree", "image per rank", "image per node", "staged"]
 WAYS: tuple[Way, ...] = ("tree", "image per rank", "image per node", "staged")
@@ -13,40 +20,40 @@ _MOST_NODES = 1 << 17
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Staging:
+class StagingCost:
     """What staging moves and over what: MB, and MB/s from node to node (0: not known)."""
 
     mb: float
     network_mb_s: float = 0.0
 
-    def copy_s(self, system: FileSystem, nodes: int) -> float:
+    def copy_s(self, system: ServerModel, nodes: int) -> float:
         """Seconds in which every node copies the file for itself."""
         return nodes * self.mb / system.bandwidth(nodes)
 
-    def broadcast_s(self, system: FileSystem, nodes: int) -> float:
+    def broadcast_s(self, system: ServerModel, nodes: int) -> float:
         """Seconds in which one node reads and hands on, the number of holders doubling."""
         if not self.network_mb_s:
             return math.inf
         rounds = math.ceil(math.log2(nodes)) if nodes > 1 else 0
         return self.mb / system.bandwidth(1) + rounds * self.mb / self.network_mb_s
 
-    def best(self, system: FileSystem, nodes: int) -> tuple[str, float]:
+    def best(self, system: ServerModel, nodes: int) -> tuple[str, float]:
         """Name the quicker of the two, and its seconds."""
         copied, sent = self.copy_s(system, nodes), self.broadcast_s(system, nodes)
         return ("broadcast", sent) if sent < copied else ("copy", copied)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Case:
+class StormCase:
     """Loads of the ways that are available, what staging moves, and the file system."""
 
-    loads: Mapping[Way, Load]
-    staging: Staging | None
-    system: FileSystem
+    loads: Mapping[Way, ImportLoad]
+    staging: StagingCost | None
+    system: ServerModel
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class AlternativeRow:
     """One way's outcome; staging is inside its seconds and named beside."""
 
     way: Way
@@ -60,45 +67,47 @@ class Row:
         return self.prediction.seconds + (self.staging[1] if self.staging else 0.0)
 
 
-def rows(case: Case, job: Job) -> list[Row]:
+def rows(case: StormCase, job: StormJob) -> list[AlternativeRow]:
     """Predict each way."""
-    found = []
-    for way in WAYS:
-        load = case.loads.get(way)
-        if load is None or (way == "staged" and case.staging is None):
+    predictions = []
+    for route in WAYS:
+        load = case.loads.get(route)
+        if load is None or (route == "staged" and case.staging is None):
             continue
         staged = (
-            case.staging.best(case.system, job.nodes) if way == "staged" and case.staging else None
+            case.staging.best(case.system, job.nodes)
+            if route == "staged" and case.staging
+            else None
         )
-        found.append(
-            Row(
-                way=way,
+        predictions.append(
+            AlternativeRow(
+                way=route,
                 prediction=predict(load, case.system, job),
                 saturates_at=saturation(load, case.system, job),
                 staging=staged,
             )
         )
-    return found
+    return predictions
 
 
-def launches_to_pay(found: Sequence[Row], against: Way = "tree") -> int | None:
+def launches_to_pay(predictions: Sequence[AlternativeRow], against: Way = "tree") -> int | None:
     """Launches after which staging has paid, the first included; None if it never does."""
-    by = {row.way: row for row in found}
+    by = {row.way: row for row in predictions}
     if "staged" not in by or against not in by or by["staged"].staging is None:
         return None
     saved = by[against].seconds - by["staged"].prediction.seconds
     return math.ceil(by["staged"].staging[1] / saved) if saved > 0 else None
 
 
-def nodes_to_pay(case: Case, job: Job, way: Way, against: Way = "tree") -> int | None:
+def nodes_to_pay(case: StormCase, job: StormJob, route: Way, against: Way = "tree") -> int | None:
     """Fewest nodes at which one launch is quicker this way, staging inside; None if it never is."""
 
     def pays(nodes: int) -> bool:
-        there = Job(nodes=nodes, ranks=job.ranks, cores=job.cores)
-        by = {row.way: row.seconds for row in rows(case, there)}
-        return by[way] < by[against]
+        larger = StormJob(nodes=nodes, ranks=job.ranks, cores=job.cores)
+        by = {row.way: row.seconds for row in rows(case, larger)}
+        return by[route] < by[against]
 
-    if way not in case.loads or against not in case.loads:
+    if route not in case.loads or against not in case.loads:
         return None
     return _first(pays)
 
@@ -117,12 +126,12 @@ def _first(holds: Callable[[int], bool]) -> int | None:
     return high
 
 
-def curve(case: Case, job: Job) -> list[dict[str, float]]:
-    """Give seconds of each way over powers of two of nodes, up to four times the job's."""
+def curve(case: StormCase, job: StormJob) -> list[dict[str, float]]:
+    """Return seconds of each way over powers of two of nodes, up to four times the job's."""
     points, nodes = [], 1
     while nodes <= 4 * job.nodes:
-        there = Job(nodes=nodes, ranks=job.ranks, cores=job.cores)
-        seconds = {row.way: row.seconds for row in rows(case, there)}
+        grown = StormJob(nodes=nodes, ranks=job.ranks, cores=job.cores)
+        seconds = {row.way: row.seconds for row in rows(case, grown)}
         points.append({"nodes": float(nodes), **{str(k): v for k, v in seconds.items()}})
         nodes *= 2
     return points

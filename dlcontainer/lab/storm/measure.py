@@ -15,7 +15,7 @@ from typing import Any
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.errors import BenchDataError
 from dlcontainer.lab.filesystem import counting
-from dlcontainer.lab.filesystem.counting import Count, Task
+from dlcontainer.lab.filesystem.counting import Count, CountingTask
 from dlcontainer.lab.slowfs.cache_profiles import Profile
 from dlcontainer.lab.slowfs.counters import METADATA
 from dlcontainer.lab.slowfs.mounting import helper
@@ -23,8 +23,8 @@ from dlcontainer.lab.slowfs.passthrough import Delay
 from dlcontainer.lab.slowfs.server import StandIn
 from dlcontainer.lab.storm import repeats
 from dlcontainer.lab.storm.alternatives import Way
-from dlcontainer.lab.storm.model import MB, Load
-from dlcontainer.lab.storm.repeats import Cold, Node, Run, Waits
+from dlcontainer.lab.storm.model import MB, ImportLoad
+from dlcontainer.lab.storm.repeats import ColdImport, MeasuringNode, ReadWaits, WarmImport
 from dlcontainer.system import foreign_files, report_files
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import ProcessRunner
@@ -53,7 +53,7 @@ class Runnable:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Packed:
+class PackedImport:
     """The same import from an image's file."""
 
     run: Runnable
@@ -64,27 +64,29 @@ class Packed:
 class Timing:
     """The times behind a load: warm imports, and cold ones with prompt and with late reads."""
 
-    runs: tuple[Run, ...]
-    waits: Waits
+    runs: tuple[WarmImport, ...]
+    waits: ReadWaits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Measured:
+class LoadMeasurement:
     """The loads of each way, the image's size, and what they were counted with.
 
     `node` and `timings` are empty in what older versions kept: theirs was the wall's time.
     """
 
-    loads: Mapping[Way, Load]
+    loads: Mapping[Way, ImportLoad]
     image_mb: float | None
     profile: str
     subject: str
-    node: Node | None = None
+    node: MeasuringNode | None = None
     timings: Mapping[str, Timing] = field(default_factory=dict)
 
 
 def of_prefix(prefix: Path, module: str, environ: Mapping[str, str]) -> Runnable:
-    """Give the import of a module by the Python of a folder; raises BenchDataError without one."""
+    """Return the import of a module by the Python of a folder; raises BenchDataError without
+    one.
+    """
     python = prefix / "bin/python"
     # Not `exists`, which raises where a folder may not be entered.
     if not os.access(python, os.X_OK):
@@ -97,8 +99,8 @@ def of_prefix(prefix: Path, module: str, environ: Mapping[str, str]) -> Runnable
     return Runnable(argv=argv, environ=quiet, under=prefix.absolute())
 
 
-def packed(tree: Runnable, work: Path, runner: ProcessRunner) -> Packed | None:
-    """Give the same import from the tree in one SquashFS; None without the programs."""
+def packed(tree: Runnable, work: Path, runner: ProcessRunner) -> PackedImport | None:
+    """Return the same import from the tree in one SquashFS; None without the programs."""
     programs = [find_program(name, runner.environ) for name in ("mksquashfs", "squashfuse")]
     if None in programs:
         return None
@@ -112,7 +114,7 @@ def packed(tree: Runnable, work: Path, runner: ProcessRunner) -> Packed | None:
     unmount = str(helper(runner.environ))
     script = ("/bin/sh", "-c", _THROUGH_IMAGE, "sh", str(image), str(point), unmount)
     run = Runnable(argv=(*script, *inside), environ=tree.environ, under=folder)
-    return Packed(run=run, file=image)
+    return PackedImport(run=run, file=image)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,48 +130,50 @@ class Bench:
         """Count one cold import of some ranks on a node."""
         folder = self.work / name
         folder.mkdir()
-        task = Task(argv=what.argv, ranks=ranks, under=what.under, work=folder)
+        task = CountingTask(argv=what.argv, ranks=ranks, under=what.under, work=folder)
         runner = replace(self.runner, environ=what.environ)
         shown = StandIn(source=what.under, profile=self.profile)
         return counting.count(task, "slowfs", runner, shown).node
 
-    def timed(self, what: Runnable, node: Node, name: str) -> Timing:
+    def timed(self, what: Runnable, node: MeasuringNode, name: str) -> Timing:
         """Time warm imports until they agree, then cold ones with prompt and with late reads."""
         runner = replace(self.runner, environ=what.environ)
 
-        def warm() -> Run:
+        def warm() -> WarmImport:
             done = counting.run_one(what.argv, runner)
-            return Run(processor_s=done.processor_s, wall_s=done.elapsed)
+            return WarmImport(processor_s=done.processor_s, wall_s=done.elapsed)
 
-        def cold(late_s: float) -> Cold:
+        def cold(late_s: float) -> ColdImport:
             folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.work))
-            task = Task(argv=what.argv, ranks=1, under=what.under, work=folder)
+            task = CountingTask(argv=what.argv, ranks=1, under=what.under, work=folder)
             delay = Delay(read_s=late_s)
             shown = StandIn(source=what.under, profile=self.profile, delay=delay)
             took = counting.count(task, "slowfs", runner, shown).slowest_s
-            return Cold(wall_s=took, read_turns=shown.counters.counted().read_turns)
+            return ColdImport(wall_s=took, read_turns=shown.counters.counted().read_turns)
 
         runs = repeats.settled(warm, node)
         self.say("see how many reads are waited for")
         return Timing(runs=runs, waits=repeats.waits(cold, _LATE_S))
 
 
-def measure(bench: Bench, tree: Runnable, image: Packed | None, subject: str) -> Measured:
+def measure(
+    bench: Bench, tree: Runnable, image: PackedImport | None, subject: str
+) -> LoadMeasurement:
     """Count and time; raises BenchDataError where an import fails, or others are too busy here."""
-    node = Node(cores=len(os.sched_getaffinity(0)), load_1min=round(os.getloadavg()[0], 2))
+    node = MeasuringNode(cores=len(os.sched_getaffinity(0)), load_1min=round(os.getloadavg()[0], 2))
     bench.say("count a cold import from the tree: one rank, then two")
-    one, two = bench.counted(tree, 1, "tree-1"), bench.counted(tree, 2, "tree-2")
+    first, two = bench.counted(tree, 1, "tree-1"), bench.counted(tree, 2, "tree-2")
     bench.say("time warm imports from the tree")
     timings = {"tree": bench.timed(tree, node, "late")}
-    loads: dict[Way, Load] = {"tree": of_tree(one, two, timings["tree"])}
+    loads: dict[Way, ImportLoad] = {"tree": of_tree(first, two, timings["tree"])}
     size = None
     if image is not None:
         bench.say("count a cold import from the image, and time warm ones")
-        seen = bench.counted(image.run, 1, "image-1")
+        image_counts = bench.counted(image.run, 1, "image-1")
         timings["image"] = bench.timed(image.run, node, "late-image")
-        loads |= of_image(seen, timings["image"], loads["tree"].cpu_s)
+        loads |= of_image(image_counts, timings["image"], loads["tree"].cpu_s)
         size = image.file.stat().st_size / MB
-    return Measured(
+    return LoadMeasurement(
         loads=loads,
         image_mb=size,
         profile=bench.profile.name,
@@ -184,31 +188,32 @@ def metadata(count: Count) -> int:
     return sum(count.operations[name] for name in METADATA)
 
 
-def of_tree(one: Count, two: Count, timing: Timing) -> Load:
+def of_tree(single: Count, two: Count, timing: Timing) -> ImportLoad:
     """Split a node's counts into the node's and each rank's own."""
-    own = max(0, metadata(two) - metadata(one))
-    return Load(
-        shared_operations=max(0, metadata(one) - own),
-        own_operations=own,
+    rank_calls = max(0, metadata(two) - metadata(single))
+    return ImportLoad(
+        shared_operations=max(0, metadata(single) - rank_calls),
+        own_operations=rank_calls,
         read_waits=timing.waits.reads,
-        mb=(one.bytes or 0) / MB,
+        mb=(single.bytes or 0) / MB,
         cpu_s=repeats.processor_s(timing.runs),
     )
 
 
-def of_image(seen: Count, timing: Timing, tree_s: float) -> dict[Way, Load]:
-    """Give the loads of the ways that have an image; an import from the tree computes for `tree_s`.
+def of_image(image_counts: Count, timing: Timing, tree_s: float) -> dict[Way, ImportLoad]:
+    """Return the loads of the ways that have an image; an import from the tree computes for
+    `tree_s`.
 
     The file's pages are in the node's memory for all its ranks, however it is mounted; what a mount
     costs the processor is paid by each rank, or once a node.
     """
-    operations = metadata(seen)
+    operations = metadata(image_counts)
     image_s = max(tree_s, repeats.processor_s(timing.runs))
-    once = Load(
+    once = ImportLoad(
         shared_operations=operations,
         own_operations=0,
         read_waits=timing.waits.reads,
-        mb=(seen.bytes or 0) / MB,
+        mb=(image_counts.bytes or 0) / MB,
         cpu_s=tree_s,
         start_s=image_s - tree_s,
         at_start=True,
@@ -222,22 +227,22 @@ def of_image(seen: Count, timing: Timing, tree_s: float) -> dict[Way, Load]:
     }
 
 
-def write(measured: Measured, path: Path) -> None:
+def write(measured: LoadMeasurement, path: Path) -> None:
     """Keep what was measured, to predict from it again; raises BenchDataError where it can't."""
     body = {"schema": SCHEMA, **asdict(measured)}
     report_files.write(json.dumps(body, indent=1) + "\n", path, "--keep")
 
 
-def read(path: Path) -> Measured:
+def read(path: Path) -> LoadMeasurement:
     """Read what was kept; raises BenchDataError for another kind of file."""
     try:
         body = foreign_files.loads(foreign_files.read(path, _MOST_BYTES))
         if body.pop("schema") != SCHEMA:
             raise KeyError("schema")
-        loads = {way: Load(**load) for way, load in body.pop("loads").items()}
-        node = Node(**body.pop("node")) if body.get("node") else None
-        timings = {way: _timing(kept) for way, kept in body.pop("timings", {}).items()}
-        return Measured(**{**body, "loads": loads, "node": node, "timings": timings})
+        loads = {route: ImportLoad(**load) for route, load in body.pop("loads").items()}
+        node = MeasuringNode(**body.pop("node")) if body.get("node") else None
+        timings = {route: _timing(kept) for route, kept in body.pop("timings", {}).items()}
+        return LoadMeasurement(**{**body, "loads": loads, "node": node, "timings": timings})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BenchDataError(
             f"{path} holds no measured loads",
@@ -249,4 +254,6 @@ def read(path: Path) -> Measured:
 def _timing(kept: Mapping[str, Any]) -> Timing:
     runs, waits = kept["runs"], kept["waits"]
     times = {name: tuple(waits[name]) for name in ("prompt_s", "late_s")}
-    return Timing(runs=tuple(Run(**run) for run in runs), waits=Waits(**{**waits, **times}))
+    return Timing(
+        runs=tuple(WarmImport(**run) for run in runs), waits=ReadWaits(**{**waits, **times})
+    )

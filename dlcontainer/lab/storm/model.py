@@ -51,12 +51,12 @@ def closed_queue(
         throughput = number / (response + think_s)
         queue = throughput * response
     share = clients - math.floor(clients)
-    seen = below + share * (response - below) if share else response
-    return Queueing(response_s=seen, throughput=clients / (seen + think_s))
+    felt = below + share * (response - below) if share else response
+    return Queueing(response_s=felt, throughput=clients / (felt + think_s))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FileSystem:
+class ServerModel:
     """A shared file system: seconds, operations/s, MB/s; 0 for no limit.
 
     `latency_s` and `read_s` are what an operation and a read take without a queue, the server's
@@ -73,7 +73,7 @@ class FileSystem:
     variation: float = 1.0
 
     def bandwidth(self, nodes: int) -> float:
-        """Give what so many nodes read together from one file, MB/s; infinite without limits."""
+        """Return what so many nodes read together from one file, MB/s; infinite without limits."""
         limits = (
             nodes * self.client_mb_s,
             self.stripes * self.target_mb_s,
@@ -83,7 +83,7 @@ class FileSystem:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Load:
+class ImportLoad:
     """What an import asks of the file system on a node, and of the processor.
 
     Operations of a node with R ranks are `shared + R * own`: what one rank has fetched, the
@@ -103,7 +103,7 @@ class Load:
     at_start: bool = False
 
     def operations(self, ranks: int) -> float:
-        """Give the metadata operations of a node."""
+        """Return the metadata operations of a node."""
         return self.shared_operations + ranks * self.own_operations
 
     @property
@@ -113,7 +113,7 @@ class Load:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
+class StormJob:
     """How many start at once: nodes, ranks on each, cores of a node."""
 
     nodes: int
@@ -138,7 +138,7 @@ class Prediction:
     busy: float
 
 
-def predict(load: Load, system: FileSystem, job: Job) -> Prediction:
+def predict(load: ImportLoad, system: ServerModel, job: StormJob) -> Prediction:
     """Predict the time until the last rank is ready."""
     processor = load.start_s + load.cpu_s * job.stretch
     reading = _reading(load, system, job)
@@ -163,8 +163,8 @@ def predict(load: Load, system: FileSystem, job: Job) -> Prediction:
     )
 
 
-def _asking(load: Load, system: FileSystem, job: Job, between_s: float) -> float:
-    """Give the seconds that the last rank spends on metadata, with so many between its questions.
+def _asking(load: ImportLoad, system: ServerModel, job: StormJob, between_s: float) -> float:
+    """Return the seconds that the last rank spends on metadata, with so many between its questions.
 
     n operations of each of C clients: C s for the first, R for each further one.
     """
@@ -178,18 +178,18 @@ def _asking(load: Load, system: FileSystem, job: Job, between_s: float) -> float
     return load.steps * system.latency_s + first + further
 
 
-def _reading(load: Load, system: FileSystem, job: Job) -> float:
+def _reading(load: ImportLoad, system: ServerModel, job: StormJob) -> float:
     return load.read_waits * system.read_s + job.nodes * load.mb / system.bandwidth(job.nodes)
 
 
-def saturation(load: Load, system: FileSystem, job: Job) -> float:
-    """Give the nodes at which the metadata server has no time left; infinite if it always has.
+def saturation(load: ImportLoad, system: ServerModel, job: StormJob) -> float:
+    """Return the nodes at which the metadata server has no time left; infinite if it always has.
 
     The knee of the asymptotic bounds: C* = (Z + s) / s clients (Denning and Buzen 1978).
     """
     if load.steps <= 0 or system.rate <= 0:
         return math.inf
-    one = Job(nodes=1, ranks=job.ranks, cores=job.cores)
-    alone = load.start_s + load.cpu_s * job.stretch + _reading(load, system, one)
+    lone = StormJob(nodes=1, ranks=job.ranks, cores=job.cores)
+    alone = load.start_s + load.cpu_s * job.stretch + _reading(load, system, lone)
     alone += load.steps * (system.latency_s + 1.0 / system.rate)
     return alone * system.rate / load.operations(job.ranks)

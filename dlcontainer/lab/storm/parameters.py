@@ -10,8 +10,8 @@ from pydantic import Field
 from dlcontainer import config
 from dlcontainer.config.field_types import Line, Strict
 from dlcontainer.errors import UsageError
-from dlcontainer.lab.storm.alternatives import Staging
-from dlcontainer.lab.storm.model import FileSystem
+from dlcontainer.lab.storm.alternatives import StagingCost
+from dlcontainer.lab.storm.model import ServerModel
 from dlcontainer.sites.facts import FileSystemSpeed
 from dlcontainer.sites.site import Site
 
@@ -47,7 +47,7 @@ class Fact:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Facts:
+class StormFacts:
     """All figures of a file system."""
 
     facts: tuple[Fact, ...]
@@ -60,9 +60,9 @@ class Facts:
         """Keys that nobody measured or stated."""
         return tuple(fact.key for fact in self.facts if fact.assumed)
 
-    def system(self) -> FileSystem:
-        """Give them as the model takes them."""
-        return FileSystem(
+    def system(self) -> ServerModel:
+        """Return them as the model takes them."""
+        return ServerModel(
             latency_s=self["latency_ms"] / 1000,
             rate=self["operations_per_s"],
             read_s=self["read_latency_ms"] / 1000,
@@ -72,12 +72,12 @@ class Facts:
             total_mb_s=self["total_mb_s"],
         )
 
-    def staging(self, mb: float) -> Staging:
-        """Give what staging so many MB means here."""
-        return Staging(mb=mb, network_mb_s=self["network_mb_s"])
+    def staging(self, mb: float) -> StagingCost:
+        """Return what staging so many MB means here."""
+        return StagingCost(mb=mb, network_mb_s=self["network_mb_s"])
 
 
-def gather(file: Path | None, site: Site | None, path: str | None = None) -> Facts:
+def gather(file: Path | None, site: Site | None, path: str | None = None) -> StormFacts:
     """Take each figure from the file, else from the site's file system, else assume it.
 
     `path` chooses the site's file system; without it the first that states a speed. Raises
@@ -90,14 +90,14 @@ def gather(file: Path | None, site: Site | None, path: str | None = None) -> Fac
         stated += _from_site(site, path)
     facts = []
     for key, assumed in _ASSUMED.items():
-        found = [(getattr(speed, key), why) for speed, why in stated]
-        value, why = next(((v, w) for v, w in found if v is not None), (None, ""))
+        figures = [(getattr(speed, key), why) for speed, why in stated]
+        value, why = next(((v, w) for v, w in figures if v is not None), (None, ""))
         facts.append(
             Fact(key=key, value=float(value), source=why, assumed=False)
             if value is not None
             else Fact(key=key, value=assumed, source="assumed, nobody's figure", assumed=True)
         )
-    return Facts(facts=tuple(facts))
+    return StormFacts(facts=tuple(facts))
 
 
 def _from_file(file: Path) -> tuple[FileSystemSpeed, str]:
@@ -108,9 +108,9 @@ def _from_file(file: Path) -> tuple[FileSystemSpeed, str]:
 def _from_site(site: Site, path: str | None) -> list[tuple[FileSystemSpeed, str]]:
     chosen = [system for system in site.filesystems if path in (None, system.path)]
     if path is not None and not chosen:
-        known = ", ".join(system.path for system in site.filesystems) or "none"
+        paths = ", ".join(system.path for system in site.filesystems) or "none"
         raise UsageError(
-            f"--path {path}: site {site.name} has no such file system", next_step=f"known: {known}"
+            f"--path {path}: site {site.name} has no such file system", next_step=f"known: {paths}"
         )
     return [
         (system.speed, f"site {site.name}, {system.path}: {', '.join(system.sources) or 'own'}")

@@ -33,7 +33,7 @@ QUIETER = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Run:
+class WarmImport:
     """One warm import: seconds of the processor, and on the wall."""
 
     processor_s: float
@@ -41,7 +41,7 @@ class Run:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Node:
+class MeasuringNode:
     """The measuring node: cores that may be used, and the load of the minute before it began."""
 
     cores: int
@@ -49,19 +49,19 @@ class Node:
 
     @property
     def is_shared(self) -> bool:
-        """Tell whether others were at work."""
+        """Return whether others were at work."""
         return self.load_1min > self.cores
 
     def __str__(self) -> str:
         return f"load {self.load_1min:.1f} on {self.cores} cores"
 
 
-def settled(run: Callable[[], Run], node: Node) -> tuple[Run, ...]:
-    """Repeat a warm import until its least processor times agree; give all runs.
+def settled(run: Callable[[], WarmImport], node: MeasuringNode) -> tuple[WarmImport, ...]:
+    """Repeat a warm import until its least processor times agree; return all runs.
 
     Raises BenchDataError on a machine that is too busy for it.
     """
-    runs: list[Run] = []
+    runs: list[WarmImport] = []
     while len(runs) < MOST_RUNS:
         runs.append(run())
         if _agree(runs) and not _starved(runs):
@@ -69,31 +69,31 @@ def settled(run: Callable[[], Run], node: Node) -> tuple[Run, ...]:
     raise _too_busy(runs, node)
 
 
-def processor_s(runs: Sequence[Run]) -> float:
-    """Give the processor time of an import: the mean of the least ones, which agree."""
+def processor_s(runs: Sequence[WarmImport]) -> float:
+    """Return the processor time of an import: the mean of the least ones, which agree."""
     return math.fsum(_least(runs)) / AGREEING
 
 
-def _least(runs: Sequence[Run]) -> list[float]:
+def _least(runs: Sequence[WarmImport]) -> list[float]:
     return sorted(run.processor_s for run in runs)[:AGREEING]
 
 
-def _agree(runs: Sequence[Run]) -> bool:
-    """Tell whether there are enough of the least processor times, close to each other."""
+def _agree(runs: Sequence[WarmImport]) -> bool:
+    """Return whether there are enough of the least processor times, close to each other."""
     least = _least(runs)
     if len(least) < AGREEING:
         return False
     return least[-1] - least[0] <= max(WITHIN * least[0], _GRAIN_S)
 
 
-def _starved(runs: Sequence[Run]) -> bool:
-    """Tell whether even the quickest run waited much longer for a core than it computed."""
+def _starved(runs: Sequence[WarmImport]) -> bool:
+    """Return whether even the quickest run waited much longer for a core than it computed."""
     quickest = min(runs, key=lambda run: run.wall_s)
     waited = quickest.wall_s - quickest.processor_s
     return waited > max(MOST_WAITED * quickest.processor_s, _LEAST_WAITED_S)
 
 
-def _too_busy(runs: Sequence[Run], node: Node) -> BenchDataError:
+def _too_busy(runs: Sequence[WarmImport], node: MeasuringNode) -> BenchDataError:
     least, quickest = _least(runs), min(run.wall_s for run in runs)
     if not _agree(runs):
         why = (
@@ -111,7 +111,7 @@ def _too_busy(runs: Sequence[Run], node: Node) -> BenchDataError:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cold:
+class ColdImport:
     """One cold import: seconds on the wall, and its reads, those under way together as one."""
 
     wall_s: float
@@ -119,7 +119,7 @@ class Cold:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Waits:
+class ReadWaits:
     """How many reads were waited for, and from which seconds: prompt answers, and late ones.
 
     `is_bound`: the times did not settle, and these are all that can have been waited for.
@@ -131,8 +131,8 @@ class Waits:
     late_s: tuple[float, ...]
 
 
-def waits(cold: Callable[[float], Cold], late_s: float) -> Waits:
-    """Tell how many reads an import waits for: what a late answer to each costs, in units of it.
+def waits(cold: Callable[[float], ColdImport], late_s: float) -> ReadWaits:
+    """Return how many reads an import waits for: what a late answer to each costs, in units of it.
 
     `cold` imports once, with reads that are answered so late. Never more than those that were not
     under way together with another: on a machine whose times don't settle it is these.
@@ -142,14 +142,14 @@ def waits(cold: Callable[[float], Cold], late_s: float) -> Waits:
     most, settles = math.inf, False
     while len(late) < MOST_PAIRS and not settles:
         prompt.append(cold(0.0).wall_s)
-        seen = cold(late_s)
-        late.append(seen.wall_s)
-        most = min(most, seen.read_turns)
+        delayed = cold(late_s)
+        late.append(delayed.wall_s)
+        most = min(most, delayed.read_turns)
         # The least two of each: so far apart may the result be.
         apart = math.fsum(_apart(times) for times in (prompt, late))
         settles = apart <= max(WAITS_WITHIN * min(late), _WAITS_GRAIN_S)
     waited = max((min(late) - min(prompt)) / late_s, 0.0)
-    return Waits(
+    return ReadWaits(
         reads=min(waited, most) if settles else most,
         is_bound=not settles or waited > most,
         prompt_s=tuple(prompt),

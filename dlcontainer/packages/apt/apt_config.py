@@ -12,7 +12,7 @@ from dlcontainer.errors import ConfigError
 from dlcontainer.image.layout import ROUTING_FOLDER
 from dlcontainer.packages.apt import apt_syntax
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system.machine import Host, find_program
+from dlcontainer.system.machine import HostMachine, find_program
 from dlcontainer.system.process import CommandFailedError, Runner
 
 # The configuration for the inside of a build, in the routing folder.
@@ -61,12 +61,12 @@ class AptSource:
     keyring: Path | None
 
     def line(self, keyring: str | None) -> str:
-        """Give the line of a sources.list."""
+        """Return the line of a sources.list."""
         return apt_syntax.source_line([self.uri, self.suite, *self.components], keyring=keyring)
 
 
 def read(
-    plan: Plan, host: Host, runner: Runner, proxies: Mapping[str, str]
+    plan: Plan, host: HostMachine, runner: Runner, proxies: Mapping[str, str]
 ) -> tuple[tuple[AptSource, ...], tuple[str, ...]]:
     """Read the host's sources for the base's release, and apt's proxy settings.
 
@@ -139,12 +139,12 @@ def parse_lines(lines: tuple[str, ...]) -> tuple[AptSource, ...]:
 
 def parse_targets(text: str, release: str) -> tuple[AptSource, ...]:
     """Pick the sources of one release (its updates and security too) from apt's own listing."""
-    found: dict[tuple[str, str, str], list[str]] = {}
+    targets: dict[tuple[str, str, str], list[str]] = {}
     suites = {release, f"{release}-updates", f"{release}-security"}
     for line in text.splitlines():
         fields = line.split("\t")
         if len(fields) == 5 and fields[0] == "Packages" and fields[2] in suites:
-            components = found.setdefault((fields[1], fields[2], fields[4]), [])
+            components = targets.setdefault((fields[1], fields[2], fields[4]), [])
             if fields[3] not in components:
                 components.append(fields[3])
     return tuple(
@@ -154,16 +154,18 @@ def parse_targets(text: str, release: str) -> tuple[AptSource, ...]:
             components=tuple(components),
             keyring=Path(key) if key.startswith("/") and Path(key).is_file() else None,
         )
-        for (uri, suite, key), components in found.items()
+        for (uri, suite, key), components in targets.items()
     )
 
 
-def _of_sibling(listed: str, host: Host, release: str) -> tuple[AptSource, ...]:
-    """Say where another release of the host's distribution would be on the host's own mirrors."""
-    own = str(host.release)
+def _of_sibling(listed: str, host: HostMachine, release: str) -> tuple[AptSource, ...]:
+    """Return where another release of the host's distribution would be on the host's own
+    mirrors.
+    """
+    host_release = str(host.release)
     return tuple(
-        replace(source, suite=release + source.suite.removeprefix(own))
-        for source in parse_targets(listed, own)
+        replace(source, suite=release + source.suite.removeprefix(host_release))
+        for source in parse_targets(listed, host_release)
     )
 
 

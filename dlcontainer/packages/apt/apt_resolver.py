@@ -11,10 +11,10 @@ from pydantic import ValidationError
 from dlcontainer.errors import BuildError, MisfitError
 from dlcontainer.packages.apt import apt_syntax
 from dlcontainer.packages.apt.apt_config import AptSource
-from dlcontainer.packages.apt.image_status import Installed
-from dlcontainer.packages.lockfile import OsPin, Release
-from dlcontainer.system.machine import Host, find_program
-from dlcontainer.system.process import CommandFailedError, Completed, Runner
+from dlcontainer.packages.apt.image_status import DpkgPackage
+from dlcontainer.packages.lockfile import MirrorRelease, OsPin
+from dlcontainer.system.machine import HostMachine, find_program
+from dlcontainer.system.process import CommandFailedError, CompletedCommand, Runner
 
 # 'URI' FILE SIZE HASH: what apt prints for each file that it would fetch.
 _PRINTED = re.compile(r"^'[^']+' (\S+\.deb) \d+ ")
@@ -55,13 +55,13 @@ class Apt:
     arch: str
     sources: Sequence[AptSource]
     settings: Sequence[str]
-    host: Host
+    host: HostMachine
     environment: Mapping[str, str]
     runner: Runner
     on_line: Callable[[str], None]
     _installed: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def assume(self, packages: Iterable[Installed]) -> None:
+    def assume(self, packages: Iterable[DpkgPackage]) -> None:
         """Count packages as installed already: an image has them."""
         for package in packages:
             self._installed[(package.name, package.arch)] = package.paragraph
@@ -72,9 +72,9 @@ class Apt:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         lines = [source.line(_text(source.keyring)) for source in self.sources]
         (self.folder / "sources.list").write_text("\n".join(lines) + "\n")
-        own = apt_syntax.setting("APT::Architecture", self.arch)
-        own += f"\nAPT::Architectures {{ {apt_syntax.quote(self.arch, where='arch')}; }};\n"
-        (self.folder / "apt.conf").write_text(_CONFIG + own + "\n".join(self.settings) + "\n")
+        settings = apt_syntax.setting("APT::Architecture", self.arch)
+        settings += f"\nAPT::Architectures {{ {apt_syntax.quote(self.arch, where='arch')}; }};\n"
+        (self.folder / "apt.conf").write_text(_CONFIG + settings + "\n".join(self.settings) + "\n")
         self._note_installed()
         try:
             self._run("apt-get", "update", on_line=self.on_line)
@@ -111,9 +111,9 @@ class Apt:
 
     def offered(self, names: Iterable[str]) -> list[OsPin]:
         """List all versions of some packages that the mirrors have now."""
-        wanted = sorted(set(names))
+        sorted_names = sorted(set(names))
         # It fails where one of the names is unknown, and shows the others all the same.
-        done = self._run("apt-cache", "show", *wanted, check=False)
+        done = self._run("apt-cache", "show", *sorted_names, check=False)
         return [_pin(stanza) for stanza in parse_stanzas(done.stdout) if "SHA256" in stanza]
 
     def download(self, pins: Sequence[OsPin], folder: Path) -> None:
@@ -133,15 +133,15 @@ class Apt:
                 "says what moved; in an hour again, or lock again",
             ) from None
 
-    def releases(self) -> tuple[Release, ...]:
-        """Tell which states of the distribution the lists are of."""
+    def releases(self) -> tuple[MirrorRelease, ...]:
+        """Return which states of the distribution the lists are of."""
         heads = [_head(path) for path in sorted((self.folder / "lists").glob("*Release"))]
-        found = []
+        states = []
         for source in self.sources:
             stamp = _SNAPSHOT.search(source.uri)
             head = next((h for h in heads if source.suite in (h.get("Codename"), h["Suite"])), {})
-            found.append(
-                Release(
+            states.append(
+                MirrorRelease(
                     suite=source.suite,
                     origin=head.get("Origin"),
                     version=head.get("Version"),
@@ -149,11 +149,11 @@ class Apt:
                     snapshot=stamp[1] if stamp else None,
                 )
             )
-        return tuple(found)
+        return tuple(states)
 
     def _spec(self, pin: OsPin) -> str:
-        other = "" if pin.arch in (self.arch, "all") else f":{pin.arch}"
-        return f"{pin.name}{other}={pin.version}"
+        suffix = "" if pin.arch in (self.arch, "all") else f":{pin.arch}"
+        return f"{pin.name}{suffix}={pin.version}"
 
     def _exact(self, files: Sequence[tuple[str, str, str]]) -> list[Stanza]:
         specs = [
@@ -161,20 +161,20 @@ class Apt:
             for name, version, arch in files
         ]
         done = self._run("apt-cache", "show", *specs)
-        found = {
+        stanzas = {
             (stanza["Package"], stanza["Version"], stanza["Architecture"]): stanza
             for stanza in parse_stanzas(done.stdout)
             if "SHA256" in stanza
         }
-        missing = [name for name, *rest in files if (name, *rest) not in found]
+        missing = [name for name, *rest in files if (name, *rest) not in stanzas]
         if missing:
             raise BuildError(
                 f"the mirror gives no SHA-256 for {', '.join(missing)}",
                 next_step="use a mirror whose lists have them (routing of the site, apt's sources)",
             )
-        return [found[file] for file in files]
+        return [stanzas[file] for file in files]
 
-    def _unresolved(self, completed: Completed) -> Exception:
+    def _unresolved(self, completed: CompletedCommand) -> Exception:
         lost = [match for match in map(_NOT_THERE.match, _lines(completed)) if match]
         if not lost:
             return BuildError(
@@ -183,20 +183,20 @@ class Apt:
                 next_step="fix the recipe's os_packages, or the mirrors in the host's apt sources",
             )
         names = [match["a"] or match["b"] or match["c"] for match in lost]
-        there: dict[str, list[str]] = {name: [] for name in names}
+        versions: dict[str, list[str]] = {name: [] for name in names}
         for pin in self.offered(names):
-            there[pin.name].append(pin.version)
+            versions[pin.name].append(pin.version)
         places = ", ".join(f"{s.suite} {' '.join(s.components)}" for s in self.sources)
         has = [
             f"{name}: " + (", ".join(sorted(versions)) or f"no version for {self.arch} in {places}")
-            for name, versions in there.items()
+            for name, versions in versions.items()
         ]
-        wanted = ", ".join(
+        packages = ", ".join(
             f"{name}={match['version']}" if match["version"] else name
             for name, match in zip(names, lost, strict=True)
         )
         return MisfitError(
-            f"no OS package {wanted} for {self.arch}",
+            f"no OS package {packages} for {self.arch}",
             why="\n    ".join(["", *has]),
             next_step="name what there is in the recipe's os_packages, or make a variant of the "
             "recipe for this architecture",
@@ -212,7 +212,7 @@ class Apt:
         cwd: Path | None = None,
         check: bool = True,
         on_line: Callable[[str], None] | None = None,
-    ) -> Completed:
+    ) -> CompletedCommand:
         path = find_program(program, self.host.environ)
         if path is None:
             raise BuildError(
@@ -237,13 +237,13 @@ class Apt:
 
 def parse_printed(text: str) -> list[tuple[str, str, str]]:
     """Read what `apt-get --print-uris` lists: name, version, architecture of each package."""
-    found = []
+    pins = []
     for line in text.splitlines():
         match = _PRINTED.match(line)
         if match:
             name, version, arch = match[1].removesuffix(".deb").split("_")
-            found.append((name, unquote(version), arch))
-    return found
+            pins.append((name, unquote(version), arch))
+    return pins
 
 
 def parse_stanzas(text: str) -> list[Stanza]:
@@ -292,12 +292,12 @@ def _text(path: Path | None) -> str | None:
     return str(path) if path else None
 
 
-def _lines(completed: Completed) -> list[str]:
+def _lines(completed: CompletedCommand) -> list[str]:
     return [*completed.stdout.splitlines(), *completed.stderr.splitlines()]
 
 
-def _complaints(completed: Completed) -> str:
+def _complaints(completed: CompletedCommand) -> str:
     lines = _lines(completed)
-    said = [line for line in lines if line.startswith("E:")]
-    more = [f"… and {len(said) - _SHOWN} more of these"] if len(said) > _SHOWN else []
-    return "\n    ".join(["", *(said[:_SHOWN] or lines[-_SHOWN:]), *more])
+    errors = [line for line in lines if line.startswith("E:")]
+    more = [f"… and {len(errors) - _SHOWN} more of these"] if len(errors) > _SHOWN else []
+    return "\n    ".join(["", *(errors[:_SHOWN] or lines[-_SHOWN:]), *more])

@@ -13,7 +13,7 @@ _DUMPED = re.compile(r'(\S+) "(.*)";')
 
 
 def setting(name: str, value: str) -> str:
-    """Give a line of apt's configuration; raises ConfigError for what it can't hold."""
+    """Return a line of apt's configuration; raises ConfigError for what it can't hold."""
     if not _NAME.fullmatch(name):
         raise ConfigError(
             f"apt's configuration can't hold a setting of the name {name[:80]!r}",
@@ -43,7 +43,7 @@ def dumped(text: str) -> Iterator[tuple[str, str]]:
 
 
 def source_line(words: list[str], *, keyring: str | None) -> str:
-    """Give a line of a sources.list; raises ConfigError for a word that it can't hold."""
+    """Return a line of a sources.list; raises ConfigError for a word that it can't hold."""
     for word in [*words, *([keyring] if keyring else [])]:
         _require(word and word.isprintable() and not re.search(r'[\s"#]', word), word)
     # What is in brackets ends with the first of them.

@@ -20,28 +20,28 @@ _READABLE = ("", ".gz", ".xz", ".bz2")
 
 
 def control(path: Path) -> str:
-    """Give a package's control fields; raises BuildError for one that can't be read."""
+    """Return a package's control fields; raises BuildError for one that can't be read."""
     return _member(path, "control.tar", "control").decode(errors="replace").strip("\n")
 
 
 def content(path: Path, name: str) -> bytes:
-    """Give one file of a package, by its path from the root; raises BuildError."""
+    """Return one file of a package, by its path from the root; raises BuildError."""
     return _member(path, "data.tar", name)
 
 
-def _member(path: Path, part: str, wanted: str) -> bytes:
+def _member(path: Path, part: str, name: str) -> bytes:
     try:
         packed = {name.removesuffix("/"): body for name, body in _parts(path)}
         with _tar(packed, part) as tar:
             for entry in tar:
-                if PurePosixPath(entry.name) == PurePosixPath(wanted) and entry.isreg():
+                if PurePosixPath(entry.name) == PurePosixPath(name) and entry.isreg():
                     file = tar.extractfile(entry)
                     if file is not None and entry.size <= _MOST:
                         return file.read()
     # Each way of packing has errors of its own, which tarfile hands on.
     except (OSError, ValueError, EOFError, OverflowError, tarfile.TarError, *_PACKING) as error:
         raise _refused(path, str(error)) from None
-    raise _refused(path, f"it has no {wanted}")
+    raise _refused(path, f"it has no {name}")
 
 
 def _tar(packed: Mapping[str, bytes], part: str) -> tarfile.TarFile:
@@ -50,8 +50,8 @@ def _tar(packed: Mapping[str, bytes], part: str) -> tarfile.TarFile:
             return tarfile.open(
                 fileobj=io.BytesIO(packed[f"{part}{suffix}"]), tarinfo=foreign_tars.Member
             )
-    there = ", ".join(sorted(packed))
-    raise ValueError(f"no {part} that this Python unpacks; it has {there}")
+    names = ", ".join(sorted(packed))
+    raise ValueError(f"no {part} that this Python unpacks; it has {names}")
 
 
 def _parts(path: Path) -> Iterator[tuple[str, bytes]]:

@@ -47,7 +47,7 @@ _NEEDED = ("Package", "Status", "Architecture", "Version")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Installed:
+class DpkgPackage:
     """One package of an image: its paragraph holds what apt resolves by, and nothing else."""
 
     name: str
@@ -55,7 +55,7 @@ class Installed:
     paragraph: str
 
 
-def read(files: Mapping[str, str], stated: System, image: str) -> Sequence[Installed]:
+def read(files: Mapping[str, str], stated: System, image: str) -> Sequence[DpkgPackage]:
     """Read the packages of an image from its files, by path.
 
     Raises ConfigError where it is of another release than the recipe states, or has no dpkg and
@@ -90,7 +90,7 @@ def _require_release(files: Mapping[str, str], stated: System, image: str) -> No
     )
 
 
-def _installed(text: str, image: str) -> Iterator[Installed]:
+def _installed(text: str, image: str) -> Iterator[DpkgPackage]:
     for number, paragraph in enumerate(text.split("\n\n"), 1):
         if not paragraph.strip("\n"):
             continue
@@ -105,7 +105,7 @@ def _installed(text: str, image: str) -> Iterator[Installed]:
             if not _FIELDS[name].fullmatch(value):
                 raise _refused(image, number, f"{name}: {ascii(value)[:80]}")
         lines = [f"{name}: {value}" for name, value in fields.items()]
-        yield Installed(
+        yield DpkgPackage(
             name=fields["Package"],
             arch=fields["Architecture"],
             paragraph="\n".join(lines) + "\n",
@@ -113,7 +113,7 @@ def _installed(text: str, image: str) -> Iterator[Installed]:
 
 
 def _fields(paragraph: str) -> dict[str, str]:
-    """Give the fields that are handed on; further lines of one belong to it."""
+    """Return the fields that are handed on; further lines of one belong to it."""
     fields: dict[str, list[str]] = {}
     last = ""
     for line in paragraph.strip("\n").split("\n"):

@@ -41,7 +41,7 @@ ARCHIVES = {
 
 
 def of_host(distribution: str, root: Path = Path("/")) -> Path | None:
-    """Give the keyring of a distribution's archive where this host has it."""
+    """Return the keyring of a distribution's archive where this host has it."""
     path = root / ARCHIVES[distribution].keyring
     return path if path.is_file() else None
 

@@ -20,7 +20,9 @@ _FAULTS = re.compile(
 _SHOWN = 3
 
 # So that a cache before the mirror asks it too, and what is there now and then is found.
-FRESH = tuple(apt_syntax.setting(f"Acquire::{way}::No-Cache", "true") for way in ("http", "https"))
+FRESH = tuple(
+    apt_syntax.setting(f"Acquire::{scheme}::No-Cache", "true") for scheme in ("http", "https")
+)
 
 
 class MirrorFaultError(Exception):
@@ -40,10 +42,12 @@ class MirrorFaultError(Exception):
         )
 
 
-def missing(said: str) -> tuple[str, ...]:
-    """Give the addresses of packages that an index names and its mirror does not hold."""
-    found = [match["url"] for match in _FAILED.finditer(said) if _FAULTS.search(match["said"])]
-    return tuple(dict.fromkeys(found))
+def missing(output: str) -> tuple[str, ...]:
+    """Return the addresses of packages that an index names and its mirror does not hold."""
+    addresses = [
+        match["url"] for match in _FAILED.finditer(output) if _FAULTS.search(match["said"])
+    ]
+    return tuple(dict.fromkeys(addresses))
 
 
 def named(urls: Sequence[str]) -> str:

@@ -35,21 +35,21 @@ class Suite(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Look:
+class MirrorProbe:
     """Looks at mirrors by way of a build's proxies and CA."""
 
     environment: Mapping[str, str]
 
     def text(self, url: str) -> str | None:
-        """Give a small file; None where it is not to be had."""
+        """Return a small file; None where it is not to be had."""
         answer = self._ask("GET", url)
         return answer.text if answer is not None and len(answer.content) <= _MOST else None
 
     def size(self, url: str) -> int | None:
-        """Give the size of a file that is there; None where it is not, or not told."""
+        """Return the size of a file that is there; None where it is not, or not told."""
         answer = self._ask("HEAD", url)
-        told = answer.headers.get("Content-Length", "") if answer is not None else ""
-        return int(told) if told.isdigit() else None
+        length = answer.headers.get("Content-Length", "") if answer is not None else ""
+        return int(length) if length.isdigit() else None
 
     def _ask(self, method: str, url: str) -> "Response | None":
         import requests
@@ -84,23 +84,25 @@ def faults(
     if release is None:
         return []
     listed = _sums(release)
-    found = []
+    faulty = []
     for component in source.components:
         for kind in _PACKED:
             name = f"{component}/binary-{arch}/Packages.{kind}"
             if name in listed:
-                sum_, said = listed[name]
+                sum_, listed_size = listed[name]
                 by_hash = f"{suite}/{name.rpartition('/')[0]}/by-hash/SHA256/{sum_}"
-                there = [size(f"{suite}/{name}"), size(by_hash)]
-                if said not in there:
-                    has = next((f"has {one}" for one in there if one is not None), "is not there")
-                    found.append(f"{name} {has}, announced are {said} bytes")
+                sizes = [size(f"{suite}/{name}"), size(by_hash)]
+                if listed_size not in sizes:
+                    has = next(
+                        (f"has {length}" for length in sizes if length is not None), "is not there"
+                    )
+                    faulty.append(f"{name} {has}, announced are {listed_size} bytes")
                 break
-    return found
+    return faulty
 
 
 def release_file(source: Suite) -> str:
-    """Give the address of the file that says what a suite's lists are."""
+    """Return the address of the file that says what a suite's lists are."""
     return f"{source.uri}/dists/{source.suite}/InRelease"
 
 

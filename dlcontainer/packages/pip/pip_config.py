@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from dlcontainer.errors import ConfigError
 from dlcontainer.system.environ import variables
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 
 # Where the files of an index in a folder lie beside it: its pages link to ../../packages/… (the
 # layout of bandersnatch, PyPI's own mirror program) or to ../../files/… (mirrors made by hand).
@@ -43,7 +43,7 @@ class PipSettings:
 SYSTEM = Path("/etc/pip.conf")
 
 
-def files(host: Host) -> list[Path]:
+def files(host: HostMachine) -> list[Path]:
     """Name pip's configuration files, lowest precedence first.
 
     Source: pip's documentation, "Configuration", "Location" and "Loading order".
@@ -54,15 +54,15 @@ def files(host: Host) -> list[Path]:
     override = variables.text(environ, "PIP_CONFIG_FILE")
     if override == os.devnull:
         return []
-    found = [Path(folder) / "pip/pip.conf" for folder in folders if folder.startswith("/")]
-    found.append(SYSTEM)
+    paths = [Path(folder) / "pip/pip.conf" for folder in folders if folder.startswith("/")]
+    paths.append(SYSTEM)
     if not (override and Path(override).exists()):
-        found += [host.home / ".pip/pip.conf", config_home / "pip/pip.conf"]
-    found.append(Path(sys.prefix) / "pip.conf")
-    return [*found, Path(override)] if override else found
+        paths += [host.home / ".pip/pip.conf", config_home / "pip/pip.conf"]
+    paths.append(Path(sys.prefix) / "pip.conf")
+    return [*paths, Path(override)] if override else paths
 
 
-def read(host: Host) -> PipSettings:
+def read(host: HostMachine) -> PipSettings:
     """Read the host's settings: files, then PIP_* variables over them."""
     # [install] comes over [global], whichever file either stands in.
     by_section: dict[str, dict[str, str]] = {"global": {}, "install": {}}
@@ -73,10 +73,10 @@ def read(host: Host) -> PipSettings:
         except (OSError, configparser.Error, UnicodeDecodeError):
             # pip reports a broken file itself, at its first call in the build.
             continue
-        for section, found in by_section.items():
+        for section, options in by_section.items():
             if parser.has_section(section):
-                given = parser.items(section)
-                found |= {key.lower().replace("_", "-"): value for key, value in given if value}
+                pairs = parser.items(section)
+                options |= {key.lower().replace("_", "-"): value for key, value in pairs if value}
     settings = by_section["global"] | by_section["install"]
     for name, value in host.environ.items():
         if name.startswith("PIP_") and value:
@@ -98,13 +98,13 @@ def with_wheels(settings: PipSettings, wheels: tuple[str, ...]) -> PipSettings:
 
 
 def inside(settings: PipSettings, folder: str) -> tuple[str, list[tuple[Path, str]]]:
-    """Give the pip.conf for the inside of a build, and the host folders to bind for it.
+    """Return the pip.conf for the inside of a build, and the host folders to bind for it.
 
     Folders and file:// addresses become folders under `folder`; those that are not there are
     left out, as pip itself would pass over them.
     """
     binds: list[tuple[Path, str]] = []
-    known: dict[tuple[Path, bool], str] = {}
+    targets: dict[tuple[Path, bool], str] = {}
 
     def moved(place: str, *, is_index: bool = False) -> list[str]:
         path = _local(place)
@@ -112,13 +112,15 @@ def inside(settings: PipSettings, folder: str) -> tuple[str, list[tuple[Path, st
             return [_one_line(place)]
         if not path.is_dir():
             return []
-        if (path, is_index) not in known:
-            top = f"{folder}/folder-{len(known)}"
-            known[path, is_index] = f"{top}/index" if is_index else top
-            binds.append((path, known[path, is_index]))
-            beside = [name for name in _BESIDE_INDEX if is_index and (path.parent / name).is_dir()]
-            binds.extend((path.parent / name, f"{top}/{name}") for name in beside)
-        inner = known[path, is_index]
+        if (path, is_index) not in targets:
+            top = f"{folder}/folder-{len(targets)}"
+            targets[path, is_index] = f"{top}/index" if is_index else top
+            binds.append((path, targets[path, is_index]))
+            siblings = [
+                name for name in _BESIDE_INDEX if is_index and (path.parent / name).is_dir()
+            ]
+            binds.extend((path.parent / name, f"{top}/{name}") for name in siblings)
+        inner = targets[path, is_index]
         return [f"file://{quote_url(inner)}" if place.startswith("file:") else inner]
 
     values = {
@@ -143,7 +145,7 @@ def inside(settings: PipSettings, folder: str) -> tuple[str, list[tuple[Path, st
 
 
 def arguments(settings: PipSettings) -> list[str]:
-    """Give pip's options for these settings: where nothing but they shall count."""
+    """Return pip's options for these settings: where nothing but they shall count."""
     argv = ["--index-url", settings.index] if settings.index else []
     for option, places in (
         ("--extra-index-url", settings.extra_indexes),

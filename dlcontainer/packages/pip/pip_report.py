@@ -5,13 +5,13 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from dlcontainer.errors import BuildError
-from dlcontainer.packages.routing import PIP_REPORT, Routed
+from dlcontainer.packages.routing import PIP_REPORT, PreparedRouting
 from dlcontainer.system import digests, foreign_files
 
 _MOST_BYTES = 64_000_000
 
 
-def installed(routed: Routed) -> tuple[dict[str, str], ...]:
+def installed(routed: PreparedRouting) -> tuple[dict[str, str], ...]:
     """List the wheels that pip took in the build: name, version, sha256; no address.
 
     Raises BuildError for a report that can't be pip's: a step's own script can write there.
@@ -19,7 +19,7 @@ def installed(routed: Routed) -> tuple[dict[str, str], ...]:
     path = routed.folder / PIP_REPORT
     try:
         report = foreign_files.loads(foreign_files.read(path, _MOST_BYTES))
-        found = [
+        wheels = [
             {
                 "name": str(item["metadata"]["name"]),
                 "version": str(item["metadata"]["version"]),
@@ -35,21 +35,21 @@ def installed(routed: Routed) -> tuple[dict[str, str], ...]:
             why=repr(error)[:200],
             next_step="does the step's script write into the routing's folder? it must not",
         ) from None
-    return tuple(sorted(found, key=lambda wheel: wheel["name"].lower()))
+    return tuple(sorted(wheels, key=lambda wheel: wheel["name"].lower()))
 
 
-def take_installed(routed: Routed) -> tuple[dict[str, str], ...]:
+def take_installed(routed: PreparedRouting) -> tuple[dict[str, str], ...]:
     """List the wheels that the step before took, and forget them: the next step has its own."""
-    found = installed(routed)
+    wheels = installed(routed)
     (routed.folder / PIP_REPORT).unlink(missing_ok=True)
-    return found
+    return wheels
 
 
-def _wheel_sha256(info: Mapping[str, Any], routed: Routed) -> str:
-    """Give a wheel's SHA-256; older pips (Debian 12's) report none for a wheel of a folder."""
-    given = info.get("archive_info", {}).get("hashes", {}).get("sha256")
-    if given:
-        return str(given)
+def _wheel_sha256(info: Mapping[str, Any], routed: PreparedRouting) -> str:
+    """Return a wheel's SHA-256; older pips (Debian 12's) report none for a wheel of a folder."""
+    digest = info.get("archive_info", {}).get("hashes", {}).get("sha256")
+    if digest:
+        return str(digest)
     path = unquote(urlsplit(info["url"]).path)
     for folder, target in routed.binds:
         wheel = folder / path.removeprefix(f"{target}/")

@@ -18,8 +18,8 @@ from dlcontainer.config.field_types import Arch
 from dlcontainer.errors import BuildError, MisfitError
 from dlcontainer.packages.lockfile import WheelPin
 from dlcontainer.system import digests, foreign_files
-from dlcontainer.system.machine import Host
-from dlcontainer.system.process import CommandFailedError, Completed, Runner
+from dlcontainer.system.machine import HostMachine
+from dlcontainer.system.process import CommandFailedError, CompletedCommand, Runner
 
 # The oldest C library that wheels of an architecture were ever made for, and the old names.
 # Sources: PEP 513 (manylinux1, x86_64), PEP 571 (manylinux2010), PEP 599 (manylinux2014), PEP 600.
@@ -51,7 +51,7 @@ class Pip:
     glibc: str
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
-    host: Host
+    host: HostMachine
     runner: Runner
     on_line: Callable[[str], None]
 
@@ -65,13 +65,13 @@ class Pip:
         argv = ["install", "--dry-run", "--ignore-installed", "--report", str(report)]
         argv += ["--target", str(folder / "target"), *self._choice(upstream)]
         lost: list[tuple[str, str]] = []
-        left = list(packages)
-        while left:
+        remaining = list(packages)
+        while remaining:
             try:
-                self._run([*argv, *left], on_line=self.on_line)
+                self._run([*argv, *remaining], on_line=self.on_line)
             except CommandFailedError as error:
-                requirement = self._lost(error.completed, left)
-                left.remove(requirement)
+                requirement = self._lost(error.completed, remaining)
+                remaining.remove(requirement)
                 lost.append((requirement, self._there(requirement, argv, error.completed)))
                 continue
             break
@@ -79,7 +79,7 @@ class Pip:
             raise MisfitError(
                 f"no wheel for Python {self.python} on {self.arch} (glibc {self.glibc}): "
                 + ", ".join(requirement for requirement, _ in lost),
-                why="\n    ".join(["", *(f"{name}: {there}" for name, there in lost)]),
+                why="\n    ".join(["", *(f"{name}: {reason}" for name, reason in lost)]),
                 next_step="pin versions that have one, add a folder of wheels (routing.wheels of "
                 "the site), or make a variant of the recipe for this architecture",
             )
@@ -121,7 +121,9 @@ class Pip:
         extra = [part for url in upstreams if url for part in ("--extra-index-url", url)]
         return [*argv, *self.arguments, *extra]
 
-    def _run(self, argv: Sequence[str], on_line: Callable[[str], None] | None = None) -> Completed:
+    def _run(
+        self, argv: Sequence[str], on_line: Callable[[str], None] | None = None
+    ) -> CompletedCommand:
         # Only what is given here says where packages come from; no file and variable of the host.
         env = {
             name: value
@@ -130,21 +132,23 @@ class Pip:
         }
         env |= {**self.environment, "PIP_CONFIG_FILE": os.devnull, "LC_ALL": "C.UTF-8"}
         env |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
-        seen, unseen = _unseen(argv)
-        return self.runner([sys.executable, "-m", "pip", *seen], env=env | unseen, on_line=on_line)
+        visible, unseen = _unseen(argv)
+        return self.runner(
+            [sys.executable, "-m", "pip", *visible], env=env | unseen, on_line=on_line
+        )
 
-    def _lost(self, completed: Completed, packages: Sequence[str]) -> str:
+    def _lost(self, completed: CompletedCommand, packages: Sequence[str]) -> str:
         match = _LOST.search(completed.stdout)
         if match and match[1] in packages:
             return match[1]
-        said = _complaints(completed)
+        complaint = _complaints(completed)
         next_step = "is the index up, and the way to it right? routing.pip and .proxy of the site"
-        if "No module named pip" in said or "no such option" in said:
+        if "No module named pip" in complaint or "no such option" in complaint:
             next_step = f"{sys.executable} needs pip 22.2 or newer: -m ensurepip --upgrade"
-        raise BuildError("pip can't resolve the wheels", why=said, next_step=next_step)
+        raise BuildError("pip can't resolve the wheels", why=complaint, next_step=next_step)
 
-    def _there(self, requirement: str, argv: Sequence[str], completed: Completed) -> str:
-        """Say what there is of a package instead."""
+    def _there(self, requirement: str, argv: Sequence[str], completed: CompletedCommand) -> str:
+        """Return what there is of a package instead."""
         try:
             output = self._run([*argv, "-vv", requirement]).stdout
         except CommandFailedError as error:
@@ -173,27 +177,27 @@ def skipped_files(output: str, requirement: str) -> list[str]:
     """Pick the files of a pinned version that pip saw and passed over from its `-vv` output."""
     name, version = requirement.split("==")
     stem = re.sub(r"[-_.]+", "_", name.split("[")[0]).lower()
-    found = set()
+    files = set()
     for line in _SKIPPED.findall(output):
         for file in map(unquote, _FILE.findall(line)):
             parts = re.sub(r"\.(whl|tar\.gz|zip)$", "", file).split("-")
             named = re.sub(r"[-_.]+", "_", parts[0]).lower()
             if named == stem and len(parts) > 1 and parts[1] == version:
-                found.add(file)
-    return sorted(found)
+                files.add(file)
+    return sorted(files)
 
 
 def say_files(files: Sequence[str], python: str) -> str:
-    """Say in one line for which machines and Pythons there are files."""
+    """Return one line that says for which machines and Pythons there are files."""
     tags = [file.removesuffix(".whl").split("-")[-3:] for file in files if file.endswith(".whl")]
-    wanted = f"cp{python.replace('.', '')}"
-    here = sorted({platform for tag, _, platform in tags if tag == wanted})
-    others = sorted({tag for tag, _, _ in tags if tag != wanted})
+    python_tag = f"cp{python.replace('.', '')}"
+    platforms = sorted({platform for tag, _, platform in tags if tag == python_tag})
+    tags_besides = sorted({tag for tag, _, _ in tags if tag != python_tag})
     parts = []
-    if here:
-        parts.append(f"wheels of {wanted} for {', '.join(here)}")
-    if others:
-        parts.append(f"wheels of {', '.join(others)}")
+    if platforms:
+        parts.append(f"wheels of {python_tag} for {', '.join(platforms)}")
+    if tags_besides:
+        parts.append(f"wheels of {', '.join(tags_besides)}")
     if any(not file.endswith(".whl") for file in files):
         parts.append("a source archive, which the recipe would have to build")
     return "there are " + "; ".join(parts)
@@ -223,29 +227,29 @@ def _sha256_of(path: str, url: str) -> str:
     return digests.of_file(Path(path))
 
 
-def _not_fetched(completed: Completed, folder: Path) -> BuildError:
-    said = _complaints(completed)
+def _not_fetched(completed: CompletedCommand, folder: Path) -> BuildError:
+    complaint = _complaints(completed)
     whole = completed.stdout
     if "DO NOT MATCH THE HASHES" in whole:
         return BuildError(
             "wrong checksum: a wheel is not what the lock says",
-            why=said,
+            why=complaint,
             next_step="find out which is right, the index or the lock; don't use the wheel before",
         )
     if "No space left on device" in whole:
         return BuildError(
             f"no space left for {folder}",
-            why=said,
+            why=complaint,
             next_step="make room, or give another folder: -o",
         )
     return BuildError(
         "a wheel of the lock can't be fetched",
-        why=said,
+        why=complaint,
         next_step="`dlcontainer lock --check` says what moved; is the index up?",
     )
 
 
-def _complaints(completed: Completed) -> str:
+def _complaints(completed: CompletedCommand) -> str:
     lines = [line for line in completed.stdout.splitlines() if line.strip()]
     first = next((n for n, line in enumerate(lines) if line.startswith("ERROR:")), -8)
     return "\n    ".join(["", *lines[first:][:14]])
@@ -253,17 +257,17 @@ def _complaints(completed: Completed) -> str:
 
 def _unseen(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """Part a command line from the addresses in it; these become variables."""
-    seen: list[str] = []
+    visible: list[str] = []
     unseen: dict[str, list[str]] = {}
     words = iter(argv)
     for word in words:
         if word not in _UNSEEN:
-            seen.append(word)
+            visible.append(word)
             continue
         place = next(words)
         # pip parts a variable at blanks, which a folder's name may hold; no secret is in one.
         if "://" in place:
             unseen.setdefault(_UNSEEN[word], []).append(place)
         else:
-            seen += [word, place]
-    return seen, {name: " ".join(places) for name, places in unseen.items()}
+            visible += [word, place]
+    return visible, {name: " ".join(places) for name, places in unseen.items()}

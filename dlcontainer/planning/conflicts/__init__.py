@@ -6,18 +6,18 @@ The rules stand in `table.py`, one function each. Pure.
 import datetime
 from collections.abc import Iterator
 
-from dlcontainer.config import Document, Sourced
+from dlcontainer.config import Document, SelectedDocument
 from dlcontainer.planning.conflicts import table
 from dlcontainer.planning.conflicts.messages import note, of_site, refusal
-from dlcontainer.planning.conflicts.model import Clash, Contradiction, Doubt, Severity
+from dlcontainer.planning.conflicts.model import Contradiction, FactConflict, Severity, UnknownFact
 from dlcontainer.planning.conflicts.site_facts import unknown
 from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.sites.site import Site
 
 __all__ = [
-    "Clash",
     "Contradiction",
-    "Doubt",
+    "FactConflict",
+    "UnknownFact",
     "doubts",
     "find",
     "notes",
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-def require_site(site: Sourced[Site]) -> None:
+def require_site(site: SelectedDocument[Site]) -> None:
     """Refuse a site whose facts contradict each other, with both places of each.
 
     Raises ConfigError where one is wrong whatever else is true, else MisfitError.
@@ -40,21 +40,23 @@ def require_site(site: Sourced[Site]) -> None:
             raise of_site(found, site.document, exit_code=exit_code)
 
 
-def find(site: Site, recipe: Recipe) -> Iterator[Clash | Contradiction]:
+def find(site: Site, recipe: Recipe) -> Iterator[FactConflict | Contradiction]:
     """Find what of a settled recipe contradicts itself, or a site's facts."""
-    yield from (one for one in _of("refuse", site, recipe) if not isinstance(one, Doubt))
+    yield from (
+        finding for finding in _of("refuse", site, recipe) if not isinstance(finding, UnknownFact)
+    )
 
 
 def doubts(site: Site, recipe: Recipe) -> Iterator[str]:
-    """Say what can't be promised of a settled recipe, since a fact is missing or not exact."""
+    """Yield what can't be promised of a settled recipe, since a fact is missing or not exact."""
     found = (*_of("refuse", site, recipe), *_of("note", site, recipe))
-    yield from dict.fromkeys(one.text for one in found if isinstance(one, Doubt))
+    yield from dict.fromkeys(finding.text for finding in found if isinstance(finding, UnknownFact))
 
 
 def notes(
-    site: Sourced[Site], recipe: Recipe, written: Document, today: datetime.date | None
+    site: SelectedDocument[Site], recipe: Recipe, written: Document, today: datetime.date | None
 ) -> Iterator[str]:
-    """Say what is odd, with both places, and what is in doubt.
+    """Yield what is odd, with both places, and what is in doubt.
 
     `written` is the recipe as written; without a day nothing is said that depends on it.
     """
@@ -64,14 +66,16 @@ def notes(
         clashes += [one for rule in table.DATED for one in rule.check(at, today)]
     yield from (note(one, site=site.document, of=site.document) for one in clashes)
     for one in _of("note", at, recipe):
-        if not isinstance(one, Doubt):
+        if not isinstance(one, UnknownFact):
             yield note(one, site=site.document, of=written)
     yield from doubts(at, recipe)
 
 
-def _of(severity: Severity, site: Site, recipe: Recipe) -> Iterator[Clash | Contradiction | Doubt]:
+def _of(
+    severity: Severity, site: Site, recipe: Recipe
+) -> Iterator[FactConflict | Contradiction | UnknownFact]:
     """Apply the rules of a severity; each finding once: two packages may bring one compiler."""
-    found: list[Clash | Contradiction | Doubt] = []
+    found: list[FactConflict | Contradiction | UnknownFact] = []
     for of_stack in table.STACK:
         if of_stack.severity == severity:
             found += of_stack.check(site, recipe.stack)

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 from dlcontainer.config import KeyPath
 from dlcontainer.planning.compatibility import MUSL_DISTRIBUTIONS, WHEEL_GLIBC, WHEEL_SOURCE
-from dlcontainer.planning.conflicts.model import Clash, Contradiction, Doubt, base_path, glibc_of
+from dlcontainer.planning.conflicts.model import (
+    Contradiction,
+    FactConflict,
+    UnknownFact,
+    base_path,
+    glibc_of,
+)
 from dlcontainer.planning.versions import Numbers, compare, numbers, written
 from dlcontainer.recipes.base import Base
 from dlcontainer.recipes.recipe import Recipe
@@ -25,13 +31,13 @@ class _Wheel:
     glibc: Numbers
 
 
-def musl(recipe: Recipe) -> Iterator[Clash | Doubt]:
+def musl(recipe: Recipe) -> Iterator[FactConflict | UnknownFact]:
     """Refuse a base on musl below wheels that are for glibc only; of others it is a doubt."""
     if not _is_musl(recipe.base):
         return
     wheels = list(_wheels(recipe))
     for wheel in wheels[:1]:
-        yield Clash(
+        yield FactConflict(
             what=f"the base's C library is musl, {wheel.package} comes as a wheel for glibc "
             f"{written(wheel.glibc)} or newer",
             why=f"pip finds no wheel of it, or what it holds does not load ({MUSL_SOURCE})",
@@ -40,7 +46,7 @@ def musl(recipe: Recipe) -> Iterator[Clash | Doubt]:
             way_out="take a base with glibc: Debian, Ubuntu, Red Hat's or SUSE's",
         )
     if not wheels and any(step.python_packages for step in recipe.steps):
-        yield Doubt(
+        yield UnknownFact(
             text="the base's C library is musl: no promise that there are wheels (musllinux) of "
             "the recipe's packages"
         )
@@ -52,12 +58,12 @@ def _is_musl(base: Base) -> bool:
     return bool(base.image and _MUSL_NAME.search(base.image.partition("@")[0]))
 
 
-def wheels_newer(recipe: Recipe) -> Iterator[Clash]:
+def wheels_newer(recipe: Recipe) -> Iterator[FactConflict]:
     """Refuse a base whose glibc is older than the tag of a wheel."""
     inside = numbers(glibc_of(recipe.base) or "")
     for wheel in _wheels(recipe) if inside else ():
         if inside and compare(inside, wheel.glibc) == -1:
-            yield Clash(
+            yield FactConflict(
                 what=f"glibc {written(inside)} of the base is older than "
                 f"{written(wheel.glibc)}, which the wheels of {wheel.package} need",
                 why=f"pip takes none of its wheels ({WHEEL_SOURCE})",
@@ -69,7 +75,7 @@ def wheels_newer(recipe: Recipe) -> Iterator[Clash]:
 
 
 def _wheels(recipe: Recipe) -> Iterator[_Wheel]:
-    """Give the pinned packages whose wheels are known to need a glibc."""
+    """Yield the pinned packages whose wheels are known to need a glibc."""
     for index, step in enumerate(recipe.steps):
         listed = step.python_packages.packages if step.python_packages else ()
         for at, package in enumerate(listed):

@@ -12,26 +12,28 @@ from dlcontainer.planning.compatibility import (
     LAST_CUDA_BELOW,
     NEWEST_GCC_FOR_CUDA,
     NEWEST_GCC_SOURCE,
-    Last,
+    LastRelease,
 )
-from dlcontainer.planning.conflicts.model import Clash
+from dlcontainer.planning.conflicts.model import FactConflict
 from dlcontainer.planning.device_code import Capability, capability, spread, vendor_of
 from dlcontainer.planning.versions import Numbers, compare, numbers, written
 from dlcontainer.recipes.recipe import Recipe
 
 # 10.1 became 11.0 (Thor). Source: CUDA 13.0 Release Notes.
 _RENAMED = {
-    (10, 1): Last(release=(12, 9), source="CUDA 13.0 Release Notes: sm_101 is called sm_110 there")
+    (10, 1): LastRelease(
+        release=(12, 9), source="CUDA 13.0 Release Notes: sm_101 is called sm_110 there"
+    )
 }
 
 
-def gcc_for_cuda(recipe: Recipe) -> Iterator[Clash]:
+def gcc_for_cuda(recipe: Recipe) -> Iterator[FactConflict]:
     """Refuse a GCC that is newer than CUDA's compiler takes as its host's."""
     stack = recipe.stack
     gcc, cuda = numbers(stack.gcc or ""), numbers(stack.cuda or "")
     newest = NEWEST_GCC_FOR_CUDA.get(cuda[:2]) if cuda else None
     if gcc and newest and gcc[0] > newest:
-        yield Clash(
+        yield FactConflict(
             what=f"GCC {stack.gcc} is newer than CUDA {stack.cuda} takes, which is {newest} at "
             "most",
             why=f"nvcc stops with 'unsupported GNU version' ({NEWEST_GCC_SOURCE})",
@@ -41,7 +43,7 @@ def gcc_for_cuda(recipe: Recipe) -> Iterator[Clash]:
         )
 
 
-def cuda_targets(recipe: Recipe) -> Iterator[Clash]:
+def cuda_targets(recipe: Recipe) -> Iterator[FactConflict]:
     """Refuse GPU targets that the recipe's CUDA can't compile: not yet, or no more."""
     stack = recipe.stack
     cuda = numbers(stack.cuda or "")
@@ -49,7 +51,7 @@ def cuda_targets(recipe: Recipe) -> Iterator[Clash]:
         read = capability(spread([target])[0])
         said = _can_not(cuda or (), read) if read else None
         if said:
-            yield Clash(
+            yield FactConflict(
                 what=f"CUDA {stack.cuda} can't compile for {target}: {said.what}",
                 why=said.source,
                 first=("stack", "gpu_targets", index),
@@ -79,14 +81,14 @@ def _can_not(cuda: Numbers, target: Capability) -> _Said | None:
     return None
 
 
-def rocm_targets(recipe: Recipe) -> Iterator[Clash]:
+def rocm_targets(recipe: Recipe) -> Iterator[FactConflict]:
     """Refuse GPU targets that the recipe's ROCm does not know yet."""
     stack = recipe.stack
     rocm = numbers(stack.rocm or "")
     for index, target in enumerate(stack.gpu_targets if rocm else ()):
         first = FIRST_ROCM_FOR_GPU.get(target.partition(":")[0])
         if rocm and first and compare(rocm, first) == -1:
-            yield Clash(
+            yield FactConflict(
                 what=f"ROCm {stack.rocm} can't compile for {target}: {written(first)} is the first "
                 "that does",
                 why=FIRST_ROCM_SOURCE,
@@ -96,7 +98,7 @@ def rocm_targets(recipe: Recipe) -> Iterator[Clash]:
             )
 
 
-def target_vendor(recipe: Recipe) -> Iterator[Clash]:
+def target_vendor(recipe: Recipe) -> Iterator[FactConflict]:
     """Refuse a target of a vendor whose toolkit the build does not have."""
     stack = recipe.stack
     has = {"nvidia": ("cuda", stack.cuda), "amd": ("rocm", stack.rocm)}
@@ -104,7 +106,7 @@ def target_vendor(recipe: Recipe) -> Iterator[Clash]:
     for index, target in enumerate(stack.gpu_targets if given else ()):
         vendor = vendor_of(target.replace("+PTX", ""))
         if vendor and not has[vendor][1]:
-            yield Clash(
+            yield FactConflict(
                 what=f"{target} is a GPU of {vendor}, the build is made with {given[0]} alone",
                 why="sm_… are NVIDIA's names, which CUDA compiles for; gfx… are AMD's, and ROCm's",
                 first=("stack", "gpu_targets", index),

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 
 from dlcontainer.config import KeyPath
-from dlcontainer.planning.compatibility import LAST_GCC_FOR_PHI, LAST_LLVM_FOR_PHI, PHI, Last
+from dlcontainer.planning.compatibility import LAST_GCC_FOR_PHI, LAST_LLVM_FOR_PHI, PHI, LastRelease
 from dlcontainer.planning.conflicts.model import (
     Contradiction,
-    Doubt,
     Finding,
+    UnknownFact,
     base_path,
     distribution_of,
 )
@@ -40,7 +40,7 @@ def without_phi(site: Site, recipe: Recipe) -> Iterator[Finding]:
 
 
 def _installed(recipe: Recipe) -> Iterator[Finding]:
-    known = distribution_of(recipe.base)
+    distribution = distribution_of(recipe.base)
     packages = [
         (("steps", index, key), package)
         for index, step in enumerate(recipe.steps)
@@ -49,31 +49,31 @@ def _installed(recipe: Recipe) -> Iterator[Finding]:
     ]
     for where, package in packages:
         gcc, clang = _GCC.fullmatch(package), _CLANG.fullmatch(package)
-        said = gcc or clang
-        version = said[1] or said[2] if said else None
+        compiler = gcc or clang
+        version = compiler[1] or compiler[2] if compiler else None
         if gcc and version:
             yield from _judge("GCC", version, LAST_GCC_FOR_PHI, where)
         elif gcc or package.partition("=")[0] == "build-essential":
-            if known is None:
-                yield Doubt(
+            if distribution is None:
+                yield UnknownFact(
                     text=f"which GCC {package} of the base is, is unknown: 15 or newer "
                     "makes no code for Xeon Phi"
                 )
             else:
-                yield from _judge("GCC", known.gcc, LAST_GCC_FOR_PHI, base_path(recipe.base))
+                yield from _judge("GCC", distribution.gcc, LAST_GCC_FOR_PHI, base_path(recipe.base))
         elif clang and version:
             yield from _judge("LLVM", version, LAST_LLVM_FOR_PHI, where)
         elif clang:
-            yield Doubt(
+            yield UnknownFact(
                 text=f"which LLVM {package} of the base is, is unknown: 19 or newer "
                 "makes no code for Xeon Phi"
             )
 
 
-def _judge(name: str, text: str, last: Last, in_recipe: KeyPath) -> Iterator[Finding]:
+def _judge(name: str, text: str, last: LastRelease, in_recipe: KeyPath) -> Iterator[Finding]:
     version = numbers(text)
     if version is None:
-        yield Doubt(text=f"{name} {text!r} is not a comparable version: not checked")
+        yield UnknownFact(text=f"{name} {text!r} is not a comparable version: not checked")
     elif compare(version, last.release) == 1:
         from_base = in_recipe[0] == "base"
         yield Contradiction(

@@ -4,17 +4,17 @@ import datetime
 import itertools
 from collections.abc import Iterator
 
-from dlcontainer.planning.conflicts.model import Clash
+from dlcontainer.planning.conflicts.model import FactConflict
 from dlcontainer.sites.site import Epoch, Site
 
 SOURCE = "docs/add-a-site.md, Epochs: each is a stretch of the site's life"
 
 
-def order(site: Site) -> Iterator[Clash]:
+def order(site: Site) -> Iterator[FactConflict]:
     """Refuse an epoch that ends before it begins."""
     for name, epoch in site.epochs.items():
         if epoch.since and epoch.until and epoch.until < epoch.since:
-            yield Clash(
+            yield FactConflict(
                 what=f"epoch {name} ends on {epoch.until}, before it begins on {epoch.since}",
                 why="no day is in it",
                 first=("epochs", name, "until"),
@@ -22,7 +22,7 @@ def order(site: Site) -> Iterator[Clash]:
             )
 
 
-def overlap(site: Site) -> Iterator[Clash]:
+def overlap(site: Site) -> Iterator[FactConflict]:
     """Note an epoch that is written to end after the next has begun.
 
     The day of a change may be in both. One without an end may run beside another.
@@ -31,7 +31,7 @@ def overlap(site: Site) -> Iterator[Clash]:
     for (_, name), (since, later) in itertools.pairwise(begun):
         until = site.epochs[name].until
         if until and until > since:
-            yield Clash(
+            yield FactConflict(
                 what=f"epoch {name} ends on {until}, after {later} has begun on {since}",
                 why="two software stacks on one day",
                 first=("epochs", name, "until"),
@@ -39,7 +39,7 @@ def overlap(site: Site) -> Iterator[Clash]:
             )
 
 
-def today(site: Site, day: datetime.date) -> Iterator[Clash]:
+def today(site: Site, day: datetime.date) -> Iterator[FactConflict]:
     """Note a site in use whose usual epoch is not that of a day.
 
     Where no epoch has a date, or the usual one has none, nobody can tell.
@@ -50,7 +50,7 @@ def today(site: Site, day: datetime.date) -> Iterator[Clash]:
     others = [name for name, epoch in site.epochs.items() if _holds(epoch, day)]
     ended = usual.until is not None and usual.until < day.isoformat()
     key = "until" if ended else "since"
-    yield Clash(
+    yield FactConflict(
         what=f"epoch {site.epoch} {'has ended' if ended else 'has not begun'} on {day}"
         + ("" if others else ", and no other is in force"),
         why="an image for it may not run on what is there now",

@@ -5,8 +5,8 @@ from pathlib import PurePosixPath
 
 from dlcontainer.planning.conflicts.model import (
     Contradiction,
-    Doubt,
     Finding,
+    UnknownFact,
     base_path,
     distribution_of,
     glibc_of,
@@ -33,9 +33,11 @@ def older_than_host(flags: Flags, site: Site, recipe: Recipe) -> Iterator[Findin
     what = " and ".join(entering)
     host, inside = site.os.glibc if site.os else None, glibc_of(recipe.base)
     if host is None:
-        yield Doubt(text=f"the site's glibc is unknown: no promise that the image can load {what}")
+        yield UnknownFact(
+            text=f"the site's glibc is unknown: no promise that the image can load {what}"
+        )
     elif inside is None:
-        yield Doubt(text=f"the base's glibc is unknown: {what} may need the host's {host}")
+        yield UnknownFact(text=f"the base's glibc is unknown: {what} may need the host's {host}")
     else:
         yield from _judge(recipe.base, inside, host, what)
 
@@ -64,7 +66,7 @@ def _judge(base: Base, inside: str, host: str, what: str) -> Iterator[Finding]:
     mine, theirs = numbers(inside), numbers(host)
     order = compare(mine, theirs) if mine and theirs else None
     if order is None:
-        yield Doubt(text=f"glibc {inside} against the host's {host}: can't be compared")
+        yield UnknownFact(text=f"glibc {inside} against the host's {host}: can't be compared")
     elif order == -1:
         yield Contradiction(
             what=f"glibc {inside} of the base is older than the host's {host}, and the image loads "
@@ -78,21 +80,24 @@ def _judge(base: Base, inside: str, host: str, what: str) -> Iterator[Finding]:
 
 
 def _newer_base(base: Base, host: str) -> str:
-    wanted = numbers(host) or ()
+    minimum = numbers(host) or ()
     newer = [
-        one for one in DISTRIBUTIONS.values() if compare(numbers(one.glibc) or (), wanted) in (0, 1)
+        distribution
+        for distribution in DISTRIBUTIONS.values()
+        if compare(numbers(distribution.glibc) or (), minimum) in (0, 1)
     ]
-    newer.sort(key=lambda one: numbers(one.glibc) or ())
-    own = distribution_of(base)
-    ways = [
-        f"--set base.release={one.release}"
-        if own and one.name == own.name
-        else f"--set base.distribution={one.name} --set base.release={one.release}"
-        for one in newer
+    newer.sort(key=lambda distribution: numbers(distribution.glibc) or ())
+    current = distribution_of(base)
+    options = [
+        f"--set base.release={distribution.release}"
+        if current and distribution.name == current.name
+        else f"--set base.distribution={distribution.name} --set "
+        f"base.release={distribution.release}"
+        for distribution in newer
     ]
-    if base.image or not ways:
+    if base.image or not options:
         return f"take a base with glibc {host} or newer"
-    return f"{' or '.join(ways)} (with the packages of that release)"
+    return f"{' or '.join(options)} (with the packages of that release)"
 
 
 def _entering(flags: tuple[str, ...], site: Site, recipe: Recipe) -> Iterator[str]:

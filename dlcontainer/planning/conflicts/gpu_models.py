@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from dlcontainer.planning.compatibility import FIRST_CUDA_FOR_GPU, FIRST_CUDA_SOURCE
-from dlcontainer.planning.conflicts.model import Clash
+from dlcontainer.planning.conflicts.model import FactConflict
 from dlcontainer.planning.device_code import capability
 from dlcontainer.planning.versions import compare, numbers, written
 from dlcontainer.sites.site import Site
@@ -55,7 +55,7 @@ _NAMES = re.compile(r"(?<![A-Za-z0-9])(?:" + "|".join(map(re.escape, MODELS)) + 
 _MAKERS = {"nvidia": "nvidia", "amd": "amd", "intel": "intel"}
 
 
-def model_target(site: Site) -> Iterator[Clash]:
+def model_target(site: Site) -> Iterator[FactConflict]:
     """Refuse a GPU whose model has another target than the site says.
 
     A model may be named with a second one that it holds: GH200 (H100 96 GB).
@@ -68,7 +68,7 @@ def model_target(site: Site) -> Iterator[Clash]:
         name, known = next(iter(named.items()))
         of_amd = known.startswith("gfx")
         target = known if of_amd else f"sm_{known.replace('.', '')}"
-        yield Clash(
+        yield FactConflict(
             what=f"{name} is {target}, the site's target is {gpu.target}",
             why=AMD_SOURCE if of_amd else NVIDIA_SOURCE,
             first=("accelerator", "target"),
@@ -83,14 +83,14 @@ def _plain(target: str) -> str:
     return ".".join(map(str, read.number)) if read else target.partition(":")[0]
 
 
-def model_vendor(site: Site) -> Iterator[Clash]:
+def model_vendor(site: Site) -> Iterator[FactConflict]:
     """Refuse a GPU whose model names another vendor than the site does."""
     gpu = site.accelerator
     if gpu is None:
         return
     words = {word.lower() for word in re.findall(r"[A-Za-z]+", gpu.model)} & set(_MAKERS)
     if words and gpu.vendor not in words:
-        yield Clash(
+        yield FactConflict(
             what=f"the model names {' and '.join(sorted(words))}, the vendor is {gpu.vendor}",
             why="the vendor decides the runtime's flag and which builds run",
             first=("accelerator", "vendor"),
@@ -98,14 +98,14 @@ def model_vendor(site: Site) -> Iterator[Clash]:
         )
 
 
-def toolkit_before_gpu(site: Site) -> Iterator[Clash]:
+def toolkit_before_gpu(site: Site) -> Iterator[FactConflict]:
     """Refuse a site whose newest CUDA is older than the first that knows its GPU."""
     gpu = site.accelerator
     known = capability((gpu and gpu.target) or "")
     first = FIRST_CUDA_FOR_GPU.get(known.number) if known else None
     newest = numbers((gpu and gpu.toolkit) or "")
     if gpu and gpu.vendor == "nvidia" and first and newest and compare(newest, first) == -1:
-        yield Clash(
+        yield FactConflict(
             what=f"CUDA {gpu.toolkit} does not know {gpu.target}, {written(first)} is the first "
             "that does",
             why=FIRST_CUDA_SOURCE,

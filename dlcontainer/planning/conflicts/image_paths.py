@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from dlcontainer.config import KeyPath
-from dlcontainer.planning.conflicts.model import Clash, Contradiction
+from dlcontainer.planning.conflicts.model import Contradiction, FactConflict
 from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.sites.site import Site
 
@@ -44,10 +44,10 @@ def of_site(site: Site, recipe: Recipe) -> Iterator[Contradiction]:
                 )
 
 
-def home_of_recipe(recipe: Recipe) -> Iterator[Clash]:
+def home_of_recipe(recipe: Recipe) -> Iterator[FactConflict]:
     """Refuse a PYTHONHOME in an image: its Python has a prefix of its own."""
     for path, value in _set(recipe, "PYTHONHOME"):
-        yield Clash(
+        yield FactConflict(
             what=f"PYTHONHOME={value} against the image's own Python at {recipe.prefix}",
             why=_WHY["PYTHONHOME"],
             first=path,
@@ -56,10 +56,10 @@ def home_of_recipe(recipe: Recipe) -> Iterator[Clash]:
         )
 
 
-def path_of_recipe(recipe: Recipe) -> Iterator[Clash]:
+def path_of_recipe(recipe: Recipe) -> Iterator[FactConflict]:
     """Note a PYTHONPATH in an image: a folder of its own may be meant."""
     for path, value in _set(recipe, "PYTHONPATH"):
-        yield Clash(
+        yield FactConflict(
             what=f"PYTHONPATH={value} comes before the image's packages at {recipe.prefix}",
             why=_WHY["PYTHONPATH"],
             first=path,

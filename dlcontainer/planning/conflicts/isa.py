@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from dlcontainer.planning import device_code
 from dlcontainer.planning.compatibility import CPU_FEATURES, CPU_SOURCE, GENERAL_CPUS
-from dlcontainer.planning.conflicts.model import Contradiction, Doubt, Finding
+from dlcontainer.planning.conflicts.model import Contradiction, Finding, UnknownFact
 from dlcontainer.planning.device_code import GFX_SOURCE, PTX_SOURCE, SASS_SOURCE
 from dlcontainer.planning.versions import compare, numbers
 from dlcontainer.recipes.recipe import Recipe
@@ -20,7 +20,7 @@ def gpu_code(site: Site, stack: Stack) -> Iterator[Finding]:
         return
     target = site.accelerator.target
     if target is None:
-        yield Doubt(
+        yield UnknownFact(
             text="the site's GPU target is unknown: no promise that the build "
             f"({', '.join(codes)}) has code for it"
         )
@@ -44,8 +44,8 @@ def _no_code(target: str, codes: tuple[str, ...], source: str) -> Contradiction:
 
 
 def _by_ptx(accelerator: Accelerator, cuda: str | None, target: str) -> Iterator[Finding]:
-    wanted, known = numbers(cuda or ""), numbers(accelerator.toolkit or "")
-    order = compare(wanted, known[:2]) if wanted and known else None
+    cuda_numbers, toolkit_numbers = numbers(cuda or ""), numbers(accelerator.toolkit or "")
+    order = compare(cuda_numbers, toolkit_numbers[:2]) if cuda_numbers and toolkit_numbers else None
     if order == 1:
         yield Contradiction(
             what=f"for {target} the build has only PTX of CUDA {cuda}, the site knows "
@@ -56,7 +56,7 @@ def _by_ptx(accelerator: Accelerator, cuda: str | None, target: str) -> Iterator
             way_out=f"a variant whose framework is built for {target}",
         )
     elif order is None:
-        yield Doubt(
+        yield UnknownFact(
             text=f"for {target} the build has only PTX, which a driver older than its toolkit "
             "can't compile: no promise that it starts"
         )
@@ -64,27 +64,29 @@ def _by_ptx(accelerator: Accelerator, cuda: str | None, target: str) -> Iterator
 
 def cpu_code(site: Site, recipe: Recipe) -> Iterator[Finding]:
     """Refuse an image for a processor that can do more than the site's."""
-    wanted = recipe.stack.cpu_target
-    if wanted is None:
+    target = recipe.stack.cpu_target
+    if target is None:
         return
-    there = site.cpu.target if site.cpu else None
-    if wanted == there:
+    site_target = site.cpu.target if site.cpu else None
+    if target == site_target:
         return
-    needs, has = CPU_FEATURES.get(wanted), CPU_FEATURES.get(there or "")
+    needs, has = CPU_FEATURES.get(target), CPU_FEATURES.get(site_target or "")
     if needs is None or has is None:
-        unknown = there or "not known" if needs else wanted
-        yield Doubt(
-            text=f"the image is for {wanted}, the site's processor is {there or 'not known'}: "
+        unknown = site_target or "not known" if needs else target
+        yield UnknownFact(
+            text=f"the image is for {target}, the site's processor is "
+            f"{site_target or 'not known'}: "
             f"nothing is known of {unknown!r}, so no promise that it runs"
         )
     elif not needs <= has:
         general = [name for name in GENERAL_CPUS if CPU_FEATURES[name] <= has]
         yield Contradiction(
-            what=f"the image is for {wanted}, the site's processor is {there}",
-            why=f"programs die of an illegal instruction (SIGILL): {there} does not "
-            f"have instructions of {wanted} ({CPU_SOURCE})",
+            what=f"the image is for {target}, the site's processor is {site_target}",
+            why=f"programs die of an illegal instruction (SIGILL): {site_target} does not "
+            f"have instructions of {target} ({CPU_SOURCE})",
             in_site=("cpu", "target"),
             in_recipe=("stack", "cpu_target"),
-            way_out=f"a variant for {' or '.join([str(there), *general[:1]])}, or another node "
+            way_out=f"a variant for {' or '.join([str(site_target), *general[:1]])}, or another "
+            "node "
             "type",
         )

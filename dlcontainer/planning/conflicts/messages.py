@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from dlcontainer.config import Document, KeyPath, dotted
 from dlcontainer.errors import ConfigError, DlcontainerError, MisfitError
-from dlcontainer.planning.conflicts.model import Clash, Contradiction
+from dlcontainer.planning.conflicts.model import Contradiction, FactConflict
 
 _A_VERSION = re.compile(r"\{\{\s*versions\.([a-z_][a-z0-9_]*)\s*\}\}")
 
@@ -14,16 +14,16 @@ _CORRECT = "; `dlcontainer site show` names the origin of each value"
 
 
 def refusal(
-    found: Sequence[Clash | Contradiction], *, site: Document, recipe: Document
+    contradictions: Sequence[FactConflict | Contradiction], *, site: Document, recipe: Document
 ) -> MisfitError:
     """Word the refusal of a recipe, which is given as written, templates and all, at a site."""
-    return _joined([_one(one, site, recipe) for one in found])
+    return _joined([_one(contradiction, site, recipe) for contradiction in contradictions])
 
 
-def of_site(found: Sequence[Clash], site: Document, *, exit_code: int) -> DlcontainerError:
+def of_site(found: Sequence[FactConflict], site: Document, *, exit_code: int) -> DlcontainerError:
     """Word the refusal of a site; with exit code 3 its file is wrong whatever else is true."""
     said = [
-        Clash(
+        FactConflict(
             what=one.what,
             why=one.why,
             first=one.first,
@@ -38,7 +38,7 @@ def of_site(found: Sequence[Clash], site: Document, *, exit_code: int) -> Dlcont
     return ConfigError(error.what, where=error.where, why=error.why, next_step=error.next_step)
 
 
-def note(one: Clash | Contradiction, *, site: Document, of: Document) -> str:
+def note(one: FactConflict | Contradiction, *, site: Document, of: Document) -> str:
     """Word what is odd in a line: both places, what, and the next step.
 
     `of` is the file of a clash: the site's, or the recipe's.
@@ -55,18 +55,27 @@ def _joined(errors: Sequence[MisfitError]) -> MisfitError:
     )
 
 
-def _one(one: Clash | Contradiction, site: Document, recipe: Document) -> MisfitError:
+def _one(
+    contradiction: FactConflict | Contradiction, site: Document, recipe: Document
+) -> MisfitError:
     """Word one; the two facts of a clash are in one file, given as `recipe`."""
-    if isinstance(one, Clash):
-        path, other, there = _decided_by(recipe, one.first), one.second, recipe
+    if isinstance(contradiction, FactConflict):
+        path, other, place = _decided_by(recipe, contradiction.first), contradiction.second, recipe
     else:
-        path, other, there = _decided_by(recipe, one.in_recipe), one.in_site, site
+        path, other, place = (
+            _decided_by(recipe, contradiction.in_recipe),
+            contradiction.in_site,
+            site,
+        )
     return MisfitError(
-        f"{dotted(path)} against {there.origin(other).where}: {dotted(other)}: {one.what}",
+        f"{dotted(path)} against {place.origin(other).where}: {dotted(other)}: "
+        f"{contradiction.what}",
         where=recipe.origin(path).where,
-        why=one.why,
-        next_step=one.way_out if isinstance(one, Clash) else _next(one, path),
-        brief=one.what,
+        why=contradiction.why,
+        next_step=contradiction.way_out
+        if isinstance(contradiction, FactConflict)
+        else _next(contradiction, path),
+        brief=contradiction.what,
     )
 
 
@@ -84,9 +93,12 @@ def _decided_by(recipe: Document, path: KeyPath) -> KeyPath:
     return ("versions", named[1]) if named else path
 
 
-def _next(one: Contradiction, path: KeyPath) -> str:
-    if one.pin is None:
-        return one.way_out
+def _next(contradiction: Contradiction, path: KeyPath) -> str:
+    if contradiction.pin is None:
+        return contradiction.way_out
     if path[0] in ("versions", "base"):
-        return f"--set {dotted(path)}={one.pin}, or {one.way_out}"
-    return f"a variant of the recipe whose {dotted(path)} is at most {one.pin}, or {one.way_out}"
+        return f"--set {dotted(path)}={contradiction.pin}, or {contradiction.way_out}"
+    return (
+        f"a variant of the recipe whose {dotted(path)} is at most {contradiction.pin}, or "
+        f"{contradiction.way_out}"
+    )

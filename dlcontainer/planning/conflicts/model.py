@@ -27,7 +27,7 @@ class Contradiction:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Clash:
+class FactConflict:
     """Two facts of one file, a site's or a recipe's, that exclude each other."""
 
     what: str
@@ -38,13 +38,13 @@ class Clash:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Doubt:
+class UnknownFact:
     """What can't be promised, because a fact is unknown or not exact enough."""
 
     text: str
 
 
-Finding = Contradiction | Doubt
+Finding = Contradiction | UnknownFact
 
 # refuse: it can't work. note: it may, and is odd.
 Severity = Literal["refuse", "note"]
@@ -68,13 +68,13 @@ class Rule(Generic[Check]):
 
 
 def distribution_of(base: Base) -> Distribution | None:
-    """Give the facts about a base's distribution; None for an image that does not state it."""
+    """Return the facts about a base's distribution; None for an image that does not state it."""
     facts = base.facts
     return DISTRIBUTIONS.get((facts.distribution, facts.release)) if facts else None
 
 
 def glibc_of(base: Base) -> str | None:
-    """Give the C library of a base; None where it is not known."""
+    """Return the C library of a base; None where it is not known."""
     facts = base.facts
     return facts.glibc if facts else None
 

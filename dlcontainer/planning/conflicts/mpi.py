@@ -11,7 +11,7 @@ from dlcontainer.planning.compatibility import (
     MPI_SOURCE,
     SPECTRUM_SOURCE,
 )
-from dlcontainer.planning.conflicts.model import Clash, Contradiction, Doubt, Finding
+from dlcontainer.planning.conflicts.model import Contradiction, FactConflict, Finding, UnknownFact
 from dlcontainer.planning.versions import compare, numbers
 from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.sites.site import Site
@@ -23,7 +23,7 @@ def other_family(site: Site, recipe: Recipe) -> Iterator[Finding]:
     if inside is None:
         return
     if host is None:
-        yield Doubt(
+        yield UnknownFact(
             text="the site's MPI is unknown: no promise that the image's works across nodes"
         )
     elif host.mode != "container" and inside.family != host.family:
@@ -47,18 +47,18 @@ def other_fabric(site: Site, recipe: Recipe) -> Iterator[Finding]:
     if inside is None or (site.mpi is not None and site.mpi.mode != "container"):
         return  # the host's MPI drives the network
     built_for = ", ".join(inside.fabrics)
-    there = site.network.kind if site.network else "not known"
-    if site.network is None or there == "ethernet" or not built_for:
+    fabric = site.network.kind if site.network else "not known"
+    if site.network is None or fabric == "ethernet" or not built_for:
         # TCP, which most builds can beside their network, but not all.
-        if there not in inside.fabrics and (built_for or there != "ethernet"):
-            yield Doubt(
+        if fabric not in inside.fabrics and (built_for or fabric != "ethernet"):
+            yield UnknownFact(
                 text=f"the image's {inside.name} is built for {built_for or 'no known network'}, "
-                f"the site's network is {there}: no promise that it is fast, or used at all"
+                f"the site's network is {fabric}: no promise that it is fast, or used at all"
             )
-    elif there not in inside.fabrics:
-        driver = FABRIC_DRIVERS[there]
+    elif fabric not in inside.fabrics:
+        driver = FABRIC_DRIVERS[fabric]
         yield Contradiction(
-            what=f"the image's {inside.name} is built for {built_for}, the site has {there} "
+            what=f"the image's {inside.name} is built for {built_for}, the site has {fabric} "
             f"({site.network.model})",
             why=f"without {driver} an MPI falls back to TCP here or does not start",
             in_site=("network", "kind"),
@@ -67,14 +67,14 @@ def other_fabric(site: Site, recipe: Recipe) -> Iterator[Finding]:
         )
 
 
-def soname(site: Site) -> Iterator[Clash]:
+def soname(site: Site) -> Iterator[FactConflict]:
     """Refuse a library whose name is another family's than the site's MPI is of."""
     mpi = site.mpi
     family = FAMILY_OF_SONAME.get(mpi.soname or "") if mpi else None
     # Open MPI 1.10 had the number that MPICH has had since 3.1.
     of_1_10 = mpi is not None and mpi.family == "openmpi" and (mpi.version or "").startswith("1.10")
     if mpi and family and family != mpi.family and not of_1_10:
-        yield Clash(
+        yield FactConflict(
             what=f"{mpi.soname} is a library of {MPI_FAMILIES[family]}, the site's MPI is of "
             f"{mpi.family}",
             why=MPI_SOURCE,

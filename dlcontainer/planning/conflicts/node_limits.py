@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dlcontainer.config import KeyPath
-from dlcontainer.planning.conflicts.model import Clash, Contradiction
+from dlcontainer.planning.conflicts.model import Contradiction, FactConflict
 from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.schedulers.base import TASKS, BatchSystem, MemoryWords
@@ -59,7 +59,7 @@ def _number(digits: str) -> int:
 
 
 def _cpus(site: Site) -> int | None:
-    """Give the CPUs of a node; None where they are not known."""
+    """Return the CPUs of a node; None where they are not known."""
     if site.cpu is None:
         return None
     pattern = _batch(site).held_back
@@ -67,14 +67,14 @@ def _cpus(site: Site) -> int | None:
     return (site.cpu.cores + held) * site.cpu.threads_per_core
 
 
-def rank_cpus(site: Site) -> Iterator[Clash]:
+def rank_cpus(site: Site) -> Iterator[FactConflict]:
     """Refuse a form whose ranks ask for more CPUs than a node has."""
     has = _cpus(site)
     for name, form in site.scheduler.forms.items():
         each = _of_each(site, form)
         started = 1 if form.inside else form.ranks_per_node
         if each and has and each * started > has:
-            yield Clash(
+            yield FactConflict(
                 what=f"form {name} asks for {each * started} CPUs of a node ({started} x {each}), "
                 f"which has {has}",
                 why=SOURCE,
@@ -85,7 +85,7 @@ def rank_cpus(site: Site) -> Iterator[Clash]:
 
 
 def _of_each(site: Site, form: LaunchForm) -> int | None:
-    """Give the CPUs that each task of a form gets, by its words, else by the lines.
+    """Return the CPUs that each task of a form gets, by its words, else by the lines.
 
     None where nothing says it, or where the scheduler's table does not read its launcher's words.
     """
@@ -100,7 +100,7 @@ def _of_each(site: Site, form: LaunchForm) -> int | None:
     return said
 
 
-def line_counts(site: Site) -> Iterator[Clash]:
+def line_counts(site: Site) -> Iterator[FactConflict]:
     """Refuse lines of a job's head that ask for more CPUs or accelerators than a node has."""
     gpu = site.accelerator
     has: Mapping[str, tuple[int | None, KeyPath]] = {
@@ -111,7 +111,7 @@ def line_counts(site: Site) -> Iterator[Clash]:
         for what, pattern in _batch(site).of_node.items():
             asked, (there, key) = _value(pattern, line.text), has[what]
             if asked and there and asked > there:
-                yield Clash(
+                yield FactConflict(
                     what=f"the lines ask for {asked} {what} of a node, which has {there}",
                     why=SOURCE,
                     first=line.place,
@@ -120,14 +120,14 @@ def line_counts(site: Site) -> Iterator[Clash]:
                 )
 
 
-def line_ranks(site: Site) -> Iterator[Clash]:
+def line_ranks(site: Site) -> Iterator[FactConflict]:
     """Refuse lines whose tasks together ask for more CPUs than a node has."""
     has, patterns = _cpus(site), _batch(site).on_launcher
     lines = list(_lines(site))
     tasks = _said(patterns.get(TASKS, ""), lines)
     each = _said(patterns.get(_CPUS, ""), lines)
     if has and tasks and each and tasks.number * each.number > has:
-        yield Clash(
+        yield FactConflict(
             what=f"the lines ask for {tasks.number * each.number} CPUs of a node ({tasks.number} "
             f"x {each.number}), which has {has}",
             why=SOURCE,
@@ -154,7 +154,7 @@ def _said(pattern: str, lines: Sequence[_Line]) -> _Said | None:
     return next(found, None)
 
 
-def line_memory(site: Site) -> Iterator[Clash]:
+def line_memory(site: Site) -> Iterator[FactConflict]:
     """Refuse lines of a job's head that ask for more memory than a node has."""
     gb = site.memory.gb if site.memory else None
     for line in _lines(site) if gb else ():
@@ -162,7 +162,7 @@ def line_memory(site: Site) -> Iterator[Clash]:
             asked = _bytes(words, line.text)
             # As written: GB of a data sheet may be of 1024 or of 1000.
             if asked and gb and asked > gb * 2**30:
-                yield Clash(
+                yield FactConflict(
                     what=f"the lines ask for {asked / 2**30:.0f} GB of a node's memory, which is "
                     f"{gb} GB",
                     why=SOURCE,
@@ -173,7 +173,9 @@ def line_memory(site: Site) -> Iterator[Clash]:
 
 
 def _bytes(words: MemoryWords, text: str) -> int | None:
-    """Give the memory of one node that a line asks for; None where it does not, or is not read."""
+    """Return the memory of one node that a line asks for; None where it does not, or is not
+    read.
+    """
     if not words.per_node or not re.search(rf"(?<!\S){words.per_node}", text):
         return None
     found = re.search(rf"(?<!\S){words.written}", text)
@@ -186,7 +188,7 @@ def _bytes(words: MemoryWords, text: str) -> int | None:
     return _number(amount["number"]) * size if size else None
 
 
-def ranks_of_gpus(site: Site) -> Iterator[Clash]:
+def ranks_of_gpus(site: Site) -> Iterator[FactConflict]:
     """Note a form with more ranks than a node has accelerators: ranks share them.
 
     Of forms whose ranks take an accelerator each: the usual one, and those of torchrun.
@@ -194,7 +196,7 @@ def ranks_of_gpus(site: Site) -> Iterator[Clash]:
     gpu = site.accelerator
     for index, (name, form) in enumerate(site.scheduler.forms.items()):
         if gpu and form.ranks_per_node > gpu.per_node and (not index or form.inside):
-            yield Clash(
+            yield FactConflict(
                 what=f"form {name} starts {form.ranks_per_node} ranks a node, which has "
                 f"{gpu.per_node} accelerators",
                 why="ranks share them; NCCL and RCCL refuse two ranks on one device",
@@ -203,12 +205,12 @@ def ranks_of_gpus(site: Site) -> Iterator[Clash]:
             )
 
 
-def ranks_of_cpus(site: Site) -> Iterator[Clash]:
+def ranks_of_cpus(site: Site) -> Iterator[FactConflict]:
     """Note a form that starts more ranks than a node has CPUs."""
     has = _cpus(site)
     for name, form in site.scheduler.forms.items():
         if has and form.ranks_per_node > has:
-            yield Clash(
+            yield FactConflict(
                 what=f"form {name} starts {form.ranks_per_node} ranks a node, which has {has} CPUs",
                 why="srun refuses that without --overcommit; others let ranks share CPUs",
                 first=("scheduler", "forms", name, "ranks_per_node"),
@@ -216,13 +218,13 @@ def ranks_of_cpus(site: Site) -> Iterator[Clash]:
             )
 
 
-def job_threads(site: Site) -> Iterator[Clash]:
+def job_threads(site: Site) -> Iterator[FactConflict]:
     """Note jobs whose ranks together have more threads than a node has CPUs."""
     for path in (("jobs", "environment"), ("jobs", "inside")):
         given = getattr(site.jobs, path[1])
         said = _too_many(site, given.get(_THREADS))
         if said:
-            yield Clash(
+            yield FactConflict(
                 what=said, why=THREADS_SOURCE, first=(*path, _THREADS), second=("cpu", "cores")
             )
 

@@ -10,9 +10,9 @@ from dlcontainer.planning.compatibility import (
     CPU_SOURCE,
     LAST_CUDA_BELOW,
     LAST_CUDA_FOR_ARCH,
-    Last,
+    LastRelease,
 )
-from dlcontainer.planning.conflicts.model import Clash
+from dlcontainer.planning.conflicts.model import FactConflict
 from dlcontainer.planning.device_code import capability, vendor_of
 from dlcontainer.planning.versions import compare, numbers, written
 from dlcontainer.sites.site import Site
@@ -27,12 +27,12 @@ _ARCH_OF = {"x86": "x86_64", "power": "ppc64le", "aarch64": "aarch64"}
 _FAST_MEMORY = frozenset({"knl", "knm", "sapphirerapids", "a64fx"})
 
 
-def processor(site: Site) -> Iterator[Clash]:
+def processor(site: Site) -> Iterator[FactConflict]:
     """Refuse a processor of another architecture than the site's."""
     target = site.cpu.target if site.cpu else None
     archs = {_ARCH_OF[name] for name in CPU_FEATURES.get(target or "", ()) if name in _ARCH_OF}
     if archs and site.arch not in archs:
-        yield Clash(
+        yield FactConflict(
             what=f"{target} is a processor for {' or '.join(sorted(archs))}, the site is "
             f"{site.arch}",
             why=CPU_SOURCE,
@@ -41,12 +41,12 @@ def processor(site: Site) -> Iterator[Clash]:
         )
 
 
-def gpu_vendor(site: Site) -> Iterator[Clash]:
+def gpu_vendor(site: Site) -> Iterator[FactConflict]:
     """Refuse a GPU target of another vendor than the site's."""
     gpu = site.accelerator
     vendor = vendor_of(gpu.target) if gpu and gpu.target else None
     if gpu and vendor and vendor != gpu.vendor:
-        yield Clash(
+        yield FactConflict(
             what=f"{gpu.target} is a GPU of {vendor}, the site's are {gpu.vendor}'s",
             why="sm_… are NVIDIA's names, gfx… are AMD's",
             first=("accelerator", "target"),
@@ -54,7 +54,7 @@ def gpu_vendor(site: Site) -> Iterator[Clash]:
         )
 
 
-def toolkit(site: Site) -> Iterator[Clash]:
+def toolkit(site: Site) -> Iterator[FactConflict]:
     """Refuse a CUDA that has dropped the site's GPU or architecture."""
     gpu = site.accelerator
     if gpu is None or gpu.vendor != "nvidia" or gpu.toolkit is None:
@@ -63,7 +63,7 @@ def toolkit(site: Site) -> Iterator[Clash]:
     generation = next(
         (last for below, last in LAST_CUDA_BELOW if known and known.number < below), None
     )
-    limits: tuple[tuple[str | None, Last | None, KeyPath], ...] = (
+    limits: tuple[tuple[str | None, LastRelease | None, KeyPath], ...] = (
         (site.arch, LAST_CUDA_FOR_ARCH.get(site.arch), ("arch",)),
         (gpu.target, generation, ("accelerator", "target")),
     )
@@ -71,7 +71,7 @@ def toolkit(site: Site) -> Iterator[Clash]:
     for what, last, place in limits:
         # A patch release of the last line is of that line.
         if last and newest and compare(newest, last.release) == 1:
-            yield Clash(
+            yield FactConflict(
                 what=f"CUDA {gpu.toolkit} has no support for {what}, the last that has is "
                 f"{written(last.release)}",
                 why=last.source,
@@ -80,13 +80,13 @@ def toolkit(site: Site) -> Iterator[Clash]:
             )
 
 
-def fast_memory(site: Site) -> Iterator[Clash]:
+def fast_memory(site: Site) -> Iterator[FactConflict]:
     """Refuse fast memory of its own with a processor that has none."""
     target = site.cpu.target if site.cpu else None
     if site.memory and site.memory.fast_gb and target in CPU_FEATURES:
         if target in _FAST_MEMORY or target.startswith("x86-64"):
             return
-        yield Clash(
+        yield FactConflict(
             what=f"{target} has no fast memory of its own (MCDRAM, HBM)",
             why="Xeon Phi, Xeon Max (sapphirerapids) and A64FX have",
             first=("memory", "fast_gb"),
@@ -95,7 +95,7 @@ def fast_memory(site: Site) -> Iterator[Clash]:
 
 
 def unknown(site: Site) -> Iterator[str]:
-    """Say what of a site's facts is no name that anything is known of."""
+    """Yield what of a site's facts is no name that anything is known of."""
     target = site.cpu.target if site.cpu else None
     if target and target not in CPU_FEATURES:
         yield (

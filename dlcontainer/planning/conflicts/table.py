@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dlcontainer.config import Sourced
+from dlcontainer.config import SelectedDocument
 from dlcontainer.planning.compatibility import (
     CPU_SOURCE,
     CUDA_SOURCE,
@@ -34,7 +34,7 @@ from dlcontainer.planning.conflicts import (
     site_facts,
     toolkits,
 )
-from dlcontainer.planning.conflicts.model import Clash, Doubt, Finding, Rule
+from dlcontainer.planning.conflicts.model import FactConflict, Finding, Rule, UnknownFact
 from dlcontainer.planning.device_code import GFX_SOURCE, SASS_SOURCE
 from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.recipes.stack import Stack
@@ -43,13 +43,13 @@ from dlcontainer.sites.site import Site
 
 # Of a site alone; on a day, for what depends on it; of a recipe alone, settled for a site; of a
 # recipe at a site; of a framework's build there, which decides which variant a site can run.
-SiteCheck = Callable[[Site], Iterator[Clash]]
-DatedCheck = Callable[[Site, datetime.date], Iterator[Clash]]
-RecipeCheck = Callable[[Recipe], Iterator[Clash | Doubt]]
+SiteCheck = Callable[[Site], Iterator[FactConflict]]
+DatedCheck = Callable[[Site, datetime.date], Iterator[FactConflict]]
+RecipeCheck = Callable[[Recipe], Iterator[FactConflict | UnknownFact]]
 PairCheck = Callable[[Site, Recipe], Iterator[Finding]]
 StackCheck = Callable[[Site, Stack], Iterator[Finding]]
 # Raises: a site's file is refused as it is loaded, before it is a site.
-LoadingCheck = Callable[[Sourced[Site]], None]
+LoadingCheck = Callable[[SelectedDocument[Site]], None]
 
 
 _CODE_SOURCE = f"{SASS_SOURCE}; {GFX_SOURCE}"

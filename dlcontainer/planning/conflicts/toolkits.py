@@ -8,10 +8,10 @@ from dlcontainer.planning.compatibility import (
     FIRST_CUDA_FOR_GPU,
     LAST_CUDA_BELOW,
     LAST_CUDA_FOR_ARCH,
-    Last,
+    LastRelease,
     Toolkit,
 )
-from dlcontainer.planning.conflicts.model import Contradiction, Doubt, Finding
+from dlcontainer.planning.conflicts.model import Contradiction, Finding, UnknownFact
 from dlcontainer.planning.device_code import capability
 from dlcontainer.planning.versions import Numbers, compare, numbers, written
 from dlcontainer.recipes.stack import Stack
@@ -45,13 +45,13 @@ def newer_than_site(site: Site, stack: Stack) -> Iterator[Finding]:
         text = getattr(stack, key)
         if text is None or accelerator is None or accelerator.vendor != vendor:
             continue
-        wanted = numbers(text)
-        if wanted is None:
-            yield Doubt(text=f"{name} {text!r} is not a comparable version: not checked")
+        version = numbers(text)
+        if version is None:
+            yield UnknownFact(text=f"{name} {text!r} is not a comparable version: not checked")
         elif key == "cuda" and accelerator.driver is not None:
-            yield from _against_driver(site, accelerator.driver, wanted)
+            yield from _against_driver(site, accelerator.driver, version)
         else:
-            yield from _against_toolkit(site, accelerator, key, wanted)
+            yield from _against_toolkit(site, accelerator, key, version)
 
 
 def newer_than_arch(site: Site, stack: Stack) -> Iterator[Finding]:
@@ -70,12 +70,12 @@ def newer_than_gpu(site: Site, stack: Stack) -> Iterator[Finding]:
 
 
 def _past_the_last(
-    site: Site, stack: Stack, last: Last, what: str, in_site: tuple[str, ...]
+    site: Site, stack: Stack, last: LastRelease, what: str, in_site: tuple[str, ...]
 ) -> Iterator[Finding]:
-    wanted = numbers(stack.cuda or "")
-    if wanted is None:
+    version = numbers(stack.cuda or "")
+    if version is None:
         return
-    order = compare(wanted, last.release)
+    order = compare(version, last.release)
     if order == 1:
         yield Contradiction(
             what=f"CUDA {stack.cuda} has no support for {what}, the last that has is "
@@ -87,13 +87,13 @@ def _past_the_last(
             way_out="take an older build of the framework",
         )
     elif order is None:
-        yield Doubt(
+        yield UnknownFact(
             text=f"CUDA {stack.cuda} leaves open whether it is newer than "
             f"{written(last.release)}, the last for {what}"
         )
 
 
-def _last_for_gpu(site: Site) -> Last | None:
+def _last_for_gpu(site: Site) -> LastRelease | None:
     accelerator = site.accelerator
     if accelerator is None or accelerator.vendor != "nvidia" or accelerator.target is None:
         return None
@@ -104,41 +104,42 @@ def _last_for_gpu(site: Site) -> Last | None:
 def older_than_gpu(site: Site, stack: Stack) -> Iterator[Finding]:
     """Doubt a CUDA that is older than the GPU: the framework's code may run, libraries may not."""
     first = first_cuda(site)
-    wanted = numbers(stack.cuda or "")
-    if first and wanted and site.accelerator and compare(wanted, first) == -1:
-        yield Doubt(
+    version = numbers(stack.cuda or "")
+    if first and version and site.accelerator and compare(version, first) == -1:
+        yield UnknownFact(
             text=f"CUDA {stack.cuda} is older than {written(first)}, the first that knows "
             f"{site.accelerator.target}: no promise that its libraries (cuBLAS, cuDNN) run there"
         )
 
 
 def first_cuda(site: Site) -> Numbers | None:
-    """Give the first CUDA that knows the site's GPU; None where that is not known."""
+    """Return the first CUDA that knows the site's GPU; None where that is not known."""
     gpu = capability((site.accelerator and site.accelerator.target) or "")
     return FIRST_CUDA_FOR_GPU.get(gpu.number) if gpu else None
 
 
 def line_of(cuda: Numbers) -> Toolkit | None:
-    """Give the line of toolkits that a CUDA release belongs to; None for one not in the table."""
-    return next((one for one in CUDA_DRIVERS if compare(cuda, one.line) == 0), None)
+    """Return the line of toolkits that a CUDA release belongs to; None for one not in the table."""
+    return next((toolkit for toolkit in CUDA_DRIVERS if compare(cuda, toolkit.line) == 0), None)
 
 
-def _against_driver(site: Site, text: str, wanted: Numbers) -> Iterator[Finding]:
-    line, driver = line_of(wanted), numbers(text)
+def _against_driver(site: Site, text: str, version: Numbers) -> Iterator[Finding]:
+    line, driver = line_of(version), numbers(text)
     if line is None or driver is None:
-        yield Doubt(
-            text=f"CUDA {written(wanted)} against driver {text}: no figures to compare, so no "
+        yield UnknownFact(
+            text=f"CUDA {written(version)} against driver {text}: no figures to compare, so no "
             "promise that it starts"
         )
         return
     order = compare(driver, line.driver)
     if order is None:
-        yield Doubt(
-            text=f"driver {text} is not exact: CUDA {written(wanted)} needs {written(line.driver)}"
+        yield UnknownFact(
+            text=f"driver {text} is not exact: CUDA {written(version)} needs {written(line.driver)}"
         )
     elif order == -1:
         yield Contradiction(
-            what=f"CUDA {written(wanted)} needs driver {written(line.driver)} or newer, the site's "
+            what=f"CUDA {written(version)} needs driver {written(line.driver)} or newer, the "
+            "site's "
             f"is {text}",
             why=f"below that the program finds no usable GPU ({CUDA_SOURCE})",
             in_site=("accelerator", "driver"),
@@ -149,31 +150,33 @@ def _against_driver(site: Site, text: str, wanted: Numbers) -> Iterator[Finding]
 
 
 def _against_toolkit(
-    site: Site, accelerator: Accelerator, key: str, wanted: Numbers
+    site: Site, accelerator: Accelerator, key: str, version: Numbers
 ) -> Iterator[Finding]:
     name = _TOOLKITS[key][1]
     text = accelerator.toolkit
     newest = numbers(text) if text else None
     driver = " and the driver" if key == "cuda" else ""
     if newest is None:
-        yield Doubt(
+        yield UnknownFact(
             text=f"the site's newest {name}{driver} are unknown: no promise that {name} "
-            f"{written(wanted)} starts there"
+            f"{written(version)} starts there"
         )
         return
     # A patch release changes nothing here: major and minor decide.
-    order = compare(wanted, newest[:2])
+    order = compare(version, newest[:2])
     if order is None:
-        yield Doubt(text=f"{name} {written(wanted)} leaves open whether it is newer than {text}")
+        yield UnknownFact(
+            text=f"{name} {written(version)} leaves open whether it is newer than {text}"
+        )
     elif order in (-1, 0) and key == "cuda":
-        yield Doubt(
-            text=f"the driver is unknown: that CUDA {written(wanted)} starts rests on the site's "
+        yield UnknownFact(
+            text=f"the driver is unknown: that CUDA {written(version)} starts rests on the site's "
             f"newest, {text}"
         )
     elif order == 1:
         unknown = "the driver is unknown, so " if key == "cuda" else ""
         yield Contradiction(
-            what=f"{name} {written(wanted)} is newer than the site's newest, {text}",
+            what=f"{name} {written(version)} is newer than the site's newest, {text}",
             why=f"{unknown}the newest {name} that the site supports decides",
             in_site=("accelerator", "toolkit"),
             in_recipe=("stack", key),
@@ -188,7 +191,7 @@ def _against_toolkit(
 
 
 def newest_cuda(site: Site) -> str | None:
-    """Give the newest CUDA that all the site's facts allow; None where no fact limits it."""
+    """Return the newest CUDA that all the site's facts allow; None where no fact limits it."""
     limits = [
         last.release for last in (LAST_CUDA_FOR_ARCH.get(site.arch), _last_for_gpu(site)) if last
     ]
@@ -196,7 +199,9 @@ def newest_cuda(site: Site) -> str | None:
     driver = numbers(gpu.driver) if gpu and gpu.driver else None
     toolkit = numbers(gpu.toolkit) if gpu and gpu.toolkit else None
     if driver is not None:
-        runs = [one.last for one in CUDA_DRIVERS if compare(driver, one.driver) in (0, 1)]
+        runs = [
+            toolkit.last for toolkit in CUDA_DRIVERS if compare(driver, toolkit.driver) in (0, 1)
+        ]
         # (13,) is no release, and no limit: it is the newest line.
         limits += [max(runs)] if runs and len(max(runs)) > 1 else []
     elif toolkit is not None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Here:
+class HostSurroundings:
     """The part of a site's surroundings that holds on this host.
 
     `flags` and `binds` are the engine's, `environment` is its own; `inside` is set in the image,
@@ -34,18 +34,18 @@ class Here:
         return tuple(target(bind) for bind in self.binds)
 
     def declared(self) -> dict[str, tuple[str, ...]]:
-        """Give the parts that are not empty, for the head of a session."""
+        """Return the parts that are not empty, for the head of a session."""
         mpi = (self.mpi,) if self.mpi else ()
         parts = {"mpi": mpi, **self.facts, "left out": self.left_out}
         return {name: values for name, values in parts.items() if values}
 
-    def refused(self, why: str) -> "Here":
-        """Give them without the words that the engine refuses here."""
+    def refused(self, why: str) -> "HostSurroundings":
+        """Return them without the words that the engine refuses here."""
         words = " ".join(self.words)
-        return Here(left_out=(*self.left_out, f"{words}: {why}"))
+        return HostSurroundings(left_out=(*self.left_out, f"{words}: {why}"))
 
 
 def target(bind: str) -> str:
-    """Give the place in the image where a bind shows."""
+    """Return the place in the image where a bind shows."""
     source, _, rest = bind.partition(":")
     return rest.partition(":")[0] or source

@@ -14,9 +14,9 @@ from dlcontainer import schedulers
 from dlcontainer.config.templating import Literal
 from dlcontainer.engines import apptainer
 from dlcontainer.errors import EngineError
-from dlcontainer.image.record import Content
+from dlcontainer.image.record import ImageContent
 from dlcontainer.planning.launch import surroundings
-from dlcontainer.planning.launch.here import Here, target
+from dlcontainer.planning.launch.here import HostSurroundings, target
 from dlcontainer.planning.launch.surroundings import ImageFacts, Surroundings
 from dlcontainer.sites.facts import MAY_BE_UNSET, VARIABLE, Mpi
 from dlcontainer.sites.site import Site
@@ -36,28 +36,28 @@ class UnsetError(Exception):
     """A text uses a variable that this host has not set; holds its name."""
 
 
-def facts_of(content: Content) -> ImageFacts:
-    """Give the facts of an image that its record holds."""
+def facts_of(content: ImageContent) -> ImageFacts:
+    """Return the facts of an image that its record holds."""
     return ImageFacts(uses_mpi=content.offer.stack.mpi is not None, environment=content.environment)
 
 
 def here(
     site: Site, image: ImageFacts, environ: Mapping[str, str], exists: Exists = Path.exists
-) -> Here:
+) -> HostSurroundings:
     """Fill in the surroundings of an image at a site, as far as they hold on this host."""
     host = _Host(environ=environ, exists=exists)
-    around, mpi = surroundings.alone(site, image), None
+    applied, mpi = surroundings.alone(site, image), None
     swapped = surroundings.swapped(site, image)
     if swapped is not None and _is_wanted(swapped, environ):
         whole = surroundings.of(site, image)
-        missing = next(_obstacles(swapped, whole, around, host), None)
+        missing = next(_obstacles(swapped, whole, applied, host), None)
         if missing is None:
-            around, mpi = whole, " ".join(filter(None, (swapped.name, swapped.version)))
+            applied, mpi = whole, " ".join(filter(None, (swapped.name, swapped.version)))
         else:
             host.left_out.append(f"the host's {swapped.name}: {missing}")
     if not surroundings.is_apptainer(site):
-        around = replace(around, flags=())  # words of another runtime
-    return replace(_filled(around, host), mpi=mpi)
+        applied = replace(applied, flags=())  # words of another runtime
+    return replace(_filled(applied, host), mpi=mpi)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,34 +76,36 @@ class _Host:
             self.left_out.append(f"{name}: ${error} is empty or not set")
             return ()
 
-    def variables(self, given: Mapping[str, str]) -> dict[str, str]:
+    def variables(self, variables: Mapping[str, str]) -> dict[str, str]:
         """Fill in the values that can be filled in."""
-        reasons = {name: self.unset([value]) for name, value in given.items()}
+        reasons = {name: self.unset([value]) for name, value in variables.items()}
         self.left_out.extend(f"{name}: {why}" for name, why in reasons.items() if why)
         return {
-            name: fill(value, self.environ) for name, value in given.items() if not reasons[name]
+            name: fill(value, self.environ)
+            for name, value in variables.items()
+            if not reasons[name]
         }
 
-    def setting(self, own: Mapping[str, str]) -> "_Host":
-        """Give this host with variables set, which further facts may use."""
-        return replace(self, environ={**self.environ, **own})
+    def setting(self, variables: Mapping[str, str]) -> "_Host":
+        """Return this host with variables set, which further facts may use."""
+        return replace(self, environ={**self.environ, **variables})
 
-    def binds(self, given: Iterable[str]) -> tuple[str, ...]:
+    def binds(self, binds: Iterable[str]) -> tuple[str, ...]:
         """Fill in the binds whose source is there."""
-        reasons = {bind: self.absent(bind.partition(":")[0]) for bind in given}
+        reasons = {bind: self.absent(bind.partition(":")[0]) for bind in binds}
         self.left_out.extend(f"bind {bind}: {why}" for bind, why in reasons.items() if why)
         present = [bind for bind, why in reasons.items() if not why]
         return tuple(filled for bind in present for filled in self.all(f"bind {bind}", [bind]))
 
-    def folders(self, given: Iterable[str], binds: Iterable[str]) -> tuple[str, ...]:
-        """Give the file systems that this host has, but for those that a bind shows."""
+    def folders(self, folders: Iterable[str], binds: Iterable[str]) -> tuple[str, ...]:
+        """Return the file systems that this host has, but for those that a bind shows."""
         shown = set(map(target, binds))
         return tuple(
-            folder for folder in given if folder not in shown and not self.absent(Literal(folder))
+            folder for folder in folders if folder not in shown and not self.absent(Literal(folder))
         )
 
     def absent(self, text: str) -> str:
-        """Say why a file can't be shown in an image; empty where it can."""
+        """Return why a file can't be shown in an image; empty where it can."""
         try:
             path = Path(fill(text, self.environ))
             apptainer.require_bindable(path)
@@ -124,10 +126,10 @@ class _Host:
 
 
 def _is_wanted(mpi: Mpi, environ: Mapping[str, str]) -> bool:
-    """Tell whether the host's MPI is to take the image's place, as wrappers do."""
-    asked = variables.text(environ, _MPI) or ""
-    if asked in ("own", "host"):
-        return asked == "host"
+    """Return whether the host's MPI is to take the image's place, as wrappers do."""
+    choice = variables.text(environ, _MPI) or ""
+    if choice in ("own", "host"):
+        return choice == "host"
     if mpi.version_variable is None:
         return schedulers.allocation(environ) is not None
     return bool(environ.get(mpi.version_variable))
@@ -137,9 +139,9 @@ def _obstacles(mpi: Mpi, whole: Surroundings, alone: Surroundings, host: _Host) 
     """Name the facts that keep the host's MPI out: swapping is all or nothing."""
     variable = mpi.version_variable
     if variable and variables.text(host.environ, _MPI) != "host":
-        version, known = host.environ.get(variable, ""), mpi.known_versions
-        if version not in known:
-            yield f"${variable} is {version}, and the site config knows {' '.join(known)}"
+        version, versions = host.environ.get(variable, ""), mpi.known_versions
+        if version not in versions:
+            yield f"${variable} is {version}, and the site config knows {' '.join(versions)}"
     if whole.scripts:
         yield f"only a job's shell reads {whole.scripts[0]}"
     if unset := host.unset(whole.environment.values()):
@@ -152,39 +154,39 @@ def _obstacles(mpi: Mpi, whole: Surroundings, alone: Surroundings, host: _Host) 
         yield unset
 
 
-def _filled(around: Surroundings, host: _Host) -> Here:
-    own = host.variables(around.environment)
-    host = host.setting(own)
-    inside = {**own, **host.variables(around.inside)}
+def _filled(surroundings: Surroundings, host: _Host) -> HostSurroundings:
+    environment = host.variables(surroundings.environment)
+    host = host.setting(environment)
+    inside = {**environment, **host.variables(surroundings.inside)}
     lists = {
-        "LD_PRELOAD": ":".join(host.all("LD_PRELOAD", around.preload)),
-        "LD_LIBRARY_PATH": ":".join(host.all("LD_LIBRARY_PATH", around.own_library_path)),
+        "LD_PRELOAD": ":".join(host.all("LD_PRELOAD", surroundings.preload)),
+        "LD_LIBRARY_PATH": ":".join(host.all("LD_LIBRARY_PATH", surroundings.own_library_path)),
     }
-    libraries = ",".join(host.all("libraries", around.libraries))
+    libraries = ",".join(host.all("libraries", surroundings.libraries))
     # An option and its value are two words: one alone would change the other's meaning.
-    flags = host.all("flags", around.own_flags)
-    binds = host.binds(around.binds)
+    flags = host.all("flags", surroundings.own_flags)
+    binds = host.binds(surroundings.binds)
     paths = {name: value for name, value in inside.items() if name in _IMAGE_PATHS}
-    return Here(
+    return HostSurroundings(
         flags=flags,
-        binds=(*binds, *host.folders(around.folders, binds)),
-        environment={**own, **({name: libraries for name in _LIBRARIES if libraries})},
+        binds=(*binds, *host.folders(surroundings.folders, binds)),
+        environment={**environment, **({name: libraries for name in _LIBRARIES if libraries})},
         inside={name: value for name, value in inside.items() if name not in _IMAGE_PATHS},
         image_paths={**paths, **{name: value for name, value in lists.items() if value}},
         left_out=tuple(dict.fromkeys(host.left_out)),
-        facts=_facts(around),
+        facts=_facts(surroundings),
     )
 
 
-def _facts(around: Surroundings) -> dict[str, tuple[str, ...]]:
-    variables = {**around.environment, **around.inside}
+def _facts(surroundings: Surroundings) -> dict[str, tuple[str, ...]]:
+    variables = {**surroundings.environment, **surroundings.inside}
     return {
-        "flags": around.own_flags,
-        "binds": around.binds,
+        "flags": surroundings.own_flags,
+        "binds": surroundings.binds,
         "variables": tuple(f"{name}={value}" for name, value in variables.items()),
-        "libraries": around.libraries,
-        "LD_PRELOAD": around.preload,
-        "LD_LIBRARY_PATH": around.own_library_path,
+        "libraries": surroundings.libraries,
+        "LD_PRELOAD": surroundings.preload,
+        "LD_LIBRARY_PATH": surroundings.own_library_path,
     }
 
 

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class RefusalRow:
     """Variables that are refused for one reason.
 
     `always`: even where somebody asks for them. `in_jobs` are those that job scripts unset.
@@ -28,13 +28,13 @@ class Row:
 # Affecting GCC"; Apptainer's "Environment and Metadata"; the manuals of Lmod and of Environment
 # Modules; EasyBuild's "Environment variables of modules"; pkg-config(1); perlrun(1).
 TABLE = (
-    Row(
+    RefusalRow(
         key="engine",
         names=("APPTAINER*", "SINGULARITY*", "DLCONTAINER_*"),
         why="they would change how the image is started",
         always=True,
     ),
-    Row(
+    RefusalRow(
         key="shell",
         names=(
             *("PATH", "HOME", "PWD", "OLDPWD", "SHLVL", "_", "IFS", "SHELL", "ENV", "BASH*"),
@@ -44,7 +44,7 @@ TABLE = (
         why="a shell's own; the image has others",
         always=True,
     ),
-    Row(
+    RefusalRow(
         key="python",
         names=(
             *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "PYTHONPLATLIBDIR"),
@@ -53,7 +53,7 @@ TABLE = (
         why="folders of the host's Python",
         in_jobs=("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE"),
     ),
-    Row(
+    RefusalRow(
         key="environments",
         names=(
             *("CONDA_*", "_CONDA_*", "_CE_*", "MAMBA_*", "VIRTUAL_ENV*", "PYENV*", "PIPENV_*"),
@@ -62,14 +62,14 @@ TABLE = (
         why="an environment of conda or of the host's Python",
         in_jobs=("VIRTUAL_ENV",),
     ),
-    Row(
+    RefusalRow(
         key="loader",
         names=("LD_*", "*_PRELOAD", "GCONV_PATH", "LOCPATH", "GLIBC_TUNABLES"),
         why="the dynamic loader would take libraries of the host",
         # LD_LIBRARY_PATH stays: the host's launcher may need it.
         in_jobs=("LD_PRELOAD",),
     ),
-    Row(
+    RefusalRow(
         key="modules",
         names=(
             *("LMOD_*", "__LMOD_*", "_ModuleTable*", "_LMFILES_*", "LOADEDMODULES", "MODULE*"),
@@ -77,7 +77,7 @@ TABLE = (
         ),
         why="the host's module system, and the folders of its modules",
     ),
-    Row(
+    RefusalRow(
         key="compilers",
         names=(
             *("CC", "CXX", "FC", "F77", "F90", "CPP", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "FFLAGS"),
@@ -86,7 +86,7 @@ TABLE = (
         ),
         why="compilers and flags of the host; torch.compile would use them",
     ),
-    Row(
+    RefusalRow(
         key="packages",
         names=(
             *("PKG_CONFIG*", "CMAKE_*", "ACLOCAL_PATH", "PERL5*", "PERLLIB", "PERL_*", "RUBYLIB"),
@@ -96,7 +96,7 @@ TABLE = (
         ),
         why="search paths of the host's packages",
     ),
-    Row(
+    RefusalRow(
         key="toolkits",
         names=(
             *("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_DIR", "CUDATOOLKIT_HOME", "CUDNN_ROOT"),
@@ -105,7 +105,7 @@ TABLE = (
         ),
         why="folders of the host's accelerator libraries; the image has its own",
     ),
-    Row(
+    RefusalRow(
         key="locale",
         names=("LANG", "LANGUAGE", "LC_*", "NLSPATH"),
         why="the image has one locale, C.UTF-8",
@@ -121,19 +121,19 @@ CERTIFICATES = (
 _USERS = ("*CACHE*", "*_DATA", "HF_HOME", "TORCH_HOME", "MIOPEN_USER_DB_PATH")
 _SCRATCH = ("/tmp", "/var/tmp", "/dev")  # noqa: S108
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NO_NAME = Row(key="name", names=(), why="not the name of a shell's variable", always=True)
+_NO_NAME = RefusalRow(key="name", names=(), why="not the name of a shell's variable", always=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rules:
+class RefusalTable:
     """The table for one image at one site, and for one user."""
 
-    rows: tuple[Row, ...] = TABLE
+    rows: tuple[RefusalRow, ...] = TABLE
     # Names and patterns that go in all the same.
     passed: tuple[str, ...] = ()
 
-    def refusal(self, name: str) -> Row | None:
-        """Give the row that keeps a variable out; None for one that goes in."""
+    def refusal(self, name: str) -> RefusalRow | None:
+        """Return the row that keeps a variable out; None for one that goes in."""
         if not _VARIABLE.fullmatch(name):
             return _NO_NAME
         row = next((row for row in self.rows if _is_in(name, row.names)), None)
@@ -142,23 +142,23 @@ class Rules:
         return row
 
 
-def rules(environment: Mapping[str, str], passed: Iterable[str] = ()) -> Rules:
-    """Give the rules for an image that sets these variables itself.
+def rules(environment: Mapping[str, str], passed: Iterable[str] = ()) -> RefusalTable:
+    """Return the rules for an image that sets these variables itself.
 
     Its own folders stay its own; of everything else that it sets the user's value wins.
     """
-    return Rules(rows=(*TABLE, *own_places(environment)), passed=tuple(passed))
+    return RefusalTable(rows=(*TABLE, *own_places(environment)), passed=tuple(passed))
 
 
-def own_places(environment: Mapping[str, str]) -> tuple[Row, ...]:
-    """Give the row of the folders that an image names inside itself, if it names any."""
+def own_places(environment: Mapping[str, str]) -> tuple[RefusalRow, ...]:
+    """Return the row of the folders that an image names inside itself, if it names any."""
     names = tuple(
         name
         for name, value in sorted(environment.items())
         if _is_place(value) and not _is_in(name, _USERS) and _VARIABLE.fullmatch(name)
     )
     why = "the image sets it to a folder of its own"
-    return (Row(key="image", names=names, why=why),) if names else ()
+    return (RefusalRow(key="image", names=names, why=why),) if names else ()
 
 
 def job_names() -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from dlcontainer.config.templating import Literal
 from dlcontainer.engines.apptainer import RUN_MODES
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.errors import ConfigError
 from dlcontainer.planning.launch import refused_variables
 from dlcontainer.planning.plan import Plan
@@ -65,8 +65,8 @@ class Surroundings:
     @property
     def targets(self) -> tuple[str, ...]:
         """The places in the image that binds name outright."""
-        found = (bind.split(":")[:2][-1] for bind in self.binds)
-        return tuple(target for target in found if "$" not in target)
+        places = (bind.split(":")[:2][-1] for bind in self.binds)
+        return tuple(target for target in places if "$" not in target)
 
     @property
     def unbound(self) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class Surroundings:
 
 
 def used_mpi(plan: Plan) -> Mpi | None:
-    """Give the site's MPI where the recipe's programs use one."""
+    """Return the site's MPI where the recipe's programs use one."""
     return plan.site.mpi if plan.recipe.stack.mpi else None
 
 
@@ -91,7 +91,7 @@ def of_plan(plan: Plan) -> Surroundings:
 
 
 def swapped(site: Site, image: ImageFacts) -> Mpi | None:
-    """Give the site's MPI where it takes the place of the image's once it is loaded, else None.
+    """Return the site's MPI where it takes the place of the image's once it is loaded, else None.
 
     Launchers of Apptainer's own do that; another runtime swaps by flags of its own.
     """
@@ -107,7 +107,7 @@ def alone(site: Site, image: ImageFacts) -> Surroundings:
     return of(site, image if wired else ImageFacts(environment=image.environment))
 
 
-def of(site: Site, image: ImageFacts, trial: Trial | None = None) -> Surroundings:
+def of(site: Site, image: ImageFacts, trial: EngineCapabilities | None = None) -> Surroundings:
     """Gather what surrounds an image at a site.
 
     `trial` is of this host's engine: it counts where the site is this host, and nowhere else.
@@ -125,10 +125,10 @@ def of(site: Site, image: ImageFacts, trial: Trial | None = None) -> Surrounding
     preload = _list("LD_PRELOAD", mpi.preload if mpi else (), inside, image)
     library_path = _list("LD_LIBRARY_PATH", mpi.library_path if mpi else (), inside, image)
     gpu = gpu_flags.flags(site)
-    here = trial if site.facts == "host" else None
-    given = (*jobs.flags, *(mpi.flags if mpi else jobs.flags_without_mpi))
+    host_trial = trial if site.facts == "host" else None
+    flags = (*jobs.flags, *(mpi.flags if mpi else jobs.flags_without_mpi))
     return Surroundings(
-        program=_program(site, here),
+        program=_program(site, host_trial),
         modules=_modules(site, mpi),
         scripts=mpi.scripts if mpi else (),
         unset=refused_variables.job_names(),
@@ -136,7 +136,7 @@ def of(site: Site, image: ImageFacts, trial: Trial | None = None) -> Surrounding
         inside=inside,
         binds=tuple(dict.fromkeys([*jobs.binds, *_mpi_binds(mpi)])),
         folders=folders(site),
-        flags=(*_mode(site, here), *(flag for flag in gpu if flag not in given), *given),
+        flags=(*_mode(site, host_trial), *(flag for flag in gpu if flag not in flags), *flags),
         gpu=gpu,
         libraries=mpi.libraries if mpi else (),
         preload=preload,
@@ -145,7 +145,7 @@ def of(site: Site, image: ImageFacts, trial: Trial | None = None) -> Surrounding
 
 
 def folders(site: Site) -> tuple[str, ...]:
-    """Give the site's file systems, which images show wherever a node has them. Homes are left to
+    """Return the site's file systems, which images show wherever a node has them. Homes are left to
     the engine.
     """
     named = [system.path for system in site.filesystems if system.purpose != "home"]
@@ -153,20 +153,22 @@ def folders(site: Site) -> tuple[str, ...]:
 
 
 def is_apptainer(site: Site) -> bool:
-    """Tell whether this project's own engine starts images there."""
+    """Return whether this project's own engine starts images there."""
     return site.engine.runtime in ("apptainer", "singularity")
 
 
-def _program(site: Site, here: Trial | None) -> str:
+def _program(site: Site, host_trial: EngineCapabilities | None) -> str:
     """Name what starts images; on this very host the program that was tried, on PATH or not."""
-    return here.program if here and is_apptainer(site) else site.engine.runtime
+    return host_trial.program if host_trial and is_apptainer(site) else site.engine.runtime
 
 
-def _mode(site: Site, here: Trial | None) -> tuple[str, ...]:
-    """Give the flags of the mode that the site states; on this very host, of the one that works."""
+def _mode(site: Site, host_trial: EngineCapabilities | None) -> tuple[str, ...]:
+    """Return the flags of the mode that the site states; on this very host, of the one that
+    works.
+    """
     if not is_apptainer(site):
         return ()
-    mode = site.engine.run_mode or (here.run_mode if here else None)
+    mode = site.engine.run_mode or (host_trial.run_mode if host_trial else None)
     return tuple(flag for flag in RUN_MODES[mode or "plain"] if flag not in site.jobs.flags)
 
 
@@ -186,9 +188,9 @@ def _list(
 def _modules(site: Site, mpi: Mpi | None) -> tuple[str, ...]:
     """Order the module commands: the engine's after the site's, which may begin with a purge."""
     engine = site.engine.module
-    given = site.jobs.modules
-    loads = (f"load {engine}",) if engine and f"load {engine}" not in given else ()
-    return (*given, *loads, *(mpi.modules if mpi else ()))
+    modules = site.jobs.modules
+    loads = (f"load {engine}",) if engine and f"load {engine}" not in modules else ()
+    return (*modules, *loads, *(mpi.modules if mpi else ()))
 
 
 def _mpi_binds(mpi: Mpi | None) -> tuple[str, ...]:

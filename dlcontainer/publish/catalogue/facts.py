@@ -30,7 +30,7 @@ _KEY = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Package:
+class CataloguePackage:
     """A package of the bill."""
 
     name: str
@@ -38,7 +38,7 @@ class Package:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Check:
+class PublishedCheck:
     """A check that was made before publishing; `state` is ok, not tried or failed."""
 
     name: str
@@ -47,7 +47,7 @@ class Check:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Facts:
+class ReleaseFacts:
     """All that a release's files say; `unknown` names those that can't be read, and why."""
 
     summary: str = ""
@@ -59,8 +59,8 @@ class Facts:
     site: str = ""
     commands: tuple[str, ...] = ()
     checked: str = ""
-    checks: tuple[Check, ...] = ()
-    packages: tuple[Package, ...] = ()
+    checks: tuple[PublishedCheck, ...] = ()
+    packages: tuple[CataloguePackage, ...] = ()
     count: int | None = None
     reached: tuple[str, ...] = ()
     verdicts: tuple[str, ...] = ()
@@ -69,39 +69,41 @@ class Facts:
 
 
 def plain(value: object, most: int = _LONGEST) -> str:
-    """Give a text of somebody else's on one line, cut, and without characters that control."""
+    """Return a text of somebody else's on one line, cut, and without characters that control."""
     text = " ".join(str(value)[: most * 4].split())
-    shown = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
+    shown = "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
+    )
     return shown if len(shown) <= most else f"{shown[: most - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
-def of(releases: Folder, digest: str, *, brief: bool = False) -> Facts:
+def of(releases: Folder, digest: str, *, brief: bool = False) -> ReleaseFacts:
     """Read the facts of a release; what can't be read is named in them.
 
     `brief` leaves out its bill and its verdicts, which take long in a tree of many.
     """
     unknown: list[str] = []
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     try:
         release = releases.sub(digest)
     except (OSError, DlcontainerError) as error:
-        return Facts(unknown=(_why(f"releases/{digest}", error),))
+        return ReleaseFacts(unknown=(_why(f"releases/{digest}", error),))
     with release:
         for name, read in _READERS.items():
             # The last two are put there later, if at all.
             if name in (RECORD, CHECKS) or (not brief and release.has_file(name)):
                 try:
-                    found |= read(release, name, found)
+                    facts |= read(release, name, facts)
                 except (*_WRONG, DlcontainerError) as error:
                     unknown.append(_why(name, error))
         size = release.info("image.sif")
         files = tuple(name for name in _FILES if release.has_file(name))
     if size is not None:
-        found["size"] = size.st_size
-    wanted = found.pop("wanted", ())
-    listed = found.pop("listed", ())
-    packages = _key(listed, wanted)
-    return Facts(**found, packages=packages, files=files, unknown=tuple(unknown))
+        facts["size"] = size.st_size
+    key_names = facts.pop("wanted", ())
+    listed = facts.pop("listed", ())
+    packages = _key(listed, key_names)
+    return ReleaseFacts(**facts, packages=packages, files=files, unknown=tuple(unknown))
 
 
 def _why(name: str, error: Exception) -> str:
@@ -133,16 +135,18 @@ def _record(release: Folder, name: str, _: Mapping[str, Any]) -> dict[str, Any]:
 
 def _checks(release: Folder, name: str, _: Mapping[str, Any]) -> dict[str, Any]:
     body = _body(release, name)
-    checks = tuple(_check(one) for one in body.get("checks", [])[:_MOST])
+    checks = tuple(_check(check) for check in body.get("checks", [])[:_MOST])
     reached = tuple(plain(line) for line in body.get("reached", [])[:_MOST])
     return {"checked": plain(body.get("finished", "")), "checks": checks, "reached": reached}
 
 
-def _check(one: Mapping[str, Any]) -> Check:
-    state = one.get("state")
+def _check(body: Mapping[str, Any]) -> PublishedCheck:
+    state = body.get("state")
     if state not in ("ok", "not tried"):
-        state = "ok" if one.get("ok") is True and state is None else "failed"
-    return Check(name=plain(one["name"]), state=state, detail=plain(one.get("detail") or ""))
+        state = "ok" if body.get("ok") is True and state is None else "failed"
+    return PublishedCheck(
+        name=plain(body["name"]), state=state, detail=plain(body.get("detail") or "")
+    )
 
 
 def _bill(release: Folder, name: str, _: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,33 +154,41 @@ def _bill(release: Folder, name: str, _: Mapping[str, Any]) -> dict[str, Any]:
         data = foreign_files.content(file, _MOST_BYTES)
     components = foreign_files.loads(data).get("components", [])
     listed = tuple(
-        Package(name=plain(one["name"], 80), version=plain(one.get("version", ""), 80))
-        for one in components
-        if isinstance(one, dict) and "name" in one
+        CataloguePackage(
+            name=plain(component["name"], 80), version=plain(component.get("version", ""), 80)
+        )
+        for component in components
+        if isinstance(component, dict) and "name" in component
     )
     return {"listed": listed, "count": sbom.count(data)}
 
 
-def _key(listed: Iterable[Package], wanted: Sequence[str]) -> tuple[Package, ...]:
+def _key(listed: Iterable[CataloguePackage], names: Sequence[str]) -> tuple[CataloguePackage, ...]:
     """Choose the packages that say what an image is for."""
-    order = {name.lower(): i for i, name in reversed(list(enumerate((*wanted, *_KEY))))}
-    known: dict[str, Package] = {}
+    order = {name.lower(): i for i, name in reversed(list(enumerate((*names, *_KEY))))}
+    by_name: dict[str, CataloguePackage] = {}
     for package in listed:
         if package.name.lower() in order:
-            known.setdefault(package.name.lower(), package)
-    return tuple(known[name] for name in sorted(known, key=lambda name: order[name]))[:_MOST]
+            by_name.setdefault(package.name.lower(), package)
+    return tuple(by_name[name] for name in sorted(by_name, key=lambda name: order[name]))[:_MOST]
 
 
-def _verdicts(release: Folder, name: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the verdicts of `report --json`, of sessions of just this image."""
-    sessions = [one for one in _body(release, name)["sessions"] if isinstance(one, dict)]
-    own = [one for one in sessions if one["declared"].get("image_sha256") == found.get("image")]
-    if len(own) < len(sessions):
+def _verdicts(release: Folder, name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the verdicts of `report --json`, of sessions of just this image."""
+    sessions = [
+        session for session in _body(release, name)["sessions"] if isinstance(session, dict)
+    ]
+    sessions_here = [
+        session
+        for session in sessions
+        if session["declared"].get("image_sha256") == facts.get("image")
+    ]
+    if len(sessions_here) < len(sessions):
         raise ValueError("a session of it is of another image")
     return {
         "verdicts": tuple(
-            plain(f"{one['declared']['probe']}: {one['verdict']}. {one['headline']}")
-            for one in own[:_MOST]
+            plain(f"{session['declared']['probe']}: {session['verdict']}. {session['headline']}")
+            for session in sessions_here[:_MOST]
         )
     }
 

@@ -12,20 +12,20 @@ from pathlib import Path
 from dlcontainer.errors import PublishError
 from dlcontainer.publish import checksums
 from dlcontainer.publish.catalogue import facts, page
-from dlcontainer.publish.catalogue.facts import Facts
-from dlcontainer.publish.catalogue.page import HTML, JSON, Catalogue, Module
+from dlcontainer.publish.catalogue.facts import ReleaseFacts
+from dlcontainer.publish.catalogue.page import HTML, JSON, Catalogue, CataloguePage
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import generation, layout
-from dlcontainer.publish.tree.generation import Entry, Generation
-from dlcontainer.publish.tree.layout import GENERATIONS, RELEASES, Tree
+from dlcontainer.publish.tree.generation import Generation, GenerationEntry
+from dlcontainer.publish.tree.layout import GENERATIONS, RELEASES, PublishedTree
 from dlcontainer.system import foreign_files, report_files
 
 _MOST_BYTES = 256_000_000
 
 
-def stage(made: Generation, tree: Tree, staged: Folder) -> None:
+def stage(new: Generation, tree: PublishedTree, staged: Folder) -> None:
     """Write the catalogue into a generation's folder, before it is switched to."""
-    written = _texts(page.of(tree.root, made, tree.releases), tree.templates)
+    written = _texts(page.of(tree.root, new, tree.releases), tree.templates)
     for name, data in written.items():
         staged.write(name, data)
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in written.items()}
@@ -49,22 +49,22 @@ def live(root: Path) -> Catalogue:
         ) from None
 
 
-def briefly(root: Path, entries: Iterable[Entry]) -> tuple[Module, ...]:
+def briefly(root: Path, entries: Iterable[GenerationEntry]) -> tuple[CataloguePage, ...]:
     """Read what a list shows of modules that are live; takes no lock."""
     with contextlib.ExitStack() as held:
         try:
             releases = held.enter_context(held.enter_context(Folder.at(root)).sub(RELEASES))
         except OSError as error:
-            none = Facts(unknown=(f"{RELEASES} can't be read: {error.strerror}",))
-            return tuple(Module(entry=entry, facts=none) for entry in entries)
+            none = ReleaseFacts(unknown=(f"{RELEASES} can't be read: {error.strerror}",))
+            return tuple(CataloguePage(entry=entry, facts=none) for entry in entries)
         return tuple(
-            Module(entry=entry, facts=facts.of(releases, entry.digest, brief=True))
+            CataloguePage(entry=entry, facts=facts.of(releases, entry.digest, brief=True))
             for entry in entries
         )
 
 
 def is_current(catalogue: Catalogue) -> bool:
-    """Tell whether the JSON in the live generation says the same."""
+    """Return whether the JSON in the live generation says the same."""
     path = catalogue.root / GENERATIONS / str(catalogue.generation.number) / JSON
     try:
         return foreign_files.read(path, _MOST_BYTES) == page.as_json(catalogue)

@@ -10,9 +10,9 @@ from dlcontainer import __version__
 from dlcontainer.config.templating import render_page
 from dlcontainer.proof.reach import NOT_SHOWN
 from dlcontainer.publish.catalogue import facts
-from dlcontainer.publish.catalogue.facts import Check, Facts
+from dlcontainer.publish.catalogue.facts import PublishedCheck, ReleaseFacts
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree.generation import Entry, Generation
+from dlcontainer.publish.tree.generation import Generation, GenerationEntry
 from dlcontainer.publish.tree.layout import KINDS, MODULES, RELEASES
 from dlcontainer.system.process import quote
 
@@ -23,11 +23,11 @@ SCHEMA = "dlcontainer/catalogue/1"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Module:
+class CataloguePage:
     """A module that is live, and the facts of its release."""
 
-    entry: Entry
-    facts: Facts
+    entry: GenerationEntry
+    facts: ReleaseFacts
 
     @property
     def loads(self) -> tuple[str, ...]:
@@ -35,14 +35,16 @@ class Module:
         name = self.entry.name
         names = [*([name] if self.entry.default else []), self.entry.module]
         aliases = (f"{name}/{alias}" for alias in self.entry.aliases)
-        return tuple(f"module load {one}" for one in (*names, *aliases))
+        return tuple(f"module load {name}" for name in (*names, *aliases))
 
     @property
     def checks(self) -> str:
         """The checks in a few words."""
         states = [check.state for check in self.facts.checks]
         counts = [f"{states.count('ok')} passed"]
-        counts += [f"{states.count(one)} {one}" for one in ("not tried", "failed") if one in states]
+        counts += [
+            f"{states.count(state)} {state}" for state in ("not tried", "failed") if state in states
+        ]
         return ", ".join(counts) if states else "not known"
 
     @property
@@ -52,7 +54,7 @@ class Module:
         return day if _DAY.fullmatch(day) else "not known"
 
     @property
-    def other_checks(self) -> tuple[Check, ...]:
+    def other_checks(self) -> tuple[PublishedCheck, ...]:
         """The checks that did not pass."""
         return tuple(check for check in self.facts.checks if check.state != "ok")
 
@@ -78,7 +80,7 @@ class Catalogue:
 
     root: Path
     generation: Generation
-    modules: tuple[Module, ...]
+    modules: tuple[CataloguePage, ...]
     base: str = f"../{RELEASES}/"
     version: str = __version__
 
@@ -97,7 +99,7 @@ def of(root: Path, generation: Generation, releases: Folder) -> Catalogue:
         root=root,
         generation=generation,
         modules=tuple(
-            Module(entry=entry, facts=facts.of(releases, entry.digest))
+            CataloguePage(entry=entry, facts=facts.of(releases, entry.digest))
             for entry in generation.entries
         ),
     )
@@ -110,14 +112,14 @@ def html(catalogue: Catalogue, templates: Iterable[Path]) -> bytes:
 
 
 def body(catalogue: Catalogue) -> dict[str, object]:
-    """Give a catalogue for programs."""
+    """Return a catalogue for programs."""
     now = catalogue.generation
     return {
         "root": str(catalogue.root),
         "generation": now.number,
         "time": now.time,
         "use": dict(catalogue.uses),
-        "modules": [dict(_module(catalogue.root, one)) for one in catalogue.modules],
+        "modules": [dict(_module(catalogue.root, module)) for module in catalogue.modules],
     }
 
 
@@ -126,7 +128,7 @@ def as_json(catalogue: Catalogue) -> bytes:
     return (json.dumps({"schema": SCHEMA, **body(catalogue)}, indent=1) + "\n").encode()
 
 
-def _module(root: Path, module: Module) -> Iterator[tuple[str, object]]:
+def _module(root: Path, module: CataloguePage) -> Iterator[tuple[str, object]]:
     entry = module.entry
     yield "module", entry.module
     yield "name", entry.name

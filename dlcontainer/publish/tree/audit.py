@@ -18,8 +18,8 @@ from dlcontainer.publish.tree import (
     layout,
 )
 from dlcontainer.publish.tree.audit_users import Loader
-from dlcontainer.publish.tree.contents import Fault
-from dlcontainer.publish.tree.generation import Entry, Generation
+from dlcontainer.publish.tree.contents import ReleaseFault
+from dlcontainer.publish.tree.generation import Generation, GenerationEntry
 from dlcontainer.publish.tree.layout import KINDS, MODULES
 from dlcontainer.system import digests, foreign_files, guarded_files
 from dlcontainer.system.workspace import PREFIX
@@ -28,7 +28,7 @@ _MOST_BYTES = 64_000_000
 _OF_GENERATION = (tree_lock.MARK, generation.FILE, checksums.FILE, MODULES)
 
 
-def audit(root: Path, engine: Path | None = None, by: Loader | None = None) -> list[Fault]:
+def audit(root: Path, engine: Path | None = None, by: Loader | None = None) -> list[ReleaseFault]:
     """Look at all that is live in a tree; all bytes of each release are read.
 
     `engine` is one more that users must be able to run; `by` loads each module as they do. Raises
@@ -41,23 +41,27 @@ def audit(root: Path, engine: Path | None = None, by: Loader | None = None) -> l
         raise PublishError(f"can't read {root}: {error.strerror}") from None
 
 
-def _faults(root: Path, top: Folder, engine: Path | None, by: Loader | None) -> Iterator[Fault]:
+def _faults(
+    root: Path, top: Folder, engine: Path | None, by: Loader | None
+) -> Iterator[ReleaseFault]:
     yield from _unreachable(root)
     if engine is not None:
         yield from _unreachable(engine)
     for name in guarded_files.names(top.number):
         if name.startswith(PREFIX):
-            yield Fault(
+            yield ReleaseFault(
                 where=str(root / name),
                 why="a publication is under way, or was killed: a run that begins a minute later "
                 "removes it",
             )
     number = layout.current(top)
     if number is None:
-        yield Fault(where=str(root / layout.CURRENT), why="nothing is published")
+        yield ReleaseFault(where=str(root / layout.CURRENT), why="nothing is published")
         return
     if top.info(MODULES) is None or layout.link_text(top, MODULES) != layout.MODULES_TARGET:
-        yield Fault(where=str(root / MODULES), why=f"it is not the link to {layout.MODULES_TARGET}")
+        yield ReleaseFault(
+            where=str(root / MODULES), why=f"it is not the link to {layout.MODULES_TARGET}"
+        )
     yield from _journal(root, top, number)
     with top.sub(layout.GENERATIONS) as generations, top.sub(layout.RELEASES) as releases:
         now = generation.read(generations, number)
@@ -73,67 +77,69 @@ def _faults(root: Path, top: Folder, engine: Path | None, by: Loader | None) -> 
         yield from audit_users.meets(root, now.entries, by)
 
 
-def _unreachable(path: Path) -> Iterator[Fault]:
+def _unreachable(path: Path) -> Iterator[ReleaseFault]:
     """Find the folders on the way to a path, from the root down, that users can't enter."""
     real = Path(os.path.realpath(path))
     for place in (*reversed(real.parents), real):
         try:
             mode = place.stat().st_mode
         except OSError as error:
-            yield Fault(where=str(place), why=error.strerror or str(error))
+            yield ReleaseFault(where=str(place), why=error.strerror or str(error))
             return
         if not mode & stat.S_IXOTH:
             kind = "enter it" if stat.S_ISDIR(mode) else "run it"
-            yield Fault(
+            yield ReleaseFault(
                 where=str(place), why=f"other users can't {kind}: its mode is {mode & 0o7777:04o}"
             )
 
 
-def _engines(now: Generation, releases: Folder) -> Iterator[Fault]:
+def _engines(now: Generation, releases: Folder) -> Iterator[ReleaseFault]:
     """Find engines that wrappers fall back on, and that users can't run."""
     for engine, modules in audit_users.engines(now.entries, releases).items():
         for fault in _unreachable(engine):
             why = f"{', '.join(modules)} can't fall back on this engine: {fault.where}: {fault.why}"
-            yield Fault(where=str(engine), why=why)
+            yield ReleaseFault(where=str(engine), why=why)
 
 
-def _catalogue(number: int, generations: Folder) -> Iterator[Fault]:
+def _catalogue(number: int, generations: Folder) -> Iterator[ReleaseFault]:
     """Compare the catalogue with its checksums; a generation of an earlier version has none."""
     with generations.sub(str(number)) as folder:
         yield from _open_to_all(folder)
-        wanted = {}
+        sums = {}
         if folder.info(checksums.FILE) is not None:
             try:
                 with folder.open(checksums.FILE) as file:
-                    wanted = checksums.read(foreign_files.content(file, _MOST_BYTES))
+                    sums = checksums.read(foreign_files.content(file, _MOST_BYTES))
             except (OSError, ValueError) as error:
                 yield contents.unreadable(folder.path / checksums.FILE, error)
                 return
-        for name, sha256 in wanted.items():
+        for name, sha256 in sums.items():
             path = str(folder.path / name)
             if folder.info(name) is None:
-                yield Fault(where=path, why="it is missing")
+                yield ReleaseFault(where=path, why="it is missing")
                 continue
             with folder.open(name) as file:
                 if digests.of_open(file) != sha256:
-                    yield Fault(where=path, why=f"its SHA-256 is not that of {checksums.FILE}")
-        known = {*wanted, *_OF_GENERATION}
-        for name in sorted(set(guarded_files.names(folder.number)) - known):
-            yield Fault(where=str(folder.path / name), why="it was not published")
+                    yield ReleaseFault(
+                        where=path, why=f"its SHA-256 is not that of {checksums.FILE}"
+                    )
+        names = {*sums, *_OF_GENERATION}
+        for name in sorted(set(guarded_files.names(folder.number)) - names):
+            yield ReleaseFault(where=str(folder.path / name), why="it was not published")
 
 
-def _journal(root: Path, top: Folder, number: int) -> Iterator[Fault]:
-    known, path = journal.read(top), str(root / journal.FILE)
-    if known.unreadable:
-        yield Fault(where=path, why=f"lines that can't be read: {known.unreadable}")
-    if known.live != number:
-        yield Fault(
+def _journal(root: Path, top: Folder, number: int) -> Iterator[ReleaseFault]:
+    lines, path = journal.read(top), str(root / journal.FILE)
+    if lines.unreadable:
+        yield ReleaseFault(where=path, why=f"lines that can't be read: {lines.unreadable}")
+    if lines.live != number:
+        yield ReleaseFault(
             where=path,
-            why=f"its last switch is to {known.live}, live is {number}: the next run notes it",
+            why=f"its last switch is to {lines.live}, live is {number}: the next run notes it",
         )
 
 
-def farm(now: Generation, generations: Folder, releases: Folder) -> Iterator[Fault]:
+def farm(now: Generation, generations: Folder, releases: Folder) -> Iterator[ReleaseFault]:
     """Compare each name that users see with the generation's own file."""
     names = sorted({entry.name for entry in now.entries})
     with generations.sub(str(now.number)) as folder, folder.sub(MODULES) as modules:
@@ -149,72 +155,77 @@ def farm(now: Generation, generations: Folder, releases: Folder) -> Iterator[Fau
                             yield from _module(kind, entries, module, releases)
 
 
-def _open_to_all(folder: Folder) -> Iterator[Fault]:
+def _open_to_all(folder: Folder) -> Iterator[ReleaseFault]:
     mode = stat.S_IMODE(os.fstat(folder.number).st_mode)
     if mode & 0o005 != 0o005:
-        yield Fault(
+        yield ReleaseFault(
             where=str(folder.path), why=f"other users can't read it: its mode is {mode:04o}"
         )
 
 
-def _same_names(folder: Folder, wanted: Iterable[str]) -> Iterator[Fault]:
-    there, wanted = set(guarded_files.names(folder.number)), set(wanted)
-    for name in sorted(wanted - there):
-        yield Fault(where=str(folder.path / name), why="it is missing")
-    for name in sorted(there - wanted):
-        yield Fault(where=str(folder.path / name), why="it was not published")
+def _same_names(folder: Folder, names: Iterable[str]) -> Iterator[ReleaseFault]:
+    present, names = set(guarded_files.names(folder.number)), set(names)
+    for name in sorted(names - present):
+        yield ReleaseFault(where=str(folder.path / name), why="it is missing")
+    for name in sorted(present - names):
+        yield ReleaseFault(where=str(folder.path / name), why="it was not published")
 
 
-def _module(kind: str, entries: list[Entry], module: Folder, releases: Folder) -> Iterator[Fault]:
+def _module(
+    kind: str, entries: list[GenerationEntry], module: Folder, releases: Folder
+) -> Iterator[ReleaseFault]:
     yield from _same_names(module, generation.expected(kind, entries))
-    wanted = {
+    texts = {
         generation.seen_as(kind, entry): generation.warned_text(releases, kind, entry)
         for entry in entries
         if entry.deprecated is not None
     }
-    rc = generation.expected(kind, entries) - {generation.seen_as(kind, one) for one in entries}
-    wanted.update(dict.fromkeys(rc, generation.rc_text(kind, entries)))
-    for name, text in wanted.items():
+    rc = generation.expected(kind, entries) - {
+        generation.seen_as(kind, listed) for listed in entries
+    }
+    texts.update(dict.fromkeys(rc, generation.rc_text(kind, entries)))
+    for name, text in texts.items():
         if module.info(name) is not None:
             try:
                 with module.open(name) as file:
                     actual = foreign_files.content(file, _MOST_BYTES)
             except OSError as error:
-                yield Fault(where=str(module.path / name), why=str(error.strerror))
+                yield ReleaseFault(where=str(module.path / name), why=str(error.strerror))
                 continue
             if actual != text:
-                yield Fault(where=str(module.path / name), why="its text was changed")
+                yield ReleaseFault(where=str(module.path / name), why="its text was changed")
     for entry in entries:
         name = generation.seen_as(kind, entry)
         if entry.deprecated is None and module.info(name) is not None:
             target = layout.link_text(module, name)
             if target != generation.link_of(kind, entry):
-                yield Fault(where=str(module.path / name), why=f"it leads to {target}")
+                yield ReleaseFault(where=str(module.path / name), why=f"it leads to {target}")
 
 
-def _release(entry: Entry, releases: Folder) -> Iterator[Fault]:
+def _release(entry: GenerationEntry, releases: Folder) -> Iterator[ReleaseFault]:
     path = releases.path / entry.digest
-    found = list(contents.faults(releases, entry.digest))
-    yield from found
-    if found:
+    faults = list(contents.faults(releases, entry.digest))
+    yield from faults
+    if faults:
         return
     with releases.sub(entry.digest) as release:
         yield from _open_to_all(release)
-        said = contents.described(release)
-        if (said.name, said.version) != (entry.name, entry.version):
-            yield Fault(
-                where=str(path), why=f"it is {said.name}/{said.version}, not {entry.module}"
+        description = contents.described(release)
+        if (description.name, description.version) != (entry.name, entry.version):
+            yield ReleaseFault(
+                where=str(path),
+                why=f"it is {description.name}/{description.version}, not {entry.module}",
             )
         # The root may have several names.
-        if os.path.realpath(said.folder) != os.path.realpath(path):
-            yield Fault(where=str(path), why=f"its modulefiles name {said.folder}")
-        yield from _record(release, said.image)
+        if os.path.realpath(description.folder) != os.path.realpath(path):
+            yield ReleaseFault(where=str(path), why=f"its modulefiles name {description.folder}")
+        yield from _record(release, description.image)
 
 
-def _record(release: Folder, image: str) -> Iterator[Fault]:
+def _record(release: Folder, image: str) -> Iterator[ReleaseFault]:
     path = str(release.path / "record.json")
     if not release.has_file("record.json"):
-        yield Fault(where=path, why="the image has no record")
+        yield ReleaseFault(where=path, why="the image has no record")
         return
     with release.open("record.json") as file:
         try:
@@ -222,10 +233,10 @@ def _record(release: Folder, image: str) -> Iterator[Fault]:
         except (ValueError, KeyError, TypeError):
             named = None
     if named != image:
-        yield Fault(where=path, why="it is not the record of this image")
+        yield ReleaseFault(where=path, why="it is not the record of this image")
 
 
-def _rollbacks(live: int, generations: Folder, releases: Folder) -> Iterator[Fault]:
+def _rollbacks(live: int, generations: Folder, releases: Folder) -> Iterator[ReleaseFault]:
     """Find generations that a rollback could not switch to."""
     for number in layout.numbers(generations):
         if number == live:
@@ -233,11 +244,11 @@ def _rollbacks(live: int, generations: Folder, releases: Folder) -> Iterator[Fau
         try:
             entries = generation.read(generations, number).entries
         except PublishError as error:
-            yield Fault(where=str(generations.path / str(number)), why=error.what)
+            yield ReleaseFault(where=str(generations.path / str(number)), why=error.what)
             continue
         for entry in entries:
             if releases.info(entry.digest) is None:
-                yield Fault(
+                yield ReleaseFault(
                     where=str(generations.path / str(number)),
                     why=f"the release of {entry.module} is missing",
                 )

@@ -4,11 +4,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from dlcontainer.publish.tree.contents import TREE, Fault
+from dlcontainer.publish.tree.contents import TREE, ReleaseFault
 from dlcontainer.publish.tree.layout import GENERATIONS, RELEASES
 
 
-def faults(root: Path) -> Iterator[Fault]:
+def faults(root: Path) -> Iterator[ReleaseFault]:
     """Look at each link of the root, of all generations and all releases."""
     real = Path(os.path.realpath(root))
     places = sorted(real.iterdir())
@@ -21,7 +21,7 @@ def faults(root: Path) -> Iterator[Fault]:
     for path in places:
         why = _why(real, path) if path.is_symlink() else None
         if why is not None:
-            yield Fault(where=str(root / path.relative_to(real)), why=why)
+            yield ReleaseFault(where=str(root / path.relative_to(real)), why=why)
 
 
 def _why(real: Path, path: Path) -> str | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.publish.tree import journal
-from dlcontainer.publish.tree.contents import Fault
+from dlcontainer.publish.tree.contents import ReleaseFault
 from dlcontainer.publish.tree.layout import GENERATIONS, RELEASES
 from dlcontainer.system.guarded_files import name_of
 
@@ -25,19 +25,19 @@ class _Publishers:
     group: int | None
 
     def have(self, uid: int) -> bool:
-        """Tell whether a user is one of them; a group that nobody knows can't be asked."""
+        """Return whether a user is one of them; a group that nobody knows can't be asked."""
         if uid in (0, self.user) or self.group == -1:
             return True
         if self.group is None:
             return False
         try:
-            known = pwd.getpwuid(uid)
+            user = pwd.getpwuid(uid)
         except KeyError:
             return False
-        return self.group in os.getgrouplist(known.pw_name, known.pw_gid)
+        return self.group in os.getgrouplist(user.pw_name, user.pw_gid)
 
 
-def faults(root: Path, number: int, digests: frozenset[str]) -> Iterator[Fault]:
+def faults(root: Path, number: int, digests: frozenset[str]) -> Iterator[ReleaseFault]:
     """Look at the tree's own folders, the live generation and its releases; links are not followed.
 
     A group-writable root is the site's choice: colleagues publish there.
@@ -64,12 +64,14 @@ def _group(gid: int) -> int:
         return -1
 
 
-def _below(folder: Path, publishers: _Publishers) -> Iterator[Fault]:
+def _below(folder: Path, publishers: _Publishers) -> Iterator[ReleaseFault]:
     for parent, _, names, number in os.fwalk(folder):
         yield from _of(Path(parent), os.fstat(number), publishers)
         mode = stat.S_IMODE(os.fstat(number).st_mode)
         if mode & 0o005 != 0o005:
-            yield Fault(where=parent, why=f"other users can't read it: its mode is {mode:04o}")
+            yield ReleaseFault(
+                where=parent, why=f"other users can't read it: its mode is {mode:04o}"
+            )
         for name in names:
             info = os.stat(name, dir_fd=number, follow_symlinks=False)
             yield from _of(Path(parent, name), info, publishers)
@@ -77,14 +79,16 @@ def _below(folder: Path, publishers: _Publishers) -> Iterator[Fault]:
 
 def _of(
     path: Path, info: os.stat_result, publishers: _Publishers, allowed: int = 0
-) -> Iterator[Fault]:
+) -> Iterator[ReleaseFault]:
     if not publishers.have(info.st_uid):
-        yield Fault(where=str(path), why=f"it is {name_of(info.st_uid)}'s, who is no publisher")
+        yield ReleaseFault(
+            where=str(path), why=f"it is {name_of(info.st_uid)}'s, who is no publisher"
+        )
     writable = info.st_mode & _OTHERS & ~allowed
     if writable and not stat.S_ISLNK(info.st_mode):
         who = "any user" if writable & stat.S_IWOTH else f"the group {_group_name(info.st_gid)}"
         mode = f"{stat.S_IMODE(info.st_mode):04o}"
-        yield Fault(where=str(path), why=f"{who} can change it: its mode is {mode}")
+        yield ReleaseFault(where=str(path), why=f"{who} can change it: its mode is {mode}")
 
 
 def _group_name(gid: int) -> str:

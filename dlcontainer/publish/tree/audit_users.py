@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree.contents import Fault
-from dlcontainer.publish.tree.generation import Entry
+from dlcontainer.publish.tree.contents import ReleaseFault
+from dlcontainer.publish.tree.generation import GenerationEntry
 from dlcontainer.publish.tree.layout import KINDS, MODULES, RELEASES
 from dlcontainer.system import foreign_files, guarded_files
 from dlcontainer.system.process import Runner
@@ -42,17 +42,17 @@ def loader(environ: Mapping[str, str], runner: Runner) -> Loader | None:
     return None
 
 
-def engines(entries: Iterable[Entry], releases: Folder) -> Mapping[Path, tuple[str, ...]]:
-    """Give the engines that wrappers fall back on, each with its modules."""
-    found: dict[Path, tuple[str, ...]] = {}
+def engines(entries: Iterable[GenerationEntry], releases: Folder) -> Mapping[Path, tuple[str, ...]]:
+    """Return the engines that wrappers fall back on, each with its modules."""
+    engines_of: dict[Path, tuple[str, ...]] = {}
     for entry in entries:
         engine = _engine(releases, entry)
         if engine is not None:
-            found[engine] = (*found.get(engine, ()), entry.module)
-    return found
+            engines_of[engine] = (*engines_of.get(engine, ()), entry.module)
+    return engines_of
 
 
-def _engine(releases: Folder, entry: Entry) -> Path | None:
+def _engine(releases: Folder, entry: GenerationEntry) -> Path | None:
     try:
         with releases.sub(entry.digest) as release, release.sub("bin") as folder:
             for name in sorted(guarded_files.names(folder.number))[:1]:
@@ -66,11 +66,11 @@ def _engine(releases: Folder, entry: Entry) -> Path | None:
 
 
 def is_seen(root: Path, kind: str, environ: Mapping[str, str]) -> bool:
-    """Tell whether the tree's modules of a kind are in MODULEPATH."""
+    """Return whether the tree's modules of a kind are in MODULEPATH."""
     return str(root / MODULES / kind) in environ.get("MODULEPATH", "").split(":")
 
 
-def meets(root: Path, entries: Iterable[Entry], by: Loader) -> Iterator[Fault]:
+def meets(root: Path, entries: Iterable[GenerationEntry], by: Loader) -> Iterator[ReleaseFault]:
     """Load each module as a user does, and compare the command that comes with it.
 
     Where MODULEPATH names the tree it stays as it is: another tree before it would win here too.
@@ -90,6 +90,10 @@ def meets(root: Path, entries: Iterable[Entry], by: Loader) -> Iterator[Fault]:
         met = lines[-1] if lines else ""
         if done.returncode != 0 or not met:
             why = (done.stderr.strip().splitlines() or ["no word of why"])[0]
-            yield Fault(where=str(where), why=f"users can't load {entry.module}: {why[:200]}")
+            yield ReleaseFault(
+                where=str(where), why=f"users can't load {entry.module}: {why[:200]}"
+            )
         elif Path(met).parent.resolve() != folder.resolve():
-            yield Fault(where=str(where), why=f"users who load {entry.module} get {met[:300]}")
+            yield ReleaseFault(
+                where=str(where), why=f"users who load {entry.module} get {met[:300]}"
+            )

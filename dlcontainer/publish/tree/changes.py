@@ -18,10 +18,10 @@ from dlcontainer.publish.tree import (
     store,
     strangers,
 )
-from dlcontainer.publish.tree.generation import Deprecation, Entry, Generation
-from dlcontainer.publish.tree.journal import Line
-from dlcontainer.publish.tree.layout import GENERATIONS, RELEASES, Tree
-from dlcontainer.publish.tree.store import Draft
+from dlcontainer.publish.tree.generation import Deprecation, Generation, GenerationEntry
+from dlcontainer.publish.tree.journal import JournalLine
+from dlcontainer.publish.tree.layout import GENERATIONS, RELEASES, PublishedTree
+from dlcontainer.publish.tree.store import ReleaseDraft
 from dlcontainer.publish.tree.transaction import commit, live, switch
 from dlcontainer.system import foreign_files
 
@@ -29,14 +29,14 @@ _MOST_BYTES = 256_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Listed:
+class LiveModule:
     """A module that is live, and the folder that it is in."""
 
-    entry: Entry
+    entry: GenerationEntry
     folder: Path
 
 
-def publish(tree: Tree, draft: Draft) -> Generation:
+def publish(tree: PublishedTree, draft: ReleaseDraft) -> Generation:
     """Publish a release as NAME/VERSION; the same release again changes nothing.
 
     New facts of the site make a new release of the same image. Raises PublishError for another
@@ -50,7 +50,7 @@ def publish(tree: Tree, draft: Draft) -> Generation:
     new = (
         replace(old, digest=digest)
         if old
-        else Entry(name=draft.name, version=draft.version, digest=digest)
+        else GenerationEntry(name=draft.name, version=draft.version, digest=digest)
     )
     is_whole = _is_whole(tree, base)
     if not is_whole:
@@ -58,7 +58,7 @@ def publish(tree: Tree, draft: Draft) -> Generation:
     return commit(tree, base.having(new), f"publish {module}", again=not is_whole)
 
 
-def _is_whole(tree: Tree, base: Generation) -> bool:
+def _is_whole(tree: PublishedTree, base: Generation) -> bool:
     if not base.number:
         return True
     try:
@@ -68,8 +68,8 @@ def _is_whole(tree: Tree, base: Generation) -> bool:
 
 
 @reading.retried
-def standing(root: Path, draft: Draft) -> Entry | None:
-    """Give the entry that is live under a draft's name and version; takes no lock.
+def standing(root: Path, draft: ReleaseDraft) -> GenerationEntry | None:
+    """Return the entry that is live under a draft's name and version; takes no lock.
 
     Raises PublishError for another image, and for a tree of an earlier version.
     """
@@ -87,7 +87,7 @@ def standing(root: Path, draft: Draft) -> Entry | None:
     return None
 
 
-def _require_image(releases: Folder, old: Entry, draft: Draft) -> None:
+def _require_image(releases: Folder, old: GenerationEntry, draft: ReleaseDraft) -> None:
     try:
         with releases.sub(old.digest) as release:
             image = contents.described(release).image
@@ -107,12 +107,12 @@ def _require_image(releases: Folder, old: Entry, draft: Draft) -> None:
     )
 
 
-def unpublish(tree: Tree, module: str) -> Generation:
+def unpublish(tree: PublishedTree, module: str) -> Generation:
     """Take NAME/VERSION back, with its aliases; its release stays until it is collected."""
     return commit(tree, live(tree).without(module), f"unpublish {module}")
 
 
-def set_default(tree: Tree, module: str) -> Generation:
+def set_default(tree: PublishedTree, module: str) -> Generation:
     """Let `module load NAME` mean this version."""
     base = live(tree)
     chosen = base.entry(module)
@@ -124,7 +124,7 @@ def set_default(tree: Tree, module: str) -> Generation:
     return commit(tree, base.having(*entries), f"default {module}")
 
 
-def set_alias(tree: Tree, module: str, alias: str) -> Generation:
+def set_alias(tree: PublishedTree, module: str, alias: str) -> Generation:
     """Let NAME/ALIAS mean this version; an alias of another version moves here."""
     base = live(tree)
     chosen = base.entry(module)
@@ -139,25 +139,25 @@ def set_alias(tree: Tree, module: str, alias: str) -> Generation:
     return commit(tree, base.having(*entries), f"alias {chosen.name}/{alias} = {module}")
 
 
-def _aliases(entry: Entry, alias: str, chosen: Entry) -> tuple[str, ...]:
+def _aliases(entry: GenerationEntry, alias: str, chosen: GenerationEntry) -> tuple[str, ...]:
     rest = {name for name in entry.aliases if name != alias}
     return tuple(sorted(rest | ({alias} if entry == chosen else set())))
 
 
-def remove_alias(tree: Tree, name: str, alias: str) -> Generation:
+def remove_alias(tree: PublishedTree, name: str, alias: str) -> Generation:
     """Remove NAME/ALIAS."""
     base = live(tree)
     with_it = [entry for entry in base.entries if entry.name == name and alias in entry.aliases]
     if not with_it:
         raise PublishError(f"there is no alias {name}/{alias}")
     entries = [
-        replace(entry, aliases=tuple(other for other in entry.aliases if other != alias))
+        replace(entry, aliases=tuple(name for name in entry.aliases if name != alias))
         for entry in with_it
     ]
     return commit(tree, base.having(*entries), f"remove alias {name}/{alias}")
 
 
-def deprecate(tree: Tree, module: str, warning: Deprecation | None) -> Generation:
+def deprecate(tree: PublishedTree, module: str, warning: Deprecation | None) -> Generation:
     """Warn users on loading NAME/VERSION; None takes the warning back."""
     base = live(tree)
     entry = replace(base.entry(module), deprecated=warning)
@@ -165,7 +165,7 @@ def deprecate(tree: Tree, module: str, warning: Deprecation | None) -> Generatio
     return commit(tree, base.having(entry), f"{what} {module}")
 
 
-def rollback(tree: Tree, number: int | None = None) -> Generation:
+def rollback(tree: PublishedTree, number: int | None = None) -> Generation:
     """Switch to a generation that was live; without a number to the one before the live one."""
     now = layout.current(tree.top)
     if now is None:
@@ -182,8 +182,8 @@ def rollback(tree: Tree, number: int | None = None) -> Generation:
     return switch(tree, chosen, f"rollback to {chosen}")
 
 
-def _before(tree: Tree, now: int) -> int:
-    """Give the generation that the live one was made from: rolling back twice goes back two."""
+def _before(tree: PublishedTree, now: int) -> int:
+    """Return the generation that the live one was made from: rolling back twice goes back two."""
     base = generation.read(tree.generations, now).base
     if base == 0:
         raise PublishError(
@@ -196,7 +196,7 @@ def _before(tree: Tree, now: int) -> int:
 
 @reading.retried
 def require_published(root: Path) -> int | None:
-    """Give the live generation's number; raises PublishError for a root that is no tree.
+    """Return the live generation's number; raises PublishError for a root that is no tree.
 
     A mistyped root stays as it is.
     """
@@ -210,14 +210,14 @@ def require_published(root: Path) -> int | None:
 
 
 @reading.retried
-def history(root: Path) -> Sequence[Line]:
+def history(root: Path) -> Sequence[JournalLine]:
     """List all switches, the oldest first; takes no lock."""
     with reading.opened(root) as top:
         return [line for line in journal.read(top).lines if line.state in ("done", "noticed")]
 
 
 @reading.retried
-def listing(root: Path) -> Sequence[Listed]:
+def listing(root: Path) -> Sequence[LiveModule]:
     """List the modules that are live; takes no lock."""
     with reading.opened(root) as top:
         number = layout.current(top)
@@ -225,41 +225,43 @@ def listing(root: Path) -> Sequence[Listed]:
             return []
         with top.sub(GENERATIONS) as generations:
             entries = generation.read(generations, number).entries
-    return [Listed(entry=entry, folder=root / RELEASES / entry.digest) for entry in entries]
+    return [LiveModule(entry=entry, folder=root / RELEASES / entry.digest) for entry in entries]
 
 
-def promote(tree: Tree, source: Path, module: str, owners: Collection[str] = ()) -> Generation:
+def promote(
+    tree: PublishedTree, source: Path, module: str, owners: Collection[str] = ()
+) -> Generation:
     """Publish the very release that is live in another tree, every byte of it checked.
 
     The same digest is the proof that what was tested is what is published. `owners` are users who
     do not publish here, and whose tree is taken all the same.
     """
-    strangers.require_none(tree.root, tree.own, tree.note)
-    with contextlib.ExitStack() as held:
-        top = held.enter_context(reading.opened(source))
+    strangers.require_none(tree.root, tree.ownership, tree.note)
+    with contextlib.ExitStack() as stack:
+        top = stack.enter_context(reading.opened(source))
         number = layout.current(top)
         if number is None:
             raise PublishError(f"nothing is published in {source}")
-        generations = held.enter_context(top.sub(GENERATIONS))
+        generations = stack.enter_context(top.sub(GENERATIONS))
         entry = generation.read(generations, number).entry(module)
-        now = held.enter_context(generations.sub(str(number)))
-        releases = held.enter_context(top.sub(RELEASES))
-        release = held.enter_context(releases.sub(entry.digest))
-        whose = strangers.Source(top=top, generation=now, release=release, module=entry.module)
+        now = stack.enter_context(generations.sub(str(number)))
+        releases = stack.enter_context(top.sub(RELEASES))
+        release = stack.enter_context(releases.sub(entry.digest))
+        whose = strangers.ForeignTree(top=top, generation=now, release=release, module=entry.module)
         strangers.require_known(whose, tree, owners)
         contents.require_sound(releases, entry.digest, entry.module)
-        said = contents.described(release)
+        description = contents.described(release)
         if release.info(contents.TREE) is not None:
             raise PublishError(
                 f"{entry.module} is an unpacked image, which is not promoted",
                 next_step="publish its image in the other tree: dlcontainer publish --layout tree",
             )
-        files = _files(release, said.folder)
-        draft = Draft(
+        files = _files(release, description.folder)
+        draft = ReleaseDraft(
             name=entry.name,
             version=entry.version,
-            image=held.enter_context(release.open(contents.IMAGE)),
-            sha256=said.image,
+            image=stack.enter_context(release.open(contents.IMAGE)),
+            sha256=description.image,
             files=files,
             source=release,
         )
@@ -267,7 +269,7 @@ def promote(tree: Tree, source: Path, module: str, owners: Collection[str] = ())
         return publish(tree, draft)
 
 
-def _require_digest(entry: Entry, draft: Draft) -> None:
+def _require_digest(entry: GenerationEntry, draft: ReleaseDraft) -> None:
     if store.digest_of_draft(draft) != entry.digest:
         raise PublishError(
             f"{entry.module} changed while it was read", next_step="find out who writes there"
@@ -276,11 +278,11 @@ def _require_digest(entry: Entry, draft: Draft) -> None:
 
 def _files(release: Folder, folder: Path) -> dict[str, bytes]:
     """Read all but the image; modulefiles name PLACEHOLDER again."""
-    own = (contents.IMAGE, contents.FILE, checksums.FILE, tree_lock.MARK)
-    found = {}
+    kept_apart = (contents.IMAGE, contents.FILE, checksums.FILE, tree_lock.MARK)
+    files = {}
     for name, _ in contents.files(release):
-        if name not in own:
+        if name not in kept_apart:
             with contents.opened(release, name) as file:
                 data = foreign_files.content(file, _MOST_BYTES)
-            found[name] = contents.moved(name, data, folder, contents.PLACEHOLDER)
-    return found
+            files[name] = contents.moved(name, data, folder, contents.PLACEHOLDER)
+    return files

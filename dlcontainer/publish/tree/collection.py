@@ -12,8 +12,8 @@ from dlcontainer.errors import PublishError
 from dlcontainer.publish import tree_lock
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import generation, journal, layout
-from dlcontainer.publish.tree.in_use import Inode, Queue, Seen
-from dlcontainer.publish.tree.layout import Tree
+from dlcontainer.publish.tree.in_use import Inode, OldestJob, OpenFiles
+from dlcontainer.publish.tree.layout import PublishedTree
 from dlcontainer.system import guarded_files
 
 # How the journal begins the change by which earlier versions turned a tree of before into this one.
@@ -21,7 +21,7 @@ _TAKEOVER = "take over"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Policy:
+class RetentionPolicy:
     """How long a generation stays after it was left, and all that speaks for longer.
 
     `longest_job_s` is the site's longest job and hold; without it nobody knows, and `keep_s` is
@@ -30,13 +30,13 @@ class Policy:
 
     keep_s: float
     longest_job_s: float | None = None
-    queue: Queue = field(default_factory=Queue)
-    seen: Seen = field(default_factory=Seen)
+    queue: OldestJob = field(default_factory=OldestJob)
+    open_files: OpenFiles = field(default_factory=OpenFiles)
     dry: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kept:
+class RetainedFolder:
     """A folder that stays, and the reason."""
 
     path: str
@@ -44,11 +44,11 @@ class Kept:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Collected:
+class CollectionResult:
     """Folders that went (or would go), and those that stay though nothing live needs them."""
 
     removed: tuple[str, ...]
-    kept: tuple[Kept, ...]
+    kept: tuple[RetainedFolder, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +60,7 @@ class _Candidate:
     why: str | None
 
 
-def collect(tree: Tree, policy: Policy) -> Collected:
+def collect(tree: PublishedTree, policy: RetentionPolicy) -> CollectionResult:
     """Remove generations, releases and folders of the earlier layout that are out of use.
 
     Raises PublishError where the time to keep is shorter than the site's longest job.
@@ -76,13 +76,15 @@ def collect(tree: Tree, policy: Policy) -> Collected:
     # One that should go and could not still needs its releases.
     going = {int(path.rpartition("/")[2]) for path in generations.removed}
     rest = [*_releases(tree, policy, going), *_old_versions(tree, policy)]
-    others = _settled(tree, rest, policy)
-    return Collected(
-        removed=(*generations.removed, *others.removed), kept=(*generations.kept, *others.kept)
+    settled = _settled(tree, rest, policy)
+    return CollectionResult(
+        removed=(*generations.removed, *settled.removed), kept=(*generations.kept, *settled.kept)
     )
 
 
-def _settled(tree: Tree, candidates: Iterable[_Candidate], policy: Policy) -> Collected:
+def _settled(
+    tree: PublishedTree, candidates: Iterable[_Candidate], policy: RetentionPolicy
+) -> CollectionResult:
     removed, kept = [], []
     for candidate in list(candidates):
         path = f"{candidate.within}/{candidate.name}"
@@ -90,12 +92,12 @@ def _settled(tree: Tree, candidates: Iterable[_Candidate], policy: Policy) -> Co
         if why is None:
             removed.append(path)
         else:
-            kept.append(Kept(path=path, why=why))
-    return Collected(removed=tuple(removed), kept=tuple(kept))
+            kept.append(RetainedFolder(path=path, why=why))
+    return CollectionResult(removed=tuple(removed), kept=tuple(kept))
 
 
-def _gone(tree: Tree, candidate: _Candidate, policy: Policy) -> str | None:
-    """Remove a folder; give the reason where it stays."""
+def _gone(tree: PublishedTree, candidate: _Candidate, policy: RetentionPolicy) -> str | None:
+    """Remove a folder; return the reason where it stays."""
     try:
         with _opened(tree, candidate.within) as folder:
             with folder.sub(candidate.name) as inside:
@@ -109,7 +111,7 @@ def _gone(tree: Tree, candidate: _Candidate, policy: Policy) -> str | None:
     return None
 
 
-def _opened(tree: Tree, within: str) -> Folder:
+def _opened(tree: PublishedTree, within: str) -> Folder:
     first, *rest = within.split("/")
     folder = tree.top.sub(first)
     for part in rest:
@@ -119,29 +121,31 @@ def _opened(tree: Tree, within: str) -> Folder:
     return folder
 
 
-def _generations(tree: Tree, policy: Policy) -> Iterator[_Candidate]:
+def _generations(tree: PublishedTree, policy: RetentionPolicy) -> Iterator[_Candidate]:
     live = layout.current(tree.top)
-    left = journal.left_at(journal.read(tree.top))
+    left_at = journal.left_at(journal.read(tree.top))
     for number in layout.numbers(tree.generations):
         if number == live:
             continue
-        why = _too_young(left.get(number), tree, policy)
+        why = _too_young(left_at.get(number), tree, policy)
         yield _Candidate(within=layout.GENERATIONS, name=str(number), why=why)
 
 
-def _too_young(left: float | None, tree: Tree, policy: Policy) -> str | None:
-    """Say why something that was left at a time must stay; None where it may go."""
-    if left is None:
+def _too_young(left_at: float | None, tree: PublishedTree, policy: RetentionPolicy) -> str | None:
+    """Return why something that was left at a time must stay; None where it may go."""
+    if left_at is None:
         return "nobody knows when it was left"
-    if not policy.queue.known:
+    if not policy.queue.is_known:
         return "the scheduler can't be asked"
-    if policy.queue.oldest is not None and policy.queue.oldest <= left:
+    if policy.queue.oldest is not None and policy.queue.oldest <= left_at:
         return "a job that is still there was submitted before it was left"
-    days = (left + policy.keep_s - tree.clock()) / 86400
+    days = (left_at + policy.keep_s - tree.clock()) / 86400
     return f"it was left too recently: {days:.1f} days to go" if days >= 0 else None
 
 
-def _releases(tree: Tree, policy: Policy, going: set[int]) -> Iterator[_Candidate]:
+def _releases(
+    tree: PublishedTree, policy: RetentionPolicy, going: set[int]
+) -> Iterator[_Candidate]:
     staying = [number for number in layout.numbers(tree.generations) if number not in going]
     unread: PublishError | None = None
     needed: set[str] = set()
@@ -163,8 +167,8 @@ def _releases(tree: Tree, policy: Policy, going: set[int]) -> Iterator[_Candidat
         yield _Candidate(within=layout.RELEASES, name=name, why=why)
 
 
-def _open_file(folder: Folder, name: str, policy: Policy) -> str | None:
-    if name in policy.seen.digests:
+def _open_file(folder: Folder, name: str, policy: RetentionPolicy) -> str | None:
+    if name in policy.open_files.digests:
         return "a process of this host has it open"
     try:
         with folder.sub(name) as inside:
@@ -174,10 +178,12 @@ def _open_file(folder: Folder, name: str, policy: Policy) -> str | None:
     if info is None:
         return None
     inode = Inode(device=info.st_dev, number=info.st_ino)
-    return "a process of this host has its image open" if inode in policy.seen.inodes else None
+    return (
+        "a process of this host has its image open" if inode in policy.open_files.inodes else None
+    )
 
 
-def _old_versions(tree: Tree, policy: Policy) -> Iterator[_Candidate]:
+def _old_versions(tree: PublishedTree, policy: RetentionPolicy) -> Iterator[_Candidate]:
     """List the folders that a takeover left: nobody can load them any more."""
     lines = journal.read(tree.top).lines
     done = [line.at for line in lines if line.state == "done" and line.what.startswith(_TAKEOVER)]

@@ -42,7 +42,7 @@ _ALONE = (tree_lock.MARK, checksums.FILE, FILE, listing.CATALOG)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Described:
+class ReleaseDescription:
     """What a release says of itself; `folder` is the one that its modulefiles name."""
 
     name: str
@@ -52,7 +52,7 @@ class Described:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fault:
+class ReleaseFault:
     """Something that is not as it was published."""
 
     where: str
@@ -60,18 +60,20 @@ class Fault:
 
 
 def digest_of(sums: Mapping[str, str]) -> str:
-    """Give a release's digest, of the SHA-256 of each path; others than the covered are ignored."""
+    """Return a release's digest, of the SHA-256 of each path; others than the covered are
+    ignored.
+    """
     lines = [f"{mode_of(path):04o} {sums[path]} {path}\n" for path in sorted(sums) if covers(path)]
     return hashlib.sha256(("dlcontainer/release/1\n" + "".join(lines)).encode()).hexdigest()
 
 
 def covers(path: str) -> bool:
-    """Tell whether a file's content is part of the digest."""
+    """Return whether a file's content is part of the digest."""
     return path in (IMAGE, listing.FILE, *_QUOTED) or path.startswith(("bin/", "launch/"))
 
 
 def mode_of(path: str) -> int:
-    """Give the mode of a published file."""
+    """Return the mode of a published file."""
     return 0o755 if path.startswith("bin/") else 0o644
 
 
@@ -91,7 +93,7 @@ def catalogue_of(release: Path) -> Path:
     return root / layout.CURRENT / "catalogue.html"
 
 
-def described(release: Folder) -> Described:
+def described(release: Folder) -> ReleaseDescription:
     """Read what a release says of itself; raises PublishError for what is no release."""
     try:
         with release.open(FILE) as file:
@@ -99,7 +101,7 @@ def described(release: Folder) -> Described:
         if body["schema"] != SCHEMA:
             raise ValueError(f"its schema is not {SCHEMA}")
         texts = {key: str(body[key]) for key in ("name", "version", "image")}
-        return Described(folder=Path(str(body["folder"])), **texts)
+        return ReleaseDescription(folder=Path(str(body["folder"])), **texts)
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise PublishError(
             f"{release.path / FILE} is damaged: {error}", where=str(release.path / FILE)
@@ -112,7 +114,7 @@ def require_sound(releases: Folder, digest: str, module: str) -> None:
         raise damaged(releases, digest, module, fault)
 
 
-def damaged(releases: Folder, digest: str, module: str, fault: Fault) -> PublishError:
+def damaged(releases: Folder, digest: str, module: str, fault: ReleaseFault) -> PublishError:
     """Say that a module's release is damaged, and how to repair it."""
     hide = layout.typed(releases.path.parent, "unpublish", module)
     remove = quote(["rm", "-r", str(releases.path / digest)])
@@ -125,7 +127,7 @@ def damaged(releases: Folder, digest: str, module: str, fault: Fault) -> Publish
     )
 
 
-def faults(releases: Folder, digest: str) -> Iterator[Fault]:
+def faults(releases: Folder, digest: str) -> Iterator[ReleaseFault]:
     """Compare a release with its checksums, modes and digest; all bytes of it are read."""
     path = releases.path / digest
     try:
@@ -135,29 +137,31 @@ def faults(releases: Folder, digest: str) -> Iterator[Fault]:
         yield unreadable(path, error)
 
 
-def unreadable(path: Path, error: Exception) -> Fault:
-    """Say what can't be read, and why."""
+def unreadable(path: Path, error: Exception) -> ReleaseFault:
+    """Return what can't be read, and why."""
     why = getattr(error, "strerror", None) or getattr(error, "what", None) or error
-    return Fault(where=str(getattr(error, "filename", None) or path), why=str(why))
+    return ReleaseFault(where=str(getattr(error, "filename", None) or path), why=str(why))
 
 
-def _faults(release: Folder, digest: str) -> Iterator[Fault]:
-    said = described(release)
+def _faults(release: Folder, digest: str) -> Iterator[ReleaseFault]:
+    description = described(release)
     try:
         with release.open(checksums.FILE) as file:
-            wanted = checksums.read(foreign_files.content(file, 1_000_000))
+            sums = checksums.read(foreign_files.content(file, 1_000_000))
     except (OSError, ValueError) as error:
         yield unreadable(release.path / checksums.FILE, error)
         return
-    there = dict(files(release))
+    present = dict(files(release))
     counted = {}
-    for name, sha256 in wanted.items():
+    for name, sha256 in sums.items():
         path = str(release.path / name)
-        if name not in there:
-            yield Fault(where=path, why="it is missing")
+        if name not in present:
+            yield ReleaseFault(where=path, why="it is missing")
             continue
-        if stat.S_IMODE(there[name].st_mode) != mode_of(name):
-            yield Fault(where=path, why=f"its mode is {stat.S_IMODE(there[name].st_mode):04o}")
+        if stat.S_IMODE(present[name].st_mode) != mode_of(name):
+            yield ReleaseFault(
+                where=path, why=f"its mode is {stat.S_IMODE(present[name].st_mode):04o}"
+            )
         is_text = name in _QUOTED
         try:
             with opened(release, name) as file:
@@ -167,23 +171,25 @@ def _faults(release: Folder, digest: str) -> Iterator[Fault]:
             yield unreadable(release.path / name, error)
             continue
         if actual != sha256:
-            yield Fault(where=path, why=f"its SHA-256 is not that of {checksums.FILE}")
+            yield ReleaseFault(where=path, why=f"its SHA-256 is not that of {checksums.FILE}")
         counted[name] = actual
         if is_text:
-            original = moved(name, data, said.folder, PLACEHOLDER)
+            original = moved(name, data, description.folder, PLACEHOLDER)
             counted[name] = hashlib.sha256(original).hexdigest()
-    for name in sorted(there.keys() - wanted.keys() - set(_ALONE) - _LATER):
-        yield Fault(where=str(release.path / name), why="it was not published")
-    yield from _image(release, said, wanted)
+    for name in sorted(present.keys() - sums.keys() - set(_ALONE) - _LATER):
+        yield ReleaseFault(where=str(release.path / name), why="it was not published")
+    yield from _image(release, description, sums)
     if digest_of(counted) != digest:
-        yield Fault(where=str(release.path), why="its content does not give its digest")
+        yield ReleaseFault(where=str(release.path), why="its content does not give its digest")
 
 
-def _image(release: Folder, said: Described, wanted: Mapping[str, str]) -> Iterator[Fault]:
+def _image(
+    release: Folder, description: ReleaseDescription, sums: Mapping[str, str]
+) -> Iterator[ReleaseFault]:
     """Compare the image's name with its checksum, or an unpacked one with its listing."""
-    if listing.FILE not in wanted:
-        if wanted.get(IMAGE) != said.image:
-            yield Fault(where=str(release.path), why="its content does not give its digest")
+    if listing.FILE not in sums:
+        if sums.get(IMAGE) != description.image:
+            yield ReleaseFault(where=str(release.path), why="its content does not give its digest")
         return
     path = release.path / TREE
     try:
@@ -191,7 +197,7 @@ def _image(release: Folder, said: Described, wanted: Mapping[str, str]) -> Itera
             listed = foreign_files.content(file, _MOST_BYTES)
             for why in listing.differences(listed, tree.number):
                 name, _, reason = why.rpartition(": ")
-                yield Fault(where=str(path / name), why=reason)
+                yield ReleaseFault(where=str(path / name), why=reason)
     except (OSError, ValueError, PublishError) as error:
         yield unreadable(path, error)
 
@@ -216,6 +222,6 @@ def files(release: Folder) -> Iterator[tuple[str, os.stat_result]]:
 def opened(release: Folder, path: str) -> Iterator[BinaryIO]:
     """Open a file of a release, in its folder or one below."""
     within, _, name = path.rpartition("/")
-    with contextlib.ExitStack() as held:
-        folder = held.enter_context(release.sub(within)) if within else release
-        yield held.enter_context(folder.open(name))
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(release.sub(within)) if within else release
+        yield stack.enter_context(folder.open(name))

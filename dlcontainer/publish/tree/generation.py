@@ -15,7 +15,7 @@ from typing import Any
 from dlcontainer.errors import PublishError
 from dlcontainer.publish import modulefiles
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree.layout import KINDS, MODULES, RELEASES, Tree
+from dlcontainer.publish.tree.layout import KINDS, MODULES, RELEASES, PublishedTree
 from dlcontainer.system import foreign_files
 
 FILE = "generation.json"
@@ -51,7 +51,7 @@ class Deprecation:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class GenerationEntry:
     """One module that users see, and the release that it is."""
 
     name: str
@@ -96,22 +96,22 @@ class Generation:
     what: str = ""
     who: str = ""
     time: str = ""
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[GenerationEntry, ...] = ()
 
-    def entry(self, module: str) -> Entry:
-        """Give the entry of NAME/VERSION; raises PublishError where it is not published."""
+    def entry(self, module: str) -> GenerationEntry:
+        """Return the entry of NAME/VERSION; raises PublishError where it is not published."""
         for entry in self.entries:
             if entry.module == module:
                 return entry
         name = module.partition("/")[0]
-        others = [entry.version for entry in self.entries if entry.name == name]
+        versions = [entry.version for entry in self.entries if entry.name == name]
         raise PublishError(
             f"{module} is not published in generation {self.number}",
-            why=f"of {name} there is {', '.join(others)}" if others else None,
+            why=f"of {name} there is {', '.join(versions)}" if versions else None,
             next_step="see those that are: dlcontainer modules list",
         )
 
-    def having(self, *entries: Entry) -> "Generation":
+    def having(self, *entries: GenerationEntry) -> "Generation":
         """Add entries, or put them in the place of those of the same module."""
         merged = {entry.module: entry for entry in (*self.entries, *entries)}
         return replace(self, entries=tuple(merged[module] for module in sorted(merged)))
@@ -128,7 +128,7 @@ def read(generations: Folder, number: int) -> Generation:
     try:
         with generations.sub(str(number)) as folder, folder.open(FILE) as file:
             body = foreign_files.loads(foreign_files.content(file, _MOST_BYTES))
-        found = _parsed(body)
+        read_back = _parsed(body)
     except FileNotFoundError:
         raise PublishError(
             f"there is no generation {number}",
@@ -137,9 +137,9 @@ def read(generations: Folder, number: int) -> Generation:
         ) from None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise PublishError(f"{path} is damaged: {error}") from None
-    if found.number != number:
-        raise PublishError(f"{path} is damaged: it is of generation {found.number}")
-    return found
+    if read_back.number != number:
+        raise PublishError(f"{path} is damaged: it is of generation {read_back.number}")
+    return read_back
 
 
 def _parsed(body: Mapping[str, Any]) -> Generation:
@@ -155,11 +155,11 @@ def _parsed(body: Mapping[str, Any]) -> Generation:
     return Generation(number=number, base=base, entries=entries, **texts)
 
 
-def _entry(body: Mapping[str, Any]) -> Entry:
+def _entry(body: Mapping[str, Any]) -> GenerationEntry:
     warned = body["deprecated"]
     if type(body["default"]) is not bool:
         raise TypeError("default is neither true nor false")
-    return Entry(
+    return GenerationEntry(
         name=body["name"],
         version=body["version"],
         digest=body["digest"],
@@ -169,7 +169,7 @@ def _entry(body: Mapping[str, Any]) -> Entry:
     )
 
 
-def stage(generation: Generation, tree: Tree, staged: Folder) -> None:
+def stage(generation: Generation, tree: PublishedTree, staged: Folder) -> None:
     """Write a generation's folder: its own file, and what users see of each module."""
     body = {"schema": _SCHEMA, **asdict(generation)}
     staged.write(FILE, (json.dumps(body, indent=1) + "\n").encode())
@@ -182,13 +182,15 @@ def stage(generation: Generation, tree: Tree, staged: Folder) -> None:
                         _stage_module(kind, of_name, tree, module)
 
 
-def _stage_module(kind: str, entries: Iterable[Entry], tree: Tree, module: Folder) -> None:
+def _stage_module(
+    kind: str, entries: Iterable[GenerationEntry], tree: PublishedTree, module: Folder
+) -> None:
     entries = list(entries)
     for entry in entries:
         name = seen_as(kind, entry)
         if entry.deprecated is None:
             os.symlink(link_of(kind, entry), name, dir_fd=module.number)
-            tree.own.give_link(name, module)
+            tree.ownership.give_link(name, module)
         else:
             module.write(name, warned_text(tree.releases, kind, entry))
     text = rc_text(kind, entries)
@@ -196,24 +198,24 @@ def _stage_module(kind: str, entries: Iterable[Entry], tree: Tree, module: Folde
         module.write(_RC[kind], text)
 
 
-def seen_as(kind: str, entry: Entry) -> str:
+def seen_as(kind: str, entry: GenerationEntry) -> str:
     """Name a version's file in a module tree."""
     return f"{entry.version}{KINDS[kind][0]}"
 
 
-def expected(kind: str, entries: Iterable[Entry]) -> set[str]:
+def expected(kind: str, entries: Iterable[GenerationEntry]) -> set[str]:
     """Name all files of one module in a module tree."""
     entries = list(entries)
     names = {seen_as(kind, entry) for entry in entries}
     return names | ({_RC[kind]} if rc_text(kind, entries) else set())
 
 
-def link_of(kind: str, entry: Entry) -> str:
+def link_of(kind: str, entry: GenerationEntry) -> str:
     """Write the link of a version; from generations/N/modules/KIND/NAME the root is five up."""
     return f"../../../../../{RELEASES}/{entry.digest}/{KINDS[kind][1]}"
 
 
-def warned_text(releases: Folder, kind: str, entry: Entry) -> bytes:
+def warned_text(releases: Folder, kind: str, entry: GenerationEntry) -> bytes:
     """Write the modulefile of a deprecated version: the release's own, and the warning."""
     with releases.sub(entry.digest) as release, release.open(KINDS[kind][1]) as file:
         text = foreign_files.content(file, _MOST_BYTES)
@@ -229,7 +231,7 @@ def warned_text(releases: Folder, kind: str, entry: Entry) -> bytes:
     return text.rstrip(b"\n") + b"\n\n" + nag.encode()
 
 
-def rc_text(kind: str, entries: Iterable[Entry]) -> bytes:
+def rc_text(kind: str, entries: Iterable[GenerationEntry]) -> bytes:
     """Write default and aliases of one module, for Lmod's Lua or for Tcl; empty for none."""
     lines = []
     for entry in entries:

@@ -34,7 +34,7 @@ class Inode:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Seen:
+class OpenFiles:
     """What processes of this host have open; `unread` counts those that could not be asked."""
 
     inodes: frozenset[Inode] = frozenset()
@@ -43,14 +43,14 @@ class Seen:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Queue:
+class OldestJob:
     """When the oldest job was submitted; None: there is no job. Not `known`: all may be in use."""
 
-    known: bool = True
+    is_known: bool = True
     oldest: float | None = None
 
 
-def seen(proc: Path = Path("/proc")) -> Seen:
+def seen(proc: Path = Path("/proc")) -> OpenFiles:
     """Look at open files, mapped files, programs and mounts of all processes that may be asked."""
     inodes: set[Inode] = set()
     digests: set[str] = set()
@@ -70,7 +70,7 @@ def seen(proc: Path = Path("/proc")) -> Seen:
                 Inode(device=os.makedev(int(major, 16), int(minor, 16)), number=int(number))
                 for major, minor, number in _MAPPED.findall(text)
             )
-    return Seen(inodes=frozenset(inodes), digests=frozenset(digests), unread=unread)
+    return OpenFiles(inodes=frozenset(inodes), digests=frozenset(digests), unread=unread)
 
 
 def _opened(process: Path) -> Iterator[Inode]:
@@ -93,17 +93,17 @@ def _texts(process: Path) -> Iterator[str]:
                 yield str(path.readlink())
 
 
-def queue(argv: Sequence[str], runner: Runner) -> Queue:
+def queue(argv: Sequence[str], runner: Runner) -> OldestJob:
     """Ask the scheduler for the time of submission of each job of all users, one a line.
 
     `squeue -h -a -o %V` does, for jobs that wait too: a job has the environment of its submission.
     """
     try:
-        told = runner(list(argv), timeout=_TIMEOUT_S).stdout
-        times = list(_times(told.splitlines()))
+        stdout = runner(list(argv), timeout=_TIMEOUT_S).stdout
+        times = list(_times(stdout.splitlines()))
     except (CommandFailedError, CommandNotFoundError, CommandTimeoutError, ValueError):
-        return Queue(known=False)
-    return Queue(oldest=min(times, default=None))
+        return OldestJob(is_known=False)
+    return OldestJob(oldest=min(times, default=None))
 
 
 def _times(lines: Iterable[str]) -> Iterator[float]:

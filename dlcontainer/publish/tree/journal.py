@@ -27,7 +27,7 @@ State = Literal["begin", "done", "undone", "noticed"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class JournalLine:
     """One step; `noticed` is a switch that nobody wrote down. 0 is the tree before the first."""
 
     time: str
@@ -47,7 +47,7 @@ class Line:
 class Journal:
     """All lines that can be read; `unreadable` counts those that can't."""
 
-    lines: tuple[Line, ...] = ()
+    lines: tuple[JournalLine, ...] = ()
     unreadable: int = 0
 
     @property
@@ -81,12 +81,12 @@ def read(top: Folder) -> Journal:
     return Journal(lines=lines, unreadable=len(parsed) - len(lines))
 
 
-def _parsed(text: bytes) -> Line | None:
+def _parsed(text: bytes) -> JournalLine | None:
     try:
         body = foreign_files.loads(text)
         if not isinstance(body, dict) or not _fits(body):
             return None
-        line = Line(**body)
+        line = JournalLine(**body)
         return line if datetime.fromisoformat(line.time).tzinfo else None
     except (ValueError, TypeError):
         return None
@@ -98,7 +98,7 @@ def _fits(body: Mapping[str, object]) -> bool:
     return texts and whole and body.get("state") in get_args(State)
 
 
-def append(top: Folder, own: Ownership, line: Line) -> None:
+def append(top: Folder, ownership: Ownership, line: JournalLine) -> None:
     """Add a line and bring it to the disk; raises OSError and PublishError."""
     flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     try:
@@ -109,9 +109,9 @@ def append(top: Folder, own: Ownership, line: Line) -> None:
         raise _refused(top, "it is a symbolic link") from None
     try:
         info = os.fstat(number)
-        _require_plain(top, own, info)
+        _require_plain(top, ownership, info)
         if info.st_uid == os.geteuid() and stat.S_IMODE(info.st_mode) != 0o664:
-            own.give(number, 0o664, FILE)
+            ownership.give(number, 0o664, FILE)
         # A cut line stays a line of its own.
         cut = info.st_size > 0 and os.pread(number, 1, info.st_size - 1) != b"\n"
         text = json.dumps(asdict(line), ensure_ascii=True)
@@ -121,12 +121,12 @@ def append(top: Folder, own: Ownership, line: Line) -> None:
         os.close(number)
 
 
-def _require_plain(top: Folder, own: Ownership, info: os.stat_result) -> None:
+def _require_plain(top: Folder, ownership: Ownership, info: os.stat_result) -> None:
     if not stat.S_ISREG(info.st_mode):
         raise _refused(top, "it is not a regular file")
     if info.st_nlink != 1:
         raise _refused(top, "the file has a second name elsewhere")
-    if not own.trusts(info.st_uid):
+    if not ownership.trusts(info.st_uid):
         raise _refused(top, f"it belongs to {name_of(info.st_uid)}, who does not publish here")
 
 
@@ -138,45 +138,47 @@ def _refused(top: Folder, why: str) -> PublishError:
     )
 
 
-def unfinished(journal: Journal) -> list[Line]:
+def unfinished(journal: Journal) -> list[JournalLine]:
     """List the switches that began and did not end, the oldest first."""
-    begun: list[Line] = []
+    begun: list[JournalLine] = []
     for line in journal.lines:
         if line.state == "begin":
             begun.append(line)
         elif line.state in ("done", "undone"):
             ended = (line.entered, line.what)
-            begun = [other for other in begun if (other.entered, other.what) != ended]
+            begun = [line for line in begun if (line.entered, line.what) != ended]
     return begun
 
 
-def settled(journal: Journal, live: int | None, now: str, who: str) -> Sequence[Line]:
-    """Give the lines that a killed run did not write, by the generation that is live."""
-    missing: list[Line] = []
-    known = journal.live
+def settled(journal: Journal, live: int | None, now: str, who: str) -> Sequence[JournalLine]:
+    """Return the lines that a killed run did not write, by the generation that is live."""
+    missing: list[JournalLine] = []
+    entered = journal.live
     for line in unfinished(journal):
         state: State = "done" if line.entered == live else "undone"
         missing.append(replace(line, state=state, time=now))
-        known = line.entered if state == "done" else known
-    if live is not None and live != known:
+        entered = line.entered if state == "done" else entered
+    if live is not None and live != entered:
         what = "a switch that the journal does not have"
         missing.append(
-            Line(time=now, who=who, what=what, state="noticed", left=known or 0, entered=live)
+            JournalLine(
+                time=now, who=who, what=what, state="noticed", left=entered or 0, entered=live
+            )
         )
     return missing
 
 
 def left_at(journal: Journal) -> dict[int, float]:
-    """Say when each generation was left for the last time, seconds since the epoch.
+    """Return when each generation was left for the last time, seconds since the epoch.
 
     One that never went live counts from when that was found. One that is not here: nobody knows.
     """
-    left: dict[int, float] = {}
+    moments: dict[int, float] = {}
     for line in journal.lines:
         if line.state in _FINISHED:
-            left[line.left] = line.at
-            left.pop(line.entered, None)
+            moments[line.left] = line.at
+            moments.pop(line.entered, None)
         elif line.state == "undone":
-            left[line.entered] = line.at
+            moments[line.entered] = line.at
     live = journal.live
-    return {number: at for number, at in left.items() if number not in (0, live)}
+    return {number: at for number, at in moments.items() if number not in (0, live)}

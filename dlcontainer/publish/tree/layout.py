@@ -40,7 +40,7 @@ Admit = Callable[[Folder, str], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tree:
+class PublishedTree:
     """A root, held and locked; `alone` is false where the file system has no locks."""
 
     root: Path
@@ -49,7 +49,7 @@ class Tree:
     generations: Folder
     # Private, on the same file system: what is being made, and what is being removed.
     aside: Folder
-    own: Ownership
+    ownership: Ownership
     alone: bool
     who: str
     note: Callable[[str], None]
@@ -69,7 +69,7 @@ def admit_any(release: Folder, module: str) -> None:
     """Ask nothing of a release."""
 
 
-def require_admitted(tree: Tree, release: Folder, digest: str, module: str) -> None:
+def require_admitted(tree: PublishedTree, release: Folder, digest: str, module: str) -> None:
     """Hold a release against what is asked here, once in a change; raises PublishError."""
     if digest not in tree.admitted:
         tree.admit(release, module)
@@ -82,7 +82,7 @@ def typed(root: Path, *words: str) -> str:
 
 
 def current(top: Folder) -> int | None:
-    """Give the number of the live generation; None before the first; raises PublishError."""
+    """Return the number of the live generation; None before the first; raises PublishError."""
     text = link_text(top, CURRENT)
     if text is None:
         return None
@@ -119,7 +119,7 @@ def numbers(generations: Folder) -> list[int]:
 
 
 @contextlib.contextmanager
-def striped(tree: Tree, folder: Folder, name: str) -> Iterator[BinaryIO]:
+def striped(tree: PublishedTree, folder: Folder, name: str) -> Iterator[BinaryIO]:
     """Write a new file with the layout that the site sets, which holds for no other file."""
     with tree.aside.make("striped") as alone:
         tree.stripe(alone.path)
@@ -129,17 +129,17 @@ def striped(tree: Tree, folder: Folder, name: str) -> Iterator[BinaryIO]:
     os.rmdir("striped", dir_fd=tree.aside.number)
 
 
-def set_link(tree: Tree, name: str, target: str) -> None:
+def set_link(tree: PublishedTree, name: str, target: str) -> None:
     """Point a link of the root at a target, by one rename: readers see the old or the new one."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink("link", dir_fd=tree.aside.number)
     os.symlink(target, "link", dir_fd=tree.aside.number)
-    tree.own.give_link("link", tree.aside)
+    tree.ownership.give_link("link", tree.aside)
     tree.aside.rename("link", tree.top, name)
     atomic_files.sync_folder(tree.top.number)
 
 
-def settle(tree: Tree, name: str, folder: Folder, as_name: str) -> bool:
+def settle(tree: PublishedTree, name: str, folder: Folder, as_name: str) -> bool:
     """Move a finished folder to its place; false where another publisher's is there already."""
     try:
         tree.aside.rename(name, folder, as_name)
@@ -157,11 +157,11 @@ def take(path: Path, staged: Folder, as_name: str) -> None:
         private.rename(path.name, staged, as_name)
 
 
-def shared_folder(top: Folder, name: str, own: Ownership, aside: Folder) -> Folder:
+def shared_folder(top: Folder, name: str, ownership: Ownership, aside: Folder) -> Folder:
     """Open a folder of the root; one that is missing appears with its mode, by a rename."""
     if top.info(name) is None:
-        with aside.make(name) as made:
-            own.give(made.number, 0o755 | own.shared, name)
+        with aside.make(name) as fresh:
+            ownership.give(fresh.number, 0o755 | ownership.shared, name)
         try:
             aside.rename(name, top, name)
         except OSError as error:
@@ -171,9 +171,9 @@ def shared_folder(top: Folder, name: str, own: Ownership, aside: Folder) -> Fold
     return top.sub(name)
 
 
-def settle_modes(folder: Folder, own: Ownership) -> None:
+def settle_modes(folder: Folder, ownership: Ownership) -> None:
     """Set group and mode of a staged folder, and bring it to the disk; links stay as they are."""
-    inherited = own.shared & stat.S_ISGID
+    inherited = ownership.shared & stat.S_ISGID
     for parent, below, names, number in os.fwalk(".", dir_fd=folder.number, onerror=_raise):
         # An unpacked image was settled when it was unpacked: its programs stay programs.
         below[:] = [name for name in below if parent != "." or name != UNPACKED]
@@ -182,11 +182,11 @@ def settle_modes(folder: Folder, own: Ownership) -> None:
                 continue
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=number)
             try:
-                own.give(file, 0o755 if parent == "./bin" else 0o644, name)
+                ownership.give(file, 0o755 if parent == "./bin" else 0o644, name)
                 os.fsync(file)
             finally:
                 os.close(file)
-        own.give(number, 0o755 | inherited, parent)
+        ownership.give(number, 0o755 | inherited, parent)
         atomic_files.sync_folder(number)
 
 
@@ -194,7 +194,7 @@ def _raise(error: OSError) -> None:
     raise error  # without this, os.fwalk would pass over a folder that it can't open
 
 
-def remove(tree: Tree, folder: Folder, name: str, before: os.stat_result) -> None:
+def remove(tree: PublishedTree, folder: Folder, name: str, before: os.stat_result) -> None:
     """Remove a folder: moved aside first, since half of it must never be seen.
 
     `before` is of the open folder that was looked at.

@@ -21,11 +21,11 @@ def retried(look: Callable[Concatenate[Path, P], T]) -> Callable[Concatenate[Pat
 
     @functools.wraps(look)
     def again(root: Path, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        for left in reversed(range(_TRIES)):
+        for tries in reversed(range(_TRIES)):
             try:
                 return look(root, *args, **kwargs)
             except OSError as error:
-                if error.errno != errno.ESTALE or not left:
+                if error.errno != errno.ESTALE or not tries:
                     raise _unreadable(root, error) from None
         raise AssertionError  # the last try returned or raised
 

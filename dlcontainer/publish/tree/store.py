@@ -15,7 +15,7 @@ from dlcontainer.errors import PublishError
 from dlcontainer.publish import checksums, tree_lock
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import contents, layout
-from dlcontainer.publish.tree.layout import UNPACKED, Tree
+from dlcontainer.publish.tree.layout import UNPACKED, PublishedTree
 from dlcontainer.publish.unpacked import listing
 from dlcontainer.system import digests, guarded_files
 
@@ -23,7 +23,7 @@ _COPIED = (errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EACCES, errno.ENOTSUP, 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Draft:
+class ReleaseDraft:
     """All that a release is made of; modulefiles name contents.PLACEHOLDER as its folder.
 
     `source` is a folder whose image.sif may be linked instead of copied.
@@ -39,15 +39,15 @@ class Draft:
     tree: Path | None = None
 
 
-def digest_of_draft(draft: Draft) -> str:
-    """Give the digest of the release that a draft becomes."""
+def digest_of_draft(draft: ReleaseDraft) -> str:
+    """Return the digest of the release that a draft becomes."""
     sums = {path: hashlib.sha256(data).hexdigest() for path, data in draft.files.items()}
     image = {} if draft.tree is not None else {contents.IMAGE: draft.sha256}
     return contents.digest_of({**sums, **image})
 
 
-def add(tree: Tree, draft: Draft) -> str:
-    """Add a release and give its digest; one that is there already is checked, byte for byte.
+def add(tree: PublishedTree, draft: ReleaseDraft) -> str:
+    """Add a release and return its digest; one that is there already is checked, byte for byte.
 
     Raises PublishError for an image that is not the draft's, and for a damaged release.
     """
@@ -57,7 +57,7 @@ def add(tree: Tree, draft: Draft) -> str:
         name = f"release-{digest[:16]}"
         with tree.aside.make(name) as staged:
             _stage(tree, draft, digest, staged)
-            layout.settle_modes(staged, tree.own)
+            layout.settle_modes(staged, tree.ownership)
             # Refused here, nothing of it stays.
             layout.require_admitted(tree, staged, digest, f"{draft.name}/{draft.version}")
         if layout.settle(tree, name, tree.releases, digest):
@@ -66,7 +66,7 @@ def add(tree: Tree, draft: Draft) -> str:
     return digest
 
 
-def _require_names(draft: Draft) -> None:
+def _require_names(draft: ReleaseDraft) -> None:
     """Refuse paths that the checksums can't hold, before anything is made of them."""
     try:
         checksums.read(checksums.text(dict.fromkeys(draft.files, "0" * 64)))
@@ -76,7 +76,7 @@ def _require_names(draft: Draft) -> None:
         ) from None
 
 
-def _stage(tree: Tree, draft: Draft, digest: str, staged: Folder) -> None:
+def _stage(tree: PublishedTree, draft: ReleaseDraft, digest: str, staged: Folder) -> None:
     folder = tree.root / layout.RELEASES / digest
     staged.write(tree_lock.MARK, b"dlcontainer/release/1\n")
     sums = {}
@@ -86,12 +86,12 @@ def _stage(tree: Tree, draft: Draft, digest: str, staged: Folder) -> None:
     else:
         layout.take(draft.tree, staged, UNPACKED)
         staged.write(listing.CATALOG, b"")
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         opened = {"": staged}
         for path, data in draft.files.items():
             within, _, name = path.rpartition("/")
             if within not in opened:
-                opened[within] = held.enter_context(staged.make(within))
+                opened[within] = stack.enter_context(staged.make(within))
             text = contents.moved(path, data, contents.PLACEHOLDER, folder)
             opened[within].write(name, text)
             sums[path] = hashlib.sha256(text).hexdigest()
@@ -106,14 +106,14 @@ def _stage(tree: Tree, draft: Draft, digest: str, staged: Folder) -> None:
     staged.write(checksums.FILE, checksums.text(sums))
 
 
-def _image(tree: Tree, draft: Draft, staged: Folder) -> None:
+def _image(tree: PublishedTree, draft: ReleaseDraft, staged: Folder) -> None:
     """Link the image where a folder of ours has it already, else copy it."""
     if draft.source is not None and _linked(tree, draft, draft.source, staged):
         return
     for name in guarded_files.names(tree.releases.number):
-        with contextlib.suppress(OSError, PublishError), tree.releases.sub(name) as other:
-            if contents.described(other).image == draft.sha256 and _linked(
-                tree, draft, other, staged
+        with contextlib.suppress(OSError, PublishError), tree.releases.sub(name) as folder:
+            if contents.described(folder).image == draft.sha256 and _linked(
+                tree, draft, folder, staged
             ):
                 return
     with layout.striped(tree, staged, contents.IMAGE) as file:
@@ -126,11 +126,11 @@ def _image(tree: Tree, draft: Draft, staged: Folder) -> None:
         )
 
 
-def _linked(tree: Tree, draft: Draft, source: Folder, staged: Folder) -> bool:
+def _linked(tree: PublishedTree, draft: ReleaseDraft, source: Folder, staged: Folder) -> bool:
     with contextlib.suppress(FileNotFoundError), source.open(contents.IMAGE) as file:
         info = os.fstat(file.fileno())
         # Another's file could be changed by them later, and modes are of all its names.
-        ours = info.st_uid == os.geteuid() and info.st_gid == tree.own.group
+        ours = info.st_uid == os.geteuid() and info.st_gid == tree.ownership.group
         if not ours or stat.S_IMODE(info.st_mode) != contents.mode_of(contents.IMAGE):
             return False
         if digests.of_open(file, tell=tree.line) != draft.sha256:

@@ -20,7 +20,7 @@ from dlcontainer.system.guarded_files import name_of
 from dlcontainer.system.process import quote
 
 
-def require_none(root: Path, own: Ownership, note: Callable[[str], None]) -> None:
+def require_none(root: Path, ownership: Ownership, note: Callable[[str], None]) -> None:
     """Refuse a root that everybody may change; say which other users may.
 
     Raises PublishError, and OSError for a root that is not there.
@@ -36,7 +36,7 @@ def require_none(root: Path, own: Ownership, note: Callable[[str], None]) -> Non
             continue
         if info.st_mode & stat.S_IWOTH:
             raise _open_to_all(place, is_root=is_root)
-        for who in _others(info, own):
+        for who in _others(info, ownership):
             note(f"{who} may replace what is published in {root}: they may write in {place}")
 
 
@@ -55,18 +55,20 @@ def _open_to_all(place: Path, *, is_root: bool) -> PublishError:
     )
 
 
-def _others(info: os.stat_result, own: Ownership) -> Iterator[str]:
+def _others(info: os.stat_result, ownership: Ownership) -> Iterator[str]:
     """Name those who may write in a folder and do not publish here."""
-    if info.st_uid not in (0, own.user, os.geteuid()):
+    if info.st_uid not in (0, ownership.user, os.geteuid()):
         yield name_of(info.st_uid)
     # root's group, and a user's own group of the same name, have nobody else in them.
-    known = info.st_gid in (0, own.group) or group_name(info.st_gid) == name_of(info.st_uid)
-    if info.st_mode & stat.S_IWGRP and not known:
+    is_trusted = info.st_gid in (0, ownership.group) or group_name(info.st_gid) == name_of(
+        info.st_uid
+    )
+    if info.st_mode & stat.S_IWGRP and not is_trusted:
         yield f"the group {group_name(info.st_gid)}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Source:
+class ForeignTree:
     """Another tree, open, and what of it is to be published here."""
 
     top: Folder
@@ -75,21 +77,23 @@ class Source:
     module: str
 
 
-def require_known(source: Source, tree: layout.Tree, named: Collection[str] = ()) -> None:
+def require_known(
+    source: ForeignTree, tree: layout.PublishedTree, named: Collection[str] = ()
+) -> None:
     """Require that those who publish here, or are named, own all of what comes from another tree.
 
     Its digest is of its own text: it says that nothing was changed on the way, not whose it is.
     Raises PublishError with the line to type.
     """
     strange = [
-        one
-        for one in _owned(source)
-        if not tree.own.has_publisher(one.user)
-        and not {name_of(one.user), str(one.user)} & set(named)
+        path
+        for path in _owned(source)
+        if not tree.ownership.has_publisher(path.user)
+        and not {name_of(path.user), str(path.user)} & set(named)
     ]
     if not strange:
         return
-    names = sorted({name_of(one.user) for one in strange})
+    names = sorted({name_of(path.user) for path in strange})
     root = source.top.path
     words = [word for name in (*named, *names) for word in ("--from-owner", name)]
     typed = layout.typed(tree.root, "promote", source.module, "--from", str(root), *words)
@@ -102,21 +106,21 @@ def require_known(source: Source, tree: layout.Tree, named: Collection[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Owned:
+class _OwnedPath:
     path: Path
     user: int
 
 
-def _owned(source: Source) -> Iterator[_Owned]:
+def _owned(source: ForeignTree) -> Iterator[_OwnedPath]:
     """List all that decides what is promoted, with its owner; of a link, the link's own."""
     for name in (layout.CURRENT, layout.GENERATIONS, layout.RELEASES):
         info = source.top.info(name)
         if info is not None:
-            yield _Owned(path=source.top.path / name, user=info.st_uid)
+            yield _OwnedPath(path=source.top.path / name, user=info.st_uid)
     for folder in (source.top, source.generation, source.release):
-        yield _Owned(path=folder.path, user=os.fstat(folder.number).st_uid)
+        yield _OwnedPath(path=folder.path, user=os.fstat(folder.number).st_uid)
         for name, info in contents.files(folder) if folder is not source.top else ():
-            yield _Owned(path=folder.path / name, user=info.st_uid)
+            yield _OwnedPath(path=folder.path / name, user=info.st_uid)
             within = folder.info(name.partition("/")[0])
             if within is not None:
-                yield _Owned(path=folder.path / name.partition("/")[0], user=within.st_uid)
+                yield _OwnedPath(path=folder.path / name.partition("/")[0], user=within.st_uid)

@@ -18,8 +18,15 @@ from dlcontainer.publish.catalogue import files as catalogue
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import generation, journal, layout, site_commands
 from dlcontainer.publish.tree.generation import Generation
-from dlcontainer.publish.tree.journal import Line, State
-from dlcontainer.publish.tree.layout import CURRENT, GENERATIONS, MODULES, RELEASES, Admit, Tree
+from dlcontainer.publish.tree.journal import JournalLine, State
+from dlcontainer.publish.tree.layout import (
+    CURRENT,
+    GENERATIONS,
+    MODULES,
+    RELEASES,
+    Admit,
+    PublishedTree,
+)
 from dlcontainer.publish.tree.site_commands import SiteCommands
 from dlcontainer.system.guarded_files import name_of
 from dlcontainer.system.process import Runner
@@ -35,7 +42,7 @@ def _silent(text: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Hand:
+class Publisher:
     """The publisher, and what a change needs; `group` is the one that the site names."""
 
     runner: Runner
@@ -59,7 +66,7 @@ class Hand:
 
 
 @contextlib.contextmanager
-def opened(root: Path, hand: Hand) -> Iterator[Tree]:
+def opened(root: Path, hand: Publisher) -> Iterator[PublishedTree]:
     """Hold a tree to change it.
 
     Raises PublishError for a tree of an earlier version, for one that another publisher holds for
@@ -67,24 +74,24 @@ def opened(root: Path, hand: Hand) -> Iterator[Tree]:
     """
     # Modulefiles name it, and users are anywhere. Links in it stay: sites move what is behind them.
     root = root.absolute()
-    with _explained(root), contextlib.ExitStack() as held:
-        own = ownership.of_root(root, hand.group)
-        top = held.enter_context(Folder.at(root))
-        alone = held.enter_context(_locked(top, own, hand))
+    with _explained(root), contextlib.ExitStack() as stack:
+        owner = ownership.of_root(root, hand.group)
+        top = stack.enter_context(Folder.at(root))
+        alone = stack.enter_context(_locked(top, owner, hand))
         require_layout(top)
-        aside = held.enter_context(_aside(top, root, hand))
+        aside = stack.enter_context(_aside(top, root, hand))
         named = (
-            held.enter_context(layout.shared_folder(top, name, own, aside))
+            stack.enter_context(layout.shared_folder(top, name, owner, aside))
             for name in (RELEASES, GENERATIONS)
         )
         releases, generations = named
-        tree = Tree(
+        tree = PublishedTree(
             root=root,
             top=top,
             releases=releases,
             generations=generations,
             aside=aside,
-            own=own,
+            ownership=owner,
             alone=alone,
             who=hand.who,
             note=hand.note,
@@ -108,19 +115,21 @@ def opened(root: Path, hand: Hand) -> Iterator[Tree]:
         _follow(tree, hand, before, followed=followed)
 
 
-def _follow(tree: Tree, hand: Hand, before: int | None, *, followed: bool) -> None:
+def _follow(tree: PublishedTree, hand: Publisher, before: int | None, *, followed: bool) -> None:
     """Run what the site has after a switch, under the lock: the last one sees the last switch."""
     if layout.current(tree.top) != before or not followed:
         site_commands.follow(hand.commands, hand.runner, hand.note)
 
 
-def live(tree: Tree) -> Generation:
-    """Give the live generation; the empty one before the first."""
+def live(tree: PublishedTree) -> Generation:
+    """Return the live generation; the empty one before the first."""
     number = layout.current(tree.top)
     return Generation() if number is None else generation.read(tree.generations, number)
 
 
-def commit(tree: Tree, changed: Generation, what: str, *, again: bool = False) -> Generation:
+def commit(
+    tree: PublishedTree, changed: Generation, what: str, *, again: bool = False
+) -> Generation:
     """Make a generation of changed entries and switch to it; where nothing changed, do nothing.
 
     `changed` comes from `live`; `again` makes one all the same. Raises PublishError where another
@@ -132,27 +141,27 @@ def commit(tree: Tree, changed: Generation, what: str, *, again: bool = False) -
     _admit(tree, base, changed)
     number = max([journal.read(tree.top).highest, *layout.numbers(tree.generations)]) + 1
     now = journal.stamp(tree.clock())
-    made = replace(changed, number=number, base=base.number, what=what, who=tree.who, time=now)
+    fresh = replace(changed, number=number, base=base.number, what=what, who=tree.who, time=now)
     # Before the folder is there: a generation without a line is one of which nothing is known.
     _write(tree, "begin", what, base.number, number)
     _require_turn(tree, what, base.number, number)
     name = f"generation-{number}"
     with tree.aside.make(name) as staged:
         staged.write(tree_lock.MARK, b"dlcontainer/generation/1\n")
-        generation.stage(made, tree, staged)
-        catalogue.stage(made, tree, staged)
-        layout.settle_modes(staged, tree.own)
+        generation.stage(fresh, tree, staged)
+        catalogue.stage(fresh, tree, staged)
+        layout.settle_modes(staged, tree.ownership)
     if not layout.settle(tree, name, tree.generations, str(number)):
         raise _at_work(tree.root)
     _point(tree, number)
     _finish(tree, what, base.number, number)
-    return made
+    return fresh
 
 
-def switch(tree: Tree, number: int, what: str) -> Generation:
+def switch(tree: PublishedTree, number: int, what: str) -> Generation:
     """Switch to a generation that is there; raises PublishError where it is not complete."""
-    base, wanted = layout.current(tree.top) or 0, generation.read(tree.generations, number)
-    for entry in wanted.entries:
+    base, target = layout.current(tree.top) or 0, generation.read(tree.generations, number)
+    for entry in target.entries:
         if tree.releases.info(entry.digest) is None:
             raise PublishError(
                 f"generation {number} is not complete: the release of {entry.module} is missing",
@@ -160,27 +169,27 @@ def switch(tree: Tree, number: int, what: str) -> Generation:
                 next_step=f"choose another one: {layout.typed(tree.root, 'history')}",
             )
     if number != base:
-        _admit(tree, live(tree), wanted)
+        _admit(tree, live(tree), target)
         _write(tree, "begin", what, base, number)
         _require_turn(tree, what, base, number)
         _point(tree, number)
         _finish(tree, what, base, number)
-    return wanted
+    return target
 
 
-def _admit(tree: Tree, base: Generation, wanted: Generation) -> None:
+def _admit(tree: PublishedTree, base: Generation, target: Generation) -> None:
     """Hold each release that is not live yet against what is asked: its bytes here go live.
 
     They are in the tree by now, where only its publishers write.
     """
-    known = {entry.digest for entry in base.entries}
-    for entry in wanted.entries:
-        if entry.digest not in known:
+    digests = {entry.digest for entry in base.entries}
+    for entry in target.entries:
+        if entry.digest not in digests:
             with tree.releases.sub(entry.digest) as release:
                 layout.require_admitted(tree, release, entry.digest, entry.module)
 
 
-def _require_turn(tree: Tree, what: str, base: int, number: int) -> None:
+def _require_turn(tree: PublishedTree, what: str, base: int, number: int) -> None:
     """Without locks, the order of the journal decides: whoever began first goes on."""
     if tree.alone:
         return
@@ -192,39 +201,39 @@ def _require_turn(tree: Tree, what: str, base: int, number: int) -> None:
     raise _at_work(tree.root)
 
 
-def _point(tree: Tree, number: int) -> None:
+def _point(tree: PublishedTree, number: int) -> None:
     # First, so that both paths that users may have show the first generation at one moment.
     if tree.top.info(MODULES) is None:
         layout.set_link(tree, MODULES, layout.MODULES_TARGET)
     layout.set_link(tree, CURRENT, f"{GENERATIONS}/{number}")
 
 
-def _finish(tree: Tree, what: str, left: int, entered: int) -> None:
+def _finish(tree: PublishedTree, what: str, before: int, entered: int) -> None:
     try:
-        _write(tree, "done", what, left, entered)
+        _write(tree, "done", what, before, entered)
     except (OSError, PublishError) as error:
         # It is live: to fail now would say the opposite. The next run writes the line.
         tree.note(f"generation {entered} is live, but the journal could not be written: {error}")
 
 
-def _write(tree: Tree, state: State, what: str, left: int, entered: int) -> None:
+def _write(tree: PublishedTree, state: State, what: str, before: int, entered: int) -> None:
     now = journal.stamp(tree.clock())
-    line = Line(time=now, who=tree.who, what=what, state=state, left=left, entered=entered)
-    journal.append(tree.top, tree.own, line)
+    line = JournalLine(time=now, who=tree.who, what=what, state=state, left=before, entered=entered)
+    journal.append(tree.top, tree.ownership, line)
 
 
-def _heal(tree: Tree) -> bool:
+def _heal(tree: PublishedTree) -> bool:
     """Put right what a killed run left: lines of the journal, and the link to the modules.
 
     True where a switch happened of which the journal did not know.
     """
-    known, number = journal.read(tree.top), layout.current(tree.top)
-    begun = [] if tree.alone else journal.unfinished(known)
+    lines, number = journal.read(tree.top), layout.current(tree.top)
+    begun = [] if tree.alone else journal.unfinished(lines)
     if any(tree.clock() - line.at < tree_lock.GRACE_S for line in begun):
         raise _at_work(tree.root)
-    settled = journal.settled(known, number, journal.stamp(tree.clock()), tree.who)
+    settled = journal.settled(lines, number, journal.stamp(tree.clock()), tree.who)
     for line in settled:
-        journal.append(tree.top, tree.own, line)
+        journal.append(tree.top, tree.ownership, line)
     if number is not None and tree.top.info(MODULES) is None:
         layout.set_link(tree, MODULES, layout.MODULES_TARGET)
     return any(line.state != "undone" for line in settled)
@@ -257,24 +266,24 @@ def require_layout(top: Folder) -> None:
 
 
 @contextlib.contextmanager
-def _locked(top: Folder, own: ownership.Ownership, hand: Hand) -> Iterator[bool]:
+def _locked(top: Folder, owner: ownership.Ownership, hand: Publisher) -> Iterator[bool]:
     """Hold the lock of a tree; false where the file system has no locks."""
-    number = tree_lock.lock_file(top, own)
+    number = tree_lock.lock_file(top, owner)
     try:
         yield _take(number, top, hand)
     finally:
         os.close(number)
 
 
-def _take(number: int, top: Folder, hand: Hand) -> bool:
-    began, told = time.monotonic(), False
+def _take(number: int, top: Folder, hand: Publisher) -> bool:
+    began, is_noted = time.monotonic(), False
     while True:
         try:
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if not told:
+            if not is_noted:
                 hand.note(f"another publisher is at work in {top.path}: waiting")
-                told = True
+                is_noted = True
             if time.monotonic() - began > _WAIT_S:
                 raise PublishError(
                     f"another publisher does not end in {top.path}",
@@ -288,8 +297,8 @@ def _take(number: int, top: Folder, hand: Hand) -> bool:
 
 
 @contextlib.contextmanager
-def _aside(top: Folder, root: Path, hand: Hand) -> Iterator[Folder]:
-    """Give a private folder below the root, held open."""
+def _aside(top: Folder, root: Path, hand: Publisher) -> Iterator[Folder]:
+    """Yield a private folder below the root, held open."""
     try:
         with (
             workspace(root, hand.runner, hand.note, hands_on=True) as path,

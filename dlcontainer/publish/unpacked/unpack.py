@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dlcontainer.errors import PublishError
-from dlcontainer.image.contents.squashfs_tree import Packed
+from dlcontainer.image.contents.squashfs_tree import SquashfsTree
 from dlcontainer.publish.ownership import Ownership
 from dlcontainer.publish.unpacked import listing
 from dlcontainer.system import digests
@@ -16,7 +16,7 @@ from dlcontainer.system.workspace import workspace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tree:
+class UnpackedTree:
     """An unpacked image in a private folder of the root's file system, and its listing."""
 
     path: Path
@@ -24,7 +24,7 @@ class Tree:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tools:
+class UnpackTools:
     """What unpacking needs: processes, their environment, and somebody to tell.
 
     `admit` looks at the private copy that is unpacked.
@@ -37,7 +37,9 @@ class Tools:
 
 
 @contextlib.contextmanager
-def unpacked(image: BinaryIO, sha256: str, root: Path, own: Ownership, by: Tools) -> Iterator[Tree]:
+def unpacked(
+    image: BinaryIO, sha256: str, root: Path, ownership: Ownership, by: UnpackTools
+) -> Iterator[UnpackedTree]:
     """Unpack an open image below the root; what is not taken from there is removed at the end.
 
     Raises PublishError where it is not the image of its record.
@@ -54,10 +56,10 @@ def unpacked(image: BinaryIO, sha256: str, root: Path, own: Ownership, by: Tools
             )
         if by.admit is not None:
             by.admit(copy)
-        Packed.of(copy, by.environ, by.runner).unpack(target)
+        SquashfsTree.of(copy, by.environ, by.runner).unpack(target)
         copy.unlink()
-        left_out = listing.settle(target, own)
+        left_out = listing.settle(target, ownership)
         if left_out:
             names = ", ".join(left_out[:5])
             by.note(f"left out, as only root could make them: {names}{', …' * bool(left_out[5:])}")
-        yield Tree(path=target, text=listing.text(target))
+        yield UnpackedTree(path=target, text=listing.text(target))

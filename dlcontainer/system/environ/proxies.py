@@ -28,7 +28,7 @@ class Fault:
 
 
 def of_url(url: str, given: Mapping[str, str]) -> dict[str, str]:
-    """Give the proxies for one address as `requests` takes them; "" for none, whatever its own.
+    """Return the proxies for one address as `requests` takes them; "" for none, whatever its own.
 
     `given` has variables in lower case: http_proxy, https_proxy, all_proxy, no_proxy.
     """
@@ -69,7 +69,9 @@ def socks_fault(given: Mapping[str, str]) -> Fault | None:
 
 
 def request_fault(url: str, given: Mapping[str, str]) -> Fault | None:
-    """Say why a request of this Python did not get through its proxy; None without such a cause."""
+    """Return why a request of this Python did not get through its proxy; None without such a
+    cause.
+    """
     scheme = url.partition(":")[0]
     address = of_url(url, given).get(scheme)
     if not address:

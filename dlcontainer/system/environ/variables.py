@@ -53,18 +53,18 @@ def _counts(name: str, value: str) -> bool:
 
 
 def text(environ: Mapping[str, str], name: str) -> str | None:
-    """Give a variable's value; None for an empty one too."""
+    """Return a variable's value; None for an empty one too."""
     return environ.get(name) or None
 
 
 def folder(environ: Mapping[str, str], name: str) -> Path | None:
-    """Give the folder that a variable names; None for a relative one too."""
+    """Return the folder that a variable names; None for a relative one too."""
     value = environ.get(name, "")
     return Path(value) if value.startswith("/") else None
 
 
 def home(environ: Mapping[str, str]) -> Path:
-    """Give the user's home: HOME, else that of the user's passwd line, else /."""
+    """Return the user's home: HOME, else that of the user's passwd line, else /."""
     given = folder(environ, "HOME")
     if given is not None:
         return given
@@ -76,13 +76,15 @@ def home(environ: Mapping[str, str]) -> Path:
 
 
 def temporary(environ: Mapping[str, str]) -> Path:
-    """Give the folder for temporary files: TMPDIR where it serves, else /tmp."""
+    """Return the folder for temporary files: TMPDIR where it serves, else /tmp."""
     given = folder(environ, TEMPORARY)
     return given if given and temporary_obstacle(environ) is None else USUAL_TEMPORARY
 
 
 def temporary_obstacle(environ: Mapping[str, str]) -> str | None:
-    """Say why a TMPDIR that is set does not serve; None where it does, and where it is not set."""
+    """Return why a TMPDIR that is set does not serve; None where it does, and where it is not
+    set.
+    """
     value = environ.get(TEMPORARY, "")
     if not value:
         return None

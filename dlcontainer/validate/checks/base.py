@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from dlcontainer.validate.inspected import Inspected
+from dlcontainer.validate.inspected import ImageInspection
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class CheckOutcome:
     """Whether a check holds, and what was seen; `of` names the thing where a check has several.
 
     `ok` is None where this host could not try it: never ok, and no fault of the image's.
@@ -21,4 +21,4 @@ class Answer:
 
 
 # No answer where there is nothing to hold the image against.
-CheckFunction = Callable[[Inspected], Iterable[Answer]]
+CheckFunction = Callable[[ImageInspection], Iterable[CheckOutcome]]

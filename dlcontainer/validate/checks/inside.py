@@ -4,90 +4,92 @@ from collections.abc import Iterator, Mapping
 
 from dlcontainer.formats import labels as names
 from dlcontainer.validate.checks import file
-from dlcontainer.validate.checks.base import Answer
-from dlcontainer.validate.inspected import Inspected, Unanswered
+from dlcontainer.validate.checks.base import CheckOutcome
+from dlcontainer.validate.inspected import ImageInspection, MissingAnswer
 
 
-def runs(image: Inspected) -> Iterator[Answer]:
+def runs(image: ImageInspection) -> Iterator[CheckOutcome]:
     """Run the probe in the image, by its own Python."""
-    if isinstance(image.probed, Unanswered):
-        yield Answer(ok=False, detail=image.probed.why, next_step=image.probed.next_step)
+    if isinstance(image.probed, MissingAnswer):
+        yield CheckOutcome(ok=False, detail=image.probed.why, next_step=image.probed.next_step)
         return
     mode = image.context.execution.capabilities.run_mode
-    yield Answer(ok=True, detail=f"engine mode {mode}{image.remark}")
+    yield CheckOutcome(ok=True, detail=f"engine mode {mode}{image.remark}")
 
 
-def contained(image: Inspected) -> Iterator[Answer]:
-    """Say how an image that nobody here built is kept apart; nothing of one that is trusted."""
+def contained(image: ImageInspection) -> Iterator[CheckOutcome]:
+    """Yield how an image that nobody here built is kept apart; nothing of one that is trusted."""
     if image.contained == "alone":
-        yield Answer(ok=True, detail="no network, no home, no privilege, none of the site's binds")
+        yield CheckOutcome(
+            ok=True, detail="no network, no home, no privilege, none of the site's binds"
+        )
     elif image.contained == "apart":
         detail = "no home, no privilege; the engine can't take the network away here"
-        yield Answer(ok=None, detail=detail)
+        yield CheckOutcome(ok=None, detail=detail)
 
 
-def surroundings(image: Inspected) -> Iterator[Answer]:
-    """Say what the site puts around the image in all checks; nothing at a site that adds nothing.
+def surroundings(image: ImageInspection) -> Iterator[CheckOutcome]:
+    """Yield what the site puts around the image in all checks; nothing at a site that adds nothing.
 
     A fact that does not hold on this host is not tried, and no fault of the image's.
     """
-    around = image.surroundings
-    if around.left_out:
-        yield Answer(ok=None, detail=f"left out: {'; '.join(around.left_out)}")
+    applied = image.surroundings
+    if applied.left_out:
+        yield CheckOutcome(ok=None, detail=f"left out: {'; '.join(applied.left_out)}")
         return
-    parts = around.declared()
+    parts = applied.declared()
     if parts:
         detail = "; ".join(f"{name} {' '.join(values)}" for name, values in parts.items())
-        yield Answer(ok=True, detail=detail)
+        yield CheckOutcome(ok=True, detail=detail)
 
 
-def machine(image: Inspected) -> Iterator[Answer]:
+def machine(image: ImageInspection) -> Iterator[CheckOutcome]:
     """Compare the machine that programs see inside with the image's architecture."""
-    seen = image.inside["machine"]
-    yield Answer(
-        ok=seen == image.arch,
-        detail=f"{seen} inside",
+    machine_name = image.inside["machine"]
+    yield CheckOutcome(
+        ok=machine_name == image.arch,
+        detail=f"{machine_name} inside",
         next_step=f"its programs are not those of its header, {image.arch}: take a copy as it was "
         "built",
     )
 
 
-def python(image: Inspected) -> Iterator[Answer]:
+def python(image: ImageInspection) -> Iterator[CheckOutcome]:
     """See that Python runs from the recipe's prefix."""
-    seen = image.inside
-    same = seen["sys_prefix"] == str(seen["prefix"])
-    yield Answer(
+    inside = image.inside
+    same = inside["sys_prefix"] == str(inside["prefix"])
+    yield CheckOutcome(
         ok=same,
-        detail=f"{seen['python']} in {seen['sys_prefix']}",
-        next_step=f"let the recipe's steps make the environment in its prefix, {seen['prefix']}, "
+        detail=f"{inside['python']} in {inside['sys_prefix']}",
+        next_step=f"let the recipe's steps make the environment in its prefix, {inside['prefix']}, "
         "and leave sys.prefix alone",
     )
 
 
-def manifest(image: Inspected) -> Iterator[Answer]:
+def manifest(image: ImageInspection) -> Iterator[CheckOutcome]:
     """Compare the manifest's plan with the record's, or with the label's where there is none."""
     digest = image.inside["digest"]
     if image.record is not None:
         detail = f"plan {str(digest)[:12]}…"
         same = digest == image.record.digest
-        yield Answer(ok=same, detail=detail, next_step=file.of_another(image))
-    elif image.is_by_hand and not isinstance(image.labels, Unanswered):
+        yield CheckOutcome(ok=same, detail=detail, next_step=file.of_another(image))
+    elif image.is_by_hand and not isinstance(image.labels, MissingAnswer):
         same = image.labels[f"{names.PREFIX}.digest"] == f"sha256:{digest}"
         differs = "" if same else " is not the label's"
-        yield Answer(
+        yield CheckOutcome(
             ok=same,
             detail=f"plan {str(digest)[:12]}…{differs}",
             next_step="the image was changed after it was built: take a copy as it was built",
         )
 
 
-def imports(image: Inspected) -> Iterator[Answer]:
+def imports(image: ImageInspection) -> Iterator[CheckOutcome]:
     """See that each promised module has its version and comes from the image."""
-    seen = image.inside
+    inside = image.inside
     # A recipe may put the distribution's packages on its environment's path; what else is on it
     # shows in "host stays out".
-    places = (f"{seen['prefix']}/", f"{seen['packages']}/")
-    entries = seen["imports"]
+    places = (f"{inside['prefix']}/", f"{inside['packages']}/")
+    entries = inside["imports"]
     for entry in entries if isinstance(entries, list) else []:
         same = entry["version"] == entry["wanted"]
         detail = entry["error"] or f"{entry['version']} from {entry['file']}"
@@ -95,16 +97,16 @@ def imports(image: Inspected) -> Iterator[Answer]:
             detail += f", wanted {entry['wanted']}"
         ok = same and str(entry["file"]).startswith(places)
         step = _for_import(entry, is_same=same)
-        yield Answer(ok=ok, detail=detail, of=str(entry["module"]), next_step=step)
+        yield CheckOutcome(ok=ok, detail=detail, of=str(entry["module"]), next_step=step)
 
 
 def _for_import(entry: Mapping[str, object], *, is_same: bool) -> str:
-    module, wanted = entry["module"], entry["wanted"]
+    module, version = entry["module"], entry["wanted"]
     if entry["error"]:
         return f"let a step of the recipe install {module} and all that it needs, then build again"
     if not is_same:
         return (
-            f"pin {module} {wanted} in the recipe's steps, or promise the version that is there "
+            f"pin {module} {version} in the recipe's steps, or promise the version that is there "
             "(verify.imports), then build again"
         )
     return (
@@ -113,32 +115,35 @@ def _for_import(entry: Mapping[str, object], *, is_same: bool) -> str:
     )
 
 
-def pack(image: Inspected) -> Iterator[Answer]:
+def pack(image: ImageInspection) -> Iterator[CheckOutcome]:
     """See that the module pack is the one that was made; nothing of an image without one."""
-    seen = image.inside.get("pack")
-    if not isinstance(seen, dict):
+    pack_digest = image.inside.get("pack")
+    if not isinstance(pack_digest, dict):
         return
-    if seen["error"]:
-        yield Answer(
+    if pack_digest["error"]:
+        yield CheckOutcome(
             ok=False,
-            detail=str(seen["error"]),
+            detail=str(pack_digest["error"]),
             next_step="the image was changed after it was built: take a copy as it was built; or "
             "leave the pack out: --set image.pack=false, then build again",
         )
-    elif not seen["fresh"]:
+    elif not pack_digest["fresh"]:
         detail = "not used: the engine unpacks the image here, and what can be written to has none"
-        yield Answer(ok=None, detail=detail)
+        yield CheckOutcome(ok=None, detail=detail)
     else:
-        yield Answer(ok=True, detail=f"answers for {seen['fresh']} of {seen['folders']} folders")
+        yield CheckOutcome(
+            ok=True,
+            detail=f"answers for {pack_digest['fresh']} of {pack_digest['folders']} folders",
+        )
 
 
-def host_stays_out(image: Inspected) -> Iterator[Answer]:
+def host_stays_out(image: ImageInspection) -> Iterator[CheckOutcome]:
     """See that nothing of the host's environment reaches programs inside."""
     folders = image.surroundings.image_paths.get("LD_LIBRARY_PATH", "").split(":")
     meant = {f"LD_LIBRARY_PATH {folder}" for folder in folders}
     leaks = [leak for leak in _items(image.inside["leaks"]) if leak not in meant]
     detail = ", ".join(leaks) or "no variable, user site or path of the host"
-    yield Answer(
+    yield CheckOutcome(
         ok=not leaks,
         detail=detail,
         next_step="the recipe declares its own variables (environment) and the site its own "
@@ -146,17 +151,19 @@ def host_stays_out(image: Inspected) -> Iterator[Answer]:
     )
 
 
-def no_leftovers(image: Inspected) -> Iterator[Answer]:
+def no_leftovers(image: ImageInspection) -> Iterator[CheckOutcome]:
     """See that the build left nothing of its own behind."""
     if image.record is not None and image.record.content.adopted is not None:
-        yield Answer(ok=None, detail="recipe unknown: the image was adopted, its build is not ours")
+        yield CheckOutcome(
+            ok=None, detail="recipe unknown: the image was adopted, its build is not ours"
+        )
         return
     # Where a site's bind shows, the folders above it are the engine's.
     shown = [f"{target}/" for target in image.surroundings.targets]
-    found = _items(image.inside["leftovers"])
-    leftovers = [path for path in found if not any(at.startswith(f"{path}/") for at in shown)]
+    paths = _items(image.inside["leftovers"])
+    leftovers = [path for path in paths if not any(at.startswith(f"{path}/") for at in shown)]
     detail = ", ".join(leftovers) or "no cache, log, token or CA of a build"
-    yield Answer(
+    yield CheckOutcome(
         ok=not leftovers,
         detail=detail,
         next_step="let the step of the recipe that makes them remove them, then build again",

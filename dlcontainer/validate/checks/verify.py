@@ -3,20 +3,20 @@
 from collections.abc import Iterator
 
 from dlcontainer.system import foreign_files
-from dlcontainer.validate.checks.base import Answer
-from dlcontainer.validate.inspected import Inspected, Unanswered
+from dlcontainer.validate.checks.base import CheckOutcome
+from dlcontainer.validate.inspected import ImageInspection, MissingAnswer
 
 UNKNOWN = "recipe unknown: the image was adopted, and brings no proof of its own"
 
 
-def verify(image: Inspected) -> Iterator[Answer]:
+def verify(image: ImageInspection) -> Iterator[CheckOutcome]:
     """Run the script, whose last line is a JSON object with 'ok' and 'what'."""
     if image.record is not None and image.record.content.adopted is not None:
-        yield Answer(ok=None, detail=UNKNOWN)
+        yield CheckOutcome(ok=None, detail=UNKNOWN)
         return
     printed = image.verified
-    if isinstance(printed, Unanswered):
-        yield Answer(ok=False, detail=printed.why, next_step=printed.next_step)
+    if isinstance(printed, MissingAnswer):
+        yield CheckOutcome(ok=False, detail=printed.why, next_step=printed.next_step)
         return
     try:
         facts = foreign_files.loads(printed.strip().splitlines()[-1])
@@ -25,14 +25,14 @@ def verify(image: Inspected) -> Iterator[Answer]:
         rest = ", ".join(f"{key} {value}" for key, value in sorted(facts.items()))
         rest = f": {rest}" if rest else ""
     except (ValueError, KeyError, IndexError, AttributeError, TypeError):
-        yield Answer(
+        yield CheckOutcome(
             ok=False,
             detail="the script printed no JSON object with 'ok' and 'what'",
             next_step="let the recipe's verify.script print that as its last line "
             "(docs/add-a-recipe.md), then build it again",
         )
         return
-    yield Answer(
+    yield CheckOutcome(
         ok=ok,
         detail=f"{proof}{rest}{image.remark}",
         next_step="what the recipe promises does not hold: read its verify.script for what it "

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.engines.oci import OCI_KINDS
 from tests.integration import accounts, standin
 from tests.integration.accounts import Account
@@ -92,7 +92,7 @@ def subject(
     built: Subject,
     service: Service,
     engine: Apptainer,
-    tried: Trial,
+    tried: EngineCapabilities,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Subject:
     """Put the image's tree into an engine's store."""
@@ -130,7 +130,7 @@ def rootless(
     built: Subject,
     user: Subject,
     engine: Apptainer,
-    tried: Trial,
+    tried: EngineCapabilities,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Subject]:
     """Put the image's tree into the store of the user's own Podman, which sets its own limits."""
@@ -141,7 +141,7 @@ def rootless(
 
 
 def _stored(
-    service: Service, unpacking: tuple[Apptainer, Trial], built: Subject, folder: Path
+    service: Service, unpacking: tuple[Apptainer, EngineCapabilities], built: Subject, folder: Path
 ) -> list[str]:
     """Put an image's tree into an engine's store; give the words that call that engine."""
     program = shutil.which(service.kind)

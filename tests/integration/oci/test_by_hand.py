@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.engines.apptainer import BUILD_MODES, Apptainer
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from tests.integration.oci.conftest import one_engine
 from tests.integration.oci.daemons import Service
 from tests.integration.world import World, missing
@@ -72,7 +72,7 @@ def check(world: World, image: Path) -> None:
 
 @pytest.mark.long
 def test_apptainer(
-    world: World, rendered: Path, engine: Apptainer, tried: Trial, tmp_path: Path
+    world: World, rendered: Path, engine: Apptainer, tried: EngineCapabilities, tmp_path: Path
 ) -> None:
     """With apt; the short set has test_build's test_rendered_text_builds_by_hand, without."""
     image = tmp_path / "alone.sif"
@@ -82,7 +82,9 @@ def test_apptainer(
     check(world, image)
 
 
-def test_without_the_base(rendered: Path, engine: Apptainer, tried: Trial, tmp_path: Path) -> None:
+def test_without_the_base(
+    rendered: Path, engine: Apptainer, tried: EngineCapabilities, tmp_path: Path
+) -> None:
     shutil.copyfile(rendered / "apptainer.def", tmp_path / "apptainer.def")
     mode = BUILD_MODES[str(tried.build_mode)]
     done = subprocess.run(
@@ -104,7 +106,7 @@ def test_dockerfile(
     world: World,
     rendered: Path,
     engine: Apptainer,
-    tried: Trial,
+    tried: EngineCapabilities,
     tmp_path: Path,
 ) -> None:
     program = shutil.which(service.kind)

@@ -11,7 +11,7 @@ import pytest
 
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.base import BuildSpec
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.engines.docker import SdkClient
 from dlcontainer.engines.oci import ContainerSpec
 from tests.integration.oci import daemons
@@ -112,7 +112,7 @@ def test_the_second_time_what_took_a_while_is_there(
 def test_summits_documented_way(
     archive: Built,
     world: World,
-    tried: Trial,
+    tried: EngineCapabilities,
     engine: apptainer.Apptainer,
     tmp_path: Path,
     expected: dict[str, bool],

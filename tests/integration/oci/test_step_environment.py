@@ -16,7 +16,7 @@ import pytest
 
 from dlcontainer.config.field_types import OCI_ARCH, Arch
 from dlcontainer.engines.apptainer import BUILD_MODES, Apptainer
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.image import sif
 from dlcontainer.system.machine import read_host
 from tests.integration import registries
@@ -169,7 +169,7 @@ def test_the_own_build(
 
 def test_a_definition_file_by_hand(
     world: World, rendered: Path, base: str, wanted: dict[str, str], engine: Apptainer,
-    tried: Trial, unsquashfs: str, tmp_path: Path,
+    tried: EngineCapabilities, unsquashfs: str, tmp_path: Path,
 ) -> None:  # fmt: skip
     mode = [*BUILD_MODES[str(tried.build_mode)], *(["--no-https"] if base == "registry" else [])]
     image = tmp_path / "seeing.sif"

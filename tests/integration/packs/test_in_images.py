@@ -11,7 +11,7 @@ import pytest
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.base import RunSpec
-from dlcontainer.engines.capabilities import Trial
+from dlcontainer.engines.capabilities import EngineCapabilities
 from tests.integration.publish.tools import Shelf, clean_home
 from tests.integration.world import Built, World, write_wheel
 from tests.skips import skip
@@ -69,7 +69,7 @@ class Inside:
 
 @pytest.fixture
 def tiny_inside(
-    world: World, engine: Apptainer, tried: Trial, tiny_image: Built, tmp_path: Path
+    world: World, engine: Apptainer, tried: EngineCapabilities, tiny_image: Built, tmp_path: Path
 ) -> Inside:
     (tmp_path / "nothing").touch()
     return Inside(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.image import layout, sif
-from dlcontainer.image.contents import Packed
+from dlcontainer.image.contents import SquashfsTree
 from dlcontainer.image.open_trace import HEADER
 from dlcontainer.system.process import ProcessRunner
 from tests.integration.world import TINY, VERIFY, Built, World
@@ -37,7 +37,7 @@ def tree(image: Path) -> bytes:
 def trace(image: Path, world: World, folder: Path) -> str:
     """Give the trace that an image has of its own imports."""
     folder.mkdir()
-    packed = Packed.of(image, world.environ, ProcessRunner(environ=world.environ))
+    packed = SquashfsTree.of(image, world.environ, ProcessRunner(environ=world.environ))
     return packed.fetch([layout.TRACE], folder)[layout.TRACE].read_text()
 
 

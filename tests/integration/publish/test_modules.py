@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.publish import modulefiles
-from dlcontainer.publish.modulefiles import Release
+from dlcontainer.publish.modulefiles import ModuleRelease
 from tests.integration.publish.tools import (
     ARGUMENTS,
     SHOW,
@@ -112,7 +112,7 @@ def test_texts_stay_texts(tmp_path: Path, system: tuple[str, str]) -> None:
     shelf = Shelf(root=tmp_path / "r", name="nasty", version="1.0", environ=clean_home(tmp_path))
     for kind in ("lmod", "tcl"):
         (shelf.root / "modules" / kind / "nasty").mkdir(parents=True)
-    release = Release(
+    release = ModuleRelease(
         name="nasty",
         version="1.0",
         summary=" ".join(NASTY),

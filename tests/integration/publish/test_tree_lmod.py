@@ -9,7 +9,7 @@ import pytest
 
 from dlcontainer.publish.tree import changes
 from dlcontainer.publish.tree.site_commands import SiteCommands
-from dlcontainer.publish.tree.transaction import Hand
+from dlcontainer.publish.tree.transaction import Publisher
 from dlcontainer.system.process import ProcessRunner
 from tests.integration.publish.tools import Shelf, clean_home, in_shell
 from tests.integration.world import missing
@@ -34,7 +34,7 @@ def tree(tmp_path: Path) -> Shelf:
     return Shelf(root=root, name="demo", version="1.0", environ=environ)
 
 
-def updating(root: Path) -> Hand:
+def updating(root: Path) -> Publisher:
     """Give a publisher whose site has the cache updated after each switch."""
     if not _UPDATE.is_file():
         missing("Lmod (Debian's package lmod)")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.publish import launch_files, modulefiles
-from dlcontainer.publish.modulefiles import LastResort, Release
+from dlcontainer.publish.modulefiles import FallbackPrograms, ModuleRelease
 from tests.integration.accounts import NOBODY
 from tests.integration.publish.tools import Shelf, clean_home
 from tests.integration.world import missing
@@ -43,7 +43,7 @@ class Fake:
 
 
 def fake(tmp_path: Path, name: str = "apptainer", **changes: Any) -> Fake:
-    release = Release(
+    release = ModuleRelease(
         name="demo",
         version="1.0",
         summary="s",
@@ -71,7 +71,7 @@ def fake(tmp_path: Path, name: str = "apptainer", **changes: Any) -> Fake:
     (shelf.folder / "image.sif").write_text("")
     site = site_of(**changes).value
     texts = modulefiles.wrappers(
-        release, site, LastResort(engine=Path("/no/apptainer")), [TEMPLATES]
+        release, site, FallbackPrograms(engine=Path("/no/apptainer")), [TEMPLATES]
     )
     launches = launch_files.texts({modulefiles.epoch_of(site): site}, release, [TEMPLATES])
     (shelf.folder / "launch").mkdir()

@@ -13,7 +13,7 @@ import pytest
 
 from dlcontainer.evidence import folder, keys, kinds, signing
 from dlcontainer.evidence.artifact import parts_in
-from dlcontainer.evidence.kinds import Subject
+from dlcontainer.evidence.kinds import EvidenceSubject
 from tests.integration.signing.tools import PASSWORD, Secured, session_of, typed
 from tests.publishing import image_of
 from tests.sifs import read_sif
@@ -134,7 +134,7 @@ def test_evidence_of_strangers_beside_it_stops_nothing(
         (certified, ("--certificate-roots", authority.roots)),
     ):
         place = folder.beside(image)
-        subject = Subject(name="x", sha256=hashlib.sha256(image.read_bytes()).hexdigest())
+        subject = EvidenceSubject(name="x", sha256=hashlib.sha256(image.read_bytes()).hexdigest())
         for number in range(250):
             sealer = signing.Sealer(
                 key=keys.read_private(strange.private),
@@ -271,18 +271,18 @@ def test_two_pushers_at_once_lose_nothing(
     from dlcontainer.registry import login, referrers
     from dlcontainer.registry.artifacts import ArtifactClient
     from dlcontainer.registry.base_image import sha256
-    from dlcontainer.registry.connection import Way
+    from dlcontainer.registry.connection import RegistryAccess
 
     digest = push(registry, signed, "attack/race:1", capsys)
     reference = parse_image(f"docker://{registry.address}/attack/race:1")
     known = login.read(registry.login, registry.address)
 
     def client() -> ArtifactClient:
-        way = Way(ca=registry.ca, loopback_tls=True)
+        way = RegistryAccess(ca=registry.ca, loopback_tls=True)
         return ArtifactClient(reference=reference, way=way, login=known, pushes=True)
 
     sealer = signing.Sealer(key=keys.read_private(signer.private))
-    subject = Subject(name="x", sha256=hashlib.sha256(signed.read_bytes()).hexdigest())
+    subject = EvidenceSubject(name="x", sha256=hashlib.sha256(signed.read_bytes()).hexdigest())
     faults: list[BaseException] = []
 
     def several(who: str) -> None:

@@ -11,7 +11,7 @@ from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.errors import PublishError
 from dlcontainer.evidence import folder
 from dlcontainer.image import record
-from dlcontainer.publish.offered import Offered
+from dlcontainer.publish.offered import PublishCandidate
 from tests.integration.signing.tools import PASSWORD, Secured, session_of, typed
 from tests.integration.world import Built, World
 from tests.publishing import BOTH, put, seen
@@ -187,7 +187,7 @@ def test_with_a_pgp_key(
 
 
 def test_a_site_may_always_demand_it(image: Path, tmp_path: Path) -> None:
-    def verify(given: Offered) -> dict[str, bytes]:
+    def verify(given: PublishCandidate) -> dict[str, bytes]:
         from dlcontainer.errors import ChecksFailedError
 
         raise ChecksFailedError(f"{given.path} is not signed")

@@ -10,11 +10,11 @@ import pytest
 
 from dlcontainer.errors import PublishError
 from dlcontainer.evidence import keys
-from dlcontainer.evidence.image_signature import Engine
-from dlcontainer.evidence.policy import Demand
-from dlcontainer.evidence.trust import Trust, TrustedKey
-from dlcontainer.publish.offered import Offered
-from dlcontainer.publish.signed import Asking
+from dlcontainer.evidence.image_signature import SignatureEngine
+from dlcontainer.evidence.policy import EvidenceDemand
+from dlcontainer.evidence.trust import TrustAnchors, TrustedKey
+from dlcontainer.publish.offered import PublishCandidate
+from dlcontainer.publish.signed import SignatureDemand
 from dlcontainer.system.process import ProcessRunner
 from tests.integration.signing.tools import Ran, typed
 from tests.publishing import BOTH, image_of, put, seen
@@ -136,21 +136,21 @@ def test_an_owner_who_rewrites_it_between_verify_and_copy(
             file.truncate()
 
     environ: dict[str, str] = {"PATH": "/usr/bin:/bin"}
-    real = Engine(
+    real = SignatureEngine(
         program=engine,
         start=lambda inherited: Rewriting(environ=environ, inherited=inherited),
         environ=environ,
         scratch=tmp_path,
     )
-    asking = Asking(
-        trust=Trust(keys=(TrustedKey(key=keys.read_public(signer.public)),)),
-        demand=Demand(signed=True),
+    asking = SignatureDemand(
+        trust=TrustAnchors(keys=(TrustedKey(key=keys.read_public(signer.public)),)),
+        demand=EvidenceDemand(signed=True),
         engine=lambda: real,
-        told=lambda text: None,
+        note=lambda text: None,
     )
     held: list[str] = []
 
-    def verify(given: Offered) -> dict[str, bytes]:
+    def verify(given: PublishCandidate) -> dict[str, bytes]:
         verified = asking.of_offered(given)
         held.append(str(verified.signer))
         return {}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.job import analysis, file
-from dlcontainer.bench.job.records import Job
+from dlcontainer.bench.job.records import JobSession
 from dlcontainer.engines.apptainer import Apptainer
 from tests.integration.slurm.cluster import Cluster
 from tests.integration.test_bench import environment_with
@@ -46,11 +46,11 @@ def command(text: str = PROGRAM) -> list[str]:
     return ["--first-step", r"^step \d", "--", "python", "-c", text]
 
 
-def read(folder: Path) -> Job:
+def read(folder: Path) -> JobSession:
     return file.read(folder / "j.jsonl")
 
 
-def measured(job: Job) -> float:
+def measured(job: JobSession) -> float:
     """Give the seconds that the container's start takes longer, of a pair that is whole."""
     assert job.end is not None
     assert job.end.complete

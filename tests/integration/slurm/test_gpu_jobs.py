@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.config import Sourced
+from dlcontainer.config import SelectedDocument
 from dlcontainer.formats import texts
 from dlcontainer.sites import gpu_jobs
 from tests.integration.slurm import cluster as clusters
@@ -32,7 +32,7 @@ def test_four_gpus_make_a_job_of_four_ranks_a_node(wide: Cluster, tmp_path: Path
         cpu={"model": "EPYC", "cores": 64},
         scheduler={"kind": "slurm", "launcher": ["srun"], "resources": {"nodes": 2}},
     )
-    site = Sourced(value=gpu_jobs.settle(written.value), document=written.document)
+    site = SelectedDocument(value=gpu_jobs.settle(written.value), document=written.document)
     plan = plan_of(folder_of(tmp_path, stack={"cuda": "12.8"}), site=site)
     lines = texts.text(plan, "job", [TEMPLATES]).splitlines()
     script = wide.folder / "job.sh"

@@ -9,20 +9,20 @@ import pytest
 from pydantic import ValidationError
 
 from dlcontainer.adopt import layer, reading, trust
-from dlcontainer.adopt.layer import Origin
-from dlcontainer.adopt.reading import Mpi
+from dlcontainer.adopt.layer import ImageOrigin
+from dlcontainer.adopt.reading import MpiLibrary
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import layout
-from dlcontainer.image.contents import Entry
-from dlcontainer.image.record import Content, Record
+from dlcontainer.image.contents import TreeEntry
+from dlcontainer.image.record import ImageContent, Record
 from dlcontainer.system.guarded_files import MINE
 from tests.values import CONTENT, site_of
 
-ORIGIN = Origin(
+ORIGIN = ImageOrigin(
     source="docker://e.org/a@sha256:x", digest=f"sha256:{'ab' * 32}", name="a", version="1"
 )
 PATHS = ("/opt/conda/lib/python3.11/os.py", "/opt/conda/bin/python")
-SEEN = reading.read([Entry(path=path, kind="-", size=1) for path in PATHS], [])
+SEEN = reading.read([TreeEntry(path=path, kind="-", size=1) for path in PATHS], [])
 
 
 def content(**site: Any) -> dict[str, object]:
@@ -30,7 +30,7 @@ def content(**site: Any) -> dict[str, object]:
 
 
 def test_the_record_takes_it() -> None:
-    body = Content.model_validate_json(json.dumps(content()))
+    body = ImageContent.model_validate_json(json.dumps(content()))
     assert body.recipe is None
     assert body.adopted is not None
     assert body.offer.exposes == ("python", "sh")
@@ -44,7 +44,7 @@ def test_a_content_has_exactly_one_origin(keys: tuple[str, ...]) -> None:
         if key not in keys:
             given.pop(key)
     with pytest.raises(ValidationError, match="exactly one"):
-        Content.model_validate_json(json.dumps(given))
+        ImageContent.model_validate_json(json.dumps(given))
 
 
 def test_its_files(tmp_path: Path) -> None:
@@ -68,10 +68,10 @@ def test_no_mount_point_below_a_link_or_over_a_file() -> None:
         ]
     ).value
     entries = [
-        Entry(path="/a", kind="l", size=0, target="/home"),
-        Entry(path="/c", kind="-", size=1),
-        Entry(path="/d", kind="d", size=0),
-        Entry(path="/mnt", kind="d", size=0),
+        TreeEntry(path="/a", kind="l", size=0, target="/home"),
+        TreeEntry(path="/c", kind="-", size=1),
+        TreeEntry(path="/d", kind="d", size=0),
+        TreeEntry(path="/mnt", kind="d", size=0),
     ]
     assert layer.mount_points(site, entries) == ["/d/e"]
 
@@ -138,10 +138,10 @@ def test_what_was_built_is_not_contained() -> None:
 def test_an_mpi_of_one_known_family_is_stated_as_a_recipe_does(
     families: tuple[str, ...], stack: dict[str, object]
 ) -> None:
-    mpi = tuple(Mpi(library=f"/lib/{n}.so", family=name) for n, name in enumerate(families))
+    mpi = tuple(MpiLibrary(library=f"/lib/{n}.so", family=name) for n, name in enumerate(families))
     seen = dataclasses.replace(SEEN, mpi=mpi, glibc="2.36")
     body = layer.content(ORIGIN, site_of().value, seen, (), ())
-    adopted = Content.model_validate_json(json.dumps(body)).adopted
+    adopted = ImageContent.model_validate_json(json.dumps(body)).adopted
     assert adopted is not None
     assert body["adopted"]["stack"] == stack  # type: ignore[index]
     assert (adopted.stack.mpi is not None, adopted.glibc) == (bool(stack), "2.36")

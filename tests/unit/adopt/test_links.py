@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.adopt import archive, links
-from dlcontainer.adopt.links import Fix, Written
+from dlcontainer.adopt.links import EnginePaths, LinkReplacement
 from dlcontainer.image.contents.following import LeavesError, follow
 
-WRITTEN = Written(folders=("/home", "/var", "/var/tmp"), files=("/etc/resolv.conf",))
+WRITTEN = EnginePaths(folders=("/home", "/var", "/var/tmp"), files=("/etc/resolv.conf",))
 THERE = {"/", "/home", "/var", "/etc", "/tmp", "/real", "/real/deep", "/run"}
 
 
@@ -40,31 +40,31 @@ def test_what_leaves_its_tree_or_goes_in_a_circle(target: str) -> None:
     [
         ({}, []),
         ({"/home": "real"}, []),
-        ({"/home": "/real"}, [Fix(path="/home", kind="link", target="real")]),
-        ({"/home": "/"}, [Fix(path="/home", kind="link", target=".")]),
-        ({"/var/tmp": "/tmp"}, [Fix(path="/var/tmp", kind="link", target="../tmp")]),
-        ({"/home": "/gone"}, [Fix(path="/home", kind="folder")]),
-        ({"/home": "gone"}, [Fix(path="/home", kind="folder")]),
-        ({"/var": "/real"}, [Fix(path="/var", kind="link", target="real")]),
+        ({"/home": "/real"}, [LinkReplacement(path="/home", kind="link", target="real")]),
+        ({"/home": "/"}, [LinkReplacement(path="/home", kind="link", target=".")]),
+        ({"/var/tmp": "/tmp"}, [LinkReplacement(path="/var/tmp", kind="link", target="../tmp")]),
+        ({"/home": "/gone"}, [LinkReplacement(path="/home", kind="folder")]),
+        ({"/home": "gone"}, [LinkReplacement(path="/home", kind="folder")]),
+        ({"/var": "/real"}, [LinkReplacement(path="/var", kind="link", target="real")]),
         (
             {"/var": "/real", "/real/tmp": "/gone"},
             [
-                Fix(path="/var", kind="link", target="real"),
-                Fix(path="/real/tmp", kind="folder"),
+                LinkReplacement(path="/var", kind="link", target="real"),
+                LinkReplacement(path="/real/tmp", kind="folder"),
             ],
         ),
         (
             {"/etc/resolv.conf": "/run/new"},
-            [Fix(path="/etc/resolv.conf", kind="link", target="../run/new")],
+            [LinkReplacement(path="/etc/resolv.conf", kind="link", target="../run/new")],
         ),
         (
             {"/etc/resolv.conf": "../run/systemd/resolv.conf"},
-            [Fix(path="/etc/resolv.conf", kind="file")],
+            [LinkReplacement(path="/etc/resolv.conf", kind="file")],
         ),
         ({"/etc/mtab": "/proc/mounts", "/opt/x": "/y"}, []),
     ],
 )
-def test_what_takes_a_link_s_place(tree: dict[str, str], made: list[Fix]) -> None:
+def test_what_takes_a_link_s_place(tree: dict[str, str], made: list[LinkReplacement]) -> None:
     assert links.fixes(WRITTEN, tree, THERE) == made
 
 
@@ -74,9 +74,9 @@ def test_the_layer_that_is_laid_over_an_image(tmp_path: Path) -> None:
     (blobs / "c").write_text('{"rootfs": {"diff_ids": ["sha256:1"]}, "config": {"Env": ["A=1"]}}')
     manifest = {"config": {"digest": "sha256:c", "size": 1}, "layers": [{"digest": "sha256:1"}]}
     made = [
-        Fix(path="/home", kind="link", target="real"),
-        Fix(path="/var/tmp", kind="folder"),
-        Fix(path="/etc/hosts", kind="file"),
+        LinkReplacement(path="/home", kind="link", target="real"),
+        LinkReplacement(path="/var/tmp", kind="folder"),
+        LinkReplacement(path="/etc/hosts", kind="file"),
     ]
     links.lay(tmp_path, manifest, made)
     laid = archive.manifest_of(tmp_path)

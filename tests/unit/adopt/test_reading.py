@@ -5,15 +5,15 @@ from collections.abc import Sequence
 import pytest
 
 from dlcontainer.adopt import reading
-from dlcontainer.adopt.reading import Mpi, Seen
-from dlcontainer.image.contents import Entry, Package
+from dlcontainer.adopt.reading import ImageSurvey, MpiLibrary
+from dlcontainer.image.contents import InstalledPackage, TreeEntry
 
 
-def entries(*paths: str) -> list[Entry]:
-    return [Entry(path=path, kind="-", size=1) for path in paths]
+def entries(*paths: str) -> list[TreeEntry]:
+    return [TreeEntry(path=path, kind="-", size=1) for path in paths]
 
 
-def read(*paths: str, packages: Sequence[Package] = ()) -> Seen:
+def read(*paths: str, packages: Sequence[InstalledPackage] = ()) -> ImageSurvey:
     return reading.read(entries(*paths), packages)
 
 
@@ -32,7 +32,7 @@ def test_a_python_older_than_the_probe_is_none() -> None:
 def test_names_that_no_record_takes_are_passed_over() -> None:
     folder = "/opt/$(touch x)\x1b"
     assert read(f"{folder}/lib/python3.11/os.py", f"{folder}/bin/python").interpreters == ()
-    torch = Package(kind="conda", name="torch", version="1\x1b[31m", places=("/opt/a",))
+    torch = InstalledPackage(kind="conda", name="torch", version="1\x1b[31m", places=("/opt/a",))
     (one,) = read("/opt/a/lib/python3.12/os.py", "/opt/a/bin/python", packages=[torch]).interpreters
     assert one.frameworks == ()
 
@@ -49,7 +49,7 @@ def test_an_environment_of_its_own_comes_before_the_systems() -> None:
 
 
 def test_the_python_with_frameworks_comes_first() -> None:
-    torch = Package(
+    torch = InstalledPackage(
         kind="pypi",
         name="torch",
         version="2.1",
@@ -62,15 +62,15 @@ def test_the_python_with_frameworks_comes_first() -> None:
 
 
 def test_a_framework_of_another_environment_is_not_this_ones() -> None:
-    torch = Package(kind="conda", name="pytorch", version="2.1", places=("/opt/other",))
+    torch = InstalledPackage(kind="conda", name="pytorch", version="2.1", places=("/opt/other",))
     (one,) = read("/opt/a/lib/python3.12/os.py", "/opt/a/bin/python", packages=[torch]).interpreters
     assert one.frameworks == ()
 
 
 def test_what_pip_says_goes_before_what_conda_says() -> None:
     packages = [
-        Package(kind="conda", name="pytorch", version="2.1", places=("/opt/a",)),
-        Package(
+        InstalledPackage(kind="conda", name="pytorch", version="2.1", places=("/opt/a",)),
+        InstalledPackage(
             kind="pypi",
             name="torch",
             version="2.1+cu121",
@@ -96,7 +96,7 @@ def test_what_pip_says_goes_before_what_conda_says() -> None:
 )  # fmt: skip
 def test_the_family_of_an_mpi(paths: tuple[str, ...], family: str) -> None:
     library = next(path for path in paths if "/libmpi" in path)
-    assert read(*paths).mpi == (Mpi(library=library, family=family),)
+    assert read(*paths).mpi == (MpiLibrary(library=library, family=family),)
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.adopt import archive, given
-from dlcontainer.config.image_names import Reference
+from dlcontainer.config.image_names import ImageReference
 from dlcontainer.errors import BuildError, ChecksFailedError, MisfitError, UsageError
 from dlcontainer.registry import pull
-from dlcontainer.registry.connection import Way
+from dlcontainer.registry.connection import RegistryAccess
 from tests import fakeregistry, foreign
 from tests.fakeregistry import FakeRegistry, Reply
 
@@ -17,7 +17,7 @@ GB = 10**9
 LAYER = b"a layer" * 100
 
 
-def put(fake: FakeRegistry, *, size: int = len(LAYER), body: bytes = LAYER) -> Reference:
+def put(fake: FakeRegistry, *, size: int = len(LAYER), body: bytes = LAYER) -> ImageReference:
     """Put an image of one layer; the registry gives `body` for it."""
     config = json.dumps({"architecture": "amd64", "os": "linux"}).encode()
     blobs = f"/v2/{fakeregistry.NAME}/blobs"
@@ -34,7 +34,7 @@ def put(fake: FakeRegistry, *, size: int = len(LAYER), body: bytes = LAYER) -> R
 def test_an_honest_registry_gives_a_layout(tmp_path: Path) -> None:
     with fakeregistry.serving() as fake:
         reference = put(fake)
-        digest = pull.pull(reference, "x86_64", Way(), tmp_path, GB)
+        digest = pull.pull(reference, "x86_64", RegistryAccess(), tmp_path, GB)
     assert digest == reference.digest
     assert (tmp_path / "blobs/sha256" / foreign.sha256(LAYER)[7:]).read_bytes() == LAYER
     assert archive.manifest_of(tmp_path)["layers"][0]["size"] == len(LAYER)
@@ -52,7 +52,7 @@ def test_a_layer_that_is_another(tmp_path: Path, body: bytes, why: str) -> None:
     with fakeregistry.serving() as fake:
         reference = put(fake, body=body)
         with pytest.raises(BuildError) as caught:
-            pull.pull(reference, "x86_64", Way(), tmp_path, GB)
+            pull.pull(reference, "x86_64", RegistryAccess(), tmp_path, GB)
     assert why in str(caught.value.why)
     # What came beyond the announced size was not written.
     written = tmp_path / "blobs/sha256" / f"{foreign.sha256(LAYER)[7:]}.part"
@@ -65,7 +65,7 @@ def test_a_manifest_that_is_another(tmp_path: Path) -> None:
         path = f"/v2/{fakeregistry.NAME}/manifests/{reference.digest}"
         fake.replies[path] = Reply(body=fake.replies[path].body + b" ")
         with pytest.raises(BuildError, match="does not match the requested digest"):
-            pull.pull(reference, "x86_64", Way(), tmp_path, GB)
+            pull.pull(reference, "x86_64", RegistryAccess(), tmp_path, GB)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -73,7 +73,7 @@ def test_layers_of_more_than_is_allowed_are_not_fetched(tmp_path: Path) -> None:
     with fakeregistry.serving() as fake:
         reference = put(fake, size=2 * GB)
         with pytest.raises(BuildError, match="is refused") as caught:
-            pull.pull(reference, "x86_64", Way(), tmp_path, GB)
+            pull.pull(reference, "x86_64", RegistryAccess(), tmp_path, GB)
         assert not [path for _, path, _ in fake.asked if path.endswith(foreign.sha256(LAYER))]
     assert "2.0 GB, allowed are 1.0" in str(caught.value.why)
 
@@ -92,25 +92,25 @@ def test_a_tag_is_refused_with_the_line_to_type() -> None:
         digest = fake.put_image("amd64")
         source = f"docker://{fake.address}/{fakeregistry.NAME}:1"
         with pytest.raises(UsageError) as caught:
-            given.read(source, "x86_64", Way(), "local")
+            given.read(source, "x86_64", RegistryAccess(), "local")
     assert caught.value.next_step == f"dlcontainer adopt {source}@{digest} --site local"
 
 
 def test_a_tag_where_the_registry_does_not_answer() -> None:
     source = "docker://127.0.0.1:1/a:1"
     with pytest.raises(UsageError) as caught:
-        given.read(source, "x86_64", Way(), "local")
+        given.read(source, "x86_64", RegistryAccess(), "local")
     assert caught.value.next_step == f"dlcontainer adopt {source}@sha256:DIGEST --site local"
     assert "can't be asked" in str(caught.value.why)
 
 
 def test_names_of_modules() -> None:
     digest = f"sha256:{'ab' * 32}"
-    reference = Reference(name="nvcr.io/nvidia/pytorch", tag="26.01-py3", digest=digest)
-    known = given.Given(kind="registry", reference=reference)
+    reference = ImageReference(name="nvcr.io/nvidia/pytorch", tag="26.01-py3", digest=digest)
+    known = given.AdoptionSource(kind="registry", reference=reference)
     assert given.name_of(known, digest) == ("pytorch", "26.01-py3")
     assert given.shown(known, digest) == f"docker://nvcr.io/nvidia/pytorch:26.01-py3@{digest}"
-    file = given.Given(kind="sif", path=Path("/home/ada/My Image $(x).sif"))
+    file = given.AdoptionSource(kind="sif", path=Path("/home/ada/My Image $(x).sif"))
     assert given.name_of(file, digest) == ("my-image-x", "ab" * 6)
     assert "/home" not in given.shown(file, digest)
 

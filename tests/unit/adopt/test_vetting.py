@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from dlcontainer.adopt import vetting
-from dlcontainer.adopt.links import Fix
+from dlcontainer.adopt.links import LinkReplacement
 from dlcontainer.errors import ChecksFailedError
-from dlcontainer.image.contents import Entry
+from dlcontainer.image.contents import TreeEntry
 from tests import foreign
 
 GB = 10**9
 
 
-def link(path: str, target: str) -> Entry:
-    return Entry(path=path, kind="l", size=0, target=target)
+def link(path: str, target: str) -> TreeEntry:
+    return TreeEntry(path=path, kind="l", size=0, target=target)
 
 
 @pytest.mark.parametrize(
@@ -35,12 +35,12 @@ def link(path: str, target: str) -> Entry:
         link("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"),
         link("/home", "/no/such/folder"),
         link("/tmp", "tmp"),
-        Entry(path="/tmp", kind="-", size=1),
-        Entry(path="/opt/dlcontainer", kind="d", size=0),
+        TreeEntry(path="/tmp", kind="-", size=1),
+        TreeEntry(path="/opt/dlcontainer", kind="d", size=0),
         link("/opt/dlcontainer", "/home/ada"),
     ],
 )
-def test_refused(entry: Entry) -> None:
+def test_refused(entry: TreeEntry) -> None:
     with pytest.raises(ChecksFailedError):
         vetting.require_harmless([entry], GB, "x")
 
@@ -55,10 +55,10 @@ def test_refused(entry: Entry) -> None:
         link("/etc/resolv.conf", "../run/x"),
         link("/.exec", ".singularity.d/actions/exec"),
         link("/opt/x/lib", "/home/ada"),
-        Entry(path="/tmp", kind="d", size=0),
+        TreeEntry(path="/tmp", kind="d", size=0),
     ],
 )
-def test_usual(entry: Entry) -> None:
+def test_usual(entry: TreeEntry) -> None:
     vetting.require_harmless([entry], GB, "x")
 
 
@@ -73,7 +73,7 @@ def test_a_chain_of_links_is_followed() -> None:
 
 
 def test_a_tree_of_more_than_is_allowed() -> None:
-    tree = [Entry(path=f"/{name}", kind="-", size=GB // 2) for name in "abc"]
+    tree = [TreeEntry(path=f"/{name}", kind="-", size=GB // 2) for name in "abc"]
     with pytest.raises(ChecksFailedError, match="unpacks to more than 1 GB"):
         vetting.require_harmless(tree, GB, "x")
 
@@ -95,7 +95,7 @@ def test_the_last_layer_s_links_are_meant(tmp_path: Path) -> None:
     # Tried with Apptainer 1.4.5: a layer's files don't go through links of layers below it.
     first, last = foreign.links(etc="/home/ada"), foreign.links(etc="usr/etc", usr="x")
     made = vetting.require_layers(tmp_path, layers(tmp_path, first, last), GB, "x")
-    assert Fix(path="/etc", kind="folder") in made
+    assert LinkReplacement(path="/etc", kind="folder") in made
 
 
 def test_names_that_climb_are_names_of_the_tree(tmp_path: Path) -> None:

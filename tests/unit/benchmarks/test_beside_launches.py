@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import beside_launches, session_rows
 from benchmarks.one_image import File, Place
-from dlcontainer.bench.probes.base import Cell
+from dlcontainer.bench.probes.base import ProbeCell
 from tests import residents
 from tests.residents import Truth
 
@@ -17,7 +17,7 @@ def test_the_launches_declare_their_core_and_groups_take_no_steps(tmp_path: Path
     place = Place(
         image=tmp_path / "a.sif", site="local", recipe=None, folder=tmp_path, threads=1, group=2
     )
-    cell = Cell(values={"framework": "torch", "device": "cpu"}, threads=1)
+    cell = ProbeCell(values={"framework": "torch", "device": "cpu"}, threads=1)
     asked = {
         unit: beside_launches.asked(place, unit, File(path=tmp_path / unit), 60, (1,), 0)
         for unit in beside_launches.UNITS

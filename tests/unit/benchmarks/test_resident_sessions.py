@@ -9,7 +9,7 @@ from benchmarks import resident_sessions
 from benchmarks.resident_sessions import across, draw
 from benchmarks.simulation import WORDS, Design, agrees, share, simulate
 from benchmarks.worlds import World
-from dlcontainer.bench.analysis.verdict import Rules, worded
+from dlcontainer.bench.analysis.verdict import VerdictRules, worded
 from dlcontainer.bench.stats import paired
 
 GROUPS = Design(controls=0, rule="groups")
@@ -74,7 +74,7 @@ def test_three_sessions_hold_where_one_does_not() -> None:
 
 def test_a_statement_is_that_of_the_real_code() -> None:
     drawn = numpy.random.default_rng(4).normal(0.01, 0.006, (50, 3))
-    rules = Rules(margin=0.02, alpha=0.05, equivalence=True)
+    rules = VerdictRules(margin=0.02, alpha=0.05, equivalence=True)
     for means in drawn:
         logs = [float(one) for one in means]
         word = worded(rules, paired.mean_interval(logs, 0.95), paired.mean_interval(logs, 0.9))

@@ -15,11 +15,11 @@ from dlcontainer.build import build_steps, dry_run, preflight, provenance
 from dlcontainer.build.backends import select
 from dlcontainer.build.base import root_tree
 from dlcontainer.build.base.root_tree import BaseTree
-from dlcontainer.build.build import BuildOptions, Image
+from dlcontainer.build.build import BuildOptions, BuiltImage
 from dlcontainer.build.cache.cached_step import CachedStep
-from dlcontainer.build.context import BuildContext, BuildRun, Origin
+from dlcontainer.build.context import BuildContext, BuildRun, BuildStart
 from dlcontainer.errors import BuildError, UsageError
-from dlcontainer.image.contents import Unpacked
+from dlcontainer.image.contents import FolderTree
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system.process import CommandFailedError
 from dlcontainer.system.workspace import PREFIX
@@ -64,8 +64,8 @@ class Backend:
         self.kept.append(step.name)
         return lambda: None
 
-    def files(self) -> Unpacked:
-        return Unpacked(folder=self.tree)
+    def files(self) -> FolderTree:
+        return FolderTree(folder=self.tree)
 
     def finish(self, target: Path, sbom: Path) -> None:
         target.write_text("the image")
@@ -86,7 +86,9 @@ class Builder:
     benches: list[Backend] = field(default_factory=list)
 
     @contextmanager
-    def opened(self, _: Plan, __: BuildContext, origin: Origin, run: BuildRun) -> Iterator[Backend]:
+    def opened(
+        self, _: Plan, __: BuildContext, origin: BuildStart, run: BuildRun
+    ) -> Iterator[Backend]:
         assert origin.base == BASE
         assert origin.routed.folder == run.folders.work / "routing"
         tree = run.folders.work / "tree"
@@ -96,7 +98,7 @@ class Builder:
         )
         yield self.benches[-1]
 
-    def build(self, **options: Any) -> Image | None:
+    def build(self, **options: Any) -> BuiltImage | None:
         asked = BuildOptions(tmpdir=self.output.parent, **options)
         return building.build(self.plan, self.context, self.output, asked)
 

@@ -100,8 +100,8 @@ def test_the_settings_of_the_image_s_file(tmp_path: Path) -> None:
         assert context.squash(plan) == words
 
 
-def wanted(engine: EngineKind, level: int) -> build_context.Wanted:
-    return build_context.Wanted(
+def wanted(engine: EngineKind, level: int) -> build_context.BuildRequest:
+    return build_context.BuildRequest(
         engine=engine,
         outcome="sif",
         registry=None,

@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.build import file_order
-from dlcontainer.build.file_order import Arranged
+from dlcontainer.build.file_order import SquashOrder
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.errors import BenchDataError, ConfigError
 from dlcontainer.image import layout, open_trace, record
-from dlcontainer.image.contents import Entry, Unpacked
+from dlcontainer.image.contents import FolderTree, TreeEntry
 from dlcontainer.image.open_trace import HEADER, Trace
-from dlcontainer.lab.filesystem.counting import Count, Counted
+from dlcontainer.lab.filesystem.counting import Count, CountingResult
 
 HOSTILE = ("a b", "#c", "back\\slash", "it's", "ünï 空", '"q"', "-d", "x/ -32768", "$(y)")
 
 
-def counted(*files: str, tool: str = "strace") -> Counted:
+def counted(*files: str, tool: str = "strace") -> CountingResult:
     node = Count(operations={"open": len(files)}, bytes=0, files=files)
-    return Counted(tool=tool, ranks=(), node=node, slowest_s=1.0)  # type: ignore[arg-type]
+    return CountingResult(tool=tool, ranks=(), node=node, slowest_s=1.0)  # type: ignore[arg-type]
 
 
 def test_a_trace_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -75,14 +75,14 @@ def test_what_was_opened_makes_a_trace() -> None:
         counted("/elsewhere").trace(Path("/t"))
 
 
-def entries(files: Sequence[str], **links: str) -> list[Entry]:
-    found = [Entry(path=f"/{name}", kind="-", size=1) for name in files]
-    found.append(Entry(path="/folder", kind="d", size=0))
+def entries(files: Sequence[str], **links: str) -> list[TreeEntry]:
+    found = [TreeEntry(path=f"/{name}", kind="-", size=1) for name in files]
+    found.append(TreeEntry(path="/folder", kind="d", size=0))
     targets = [(name.replace("_", "/"), target) for name, target in links.items()]
-    return found + [Entry(path=f"/{name}", kind="l", size=0, target=to) for name, to in targets]
+    return found + [TreeEntry(path=f"/{name}", kind="l", size=0, target=to) for name, to in targets]
 
 
-def lines(trace: Sequence[str], tree: list[Entry]) -> tuple[list[str], int]:
+def lines(trace: Sequence[str], tree: list[TreeEntry]) -> tuple[list[str], int]:
     made = file_order.sort(Trace(paths=tuple(trace)), tree)
     text = made.text.decode()
     assert made.files == len(text.splitlines())
@@ -133,7 +133,9 @@ def test_what_is_passed_over_is_noted(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     made = file_order.arranger(Trace(paths=("a", "x", "y")), notes.append, has_pack=False)
     assert made is not None
-    assert made(Unpacked(folder=tmp_path), tmp_path) == Arranged(sort=b"a 32767\n", actions=b"")
+    assert made(FolderTree(folder=tmp_path), tmp_path) == SquashOrder(
+        sort=b"a 32767\n", actions=b""
+    )
     assert notes == [
         "1 files lie in the order of the trace",
         "2 paths of the trace are not in the image: skipped",
@@ -192,13 +194,13 @@ def test_a_packed_image_has_the_order_of_its_own_trace(
     notes: list[str] = []
     made = file_order.arranger(None, notes.append, has_pack=True)
     assert made is not None
-    text = made(Unpacked(folder=packed_tree(tmp_path, trace)), tmp_path).sort.decode()
+    text = made(FolderTree(folder=packed_tree(tmp_path, trace)), tmp_path).sort.decode()
     assert [line.split()[0] for line in text.splitlines()] == FIRST + wanted
     assert notes == []
 
 
 def test_a_trace_that_was_given_is_better_than_the_pack_s(tmp_path: Path) -> None:
-    tree = Unpacked(folder=packed_tree(tmp_path, f"{HEADER}\nc\n"))
+    tree = FolderTree(folder=packed_tree(tmp_path, f"{HEADER}\nc\n"))
     notes: list[str] = []
     made = file_order.arranger(Trace(paths=("b",)), notes.append, has_pack=True)
     assert made is not None
@@ -217,5 +219,5 @@ def test_the_libraries_that_the_pack_s_imports_open_lie_as_they_are(tmp_path: Pa
     for trace in (None, Trace(paths=("opt/x/not-opened.so",))):  # it decides the order alone
         made = file_order.arranger(trace, notes.append, has_pack=True, raw_libraries=True)
         assert made is not None
-        arranged = made(Unpacked(folder=folder), tmp_path)
+        arranged = made(FolderTree(folder=folder), tmp_path)
         assert arranged.actions == b'uncompressed@pathname("opt/x/liba.so.1")\n'

@@ -8,12 +8,12 @@ import pytest
 
 from dlcontainer.build import prefetch
 from dlcontainer.build.build_steps import BuildStep
-from dlcontainer.build.context import BuildContext, BuildRun, Folders
-from dlcontainer.packages.routing import Routed
+from dlcontainer.build.context import BuildContext, BuildFolders, BuildRun
+from dlcontainer.packages.routing import PreparedRouting
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system.background import Beside
+from dlcontainer.system.background import BackgroundWork
 from dlcontainer.system.process import CommandFailedError
-from dlcontainer.system.progress import Steps
+from dlcontainer.system.progress import StepProgress
 from tests.fakes import Quiet, RecordingRunner, completed
 from tests.values import execution_of, folder_of, plan_of, site_of
 
@@ -34,12 +34,12 @@ def plan_with(tmp_path: Path, **changes: Any) -> Plan:
 
 
 @pytest.fixture
-def routed(tmp_path: Path) -> Routed:
+def routed(tmp_path: Path) -> PreparedRouting:
     folder = tmp_path / "routing"
     folder.mkdir()
     (folder / "pip.conf").write_text(USUAL)
     proxy = {"https_proxy": "http://proxy.example:1"}
-    return replace(Routed.nothing(folder), environment=proxy, ca=tmp_path / "ca.crt")
+    return replace(PreparedRouting.nothing(folder), environment=proxy, ca=tmp_path / "ca.crt")
 
 
 @pytest.fixture
@@ -47,17 +47,19 @@ def runner() -> RecordingRunner:
     return RecordingRunner()
 
 
-def begin(plan: Plan, routed: Routed, runner: RecordingRunner, tmp_path: Path) -> Any:
+def begin(plan: Plan, routed: PreparedRouting, runner: RecordingRunner, tmp_path: Path) -> Any:
     context = BuildContext(execution=execution_of(tmp_path, runner), templates=())
-    folders = Folders(output=tmp_path, staging=tmp_path, work=tmp_path)
-    run = BuildRun(folders=folders, steps=Steps(Quiet()), background=Beside(runner=runner))
+    folders = BuildFolders(output=tmp_path, staging=tmp_path, work=tmp_path)
+    run = BuildRun(
+        folders=folders, steps=StepProgress(Quiet()), background=BackgroundWork(runner=runner)
+    )
     supplies = prefetch.begin(plan, context, routed, run, fresh=False)
     run.background.join()
     return supplies
 
 
 def test_a_step_finds_its_wheels_and_looks_nowhere_else(
-    routed: Routed, runner: RecordingRunner, tmp_path: Path
+    routed: PreparedRouting, runner: RecordingRunner, tmp_path: Path
 ) -> None:
     supplies = begin(plan_with(tmp_path), routed, runner, tmp_path)
     (call,) = runner.calls
@@ -82,7 +84,7 @@ def test_a_step_finds_its_wheels_and_looks_nowhere_else(
 
 
 def test_a_step_whose_wheels_did_not_come_fetches_them_itself(
-    routed: Routed, runner: RecordingRunner, tmp_path: Path
+    routed: PreparedRouting, runner: RecordingRunner, tmp_path: Path
 ) -> None:
     runner.answers = [CommandFailedError(completed("pip", code=1, stdout="HTTP error 500"))]
     supplies = begin(plan_with(tmp_path), routed, runner, tmp_path)
@@ -101,7 +103,7 @@ def test_a_step_whose_wheels_did_not_come_fetches_them_itself(
     ],
 )
 def test_what_is_left_to_the_step(
-    routed: Routed, runner: RecordingRunner, tmp_path: Path, changes: dict[str, Any]
+    routed: PreparedRouting, runner: RecordingRunner, tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     if "base" in changes:
         changes = {**changes, "steps": STEPS[1:]}

@@ -10,7 +10,7 @@ from dlcontainer.build import preflight
 from dlcontainer.errors import BuildError
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system import machine
-from dlcontainer.system.machine import Mount
+from dlcontainer.system.machine import MountPoint
 from tests.hostile import open_place
 from tests.values import HOST, IMAGE_BASE, folder_of, host, plan_of, site_of
 
@@ -56,7 +56,7 @@ def roomy(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(
         machine,
         "mount_of",
-        lambda path: Mount(point=Path("/m"), kind=facts["kind"], options=facts["options"]),
+        lambda path: MountPoint(point=Path("/m"), kind=facts["kind"], options=facts["options"]),
     )
     return facts
 

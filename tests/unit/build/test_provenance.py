@@ -9,7 +9,7 @@ import pytest
 
 from dlcontainer import __version__
 from dlcontainer.build import provenance
-from dlcontainer.build.provenance import Sources
+from dlcontainer.build.provenance import BuildSources
 from dlcontainer.errors import ConfigError
 from dlcontainer.system import machine
 from dlcontainer.system.process import CommandFailedError
@@ -28,9 +28,9 @@ def tools(tmp_path: Path, *names: str) -> dict[str, str]:
     return {"PATH": str(folder), "HOME": "/home/ada", "TOKEN": "hunter2"}
 
 
-def sources(environ: dict[str, str], *answers: object) -> Sources:
+def sources(environ: dict[str, str], *answers: object) -> BuildSources:
     runner = RecordingRunner(answers=list(answers), strict=True)  # type: ignore[arg-type]
-    return Sources(
+    return BuildSources(
         text="text\n", base="cd", engine="e 1", lock=None, runner=runner, environ=environ
     )
 

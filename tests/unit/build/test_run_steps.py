@@ -10,11 +10,11 @@ from dlcontainer.build import run_steps
 from dlcontainer.build.backends.backend import DamagedError, SaveTask
 from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.cache.cached_step import CachedStep, Packages
-from dlcontainer.build.run_steps import Policy
+from dlcontainer.build.run_steps import StepPolicy
 from dlcontainer.errors import BuildError
-from dlcontainer.image.contents import Unpacked
-from dlcontainer.system.process import CommandFailedError, Completed
-from dlcontainer.system.progress import Steps
+from dlcontainer.image.contents import FolderTree
+from dlcontainer.system.process import CommandFailedError, CompletedCommand
+from dlcontainer.system.progress import StepProgress
 from tests.fakes import Quiet
 
 
@@ -48,7 +48,7 @@ class Backend:
     def run(self, step: BuildStep) -> None:
         self.calls.append(f"run {step.name}")
         if step.name == self.fails:
-            done = Completed(argv=("sh",), returncode=1, stdout="oh", stderr="", elapsed=0)
+            done = CompletedCommand(argv=("sh",), returncode=1, stdout="oh", stderr="", elapsed=0)
             raise CommandFailedError(done)
 
     def keep(self, step: BuildStep, packages: Packages) -> SaveTask:
@@ -56,8 +56,8 @@ class Backend:
         kept = replace(_kept(step.key), packages=packages)
         return lambda: self.kept.update({step.key: kept})
 
-    def files(self) -> Unpacked:
-        return Unpacked(folder=Path("tree"))
+    def files(self) -> FolderTree:
+        return FolderTree(folder=Path("tree"))
 
     def shell_command(self) -> tuple[list[str], dict[str, str], Path]:
         return ["sh"], {}, Path()
@@ -78,14 +78,14 @@ def _failure(step: BuildStep | str, error: CommandFailedError) -> BuildError:
 def grow(
     backend: Backend, worth: float = 0.0, *, fresh: bool = False, keep_last: bool = False
 ) -> list[run_steps.StepResult]:
-    policy = Policy(
+    policy = StepPolicy(
         failure=_failure,
         installed=lambda: ({"name": backend.calls[-1]},),
         worth_keeping_s=worth,
         fresh=fresh,
         keep_last=keep_last,
     )
-    return run_steps.grow(backend, TODO, Steps(Quiet()), policy)
+    return run_steps.grow(backend, TODO, StepProgress(Quiet()), policy)
 
 
 def test_everything_is_run_and_kept_but_the_last() -> None:
@@ -152,9 +152,11 @@ def test_the_last_is_kept_where_it_is_asked_for() -> None:
 def test_the_rest_of_keeping_may_run_beside_the_next_step() -> None:
     backend = Backend()
     waiting: list[SaveTask] = []
-    policy = Policy(failure=_failure, installed=tuple, worth_keeping_s=0.0, later=waiting.append)
+    policy = StepPolicy(
+        failure=_failure, installed=tuple, worth_keeping_s=0.0, later=waiting.append
+    )
     said = Quiet()
-    run_steps.grow(backend, TODO, Steps(said), policy)
+    run_steps.grow(backend, TODO, StepProgress(said), policy)
     assert backend.kept == {}
     for keeping in waiting:
         keeping()
@@ -166,7 +168,7 @@ def test_the_rest_of_keeping_may_run_beside_the_next_step() -> None:
     other = Backend()
     other.keep = lambda step, packages: fail  # type: ignore[method-assign]
     waiting.clear()
-    run_steps.grow(other, TODO, Steps(said), policy)
+    run_steps.grow(other, TODO, StepProgress(said), policy)
     for keeping in waiting:
         keeping()
     assert "the result of 's2' is not kept: no place" in said.said
@@ -174,7 +176,7 @@ def test_the_rest_of_keeping_may_run_beside_the_next_step() -> None:
 
 def test_a_cache_that_takes_none_costs_nothing_now() -> None:
     backend = Backend()
-    done = Completed(
+    done = CompletedCommand(
         argv=("x",),
         returncode=1,
         stdout="Write failed: No space left on device",
@@ -187,8 +189,8 @@ def test_a_cache_that_takes_none_costs_nothing_now() -> None:
         raise CommandFailedError(done)
 
     backend.keep = keep  # type: ignore[method-assign]
-    policy = Policy(failure=_failure, installed=tuple, worth_keeping_s=0.0)
-    run_steps.grow(backend, TODO, Steps(said), policy)
+    policy = StepPolicy(failure=_failure, installed=tuple, worth_keeping_s=0.0)
+    run_steps.grow(backend, TODO, StepProgress(said), policy)
     assert backend.calls == ["begin base", "run s1", "run s2", "run s3"]
     assert "the result of 's1' is not kept: the disk is full" in said.said
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.probes.base import Cell, Contents, Setting, Value
-from dlcontainer.bench.probes.threads import Choice
+from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject, Value
+from dlcontainer.bench.probes.threads import ThreadChoice
 from dlcontainer.bench.stats.paired import Interval
 from dlcontainer.cli import export_threads, main
 from dlcontainer.cli.context import here
-from dlcontainer.sites.site import Target
+from dlcontainer.sites.site import SiteTarget
 from tests import kernelseries
 from tests.kernelseries import Plant
 from tests.unit.bench.analysis.test_session_analysis import RECORDINGS
@@ -22,10 +22,10 @@ VARIABLE = "OMP_NUM_THREADS"
 
 def session(path: Path, counts: str = "1,2,4", **plant: Any) -> Path:
     """Write a session in which twice the threads take half the time."""
-    contents = Contents(image="x.sif", recipe="demo", modules=("torch",))
+    contents = ProbeSubject(image="x.sif", recipe="demo", modules=("torch",))
     typed: dict[str, Value] = {"counts": counts, "quick": True}
-    values = PROBES["threads"].values(typed, Setting(contents=contents))
-    plan = PROBES["threads"].rows(Cell(values=values, threads=4))
+    values = PROBES["threads"].values(typed, ParameterContext(contents=contents))
+    plan = PROBES["threads"].rows(ProbeCell(values=values, threads=4))
     assert plan is not None
     return kernelseries.write(path, Plant(plan=plan, probe="threads", **plant))
 
@@ -71,7 +71,7 @@ def test_a_node_type_has_its_own(
     assert site.jobs.environment == {**before.jobs.environment, VARIABLE: "4"}
     assert set(before.jobs.sources) < set(site.jobs.sources)
     for other in before.node_types.keys() - {before.node_type}:
-        there = Target(node_type=other)
+        there = SiteTarget(node_type=other)
         bare = name.partition(":")[0]
         kept = here().site(bare, there).value.environment
         assert here().site(str(target), there).value.environment == kept
@@ -104,7 +104,9 @@ def test_what_is_not_told_apart_is_not_written(
 
 def test_one_launch_has_no_interval() -> None:
     behind = Interval(ratio=1.869, low=0.0, high=float("inf"), level=0.95)
-    one = Choice(threads=2, others=(1,), tied=(1,), next=1, behind=behind, kernels=4, launches=1)
+    one = ThreadChoice(
+        threads=2, measured=(1,), tied=(1,), next=1, behind=behind, kernels=4, launches=1
+    )
     said = str(export_threads._unsure(one).why)
     assert said == ("next / best 1.869 (too few launches for an interval); launches: 1, kernels: 4")
 

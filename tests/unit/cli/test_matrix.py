@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from dlcontainer.cli import main
-from dlcontainer.cli.context import World
+from dlcontainer.cli.context import CliContext
 from dlcontainer.errors import MisfitError
-from dlcontainer.sites.site import Target, read_target
+from dlcontainer.sites.site import SiteTarget, read_target
 from tests.values import RECIPE, SITE, write_yaml
 
 Run = Callable[..., tuple[int, str, str]]
@@ -79,15 +79,15 @@ def run(
 @pytest.mark.parametrize(
     ("text", "site", "target"),
     [
-        ("a", "a", Target()),
-        ("a@1", "a", Target(epoch="1")),
-        ("a:n", "a", Target(node_type="n")),
-        ("a@1:n", "a", Target(epoch="1", node_type="n")),
-        ("./a@1:n", "./a@1:n", Target()),
-        ("a@1.yaml", "a@1.yaml", Target()),
+        ("a", "a", SiteTarget()),
+        ("a@1", "a", SiteTarget(epoch="1")),
+        ("a:n", "a", SiteTarget(node_type="n")),
+        ("a@1:n", "a", SiteTarget(epoch="1", node_type="n")),
+        ("./a@1:n", "./a@1:n", SiteTarget()),
+        ("a@1.yaml", "a@1.yaml", SiteTarget()),
     ],
 )
-def test_targets(text: str, site: str, target: Target) -> None:
+def test_targets(text: str, site: str, target: SiteTarget) -> None:
     assert read_target(text) == (site, target)
     if "/" not in text and "yaml" not in text:
         assert target.named(site) == text
@@ -297,7 +297,7 @@ def test_no_work_begins_without_a_variant(
         wished.append(cpu)
         raise MisfitError("no further")
 
-    monkeypatch.setattr(World, "plan", plan)
+    monkeypatch.setattr(CliContext, "plan", plan)
     for options in (["--cpu"], []):
         assert run(*command, "--site", gpu_site, *options)[0] == 8
     assert wished == [True, False]

@@ -11,7 +11,7 @@ import pytest
 
 from dlcontainer.cli import main
 from dlcontainer.publish.tree import in_use, site_commands
-from dlcontainer.publish.tree.in_use import Queue
+from dlcontainer.publish.tree.in_use import OldestJob
 from dlcontainer.publish.tree.site_commands import SiteCommands
 from tests.trees import both, hand, image_file, put, seen
 from tests.values import SITE, write_yaml
@@ -229,9 +229,9 @@ def test_gc_by_the_site_s_facts(
 ) -> None:
     asked: list[list[str]] = []
 
-    def queue(argv: list[str], runner: object) -> Queue:
+    def queue(argv: list[str], runner: object) -> OldestJob:
         asked.append(list(argv))
-        return Queue()
+        return OldestJob()
 
     monkeypatch.setattr(in_use, "queue", queue)
     site = of_site(tmp_path, keep_days=40, longest_job_days=30)
@@ -249,7 +249,7 @@ def test_gc_by_the_site_s_facts(
 def test_a_scheduler_that_does_not_answer_keeps_all(
     run: Run, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(in_use, "queue", lambda argv, runner: Queue(known=False))
+    monkeypatch.setattr(in_use, "queue", lambda argv, runner: OldestJob(is_known=False))
     site = of_site(tmp_path, keep_days=1)
     assert "generations/1: the scheduler can't be asked" in run("gc", "--site", site)[1]
 

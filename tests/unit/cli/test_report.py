@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.samples.records import Stack
+from dlcontainer.bench.samples.records import AttestedStack
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.cli import main
 from tests import benchseries
@@ -105,8 +105,8 @@ def session_at(folder: Path, site: str) -> str:
     path = folder / "a.jsonl"
     samples = benchseries.draw(benchseries.Plan())
     with Writer(path, replace(own, declared=declared)) as writer:
-        writer.stack(Stack(arm="native", facts=FACTS))
-        writer.stack(Stack(arm="container", facts=INSIDE))
+        writer.stack(AttestedStack(arm="native", facts=FACTS))
+        writer.stack(AttestedStack(arm="container", facts=INSIDE))
         for sample in samples:
             writer.sample(sample)
         writer.end(complete=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.config.resources import Resources, Root, locate
+from dlcontainer.config.resources import ResourceFolders, Root, locate
 from dlcontainer.errors import ConfigError
 
 
@@ -80,7 +80,7 @@ def test_names_that_are_not_names(tmp_path: Path) -> None:
         "site-configs/dir.yaml/x",
         "site-configs/1.yaml",
     )
-    found = Resources(roots=(Root(origin="user", path=root),))
+    found = ResourceFolders(roots=(Root(origin="user", path=root),))
     assert found.names("recipes") == ["ok-1.2_x"]
     assert found.names("site-configs") == ["1"]
 

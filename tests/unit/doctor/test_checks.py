@@ -10,10 +10,10 @@ import pytest
 
 from dlcontainer.doctor import checks
 from dlcontainer.doctor.checks import Wish
-from dlcontainer.doctor.finding import Finding
+from dlcontainer.doctor.finding import DoctorFinding
 from dlcontainer.system import machine
 from dlcontainer.system.environ import proxies, variables
-from dlcontainer.system.machine import Host, Mount
+from dlcontainer.system.machine import HostMachine, MountPoint
 from tests.fakes import RecordingRunner, completed
 from tests.values import host
 
@@ -23,7 +23,7 @@ OK = completed("ok")
 
 
 @pytest.fixture
-def healthy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+def healthy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostMachine:
     folder = tmp_path / "it's bin"
     folder.mkdir()
     for name in ("apptainer", "newuidmap", "newgidmap", *checks.HELPERS):
@@ -47,7 +47,7 @@ def executable(path: Path) -> None:
 
 
 def mount(monkeypatch: pytest.MonkeyPatch, kind: str = "ext4", *options: str) -> None:
-    found = Mount(point=Path("/"), kind=kind, options=frozenset(options))
+    found = MountPoint(point=Path("/"), kind=kind, options=frozenset(options))
     monkeypatch.setattr(machine, "mount_of", lambda path: found)
 
 
@@ -69,14 +69,14 @@ def files(monkeypatch: pytest.MonkeyPatch, root: Path, **contents: str) -> None:
     monkeypatch.setattr(Path, "read_text", read_text)
 
 
-def examine(on: Host, tmp_path: Path, *answers: Any) -> dict[str, Finding]:
+def examine(on: HostMachine, tmp_path: Path, *answers: Any) -> dict[str, DoctorFinding]:
     runner = RecordingRunner([*answers] or [VERSION, OK, OK, OK, OK, OK], strict=True)
     found = checks.examine(on, runner, tmp_path / "cache", Wish())
     assert len({finding.name for finding in found}) == len(found)
     return {finding.name: finding for finding in found}
 
 
-def test_a_healthy_machine(healthy: Host, tmp_path: Path) -> None:
+def test_a_healthy_machine(healthy: HostMachine, tmp_path: Path) -> None:
     found = examine(healthy, tmp_path)
     assert {finding.state for finding in found.values()} == {"ok"}
     assert checks.is_fit(list(found.values()))
@@ -87,7 +87,7 @@ def test_a_healthy_machine(healthy: Host, tmp_path: Path) -> None:
     assert not [one for one in found.values() if "secret" in one.detail or one.mend]
 
 
-def test_no_engine(healthy: Host, tmp_path: Path) -> None:
+def test_no_engine(healthy: HostMachine, tmp_path: Path) -> None:
     (tmp_path / "it's bin" / "apptainer").unlink()
     found = examine(healthy, tmp_path)
     assert found["engine"].state == "error"
@@ -95,13 +95,13 @@ def test_no_engine(healthy: Host, tmp_path: Path) -> None:
     assert not checks.is_fit(list(found.values()))
 
 
-def test_an_engine_that_does_not_start(healthy: Host, tmp_path: Path) -> None:
+def test_an_engine_that_does_not_start(healthy: HostMachine, tmp_path: Path) -> None:
     found = examine(healthy, tmp_path, completed("x", code=127, stderr="no libseccomp.so.2"), OK)
     assert (found["engine"].state, "build" in found) == ("error", False)
     assert "does not start" in found["engine"].detail
 
 
-def test_an_engine_without_a_working_mode(healthy: Host, tmp_path: Path) -> None:
+def test_an_engine_without_a_working_mode(healthy: HostMachine, tmp_path: Path) -> None:
     found = examine(healthy, tmp_path, VERSION, OK, NO, NO, NO, NO, NO, NO)
     assert (found["build"].state, found["run"].state) == ("error", "error")
     said = "plain failed: no; fakeroot failed: no; root-mapped failed: no"
@@ -114,7 +114,7 @@ def test_an_engine_without_a_working_mode(healthy: Host, tmp_path: Path) -> None
     assert "base pin" in str(found["base"].mend)
 
 
-def test_a_folder_for_temporary_files_that_is_missing(healthy: Host, tmp_path: Path) -> None:
+def test_a_folder_for_temporary_files_that_is_missing(healthy: HostMachine, tmp_path: Path) -> None:
     (tmp_path / "it's tmp").rmdir()
     settled = variables.settled(healthy.environ)
     here = replace(healthy, environ=settled.environ)
@@ -128,7 +128,9 @@ def test_a_folder_for_temporary_files_that_is_missing(healthy: Host, tmp_path: P
 
 
 @pytest.mark.parametrize("mark", ["FATAL:   ", "ERROR  : ", "ERROR   [U=1000,P=7]main() "])
-def test_no_fine_line_holds_an_engine_s_words(healthy: Host, tmp_path: Path, mark: str) -> None:
+def test_no_fine_line_holds_an_engine_s_words(
+    healthy: HostMachine, tmp_path: Path, mark: str
+) -> None:
     words = f"{mark}Requesting capability set 0x000001ffffffffff while permitted capability set"
     no = completed("x", code=255, stderr=f"{words} is 0x000001fffeffffff\n")
     found = examine(healthy, tmp_path, VERSION, OK, no, OK, OK, no, OK, no, OK)
@@ -141,7 +143,7 @@ def test_no_fine_line_holds_an_engine_s_words(healthy: Host, tmp_path: Path, mar
     assert not re.search("ERROR|FATAL|0x0", found["build"].detail)
 
 
-def test_a_user_whom_nobody_knows(healthy: Host, tmp_path: Path) -> None:
+def test_a_user_whom_nobody_knows(healthy: HostMachine, tmp_path: Path) -> None:
     found = examine(replace(healthy, uid=54321, user="54321"), tmp_path)["user"]
     assert (found.state, "54321" in found.detail) == ("error", True)
     assert "getent passwd" in str(found.mend)
@@ -163,7 +165,7 @@ def test_a_user_whom_nobody_knows(healthy: Host, tmp_path: Path) -> None:
     ],
 )
 def test_the_network(
-    healthy: Host,
+    healthy: HostMachine,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     given: dict[str, str],
@@ -178,7 +180,7 @@ def test_the_network(
     assert state == "ok" or found.mend
 
 
-def test_running_is_tried_where_building_failed(healthy: Host, tmp_path: Path) -> None:
+def test_running_is_tried_where_building_failed(healthy: HostMachine, tmp_path: Path) -> None:
     packed = [OK, OK, OK]
     found = examine(healthy, tmp_path, VERSION, OK, NO, NO, NO, *packed, OK, OK)
     assert (found["build"].state, found["run"].state) == ("error", "ok")
@@ -193,7 +195,9 @@ def test_running_is_tried_where_building_failed(healthy: Host, tmp_path: Path) -
         ("FATAL: write x: No space left on device", "TMPDIR="),
     ],
 )
-def test_an_answer_names_its_cause(healthy: Host, tmp_path: Path, said: str, line: str) -> None:
+def test_an_answer_names_its_cause(
+    healthy: HostMachine, tmp_path: Path, said: str, line: str
+) -> None:
     executable(tmp_path / "it's bin" / "apt-get")
     no = completed("x", code=255, stderr=f"{said}\n")
     found = examine(healthy, tmp_path, VERSION, OK, no, no, no, NO, OK)
@@ -201,7 +205,7 @@ def test_an_answer_names_its_cause(healthy: Host, tmp_path: Path, said: str, lin
 
 
 def test_no_finding_sends_the_reader_elsewhere(
-    healthy: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    healthy: HostMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files(monkeypatch, tmp_path, max_user_namespaces="0", subuid="")
     mount(monkeypatch, "ext4", "noexec")
@@ -212,7 +216,7 @@ def test_no_finding_sends_the_reader_elsewhere(
 
 
 def test_it_points_at_causes_alone(
-    healthy: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    healthy: HostMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files(monkeypatch, tmp_path, max_user_namespaces="0")
     mount(monkeypatch, "lustre")
@@ -233,7 +237,7 @@ def test_it_points_at_causes_alone(
 
 @pytest.mark.parametrize("program", ["newuidmap", "newgidmap"])
 def test_subordinate_ids_that_can_not_be_mapped(
-    healthy: Host, tmp_path: Path, program: str
+    healthy: HostMachine, tmp_path: Path, program: str
 ) -> None:
     (tmp_path / "it's bin" / program).unlink()
     executable(tmp_path / "it's bin" / "apt-get")
@@ -246,20 +250,20 @@ def test_subordinate_ids_that_can_not_be_mapped(
     assert checks.is_fit(list(found.values()))
 
 
-def test_a_base_that_can_not_be_made(healthy: Host, tmp_path: Path) -> None:
+def test_a_base_that_can_not_be_made(healthy: HostMachine, tmp_path: Path) -> None:
     found = examine(healthy, tmp_path, VERSION, OK, OK, OK, OK, NO, NO)
     assert found["base"].state == "error"
     assert not checks.is_fit(list(found.values()))
 
 
-def test_a_second_mode_that_works(healthy: Host, tmp_path: Path) -> None:
+def test_a_second_mode_that_works(healthy: HostMachine, tmp_path: Path) -> None:
     found = examine(healthy, tmp_path, VERSION, OK, NO, OK, OK, OK, OK)
     assert found["build"].detail == "works in mode fakeroot; not in plain, which is no fault"
     assert checks.is_fit(list(found.values()))
 
 
 @pytest.mark.parametrize(("name", "package"), [(n, p) for n, (_, p) in checks.HELPERS.items()])
-def test_a_missing_helper(healthy: Host, tmp_path: Path, name: str, package: str) -> None:
+def test_a_missing_helper(healthy: HostMachine, tmp_path: Path, name: str, package: str) -> None:
     (tmp_path / "it's bin" / name).unlink()
     executable(tmp_path / "it's bin" / "apt-get")
     base = [] if name == "mmdebstrap" else [OK]
@@ -278,7 +282,7 @@ def test_a_missing_helper(healthy: Host, tmp_path: Path, name: str, package: str
     ],
 )
 def test_the_distribution_s_own_line(
-    healthy: Host, tmp_path: Path, command: str, line: str
+    healthy: HostMachine, tmp_path: Path, command: str, line: str
 ) -> None:
     executable(tmp_path / "it's bin" / command)
     (tmp_path / "it's bin" / "newuidmap").unlink()
@@ -286,7 +290,7 @@ def test_the_distribution_s_own_line(
     assert found["subordinate ids"].mend == f"an administrator types: {line}"
 
 
-def test_a_host_without_apt_has_three_ways_to_a_base(healthy: Host, tmp_path: Path) -> None:
+def test_a_host_without_apt_has_three_ways_to_a_base(healthy: HostMachine, tmp_path: Path) -> None:
     (tmp_path / "it's bin" / "mmdebstrap").unlink()
     found = examine(healthy, tmp_path, VERSION, OK, OK, OK, OK)
     assert found["base"].state == "warning"
@@ -296,7 +300,7 @@ def test_a_host_without_apt_has_three_ways_to_a_base(healthy: Host, tmp_path: Pa
 
 
 def test_a_setuid_engine_runs_without_user_namespaces(
-    healthy: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    healthy: HostMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files(monkeypatch, tmp_path, max_user_namespaces="0")
     starter = tmp_path / "libexec/apptainer/bin/starter-suid"
@@ -319,7 +323,7 @@ def test_a_setuid_engine_runs_without_user_namespaces(
 
 
 def test_ubuntus_restriction_names_the_profile_of_this_engine(
-    healthy: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    healthy: HostMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files(monkeypatch, tmp_path, apparmor_restrict_unprivileged_userns="1")
     starter = tmp_path / "lib/x86_64-linux-gnu/apptainer/bin/starter"
@@ -353,7 +357,7 @@ def test_ubuntus_restriction_names_the_profile_of_this_engine(
     ],
 )
 def test_what_the_kernel_and_the_files_say(
-    healthy: Host,
+    healthy: HostMachine,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     contents: dict[str, str],
@@ -376,7 +380,7 @@ def test_what_the_kernel_and_the_files_say(
     ],
 )
 def test_temporary_files(
-    healthy: Host,
+    healthy: HostMachine,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     kind: str,
@@ -392,7 +396,7 @@ def test_temporary_files(
 
 
 def test_little_memory_for_a_login(
-    healthy: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    healthy: HostMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # 4 GiB, as login nodes give them.
     monkeypatch.setattr(machine, "cgroup_memory_mb", lambda: 4294)
@@ -403,7 +407,7 @@ def test_little_memory_for_a_login(
 
 
 def test_another_architecture_is_needed_by_few(
-    healthy: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    healthy: HostMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert examine(healthy, tmp_path)["emulation"].detail == (
         "programs for ppc64le and aarch64 run here"

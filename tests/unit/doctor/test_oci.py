@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.doctor import oci
-from dlcontainer.doctor.finding import Finding
+from dlcontainer.doctor.finding import DoctorFinding
 from dlcontainer.engines import oci_socket
 from dlcontainer.engines.oci import OCI_KINDS, Daemon, OciKind
 from dlcontainer.errors import EngineError
 from dlcontainer.system import machine
-from dlcontainer.system.machine import Mount
+from dlcontainer.system.machine import MountPoint
 from tests.fakeoci import FakeClient, daemon
 from tests.values import host
 
@@ -20,7 +20,7 @@ Answer = Callable[[OciKind], Daemon | EngineError]
 
 def examine(
     monkeypatch: pytest.MonkeyPatch, answer: Answer, *, kind: str = "ext4", programs: bool = False
-) -> dict[str, Finding]:
+) -> dict[str, DoctorFinding]:
     """Look at both engines, each as the one that is meant."""
 
     def connect(asked: OciKind, environ: object, uid: int) -> FakeClient:
@@ -34,7 +34,7 @@ def examine(
 
     monkeypatch.setattr(oci_socket, "connect", connect)
     monkeypatch.setattr(oci, "find_program", find)
-    there = Mount(point=Path("/"), kind=kind, options=frozenset())
+    there = MountPoint(point=Path("/"), kind=kind, options=frozenset())
     monkeypatch.setattr(machine, "mount_of", lambda path: there)
     monkeypatch.setattr(machine, "without_subordinate_ids", lambda host: ["/etc/subuid"])
     meant = {name: oci.examine(host(), name) for name in OCI_KINDS}
@@ -56,7 +56,7 @@ def test_an_engine_that_is_not_meant_is_no_flaw(monkeypatch: pytest.MonkeyPatch)
     for programs in (False, True):
         examine(monkeypatch, no, programs=programs)
         assert oci.examine(host()) == [
-            Finding(
+            DoctorFinding(
                 name=name,
                 state="ok",
                 detail=f"not used; doctor --engine {name} looks at it",
@@ -80,7 +80,7 @@ def test_an_engine_that_is_meant_and_not_here(monkeypatch: pytest.MonkeyPatch) -
 
 def test_an_engine_that_does_not_run_names_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     found = examine(monkeypatch, no, programs=True)
-    assert found["docker"] == Finding(
+    assert found["docker"] == DoctorFinding(
         name="docker",
         state="error",
         detail="docker does not run here: no socket",

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from dlcontainer.doctor import of_site
-from dlcontainer.doctor.finding import Finding
+from dlcontainer.doctor.finding import DoctorFinding
 from tests.fakes import RecordingRunner, completed
 from tests.values import host, site_of
 
 
-def look(folder: Path, version: str = "1.4.5", **changes: Any) -> dict[str, Finding]:
+def look(folder: Path, version: str = "1.4.5", **changes: Any) -> dict[str, DoctorFinding]:
     """Look at a site on a host whose programs lie in a folder."""
     here = host(environ={"PATH": str(folder)})
     answer = completed("v", stdout=f"apptainer version {version}-1.el9\n")

@@ -9,7 +9,7 @@ import pytest
 from dlcontainer.engines import capabilities
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.errors import EngineError
-from dlcontainer.system.process import CommandNotFoundError, CommandTimeoutError, Completed
+from dlcontainer.system.process import CommandNotFoundError, CommandTimeoutError, CompletedCommand
 from tests.fakes import RecordingRunner, completed
 from tests.values import host
 
@@ -31,7 +31,7 @@ OK = completed("ok")
 WELL = (VERSION, HELP, OK, OK, OK)
 
 
-def failed(stderr: str) -> Completed:
+def failed(stderr: str) -> CompletedCommand:
     return completed("x", code=255, stderr=stderr)
 
 
@@ -71,7 +71,7 @@ def test_the_tiny_image_is_made_of_what_is_here(engine: Apptainer, cache: Path) 
     seen: list[str] = []
 
     class Looking(RecordingRunner):
-        def __call__(self, argv: Any, **kwargs: Any) -> Completed:
+        def __call__(self, argv: Any, **kwargs: Any) -> CompletedCommand:
             work = kwargs.get("cwd")
             if isinstance(work, Path) and not seen:
                 seen.append((work / "tiny.def").read_text())
@@ -116,7 +116,7 @@ def test_a_program_of_that_name_that_is_another(engine: Apptainer, cache: Path, 
 
 def test_an_exit_code_alone_is_not_believed(engine: Apptainer, cache: Path) -> None:
     class Stub(RecordingRunner):
-        def __call__(self, argv: Any, **kwargs: Any) -> Completed:
+        def __call__(self, argv: Any, **kwargs: Any) -> CompletedCommand:
             done = super().__call__(argv, **kwargs)
             for left in kwargs.get("cwd", cache).glob("tiny.sif"):
                 left.unlink()
@@ -242,7 +242,7 @@ def test_no_mode_works(engine: Apptainer, cache: Path, monkeypatch: pytest.Monke
     ],
 )
 def test_a_program_that_does_not_start(
-    engine: Apptainer, cache: Path, answer: Completed | Exception
+    engine: Apptainer, cache: Path, answer: CompletedCommand | Exception
 ) -> None:
     with pytest.raises(EngineError, match=r"it's a program does not start") as caught:
         capabilities.require(cache, engine, host(), RecordingRunner([answer], strict=True))

@@ -94,7 +94,7 @@ def test_keys_that_are_refused(tmp_path: Path) -> None:
     open_one.chmod(0o666)
     assert keys.read_public(open_one)
     with pytest.raises(ConfigError, match="others may write in it"):
-        keys.read_public(open_one, own=True)
+        keys.read_public(open_one, must_own=True)
     old = rsa.generate_private_key(65537, 2048).public_key()
     path = tmp_path / "rsa.pub"
     path.write_bytes(old.public_bytes(PEM, serialization.PublicFormat.SubjectPublicKeyInfo))

@@ -11,19 +11,19 @@ import pytest
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.errors import ChecksFailedError, ConfigError
 from dlcontainer.evidence import envelope, folder, keys, kinds, policy, signing, statement
-from dlcontainer.evidence.image_signature import Engine
-from dlcontainer.evidence.kinds import KINDS, Kind, Subject
+from dlcontainer.evidence.image_signature import SignatureEngine
+from dlcontainer.evidence.kinds import KINDS, EvidenceSubject, Kind
 from dlcontainer.evidence.pieces import Piece
-from dlcontainer.evidence.policy import Demand, Given
-from dlcontainer.evidence.signing import Sealer, Source
-from dlcontainer.evidence.trust import Trust, TrustedKey
-from dlcontainer.system.process import CommandFailedError, Completed
+from dlcontainer.evidence.policy import EvidenceDemand, OpenImage
+from dlcontainer.evidence.signing import EvidenceSource, Sealer
+from dlcontainer.evidence.trust import TrustAnchors, TrustedKey
+from dlcontainer.system.process import CommandFailedError, CompletedCommand
 from tests.fakes import RecordingRunner, completed
 from tests.publishing import Quiet, image_of
 from tests.signers import Pair, pair, pieces_in
 
 SHA, PLAN, OLD = "a" * 64, "b" * 64, "c" * 64
-SUBJECT = Subject(name="x.sif", sha256=SHA, earlier=OLD, plan=PLAN)
+SUBJECT = EvidenceSubject(name="x.sif", sha256=SHA, earlier=OLD, plan=PLAN)
 RECORD = {
     "schema": "dlcontainer/record/1",
     "digest": PLAN,
@@ -42,9 +42,9 @@ def sealer(signer: Pair) -> Sealer:
     return Sealer(key=keys.read_private(signer.private))
 
 
-def engine(tmp_path: Path, *answers: Completed | Exception) -> Engine:
+def engine(tmp_path: Path, *answers: CompletedCommand | Exception) -> SignatureEngine:
     runner = RecordingRunner(answers=list(answers))
-    return Engine(
+    return SignatureEngine(
         program=Apptainer(program=Path("/opt/apptainer")),
         start=lambda inherited: runner,
         environ={},
@@ -52,8 +52,8 @@ def engine(tmp_path: Path, *answers: Completed | Exception) -> Engine:
     )
 
 
-def trusting(*pairs: Pair) -> Trust:
-    return Trust(keys=tuple(TrustedKey(key=keys.read_public(one.public)) for one in pairs))
+def trusting(*pairs: Pair) -> TrustAnchors:
+    return TrustAnchors(keys=tuple(TrustedKey(key=keys.read_public(one.public)) for one in pairs))
 
 
 def failed(said: str) -> CommandFailedError:
@@ -73,9 +73,9 @@ def data_of(kind: Kind, *, plan: str = PLAN, image: str = SHA) -> bytes:
     return json.dumps(bodies[kind]).encode()
 
 
-def given(*pieces: Piece, record: bytes | None = None) -> Given:
+def given(*pieces: Piece, record: bytes | None = None) -> OpenImage:
     offers = [piece.offer for piece in pieces]
-    return Given(path=Path("x.sif"), image=0, subject=SUBJECT, record=record, offers=offers)
+    return OpenImage(path=Path("x.sif"), image=0, subject=SUBJECT, record=record, offers=offers)
 
 
 def made(kind: Kind, sealer: Sealer, **about: str) -> Piece:
@@ -84,18 +84,18 @@ def made(kind: Kind, sealer: Sealer, **about: str) -> Piece:
 
 
 @pytest.fixture
-def check(tmp_path: Path, signer: Pair) -> Callable[..., policy.Verified]:
+def check(tmp_path: Path, signer: Pair) -> Callable[..., policy.PolicyResult]:
     trust = trusting(signer)
 
-    def check(*pieces: Piece, wanted: tuple[Kind, ...] = (), **more: Any) -> policy.Verified:
-        demand = Demand(kinds=wanted)
+    def check(*pieces: Piece, wanted: tuple[Kind, ...] = (), **more: Any) -> policy.PolicyResult:
+        demand = EvidenceDemand(kinds=wanted)
         return policy.check(given(*pieces, **more), trust, demand, engine(tmp_path))
 
     return check
 
 
 def test_each_kind_counts_when_it_is_of_this_image(
-    sealer: Sealer, check: Callable[..., policy.Verified]
+    sealer: Sealer, check: Callable[..., policy.PolicyResult]
 ) -> None:
     pieces = [made(kind, sealer) for kind in KINDS]
     verified = check(*pieces, wanted=KINDS)
@@ -134,7 +134,7 @@ def test_files_that_are_no_such_evidence(kind: Kind, text: str, why: str) -> Non
 
 
 def test_what_does_not_count_and_why(
-    tmp_path: Path, sealer: Sealer, check: Callable[..., policy.Verified]
+    tmp_path: Path, sealer: Sealer, check: Callable[..., policy.PolicyResult]
 ) -> None:
     stranger = Sealer(key=keys.read_private(pair(tmp_path, "stranger").private))
     good = made("bench", sealer)
@@ -159,7 +159,7 @@ def test_what_does_not_count_and_why(
 
 
 def test_the_record_beside_must_be_the_signed_one(
-    sealer: Sealer, check: Callable[..., policy.Verified]
+    sealer: Sealer, check: Callable[..., policy.PolicyResult]
 ) -> None:
     record = made("record", sealer)
     assert check(record, wanted=("record",), record=record.data)
@@ -170,7 +170,9 @@ def test_the_record_beside_must_be_the_signed_one(
 
 def test_without_a_signer_nothing_is_believed(tmp_path: Path, sealer: Sealer) -> None:
     with pytest.raises(ChecksFailedError, match="no signer is named"):
-        policy.check(given(made("bench", sealer)), Trust(), Demand(), engine(tmp_path))
+        policy.check(
+            given(made("bench", sealer)), TrustAnchors(), EvidenceDemand(), engine(tmp_path)
+        )
 
 
 @pytest.mark.parametrize(
@@ -188,7 +190,7 @@ def test_the_engine_s_words_are_explained(
 ) -> None:
     trust = trusting(signer)
     with pytest.raises(ChecksFailedError) as caught:
-        policy.check(given(), trust, Demand(signed=True), engine(tmp_path, failed(said)))
+        policy.check(given(), trust, EvidenceDemand(signed=True), engine(tmp_path, failed(said)))
     assert meaning in str(caught.value)
     assert said.removeprefix("FATAL: ") in str(caught.value)
 
@@ -196,7 +198,7 @@ def test_the_engine_s_words_are_explained(
 def test_the_second_key_may_be_the_signer_s(tmp_path: Path, signer: Pair) -> None:
     both = trusting(pair(tmp_path, "other"), signer)
     answers = (failed("FATAL: do not match threshold"), completed("verify"))
-    verified = policy.check(given(), both, Demand(signed=True), engine(tmp_path, *answers))
+    verified = policy.check(given(), both, EvidenceDemand(signed=True), engine(tmp_path, *answers))
     assert verified.signer is not None
     assert verified.signer.key == both.keys[1].key
 
@@ -204,7 +206,7 @@ def test_the_second_key_may_be_the_signer_s(tmp_path: Path, signer: Pair) -> Non
 def test_signing_changes_image_and_record_together(tmp_path: Path, sealer: Sealer) -> None:
     image = image_of(tmp_path / "images")
     before = image.read_bytes()
-    hand = signing.Hand(
+    hand = signing.ImageSigner(
         put=lambda copy: copy.write_bytes(copy.read_bytes() + b"signature"),  # type: ignore[arg-type]
         by="the test",
         sealer=sealer,
@@ -232,12 +234,12 @@ def test_a_signing_that_fails_changes_nothing(tmp_path: Path, sealer: Sealer) ->
     def fail(copy: Path) -> None:
         raise ConfigError("no key")
 
-    hand = signing.Hand(put=fail, by="the test", sealer=sealer)
+    hand = signing.ImageSigner(put=fail, by="the test", sealer=sealer)
     with pytest.raises(ConfigError, match="no key"):
         signing.sign(image, hand, RecordingRunner(), Quiet())
     assert {path: path.read_bytes() for path in image.parent.iterdir()} == there
     other = tmp_path / "other.json"
     other.write_bytes(data_of("validate", plan="d" * 64))
     with pytest.raises(ChecksFailedError, match="of another image"):
-        signing.attest(image, [Source(kind="validate", path=other)], sealer)
+        signing.attest(image, [EvidenceSource(kind="validate", path=other)], sealer)
     assert {path: path.read_bytes() for path in image.parent.iterdir()} == there

@@ -11,15 +11,15 @@ import pytest
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.evidence import artifact, keys, kinds, signing
 from dlcontainer.evidence.artifact import NOTHING, Blob
-from dlcontainer.evidence.kinds import Subject
+from dlcontainer.evidence.kinds import EvidenceSubject
 from dlcontainer.evidence.pieces import Piece
-from dlcontainer.evidence.policy import Demand
-from dlcontainer.evidence.pull import PullContext, Pulled, pull
+from dlcontainer.evidence.policy import EvidenceDemand
+from dlcontainer.evidence.pull import PullContext, PullResult, pull
 from dlcontainer.evidence.signing import Sealer
-from dlcontainer.evidence.trust import Trust, TrustedKey
+from dlcontainer.evidence.trust import TrustAnchors, TrustedKey
 from dlcontainer.registry import referrers
 from dlcontainer.registry.artifacts import MANIFEST, ArtifactClient
-from dlcontainer.registry.connection import Way
+from dlcontainer.registry.connection import RegistryAccess
 from tests import fakeartifacts
 from tests.fakeartifacts import NAME, FakeArtifacts
 from tests.fakeregistry import sha256
@@ -51,7 +51,7 @@ class World:
         return artifact.of(artifact.of_image(self.image, "x.sif"), MANIFEST)
 
     def client(self, *, pushes: bool = False) -> ArtifactClient:
-        return ArtifactClient(reference=self.fake.reference(), way=Way(), pushes=pushes)
+        return ArtifactClient(reference=self.fake.reference(), way=RegistryAccess(), pushes=pushes)
 
     def put_image(self) -> None:
         body = artifact.of_image(self.image, "x.sif")
@@ -59,7 +59,7 @@ class World:
         self.fake.manifests |= {"1": body, self.manifest.digest: body}
 
     def piece(self, by: Sealer, text: str) -> Piece:
-        subject = Subject(name="x.sif", sha256=hashlib.sha256(IMAGE).hexdigest())
+        subject = EvidenceSubject(name="x.sif", sha256=hashlib.sha256(IMAGE).hexdigest())
         return signing.piece_of("report", text.encode(), subject, by)
 
     def put(self, piece: Piece, subject: Blob | None = None) -> None:
@@ -72,14 +72,14 @@ class World:
         with self.client(pushes=True) as client:
             referrers.attach(client, self.manifest.digest, body, kinds.artifact_type("report"))
 
-    def pull(self, *, trusted: bool = True) -> Pulled:
+    def pull(self, *, trusted: bool = True) -> PullResult:
         keys = (TrustedKey(key=self.own.key.public),) if trusted else ()
         engine = Verifying(self.tmp, (self.own.key.public.pem,)).engine
         with self.client() as client:
             context = PullContext(
                 client=client,
-                trust=Trust(keys=keys),
-                demand=Demand(kinds=("report",)) if trusted else Demand(),
+                trust=TrustAnchors(keys=keys),
+                demand=EvidenceDemand(kinds=("report",)) if trusted else EvidenceDemand(),
                 engine=engine if trusted else None,
                 runner=RecordingRunner(),
                 progress=self.progress,

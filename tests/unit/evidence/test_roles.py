@@ -8,16 +8,18 @@ from dlcontainer.config.field_types import KeyRole
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.evidence import keys
 from dlcontainer.evidence.kinds import KINDS, Kind
-from dlcontainer.evidence.policy import Demand, Given, Verified, check
+from dlcontainer.evidence.policy import EvidenceDemand, OpenImage, PolicyResult, check
 from dlcontainer.evidence.signing import Sealer
-from dlcontainer.evidence.trust import Trust, TrustedKey
+from dlcontainer.evidence.trust import TrustAnchors, TrustedKey
 from tests.signers import Authority, Pair, pair
 from tests.unit.evidence.test_policy import SUBJECT, made
 from tests.unit.evidence.test_strangers import Verifying
 
 
-def trust(*given: tuple[Sealer, tuple[KeyRole, ...]]) -> Trust:
-    return Trust(keys=tuple(TrustedKey(key=one.key.public, roles=roles) for one, roles in given))
+def trust(*given: tuple[Sealer, tuple[KeyRole, ...]]) -> TrustAnchors:
+    return TrustAnchors(
+        keys=tuple(TrustedKey(key=one.key.public, roles=roles) for one, roles in given)
+    )
 
 
 class Signers:
@@ -30,19 +32,24 @@ class Signers:
         )
 
     @property
-    def roles(self) -> Trust:
+    def roles(self) -> TrustAnchors:
         return trust((self.release, ("image",)), (self.bench, ("validate", "bench", "report")))
 
     def check(
-        self, kind: Kind, by: Sealer, *, image: Sealer | None = None, by_roles: Trust | None = None
-    ) -> Verified:
+        self,
+        kind: Kind,
+        by: Sealer,
+        *,
+        image: Sealer | None = None,
+        by_roles: TrustAnchors | None = None,
+    ) -> PolicyResult:
         """Hold an image that `image` signed, with evidence by `by`."""
         piece = made(kind, by)
-        given = Given(
+        given = OpenImage(
             path=Path("x.sif"), image=0, subject=SUBJECT, record=None, offers=[piece.offer]
         )
         good = (image.key.public.pem,) if image else ()
-        demand = Demand(signed=image is not None, kinds=(kind,))
+        demand = EvidenceDemand(signed=image is not None, kinds=(kind,))
         return check(given, by_roles or self.roles, demand, Verifying(self.tmp, good).engine)
 
 
@@ -68,7 +75,7 @@ def test_a_bench_key_alone_releases_no_image(signers: Signers) -> None:
     assert "is signed by a key that releases no images" in caught.value.what
     assert "bench.key" in str(caught.value.why)
     # A path alone counts for everything, as it did before there were roles.
-    everything = Trust(keys=(TrustedKey(key=signers.bench.key.public),))
+    everything = TrustAnchors(keys=(TrustedKey(key=signers.bench.key.public),))
     assert signers.check("bench", signers.bench, image=signers.bench, by_roles=everything).signer
 
 
@@ -98,12 +105,12 @@ def test_a_certificate_gives_a_key_no_more_than_its_roles(tmp_path: Path) -> Non
     bench = Sealer(key=keys.read_private(pair_.private), certificate=pair_.public.read_bytes())
     signers = Signers(tmp_path)
     piece = made("record", bench)
-    given = Given(path=Path("x"), image=0, subject=SUBJECT, record=None, offers=[piece.offer])
-    known = Trust(
+    given = OpenImage(path=Path("x"), image=0, subject=SUBJECT, record=None, offers=[piece.offer])
+    known = TrustAnchors(
         keys=(TrustedKey(key=bench.key.public, roles=("bench",)),),
         roots=authority.roots.read_bytes(),
     )
     assert bench.certificate is not None
     engine = Verifying(signers.tmp, (bench.certificate,)).engine
-    verified = check(given, known, Demand(signed=True), engine)
+    verified = check(given, known, EvidenceDemand(signed=True), engine)
     assert verified.evidence == ()

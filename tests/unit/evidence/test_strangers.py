@@ -16,19 +16,19 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.evidence import envelope, folder, keys, pieces, policy, signing
-from dlcontainer.evidence.image_signature import Engine
-from dlcontainer.evidence.kinds import Subject
-from dlcontainer.evidence.pieces import Offer, Piece, Wanted
-from dlcontainer.evidence.policy import Demand, Given, Verified
+from dlcontainer.evidence.image_signature import SignatureEngine
+from dlcontainer.evidence.kinds import EvidenceSubject
+from dlcontainer.evidence.pieces import EvidenceOffer, Piece, PieceLimit
+from dlcontainer.evidence.policy import EvidenceDemand, OpenImage, PolicyResult
 from dlcontainer.evidence.signing import Sealer
-from dlcontainer.evidence.trust import Trust, TrustedKey
+from dlcontainer.evidence.trust import TrustAnchors, TrustedKey
 from dlcontainer.system.process import CommandFailedError
 from tests.fakes import completed
 from tests.signers import Authority, pair
 
 PEM = serialization.Encoding.PEM
 SHA = "a" * 64
-SUBJECT = Subject(name="x.sif", sha256=SHA, plan="b" * 64)
+SUBJECT = EvidenceSubject(name="x.sif", sha256=SHA, plan="b" * 64)
 HUGE = 10_000_000_000
 
 
@@ -41,8 +41,8 @@ class Verifying:
     seen: list[bytes] = field(default_factory=list)
 
     @property
-    def engine(self) -> Engine:
-        return Engine(
+    def engine(self) -> SignatureEngine:
+        return SignatureEngine(
             program=Apptainer(program=Path("/opt/apptainer")),
             start=lambda inherited: self._run,  # type: ignore[arg-type,return-value]
             environ={},
@@ -66,18 +66,18 @@ def report(by: Sealer, text: str = "<p>") -> Piece:
     return signing.piece_of("report", text.encode(), SUBJECT, by)
 
 
-def trusting(*sealers: Sealer) -> Trust:
-    return Trust(keys=tuple(TrustedKey(key=one.key.public) for one in sealers))
+def trusting(*sealers: Sealer) -> TrustAnchors:
+    return TrustAnchors(keys=tuple(TrustedKey(key=one.key.public) for one in sealers))
 
 
 def check(
-    tmp: Path, trust: Trust, offers: Iterable[Offer], *good: bytes, **demand: Any
-) -> Verified:
-    given = Given(path=Path("x.sif"), image=0, subject=SUBJECT, record=None, offers=offers)
-    return policy.check(given, trust, Demand(**demand), Verifying(tmp, good).engine)
+    tmp: Path, trust: TrustAnchors, offers: Iterable[EvidenceOffer], *good: bytes, **demand: Any
+) -> PolicyResult:
+    given = OpenImage(path=Path("x.sif"), image=0, subject=SUBJECT, record=None, offers=offers)
+    return policy.check(given, trust, EvidenceDemand(**demand), Verifying(tmp, good).engine)
 
 
-def never(wanted: Wanted) -> bytes:
+def never(wanted: PieceLimit) -> bytes:
     raise AssertionError("a stranger's file was read")
 
 
@@ -127,7 +127,7 @@ def test_a_list_that_breaks_off_stops_nothing_before_it(tmp_path: Path) -> None:
     own = sealer(tmp_path)
     good = report(own)
 
-    def offers() -> Iterable[Offer]:
+    def offers() -> Iterable[EvidenceOffer]:
         yield good.offer
         raise ChecksFailedError("the registry went away")
 
@@ -144,7 +144,7 @@ def padded(piece: Piece, number: int) -> bytes:
     return json.dumps(body).encode() + b" " * 1_000_000
 
 
-def copy_of(piece: Piece, number: int) -> Offer:
+def copy_of(piece: Piece, number: int) -> EvidenceOffer:
     return replace(piece.offer, envelope=lambda: padded(piece, number), file=lambda _: b"<p")
 
 
@@ -163,19 +163,21 @@ def test_copies_of_good_evidence_use_up_nothing(tmp_path: Path) -> None:
 def test_all_together_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = sealer(tmp_path)
     large, small = report(own, "x" * 3000), report(own, "<p>")
-    monkeypatch.setattr(pieces.Room, "__init__", lambda self: setattr(self, "left", 2500))
+    monkeypatch.setattr(pieces.ByteAllowance, "__init__", lambda self: setattr(self, "left", 2500))
     verified = check(tmp_path, trusting(own), [large.offer, small.offer])
     assert verified.evidence == (small,)
-    notes = pieces.Notes(tell=lambda text: None)
+    notes = pieces.RefusalNotes(tell=lambda text: None)
     assert 0 < len(list(pieces.loaded([small.offer] * 20, notes))) < 20
 
 
 def test_time_ends_it_and_says_so(tmp_path: Path) -> None:
     own = sealer(tmp_path)
     good, now = report(own), iter(range(0, 10_000, 100))
-    given = Given(path=Path("x"), image=0, subject=SUBJECT, record=None, offers=[good.offer] * 50)
+    given = OpenImage(
+        path=Path("x"), image=0, subject=SUBJECT, record=None, offers=[good.offer] * 50
+    )
     engine = Verifying(tmp_path, ()).engine
-    verified = policy.check(given, trusting(own), Demand(), engine, clock=lambda: next(now))
+    verified = policy.check(given, trusting(own), EvidenceDemand(), engine, clock=lambda: next(now))
     assert verified.evidence == (good,)
     assert verified.refused == ("the rest was not looked at: 600 s were over",)
 
@@ -212,7 +214,7 @@ def odd_certificates(tmp_path: Path) -> dict[str, bytes]:
     }
 
 
-def with_certificate(piece: Piece, certificate: bytes) -> Offer:
+def with_certificate(piece: Piece, certificate: bytes) -> EvidenceOffer:
     body = json.loads(piece.envelope)
     body["signatures"][0]["cert"] = certificate.decode()
     return replace(piece, envelope=json.dumps(body).encode()).offer
@@ -225,7 +227,7 @@ def certified(authority: Authority, name: str) -> Sealer:
 
 def test_strangers_certificates_use_up_nothing(tmp_path: Path) -> None:
     authority = Authority.made(tmp_path / "centre")
-    trust = Trust(roots=authority.roots.read_bytes())
+    trust = TrustAnchors(roots=authority.roots.read_bytes())
     own, stranger = certified(authority, "Release"), sealer(tmp_path, "stranger")
     assert own.certificate is not None
     good = report(own)
@@ -237,12 +239,12 @@ def test_strangers_certificates_use_up_nothing(tmp_path: Path) -> None:
     many = [report(certified(strange, f"s{n}"), str(n)).offer for n in range(40)]
     # A good certificate, which anybody can copy, in an envelope that its key did not sign.
     copied = [with_certificate(report(stranger, str(n)), own.certificate) for n in range(40)]
-    given = Given(
+    given = OpenImage(
         path=Path("x.sif"), image=0, subject=SUBJECT, record=None,
         offers=[*odd, *many, *copied, good.offer],
     )  # fmt: skip
     verifying = Verifying(tmp_path, (own.certificate,))
-    verified = policy.check(given, trust, Demand(signed=True), verifying.engine)
+    verified = policy.check(given, trust, EvidenceDemand(signed=True), verifying.engine)
     assert verified.evidence == (good,)
     # The engine, which reads the whole image, was asked once.
     assert verifying.seen == [own.certificate]
@@ -260,7 +262,7 @@ def test_an_odd_certificate_around_a_good_signature_is_dropped(tmp_path: Path) -
 def test_each_certificate_of_the_authority_is_judged(tmp_path: Path) -> None:
     """Twelve signers of one CA: the engine finds the last one good."""
     authority = Authority.made(tmp_path / "centre")
-    trust = Trust(roots=authority.roots.read_bytes())
+    trust = TrustAnchors(roots=authority.roots.read_bytes())
     signers = [certified(authority, f"Release {n}") for n in range(12)]
     offers = [report(one, str(n)).offer for n, one in enumerate(signers)]
     last = signers[-1].certificate
@@ -279,13 +281,13 @@ def test_a_certificate_counts_where_its_own_key_signed(tmp_path: Path) -> None:
     known = replace(trusting(bench), roots=authority.roots.read_bytes())
     verifying = Verifying(tmp_path, (bench.key.public.pem,))
     offers = [with_certificate(report(bench), other.certificate)]
-    given = Given(path=Path("x.sif"), image=0, subject=SUBJECT, record=None, offers=offers)
-    verified = policy.check(given, known, Demand(signed=True), verifying.engine)
+    given = OpenImage(path=Path("x.sif"), image=0, subject=SUBJECT, record=None, offers=offers)
+    verified = policy.check(given, known, EvidenceDemand(signed=True), verifying.engine)
     assert len(verified.evidence) == 1
     assert other.certificate.split(b"\n")[1] not in verified.evidence[0].envelope
     verifying = Verifying(tmp_path, ())
     with pytest.raises(ChecksFailedError):
-        policy.check(given, known, Demand(signed=True), verifying.engine)
+        policy.check(given, known, EvidenceDemand(signed=True), verifying.engine)
     assert verifying.seen == [bench.key.public.pem]
 
 
@@ -295,7 +297,7 @@ def test_evidence_of_another_image_brings_no_certificate(tmp_path: Path) -> None
     other = replace(SUBJECT, sha256="d" * 64)
     old = signing.piece_of("report", b"<p>", other, own)
     with pytest.raises(ChecksFailedError, match="no certificate of these authorities"):
-        check(tmp_path, Trust(roots=authority.roots.read_bytes()), [old.offer], signed=True)
+        check(tmp_path, TrustAnchors(roots=authority.roots.read_bytes()), [old.offer], signed=True)
 
 
 @pytest.fixture

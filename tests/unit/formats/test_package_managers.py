@@ -8,7 +8,7 @@ import pytest
 from dlcontainer.config.templating import Text
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import package_managers, step_commands, texts
-from dlcontainer.formats.step_commands import Block
+from dlcontainer.formats.step_commands import CommandBlock
 from dlcontainer.planning.plan import Plan
 from dlcontainer.recipes.distributions import MANAGERS, Manager, manager_of
 from tests.values import IMAGE_BASE, TEMPLATES, folder_of, plan_of, site_of
@@ -32,7 +32,7 @@ def steps(tmp_path: Path, *given: dict[str, Any], **recipe: Any) -> Plan:
     return plan_of(folder_of(tmp_path, steps=list(given), **recipe))
 
 
-def first(plan: Plan) -> Block:
+def first(plan: Plan) -> CommandBlock:
     return step_commands.image_blocks(plan)[0]
 
 

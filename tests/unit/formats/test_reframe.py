@@ -13,8 +13,8 @@ from dlcontainer.bench.probes import PROBES
 from dlcontainer.cli import main
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import reframe
-from dlcontainer.formats.reframe import Reference, Tasks, Wanted
-from dlcontainer.sites.site import Site, Target
+from dlcontainer.formats.reframe import MetricReference, ReframeRequest, Tasks
+from dlcontainer.sites.site import Site, SiteTarget
 from tests.goldens import compare
 from tests.values import GOLDEN, TEMPLATES, shipped_site
 
@@ -30,10 +30,10 @@ NODE_TYPES: dict[str, tuple[str | None, ...]] = {
 
 @cache
 def sites_of(name: str) -> tuple[Site, ...]:
-    return tuple(shipped_site(name, Target(node_type=kind)).value for kind in NODE_TYPES[name])
+    return tuple(shipped_site(name, SiteTarget(node_type=kind)).value for kind in NODE_TYPES[name])
 
 
-def wanted(**changes: Any) -> Wanted:
+def wanted(**changes: Any) -> ReframeRequest:
     base: dict[str, Any] = {
         "site": "summit",
         "image": Path("/images/pytorch.sif"),
@@ -44,9 +44,9 @@ def wanted(**changes: Any) -> Wanted:
             "import": {"max_rss_mb": ["counts.max_rss_mb", "MB"]},
             "train": {"step_p95_s": ["step_p95_s", "s"]},
         },
-        "references": {"import": {"ratio": Reference(value=1.0, highest=0.05)}},
+        "references": {"import": {"ratio": MetricReference(value=1.0, highest=0.05)}},
     }
-    return Wanted(**{**base, **changes})
+    return ReframeRequest(**{**base, **changes})
 
 
 def texts(name: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ from dlcontainer.build import write_record
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.run_steps import StepResult
-from dlcontainer.build.write_record import Facts
+from dlcontainer.build.write_record import BuildFacts
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import record
@@ -27,7 +27,7 @@ def write(tmp_path: Path, base: BaseTree | BaseImage) -> Path:
     path = record.beside(image)
     write_record.write(
         path,
-        Facts(
+        BuildFacts(
             plan=plan_of(folder_of(tmp_path)),
             host=HOST,
             trial=TRIAL,

@@ -9,34 +9,38 @@ from packageurl import PackageURL
 
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import sbom
-from dlcontainer.image.contents import Contents, Package
+from dlcontainer.image.contents import InstalledPackage, TreeContents
 
-SUBJECT = sbom.Subject(name="demo-1.0-demo", version="1.0", digest="ab" * 32, arch="x86_64")
+SUBJECT = sbom.BillSubject(name="demo-1.0-demo", version="1.0", digest="ab" * 32, arch="x86_64")
 SITE = "/opt/x/lib/python3.11/site-packages"
 PACKAGES = (
-    Package(kind="deb", name="libstdc++6", version="1:12.2~rc+b1", arch="amd64", size=5),
-    Package(kind="rpm", name="glibc", version="2.34-1", arch="x86_64", details=(("epoch", "2"),)),
-    Package(
+    InstalledPackage(kind="deb", name="libstdc++6", version="1:12.2~rc+b1", arch="amd64", size=5),
+    InstalledPackage(
+        kind="rpm", name="glibc", version="2.34-1", arch="x86_64", details=(("epoch", "2"),)
+    ),
+    InstalledPackage(
         kind="pypi",
         name="Torch_Vision",
         version="1.0+cpu",
         places=(SITE, "/usr/lib/python3/dist-packages"),
         details=(("installer", "pip"),),
     ),
-    Package(
+    InstalledPackage(
         kind="conda",
         name="numpy",
         version="2.0",
         details=(("build", "py_0"), ("channel", "conda-forge"), ("subdir", "linux-64")),
     ),
 )
-CONTENTS = Contents(
+CONTENTS = TreeContents(
     packages=PACKAGES, distribution="debian", release="12", files=1, size=1, folders={}
 )
 WHEELS = [{"name": "torch-vision", "version": "1.0+cpu", "sha256": "cd" * 32}]
 
 
-def rendered(subject: sbom.Subject = SUBJECT, contents: Contents = CONTENTS) -> dict[str, Any]:
+def rendered(
+    subject: sbom.BillSubject = SUBJECT, contents: TreeContents = CONTENTS
+) -> dict[str, Any]:
     return dict(json.loads(sbom.render(subject, contents)))
 
 
@@ -49,7 +53,7 @@ def rendered(subject: sbom.Subject = SUBJECT, contents: Contents = CONTENTS) -> 
         (SUBJECT, replace(CONTENTS, packages=(replace(PACKAGES[0], name="a b/ü?#%&="),))),
     ],
 )
-def test_the_official_schema(subject: sbom.Subject, contents: Contents) -> None:
+def test_the_official_schema(subject: sbom.BillSubject, contents: TreeContents) -> None:
     from cyclonedx.schema import SchemaVersion
     from cyclonedx.validation.json import JsonStrictValidator
 
@@ -79,7 +83,7 @@ def test_the_official_schema(subject: sbom.Subject, contents: Contents) -> None:
         ),
     ],
 )
-def test_package_urls(package: Package, distribution: str, url: str) -> None:
+def test_package_urls(package: InstalledPackage, distribution: str, url: str) -> None:
     assert sbom.purl(package, distribution, "12") == url
     assert PackageURL.from_string(url).to_string() == url
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dlcontainer.cli import diff
-from dlcontainer.image.contents import Contents, Entry, Library, Package
+from dlcontainer.image.contents import InstalledPackage, Library, TreeContents, TreeEntry
 from dlcontainer.inspection import compare
 from dlcontainer.inspection.bitwise import Outline
 from dlcontainer.inspection.compare import Comparison
@@ -23,12 +23,12 @@ RECORD = {
 }
 
 
-def pypi(name: str, version: str, size: int = 0) -> Package:
-    return Package(kind="pypi", name=name, version=version, size=size)
+def pypi(name: str, version: str, size: int = 0) -> InstalledPackage:
+    return InstalledPackage(kind="pypi", name=name, version=version, size=size)
 
 
 def seen(name: str = "a.sif", **changes: object) -> Inspection:
-    found = Contents(
+    found = TreeContents(
         packages=(pypi("torch", "2.0", 5_000_000), pypi("gone", "1")),
         distribution="debian",
         release="12",
@@ -44,7 +44,9 @@ def seen(name: str = "a.sif", **changes: object) -> Inspection:
         labels={"title": "x"},
         environment={"A": "1", "B": "2"},
         contents=found,
-        entries=(Entry(path="/opt/libx.so.1", kind="-", size=9, mode="rwxr-xr-x", time="1 12:00"),),
+        entries=(
+            TreeEntry(path="/opt/libx.so.1", kind="-", size=9, mode="rwxr-xr-x", time="1 12:00"),
+        ),
         manifest={"digest": "ab" * 32, "content": {"recipe": {"name": "x"}, "files": {}}},
         provenance=None,
         libraries=(Library(path="/opt/libx.so.1", soname="libx.so.1", needed=("libc.so.6",)),),
@@ -111,8 +113,8 @@ def test_another_plan_and_another_base_are_named() -> None:
 
 
 def test_files_are_grouped_by_what_differs() -> None:
-    def entry(path: str, **changes: object) -> Entry:
-        usual = Entry(path=path, kind="-", size=1, mode="rw-r--r--", time="1 12:00")
+    def entry(path: str, **changes: object) -> TreeEntry:
+        usual = TreeEntry(path=path, kind="-", size=1, mode="rw-r--r--", time="1 12:00")
         return replace(usual, **changes)  # type: ignore[arg-type]
 
     one = [entry(f"/{name}") for name in "abcdefg"]

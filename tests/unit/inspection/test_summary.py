@@ -9,16 +9,16 @@ import pytest
 
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import libraries, sbom
-from dlcontainer.image.contents import Contents
+from dlcontainer.image.contents import TreeContents
 from dlcontainer.inspection import bitwise, compare, summary
 from dlcontainer.inspection.summary import Inspection
-from dlcontainer.system.process import Completed
+from dlcontainer.system.process import CompletedCommand
 from tests import sifs
 from tests.fakes import completed
 from tests.sifs import write_sif
 
-NOTHING = Contents(packages=(), distribution="", release="", files=0, size=0, folders={})
-SUBJECT = sbom.Subject(name="x", version="1", digest="ab" * 32, arch="x86_64")
+NOTHING = TreeContents(packages=(), distribution="", release="", files=0, size=0, folders={})
+SUBJECT = sbom.BillSubject(name="x", version="1", digest="ab" * 32, arch="x86_64")
 BILL = sbom.render(SUBJECT, NOTHING)
 LIBRARIES = {"schema": "dlcontainer/libraries/1", "libraries": []}
 WHOLE = {
@@ -35,7 +35,7 @@ class Unsquashfs:
     def __init__(self, files: Mapping[str, str]) -> None:
         self.files = files
 
-    def __call__(self, argv: Sequence[str], **_: Any) -> Completed:
+    def __call__(self, argv: Sequence[str], **_: Any) -> CompletedCommand:
         if "-lln" in argv:
             lines = [
                 f"-rw-r--r-- 0/0 {len(text)} 2023-11-14 22:13 squashfs-root{path}"

@@ -10,16 +10,16 @@ import pytest
 from dlcontainer.errors import BuildError
 from dlcontainer.packages import apt_sources, download
 from dlcontainer.packages.apt import keyrings, mirror_state
-from dlcontainer.packages.apt_sources import AptSources, WayOut
+from dlcontainer.packages.apt_sources import AptSources, ArchiveAccess
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 from tests import debs
 from tests.fakes import RecordingRunner, completed
 from tests.values import IMAGE_BASE, folder_of, host, plan_of, site_of
 
 NOBLE = {"distribution": "ubuntu", "release": "noble"}
 KEYS = "usr/share/keyrings/ubuntu-archive-keyring.gpg"
-WAY = WayOut(proxies={}, ca=None, places={})
+WAY = ArchiveAccess(proxies={}, ca=None, places={})
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ HAS: dict[str, list[str]] = {"trixie-updates": ["a list has 720"], "trixie-secur
 
 
 @pytest.fixture
-def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostMachine:
     """Give a bookworm host with apt, whose mirror has trixie's updates in part."""
     for name in ("apt-get", "apt-config"):
         (tmp_path / name).write_text("#!/bin/sh\n")
@@ -128,11 +128,11 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     monkeypatch.setattr(
         mirror_state, "faults", lambda source, *_: HAS.get(source.suite, list[str]())
     )
-    monkeypatch.setattr(mirror_state.Look, "text", lambda self, url: "there")
+    monkeypatch.setattr(mirror_state.MirrorProbe, "text", lambda self, url: "there")
     return host(environ={"PATH": str(tmp_path)})
 
 
-def on_mirror(on: Host, plan: Plan, folder: Path) -> AptSources:
+def on_mirror(on: HostMachine, plan: Plan, folder: Path) -> AptSources:
     suites = ("bookworm", "bookworm-updates", "bookworm-security")
     listed = "".join(LISTED.format(suite) for suite in suites)
     answers: list[Any] = [completed("apt-get", stdout=listed), completed("apt-config")]
@@ -144,7 +144,7 @@ def trixie(folder: Path, arch: Any = "ppc64le") -> Plan:
     return plan_of(folder_of(folder / "r", base=base), site=site_of(arch=arch))
 
 
-def test_updates_held_in_part_are_left_out(mirror: Host, tmp_path: Path) -> None:
+def test_updates_held_in_part_are_left_out(mirror: HostMachine, tmp_path: Path) -> None:
     found = on_mirror(mirror, trixie(tmp_path), tmp_path)
     assert [source.suite for source in found.sources] == ["trixie", "trixie-security"]
     (note,) = found.notes
@@ -153,7 +153,7 @@ def test_updates_held_in_part_are_left_out(mirror: Host, tmp_path: Path) -> None
 
 
 def test_a_release_held_in_part_is_named(
-    mirror: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mirror: HostMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(HAS, "bookworm", ["a list has 1"])
     plan = plan_of(folder_of(tmp_path / "r"), site=site_of(arch="ppc64le"))
@@ -163,14 +163,14 @@ def test_a_release_held_in_part_is_named(
 
 
 def test_a_mirror_without_the_other_release(
-    mirror: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mirror: HostMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mirror_state.Look, "text", lambda self, url: None)
+    monkeypatch.setattr(mirror_state.MirrorProbe, "text", lambda self, url: None)
     assert on_mirror(mirror, trixie(tmp_path), tmp_path).sources == ()
 
 
 def test_the_hosts_own_release_is_not_looked_at(
-    mirror: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mirror: HostMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(HAS, "bookworm", ["a list has 1"])
     assert len(on_mirror(mirror, plan_of(folder_of(tmp_path / "r")), tmp_path).sources) == 3

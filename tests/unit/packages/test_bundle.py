@@ -19,9 +19,9 @@ from dlcontainer.packages import carried_image, locked_base, routing
 from dlcontainer.packages import lockfile as locks
 from dlcontainer.packages.bundle import Bundle
 from dlcontainer.packages.lockfile import Lock, LockedBase, SourcePin
-from dlcontainer.packages.routing import Routed
+from dlcontainer.packages.routing import PreparedRouting
 from dlcontainer.registry import layout
-from dlcontainer.registry.connection import Way
+from dlcontainer.registry.connection import RegistryAccess
 from dlcontainer.system.process import CommandFailedError
 from tests import fakeregistry
 from tests.fakes import RecordingRunner, completed
@@ -88,7 +88,7 @@ def carried(tmp_path: Path) -> Bundle:
         reference = put(fake, [packed({"a": b"b"})], in_index=True)
         base = LockedBase(image=str(reference), distribution="debian", release="bookworm")
         held = write_bundle(tmp_path / "b", lock(base=base, steps=()))
-        carried_image.fetch(str(reference), "x86_64", Way(), held.folder / "base")
+        carried_image.fetch(str(reference), "x86_64", RegistryAccess(), held.folder / "base")
     return bundles.opened(held.folder)
 
 
@@ -272,7 +272,7 @@ def test_mmdebstrap_gets_the_locked_packages_alone(tmp_path: Path) -> None:
     (tools / "mmdebstrap").chmod(0o755)
     plan = plan_of(folder_of(tmp_path / "r"))
     held = write_bundle(tmp_path / "b", lock(plan))
-    routed = replace(Routed.nothing(tmp_path), bundle=held)
+    routed = replace(PreparedRouting.nothing(tmp_path), bundle=held)
     work = tmp_path / "it's work"
     argv = bootstrap.mmdebstrap_argv(
         root_tree.root_tree(plan, held),

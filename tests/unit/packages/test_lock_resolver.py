@@ -11,11 +11,11 @@ from dlcontainer.cli import main
 from dlcontainer.errors import BuildError, ConfigError
 from dlcontainer.packages import carried_image, lock_resolver
 from dlcontainer.packages import lockfile as locks
-from dlcontainer.packages.apt.image_status import Installed
-from dlcontainer.packages.host_access import Outside
+from dlcontainer.packages.apt.image_status import DpkgPackage
+from dlcontainer.packages.host_access import HostAccess
 from dlcontainer.packages.lock_resolver import Locker, Resolver
 from dlcontainer.packages.lockfile import HostParts, Lock, LockedBase, OsPin, SourcePin, WheelPin
-from dlcontainer.registry.connection import Way
+from dlcontainer.registry.connection import RegistryAccess
 from tests import fakeregistry
 from tests.fakeregistry import FakeRegistry
 from tests.fakes import RecordingRunner
@@ -41,7 +41,7 @@ class Asked:
     def update(self) -> None:
         self.questions.append("update")
 
-    def assume(self, packages: Sequence[Installed]) -> None:
+    def assume(self, packages: Sequence[DpkgPackage]) -> None:
         self.questions.append([package.name for package in packages])
 
     def releases(self) -> tuple[()]:
@@ -60,7 +60,7 @@ class Asked:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     both = Asked()
-    way = Outside(
+    way = HostAccess(
         environment={},
         apt_sources=(),
         apt_settings=(),
@@ -274,7 +274,7 @@ def test_docker_does_not_start_from_a_carried_image(run: Run, tmp_path: Path) ->
         argv = (folder, "--site", "example-slurm")
         plan = json.loads(run("plan", *argv, "--json")[1])["digest"]
         held = lock(base=LockedBase(image=image), steps=(), plan=plan)
-        carried_image.fetch(image, "x86_64", Way(), tmp_path / "air/base")
+        carried_image.fetch(image, "x86_64", RegistryAccess(), tmp_path / "air/base")
     locks.write(tmp_path / "air/lock.json", held)
     code, _, err = run("build", *argv, "--offline", "air", "--engine", "docker")
     assert code == 2

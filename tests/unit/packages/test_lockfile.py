@@ -8,7 +8,7 @@ import pytest
 
 from dlcontainer.errors import ConfigError
 from dlcontainer.packages import lockfile as locks
-from dlcontainer.packages.lock_diff import Change, compare
+from dlcontainer.packages.lock_diff import LockChange, compare
 from dlcontainer.packages.lockfile import LockedBase, LockedStep, SourcePin
 from tests.locks import deb, lock, wheel
 from tests.values import IMAGE_BASE, folder_of, plan_of, site_of
@@ -121,7 +121,9 @@ def test_digests_know_packages_and_nothing_of_when() -> None:
 def test_what_differs() -> None:
     assert compare(lock(), lock(made="2027-01-01T00:00:00Z")) == []
     more = lock(sources=(SourcePin(name="archive", sha256="ab" * 32),))
-    assert compare(lock(), more) == [Change(part="sources", name="archive", old=None, new="ab" * 6)]
+    assert compare(lock(), more) == [
+        LockChange(part="sources", name="archive", old=None, new="ab" * 6)
+    ]
     new = lock(
         plan="cd" * 32,
         base=LockedBase(distribution="debian", release="bookworm", packages=(deb(data=b"x"),)),
@@ -132,17 +134,17 @@ def test_what_differs() -> None:
     )
     old_sum, new_sum = deb().sha256[:12], deb(data=b"x").sha256[:12]
     assert compare(lock(), new) == [
-        Change(part="lock", name="plan", old="ab" * 6, new="cd" * 6),
-        Change(
+        LockChange(part="lock", name="plan", old="ab" * 6, new="cd" * 6),
+        LockChange(
             part="base",
             name="mawk",
             old=f"1.3 (sha256 {old_sum}…)",
             new=f"1.3 (sha256 {new_sum}…)",
         ),
-        Change(part="step system", name="python3", old="1:3.11~rc1+b1", new="1:3.12"),
-        Change(part="step system", name="zlib", old=None, new="1"),
-        Change(part="step more", name="b", old=None, new="2.0"),
-        Change(part="step wheels", name="tool", old="2.0", new=None),
+        LockChange(part="step system", name="python3", old="1:3.11~rc1+b1", new="1:3.12"),
+        LockChange(part="step system", name="zlib", old=None, new="1"),
+        LockChange(part="step more", name="b", old=None, new="2.0"),
+        LockChange(part="step wheels", name="tool", old="2.0", new=None),
     ]
 
 

@@ -15,8 +15,8 @@ from dlcontainer.packages import routing
 from dlcontainer.packages.apt import apt_config
 from dlcontainer.packages.pip import pip_config, pip_report
 from dlcontainer.packages.pip.pip_config import PipSettings
-from dlcontainer.packages.routing import Routed
-from dlcontainer.system.machine import Host
+from dlcontainer.packages.routing import PreparedRouting
+from dlcontainer.system.machine import HostMachine
 from tests.fakes import RecordingRunner
 from tests.values import folder_of, host, plan_of, site_of
 
@@ -45,14 +45,14 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def prepare(folder: Path, on: Host | None = None, **given: Any) -> Routed:
+def prepare(folder: Path, on: HostMachine | None = None, **given: Any) -> PreparedRouting:
     plan = plan_of(
         folder_of(folder.parent.parent, **RECIPE), site=site_of(routing={**PLAIN, **given})
     )
     return routing.prepare(plan, on or host(), RecordingRunner(strict=True), folder)
 
 
-def forms(routed: Routed, origin: str) -> set[bytes]:
+def forms(routed: PreparedRouting, origin: str) -> set[bytes]:
     return {form for one in routed.credentials if one.origin == origin for form in one.forms}
 
 
@@ -189,7 +189,7 @@ def test_pip_as_the_host_has_it(
 
 
 def test_wheels_that_pip_took(folder: Path) -> None:
-    assert pip_report.installed(Routed.nothing(folder)) == ()
+    assert pip_report.installed(PreparedRouting.nothing(folder)) == ()
     taken = [
         {
             "metadata": {"name": name, "version": "1"},
@@ -201,7 +201,7 @@ def test_wheels_that_pip_took(folder: Path) -> None:
         )
     ]
     (folder / "pip-report.json").write_text(json.dumps({"install": taken}))
-    assert pip_report.installed(Routed.nothing(folder)) == (
+    assert pip_report.installed(PreparedRouting.nothing(folder)) == (
         {"name": "A", "version": "1", "sha256": ""},
         {"name": "b", "version": "1", "sha256": "ab"},
     )
@@ -221,7 +221,9 @@ def test_a_wheel_of_a_folder_is_hashed_where_pip_does_not(tmp_path: Path) -> Non
         },
     }
     (folder / "pip-report.json").write_text(json.dumps({"install": [item]}))
-    routed = replace(Routed.nothing(folder), binds=((folder, "/mnt"), (wheels, "/mnt/folder-0")))
+    routed = replace(
+        PreparedRouting.nothing(folder), binds=((folder, "/mnt"), (wheels, "/mnt/folder-0"))
+    )
     (wheel,) = pip_report.installed(routed)
     assert wheel["sha256"] == hashlib.sha256(b"wheel").hexdigest()
 
@@ -233,7 +235,7 @@ def test_a_report_that_a_steps_script_wrote(tmp_path: Path) -> None:
     (tmp_path / "wheels").mkdir()
     folder = tmp_path / "routing"
     folder.mkdir()
-    routed = replace(Routed.nothing(folder), binds=((tmp_path / "wheels", "/mnt/wheels"),))
+    routed = replace(PreparedRouting.nothing(folder), binds=((tmp_path / "wheels", "/mnt/wheels"),))
     report = folder / "pip-report.json"
     where = {"metadata": {"name": "a", "version": "1"}}
     where["download_info"] = {"url": "file:///mnt/wheels/../key"}

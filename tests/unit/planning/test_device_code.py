@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlcontainer.planning import device_code
-from dlcontainer.planning.device_code import Fit
+from dlcontainer.planning.device_code import CodeFit
 
-NATIVE, RELATED, COMPILED = Fit.NATIVE, Fit.RELATED, Fit.COMPILED
+NATIVE, RELATED, COMPILED = CodeFit.NATIVE, CodeFit.RELATED, CodeFit.COMPILED
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ NATIVE, RELATED, COMPILED = Fit.NATIVE, Fit.RELATED, Fit.COMPILED
         ("sm_90", "weird", None),
     ],
 )
-def test_code_on_a_gpu(code: str, target: str, fit: Fit | None) -> None:
+def test_code_on_a_gpu(code: str, target: str, fit: CodeFit | None) -> None:
     match = device_code.best([code], target)
     assert (match.fit if match else None) == fit
 

@@ -12,7 +12,7 @@ from dlcontainer import config
 from dlcontainer.config import Document
 from dlcontainer.errors import MisfitError
 from dlcontainer.planning import candidates, variants
-from dlcontainer.planning.choice import Wish
+from dlcontainer.planning.choice import ChoiceRequest
 from dlcontainer.planning.plan import Plan
 from dlcontainer.recipes import recipe
 from tests.unit.planning.test_device_code import DEVICES, EMBEDDED, taken
@@ -165,7 +165,7 @@ def test_what_is_chosen_runs(
         site["mpi"] = {"family": mpi[0], "mode": mpi[1], "name": "MPI"}
     written = as_written(name)
     try:
-        choice = variants.choose(written, site_of(SITE, **site), Wish(), candidates.judge)
+        choice = variants.choose(written, site_of(SITE, **site), ChoiceRequest(), candidates.judge)
     except MisfitError:
         return
     assert choice is not None

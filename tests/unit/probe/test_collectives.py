@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES, collectives
-from dlcontainer.bench.probes.base import Cell, Contents, Setting
+from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.samples.rows import agreement, joining
 from dlcontainer.config.resources import PROBE
 from dlcontainer.errors import ChecksFailedError, UsageError
@@ -21,7 +21,7 @@ from tests import rowseries
 from tests.rowseries import Plant
 from tests.unit.probe.test_probe import copied
 
-TORCH = Contents(image="x.sif", recipe="demo", modules=("torch", "numpy"))
+TORCH = ProbeSubject(image="x.sif", recipe="demo", modules=("torch", "numpy"))
 OPERATIONS = collectives.OPERATIONS
 
 # A backend of plain Python: every rank says what it has, and takes its part. FAULT plants one.
@@ -92,9 +92,9 @@ class Group(object):
 """
 
 
-def settled(ranks: int = 2, **typed: Any) -> Cell:
-    values = PROBES["collectives"].values(typed, Setting(contents=TORCH, ranks=ranks))
-    return Cell(values=values, threads=1, ranks=ranks)
+def settled(ranks: int = 2, **typed: Any) -> ProbeCell:
+    values = PROBES["collectives"].values(typed, ParameterContext(contents=TORCH, ranks=ranks))
+    return ProbeCell(values=values, threads=1, ranks=ranks)
 
 
 def test_session_and_probe_have_the_same_lists(probe: Any) -> None:
@@ -332,8 +332,8 @@ def test_the_backend_is_that_of_the_image() -> None:
     probe = PROBES["collectives"]
 
     def backend(modules: tuple[str, ...], **typed: Any) -> object:
-        contents = Contents(image="x.sif", recipe="demo", modules=modules)
-        return probe.values(typed, Setting(contents=contents, ranks=2))["backend"]
+        contents = ProbeSubject(image="x.sif", recipe="demo", modules=modules)
+        return probe.values(typed, ParameterContext(contents=contents, ranks=2))["backend"]
 
     assert backend(("numpy", "torch")) == "gloo"
     assert backend(("mpi4py",)) == "mpi4py"
@@ -352,13 +352,13 @@ def test_a_session_goes_on_with_the_same_rows() -> None:
     cell = settled(quick=True, largest="1K", operations="barrier,all_reduce")
     probe = PROBES["collectives"]
     begun = replace(rowseries.session(Plant()).declared, workload=dict(probe.declared(cell)))
-    again = probe.values({}, Setting(contents=TORCH, begun=begun, ranks=2))
+    again = probe.values({}, ParameterContext(contents=TORCH, begun=begun, ranks=2))
     assert again == cell.values
 
 
 def test_horovod_has_no_send() -> None:
-    contents = Contents(image="x.sif", recipe="demo", modules=("horovod", "torch"))
-    setting, typed = Setting(contents=contents, ranks=2), {"backend": "horovod"}
+    contents = ProbeSubject(image="x.sif", recipe="demo", modules=("horovod", "torch"))
+    setting, typed = ParameterContext(contents=contents, ranks=2), {"backend": "horovod"}
     values = PROBES["collectives"].values(typed, setting)
     assert "send_recv" not in str(values["operations"])
     with pytest.raises(UsageError, match="horovod has no operation 'send_recv'"):

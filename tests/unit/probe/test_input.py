@@ -16,32 +16,32 @@ import pytest
 
 from dlcontainer.bench.measure.arms import Native, Workload
 from dlcontainer.bench.probes import PROBES, input_
-from dlcontainer.bench.probes.base import Cell, Contents, Setting, Values
+from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject, Values
 from dlcontainer.bench.probes.inputs import options as input_options
 from dlcontainer.bench.probes.inputs import place as input_place
 from dlcontainer.bench.probes.inputs import supply as input_supply
-from dlcontainer.bench.probes.lending import Lending, Lent
+from dlcontainer.bench.probes.lending import SharedFolder, SharedStorage
 from dlcontainer.bench.samples.rows import agreement, joining
-from dlcontainer.bench.samples.rows.records import Row
+from dlcontainer.bench.samples.rows.records import SampleRow
 from dlcontainer.config.resources import PROBE
 from dlcontainer.errors import ChecksFailedError, UsageError
 from tests import rowseries
 from tests.benchrunner import ProbeRunner
 
 INPUT = PROBES["input"]
-BARE = Contents(image="x.sif", recipe="demo", modules=("torch", "numpy"))
+BARE = ProbeSubject(image="x.sif", recipe="demo", modules=("torch", "numpy"))
 WHOLE = replace(BARE, modules=("torch", "h5py", "lmdb", "zarr", "pyarrow"))
 
 
-def values(contents: Contents = BARE, **typed: Any) -> Values:
-    return INPUT.values(typed, Setting(contents=contents))
+def values(contents: ProbeSubject = BARE, **typed: Any) -> Values:
+    return INPUT.values(typed, ParameterContext(contents=contents))
 
 
-def settled(contents: Contents = BARE, **typed: Any) -> Cell:
-    return Cell(values=values(contents, **typed), threads=1)
+def settled(contents: ProbeSubject = BARE, **typed: Any) -> ProbeCell:
+    return ProbeCell(values=values(contents, **typed), threads=1)
 
 
-def words(cell: Cell, work: Path, at: Path | None = None) -> list[str]:
+def words(cell: ProbeCell, work: Path, at: Path | None = None) -> list[str]:
     return [*INPUT.words(cell), "--work", str(work), "--at", str(at or work / "at")]
 
 
@@ -63,7 +63,7 @@ def work(tmp_path: Path) -> Path:
     return tmp_path / "work"
 
 
-def measured(probe: Any, cell: Cell, work: Path, at: Path | None = None) -> Any:
+def measured(probe: Any, cell: ProbeCell, work: Path, at: Path | None = None) -> Any:
     """Make or find the data set, as a launch does, in this process."""
     inside = probe("probe_input")
     return inside.Measured(inside.options(words(cell, work, at)[1:]), str(work / "copies"))
@@ -86,7 +86,7 @@ def test_session_and_probe_have_the_same_lists(probe: Any) -> None:
 @pytest.mark.parametrize("contents", [BARE, WHOLE])
 @pytest.mark.parametrize("typed", [{}, {"quick": True}, {"folder": "/x"}, {"readers": "3"}])
 def test_session_and_probe_list_the_same_rows(
-    probe: Any, contents: Contents, typed: dict[str, Any]
+    probe: Any, contents: ProbeSubject, typed: dict[str, Any]
 ) -> None:
     cell = settled(contents, **typed)
     inside = probe("probe_input")
@@ -305,7 +305,7 @@ def test_bad_input(typed: dict[str, Any], says: str) -> None:
 
 def test_ranks_are_refused() -> None:
     with pytest.raises(UsageError, match="no ranks"):
-        INPUT.values({}, Setting(contents=BARE, ranks=2))
+        INPUT.values({}, ParameterContext(contents=BARE, ranks=2))
 
 
 def test_only_a_format_that_is_streamed_and_a_full_shuffle() -> None:
@@ -313,9 +313,9 @@ def test_only_a_format_that_is_streamed_and_a_full_shuffle() -> None:
         INPUT.rows(settled(WHOLE, formats="parquet", shuffles="full"))
 
 
-def lending_of(folder: Path, notes: list[str]) -> Lending:
+def lending_of(folder: Path, notes: list[str]) -> SharedStorage:
     folder.mkdir(exist_ok=True)
-    return Lending(work=folder, runner=ProbeRunner(), note=notes.append)
+    return SharedStorage(work=folder, runner=ProbeRunner(), note=notes.append)
 
 
 def test_every_arm_is_handed_the_same_folders(tmp_path: Path) -> None:
@@ -358,7 +358,7 @@ def test_samples_that_do_not_fit_are_refused_before_anything_is_made(tmp_path: P
     assert list(far.iterdir()) == []
 
 
-def placed(found: Sequence[Lent]) -> Path:
+def placed(found: Sequence[SharedFolder]) -> Path:
     return next(one.source for one in found if one.option == "at")
 
 
@@ -431,8 +431,8 @@ def session(path: Path, monkeypatch: pytest.MonkeyPatch, **work: Any) -> Any:
 
     monkeypatch.setattr(rowseries, "truth", true)
 
-    def row(number: int, seconds: float) -> Row:
-        return Row(
+    def row(number: int, seconds: float) -> SampleRow:
+        return SampleRow(
             parameters=TIER_ROWS[number], n=2, best=seconds, median=seconds, cpu_s=0.1,
             steal_s=0.0, checked=100,
         )  # fmt: skip

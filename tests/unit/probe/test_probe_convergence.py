@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.probes.base import Cell, Contents, Setting
+from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.probes.convergence import DATA, RULES, SHA256, TESTING
 from dlcontainer.bench.samples.rows import agreement, joining
 from tests.unit.probe.test_probe import copied, oldest
@@ -51,15 +51,15 @@ class Trainer(object):
         return 9
 """
 TYPED: dict[str, Any] = {"batches": "32,full", "most_steps": 50, "accuracy": 60.0}
-SETTING = Setting(contents=Contents(image="x.sif", recipe="demo", modules=("torch",)))
+SETTING = ParameterContext(contents=ProbeSubject(image="x.sif", recipe="demo", modules=("torch",)))
 
 
-def cell(**more: Any) -> Cell:
-    return Cell(values=PROBES["convergence"].values({**TYPED, **more}, SETTING), threads=2)
+def cell(**more: Any) -> ProbeCell:
+    return ProbeCell(values=PROBES["convergence"].values({**TYPED, **more}, SETTING), threads=2)
 
 
 def launched(
-    folder: Path, given: Cell, python: str = sys.executable, fault: str = ""
+    folder: Path, given: ProbeCell, python: str = sys.executable, fault: str = ""
 ) -> subprocess.CompletedProcess[str]:
     code = copied(folder / "p") if not (folder / "p").exists() else folder / "p"
     (code / "convergence_torch.py").write_text(FRAMEWORK)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES, kernel_shapes, kernels
-from dlcontainer.bench.probes.base import Cell
+from dlcontainer.bench.probes.base import ProbeCell
 from dlcontainer.bench.samples.rows import agreement, joining
 from tests.unit.probe.test_probe import copied
 
@@ -63,7 +63,7 @@ VALUES: dict[str, str | int | bool] = {
     "rounds": 2,
     "elements": 64,
 }
-CELL = Cell(values=VALUES, threads=2)
+CELL = ProbeCell(values=VALUES, threads=2)
 
 
 def launched(folder: Path, fault: str = "") -> subprocess.CompletedProcess[str]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES, transfers
-from dlcontainer.bench.probes.base import Cell
+from dlcontainer.bench.probes.base import ProbeCell
 from dlcontainer.bench.samples.rows import agreement, joining
 from tests.unit.probe.test_probe import copied
 
@@ -130,7 +130,7 @@ HOST: dict[str, Any] = {**GPUS, "device": "cpu", "gpus": 0}
 
 
 def rows_of(values: dict[str, Any]) -> list[dict[str, Any]]:
-    plan = PROBES["transfers"].rows(Cell(values=values, threads=1))
+    plan = PROBES["transfers"].rows(ProbeCell(values=values, threads=1))
     assert plan is not None
     return [dict(row) for row in plan.rows]
 
@@ -283,7 +283,7 @@ def test_larger_ones_are_repeated_less(probe: Any, size: int, wanted: int) -> No
 @pytest.mark.usefixtures("real_processes")
 @pytest.mark.parametrize("fault", ["", "last"])
 def test_a_launch(tmp_path: Path, fault: str) -> None:
-    cell, code = Cell(values=HOST, threads=1), copied(tmp_path / "p")
+    cell, code = ProbeCell(values=HOST, threads=1), copied(tmp_path / "p")
     # Under another name: what is attested of PyTorch is asked of the real one.
     (code / "plain.py").write_text(TORCH)
     module = code / "transfers_torch.py"

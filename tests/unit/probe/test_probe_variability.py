@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES, variability
-from dlcontainer.bench.probes.base import Cell
+from dlcontainer.bench.probes.base import ProbeCell
 from dlcontainer.bench.samples.rows import agreement, joining
 from dlcontainer.bench.stats.scatter import stragglers
 from tests.unit.probe.test_collectives import port
 from tests.unit.probe.test_probe import copied
 
-CELL = Cell(values={"kernel": "hash", "device": "cpu", "timed": 100, "quick": False}, threads=1)
+CELL = ProbeCell(
+    values={"kernel": "hash", "device": "cpu", "timed": 100, "quick": False}, threads=1
+)
 # Appended to the probe: SLOW is a rank's number, WRONG the step that computes nothing.
 FAULTY = """
 
@@ -113,7 +115,7 @@ def test_a_rank_that_sleeps_has_long_steps_of_its_own(tmp_path: Path) -> None:
     # Nobody waits for it: the others are as quick as ever.
     assert medians[1] > 0.004
     verdict = stragglers.named({rank: [own] * 8 for rank, own in medians.items()})
-    assert [one.rank for one in verdict.found] == [1]
+    assert [one.rank for one in verdict.stragglers] == [1]
     assert [bool(body["stack"]) for body in bodies] == [True, False, False]
 
 

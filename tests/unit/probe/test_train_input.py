@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES, input_
-from dlcontainer.bench.probes.base import Cell, Contents, Setting
+from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.probes.inputs import training
 from tests.unit.probe.test_probe import copied
 
@@ -49,10 +49,10 @@ def taken(found: Any, batch: int, count: int) -> list[bytes]:
 
 def test_the_session_calls_it_as_it_understands(probe: Any) -> None:
     known = probe("train_options")
-    contents = Contents(image="x.sif", recipe="demo", modules=("torch", "pyarrow"))
+    contents = ProbeSubject(image="x.sif", recipe="demo", modules=("torch", "pyarrow"))
     for name in (*FORMATS, "parquet"):
-        values = PROBES["train"].values({"input": name}, Setting(contents=contents))
-        cell = Cell(values=values, threads=1, steps=2)
+        values = PROBES["train"].values({"input": name}, ParameterContext(contents=contents))
+        cell = ProbeCell(values=values, threads=1, steps=2)
         wanted = known.options([*PROBES["train"].words(cell)[1:], "--at", "x"])
         assert {key: getattr(wanted, key) for key in known.INPUT} == {
             key: values[key] for key in known.INPUT
@@ -73,9 +73,9 @@ def test_the_session_calls_it_as_it_understands(probe: Any) -> None:
 )
 def test_the_bytes_of_a_sample(probe: Any, workload: str, device: str, size: int) -> None:
     typed = {"input": "raw", "workload": workload, "device": device}
-    contents = Contents(image="x.sif", recipe="demo", modules=("torch",))
-    values = PROBES["train"].values(typed, Setting(contents=contents))
-    cell = Cell(values=values, threads=1, steps=2)
+    contents = ProbeSubject(image="x.sif", recipe="demo", modules=("torch",))
+    values = PROBES["train"].values(typed, ParameterContext(contents=contents))
+    cell = ProbeCell(values=values, threads=1, steps=2)
     assert cell.values["sample_bytes"] == size
     own = probe("workloads_torch").WORKLOADS[workload]
     of = own["cpu" if device == "auto" else device]

@@ -8,16 +8,16 @@ import pytest
 
 from dlcontainer.image.record import Record
 from dlcontainer.proof import proof
-from dlcontainer.proof.judge import Case, Finding, judge
+from dlcontainer.proof.judge import ProofCase, ProofFinding, judge
 from tests.unit.proof.cases import GPUS, PLAN, content, gpu_site, image, rank, write
 from tests.values import CONTENT, site_of
 
 
 def judged(
     folder: Path, site: Any = None, record: Record | None = None, **changes: Any
-) -> dict[str, Finding]:
+) -> dict[str, ProofFinding]:
     read = proof.read(write(folder / proof.FILE, content(**changes)))
-    case = Case(proof=read, site=site or gpu_site(), record=record)
+    case = ProofCase(proof=read, site=site or gpu_site(), record=record)
     return {finding.name: finding for finding in judge(case)}
 
 

@@ -128,7 +128,7 @@ def test_a_file_of_a_stranger_does_not_count(
 
 
 def test_a_site_of_cpus_has_nodes_and_no_gpus() -> None:
-    shown = reach.lines(reach.Files(), site_of().value)
+    shown = reach.lines(reach.EvidenceFiles(), site_of().value)
     assert shown[3] == "ran on its nodes: not shown"
 
 

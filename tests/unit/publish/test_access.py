@@ -8,17 +8,17 @@ import pytest
 
 from dlcontainer.cli import publish as command
 from dlcontainer.publish import access
-from dlcontainer.publish.access import Closed
-from dlcontainer.publish.modulefiles import LastResort
+from dlcontainer.publish.access import AccessBarrier
+from dlcontainer.publish.modulefiles import FallbackPrograms
 from dlcontainer.publish.ownership import Ownership, group_name
-from dlcontainer.publish.publish import Published
+from dlcontainer.publish.publish import Publication
 from tests.publishing import image_of, put
 
 GROUP = os.getegid()
 ENGINE = Path("/bin/sh")  # everybody can start it
 
 
-def below(folder: Path, found: tuple[Closed, ...]) -> list[Closed]:
+def below(folder: Path, found: tuple[AccessBarrier, ...]) -> list[AccessBarrier]:
     """Leave out pytest's own folders, which are closed to others."""
     return [one for one in found if folder in one.folder.parents]
 
@@ -106,7 +106,7 @@ def test_publish_says_it_each_time(tmp_path: Path) -> None:
     image, root = image_of(tmp_path / "images"), tmp_path / "home/root"
     root.mkdir(parents=True)
     (tmp_path / "home").chmod(0o700)
-    resort = LastResort(engine=tmp_path / "no/such")
+    resort = FallbackPrograms(engine=tmp_path / "no/such")
     for new in (True, False):
         done = put(image, root, resort=resort)
         assert done.new is new
@@ -115,8 +115,8 @@ def test_publish_says_it_each_time(tmp_path: Path) -> None:
 
 
 def test_the_list_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    closed = Closed(part="engine", path=ENGINE, folder=Path("/bin"), mode=0o750, fix="do so")
-    done = Published(
+    closed = AccessBarrier(part="engine", path=ENGINE, folder=Path("/bin"), mode=0o750, fix="do so")
+    done = Publication(
         root=tmp_path,
         name="demo",
         version="1.0",

@@ -141,7 +141,7 @@ def test_a_damaged_file_holds_nothing_up(root: Path, name: str, data: bytes) -> 
     (release(root) / name).write_bytes(data)
     with Folder.at(root / "releases") as releases:
         shown = facts.of(releases, release(root).name)
-    assert isinstance(shown, facts.Facts)
+    assert isinstance(shown, facts.ReleaseFacts)
     act(root, lambda tree: changes.set_alias(tree, "demo/2.0", "next"))
     assert len(written(root)["modules"]) == 2
 

@@ -26,7 +26,7 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def groups(limits: ecl.Limits) -> list[dict[str, Any]]:
+def groups(limits: ecl.EclLimits) -> list[dict[str, Any]]:
     body = tomllib.loads(ecl.ecl(limits))
     assert body.pop("activated") is True
     found: list[dict[str, Any]] = body.pop("execgroup")
@@ -34,7 +34,7 @@ def groups(limits: ecl.Limits) -> list[dict[str, Any]]:
     return found
 
 
-def settings(limits: ecl.Limits) -> dict[str, str]:
+def settings(limits: ecl.EclLimits) -> dict[str, str]:
     return {key.strip(): value for key, value in _LINE.findall(ecl.apptainer_conf(limits))}
 
 

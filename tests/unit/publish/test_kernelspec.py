@@ -9,8 +9,8 @@ import pytest
 from dlcontainer.cli import main, output
 from dlcontainer.errors import EngineError, UsageError
 from dlcontainer.publish import kernelspec
-from dlcontainer.publish.kernelspec import Kernel, Module
-from dlcontainer.system.process import Completed
+from dlcontainer.publish.kernelspec import Kernel, KernelModule
+from dlcontainer.system.process import CompletedCommand
 from tests.fakes import RecordingRunner, completed
 
 RUNTIME = "share/jupyter/runtime"
@@ -19,7 +19,7 @@ NAMED = {"name": "pytorch", "version": "2.13.0+x"}
 
 
 @pytest.fixture
-def module(tmp_path: Path) -> Module:
+def module(tmp_path: Path) -> KernelModule:
     folder = tmp_path / "it's a root/releases" / DIGEST
     (folder / "bin").mkdir(parents=True)
     (folder / "bin/python").write_text("#!/bin/sh\n")
@@ -51,7 +51,7 @@ def module(tmp_path: Path) -> Module:
     return kernelspec.at(folder)
 
 
-def test_a_version_of_the_earlier_layout(module: Module, tmp_path: Path) -> None:
+def test_a_version_of_the_earlier_layout(module: KernelModule, tmp_path: Path) -> None:
     folder = tmp_path / "images/pytorch/1.0"
     folder.parent.mkdir(parents=True)
     module.folder.rename(folder)
@@ -59,20 +59,23 @@ def test_a_version_of_the_earlier_layout(module: Module, tmp_path: Path) -> None
     assert kernelspec.at(folder).name == "pytorch/1.0"
 
 
-def sees(**changes: bool) -> Completed:
+def sees(**changes: bool) -> CompletedCommand:
     body = {"ipykernel": True, "debugger": True, "visible": True, **changes}
     return completed(stdout=f"a line of the image's own\n{json.dumps(body)}\n")
 
 
 def tried(
-    module: Module, folder: Path, *answers: Completed | Exception, venv: Path | None = None
+    module: KernelModule,
+    folder: Path,
+    *answers: CompletedCommand | Exception,
+    venv: Path | None = None,
 ) -> tuple[Kernel, RecordingRunner]:
     runner = RecordingRunner(answers=list(answers), strict=True)
     environ = {"LR": "3", "DLCONTAINER_VENV": "/other", "DLCONTAINER_BIND": "/other"}
     return kernelspec.tried(module, venv, folder / RUNTIME, environ, runner), runner
 
 
-def test_the_file(module: Module, tmp_path: Path) -> None:
+def test_the_file(module: KernelModule, tmp_path: Path) -> None:
     venv = tmp_path / "My env"
     kernel, runner = tried(module, tmp_path, sees(), venv=venv)
     path = kernelspec.write(kernel, tmp_path / "kernels", kernel.name)
@@ -97,7 +100,7 @@ def test_the_file(module: Module, tmp_path: Path) -> None:
     assert list((tmp_path / RUNTIME).iterdir()) == []
 
 
-def test_without_an_environment_and_without_debugpy(module: Module, tmp_path: Path) -> None:
+def test_without_an_environment_and_without_debugpy(module: KernelModule, tmp_path: Path) -> None:
     kernel, runner = tried(module, tmp_path, sees(debugger=False))
     body = json.loads(kernel.text())
     assert (kernel.name, kernel.title) == ("pytorch-2.13.0-x", "pytorch 2.13.0+x")
@@ -106,7 +109,7 @@ def test_without_an_environment_and_without_debugpy(module: Module, tmp_path: Pa
 
 
 def test_connection_files_that_the_image_does_not_see_are_bound(
-    module: Module, tmp_path: Path
+    module: KernelModule, tmp_path: Path
 ) -> None:
     kernel, runner = tried(module, tmp_path, sees(visible=False), sees())
     assert kernel.environ == {"DLCONTAINER_BIND": str(tmp_path / RUNTIME)}
@@ -115,7 +118,7 @@ def test_connection_files_that_the_image_does_not_see_are_bound(
         tried(module, tmp_path, sees(visible=False), sees(visible=False))
 
 
-def test_ipykernel_is_missing(module: Module, tmp_path: Path) -> None:
+def test_ipykernel_is_missing(module: KernelModule, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"ipykernel is missing in pytorch/2\.13\.0") as caught:
         tried(module, tmp_path, sees(ipykernel=False))
     assert "pip install ipykernel; then this command with --venv" in str(caught.value.next_step)
@@ -127,7 +130,7 @@ def test_ipykernel_is_missing(module: Module, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("code", "kind"), [(2, UsageError), (4, EngineError), (1, EngineError)])
 def test_the_wrappers_own_words_are_handed_on(
-    module: Module, tmp_path: Path, code: int, kind: type[Exception]
+    module: KernelModule, tmp_path: Path, code: int, kind: type[Exception]
 ) -> None:
     said = "INFO: x\ndlcontainer: no environment at /v\n  next: dlcontainer-venv /v\n  or: unset V"
     with pytest.raises(kind, match="does not run here: no environment at /v") as caught:
@@ -136,18 +139,18 @@ def test_the_wrappers_own_words_are_handed_on(
 
 
 @pytest.mark.parametrize("said", ["", "no JSON", "[]", "3", '{"ipykernel": true}'])
-def test_an_answer_that_is_none(module: Module, tmp_path: Path, said: str) -> None:
+def test_an_answer_that_is_none(module: KernelModule, tmp_path: Path, said: str) -> None:
     with pytest.raises(EngineError, match="does not run here"):
         tried(module, tmp_path, completed(stdout=said))
 
 
-def test_a_runtime_folder_that_can_not_be_made(module: Module, tmp_path: Path) -> None:
+def test_a_runtime_folder_that_can_not_be_made(module: KernelModule, tmp_path: Path) -> None:
     (tmp_path / "share").touch()
     with pytest.raises(UsageError, match=r"can't write to .*share/jupyter/runtime"):
         tried(module, tmp_path)
 
 
-def test_kernels_of_others_stay(module: Module, tmp_path: Path) -> None:
+def test_kernels_of_others_stay(module: KernelModule, tmp_path: Path) -> None:
     kernel, _ = tried(module, tmp_path, sees())
     target = kernelspec.write(kernel, tmp_path, "mine")
     first = target.read_text()
@@ -181,7 +184,7 @@ def test_jupyters_own_folders(environ: dict[str, str], kernels: str | None, runt
 
 
 @pytest.mark.parametrize("missing", [".dlcontainer", "bin/python"])
-def test_a_folder_that_is_no_module(module: Module, missing: str) -> None:
+def test_a_folder_that_is_no_module(module: KernelModule, missing: str) -> None:
     (module.folder / missing).unlink()
     with pytest.raises(UsageError, match="not a published module"):
         kernelspec.at(module.folder)
@@ -204,7 +207,10 @@ def command(monkeypatch: pytest.MonkeyPatch, *argv: object, **changes: bool) -> 
 
 
 def test_the_command(
-    module: Module, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    module: KernelModule,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     root = module.folder.parents[1]
     file = home / ".local/share/jupyter/kernels/pytorch-2.13.0-x/kernel.json"

@@ -10,8 +10,8 @@ import pytest
 from dlcontainer.errors import PublishError
 from dlcontainer.image.contents import elf
 from dlcontainer.publish import launch_files, modulefiles
-from dlcontainer.publish.modulefiles import Release
-from dlcontainer.sites.site import Site, Target
+from dlcontainer.publish.modulefiles import ModuleRelease
+from dlcontainer.sites.site import Site, SiteTarget
 from tests.jobs import SWAP
 from tests.publishing import image_of, put
 from tests.unit.publish.test_modulefiles import RELEASE
@@ -27,7 +27,7 @@ JOBS = {
 }
 
 
-def text(release: Release = MPICH, **site: Any) -> str:
+def text(release: ModuleRelease = MPICH, **site: Any) -> str:
     written = site_of(SITE, **site).value
     [(name, found)] = launch_files.texts({"site": written}, release, [TEMPLATES]).items()
     assert name == "site.sh"
@@ -99,7 +99,7 @@ def test_caches_stay_where_no_other_user_can_write() -> None:
     ],
 )
 def test_where_nothing_takes_the_place_of_the_image_s_mpi(
-    release: Release, site: dict[str, Any], mpi: str | None
+    release: ModuleRelease, site: dict[str, Any], mpi: str | None
 ) -> None:
     found = text(release, jobs=JOBS, **site)
     assert ("dlc_swapped" in found) == (mpi is not None)
@@ -119,10 +119,10 @@ def test_flags_of_another_runtime_are_none_of_a_wrapper_s() -> None:
 
 
 def test_one_file_an_epoch_and_the_loaded_version_chooses() -> None:
-    def at(target: Target) -> Site:
+    def at(target: SiteTarget) -> Site:
         return shipped_site("frontier", target).value
 
-    site = at(Target())
+    site = at(SiteTarget())
     sites = launch_files.sites_of(site, at, MPICH)
     assert list(sites) == ["cpe-25.09", "cpe-24.11"]
     around = launch_files.around(sites, MPICH, modulefiles.epoch_of(site))
@@ -145,11 +145,11 @@ def test_an_epoch_whose_libraries_the_image_cannot_load_is_left_out() -> None:
         for name, glibc in (("old", "2.31"), ("new", "2.38"))
     }
 
-    def at(target: Target) -> Site:
+    def at(target: SiteTarget) -> Site:
         os = {"distribution": "sles", "release": "15", "glibc": "2.38"}
         return site_of(SITE, epochs=epochs, epoch=target.epoch, mpi=mpi, os=os).value
 
-    own = at(Target(epoch="old"))
+    own = at(SiteTarget(epoch="old"))
     for glibc, names in (("2.36", {"old"}), ("2.38", {"old", "new"}), (None, {"old", "new"})):
         release = replace(MPICH, glibc=glibc)
         assert set(launch_files.sites_of(own, at, release)) == names
@@ -158,7 +158,7 @@ def test_an_epoch_whose_libraries_the_image_cannot_load_is_left_out() -> None:
 
 
 def test_the_help_names_the_mpi() -> None:
-    around = modulefiles.Around(mpi=("", "MPI: the host's X"))
+    around = modulefiles.WrapperContext(mpi=("", "MPI: the host's X"))
     for found in modulefiles.modulefiles(RELEASE, Path("/m"), [TEMPLATES], around):
         assert "MPI: the host's X" in found
 
@@ -203,16 +203,16 @@ def test_a_library_that_the_image_cannot_load_stops_the_publication(
 
 
 def test_the_site_is_read_as_the_image_was_built_for_it(tmp_path: Path) -> None:
-    asked: list[Target] = []
+    asked: list[SiteTarget] = []
 
-    def at(target: Target) -> Site:
+    def at(target: SiteTarget) -> Site:
         asked.append(target)
         vendor = {"vendor": "amd", "model": "X", "per_node": 4}
         return site_of(SWAPPING, accelerator=vendor).value
 
     image = image_of(tmp_path / "images", more={"node_type": "gpu"})
     folder = put(image, tmp_path / "root", site_of(SWAPPING).value, at=at).folder
-    assert asked == [Target(node_type="gpu")]
+    assert asked == [SiteTarget(node_type="gpu")]
     assert "case --rocm in" in (folder / "bin" / "python").read_text()
 
 

@@ -12,10 +12,10 @@ from dlcontainer.config.templating import Text
 from dlcontainer.errors import ConfigError
 from dlcontainer.planning.launch.refused_variables import TABLE
 from dlcontainer.publish import modulefiles
-from dlcontainer.publish.modulefiles import LastResort, Release, lua, tcl
+from dlcontainer.publish.modulefiles import FallbackPrograms, ModuleRelease, lua, tcl
 from tests.values import HOSTILE, TEMPLATES, site_of
 
-RELEASE = Release(
+RELEASE = ModuleRelease(
     name="demo",
     version="1.0",
     summary='it\'s "a" $demo [x]',
@@ -93,7 +93,7 @@ def test_a_wrapper_for_each_command() -> None:
         ],
         modules={"bind_home": False, "pass_environment": ["WANDB_MODE", "LAB_*"]},
     ).value
-    texts = modulefiles.wrappers(RELEASE, site, LastResort(engine=ENGINE), [TEMPLATES])
+    texts = modulefiles.wrappers(RELEASE, site, FallbackPrograms(engine=ENGINE), [TEMPLATES])
     assert list(texts) == ["python", "torchrun", "pip", "dlcontainer-venv"]
     text = texts["torchrun"]
     assert text.startswith("#!/bin/sh\n")
@@ -128,7 +128,7 @@ def test_a_site_that_would_be_code_in_a_wrapper(modules: dict[str, object]) -> N
 
 
 def test_caches_that_the_image_names_stay_its_own() -> None:
-    site, resort = site_of().value, LastResort(engine=ENGINE)
+    site, resort = site_of().value, FallbackPrograms(engine=ENGINE)
     text = modulefiles.wrappers(RELEASE, site, resort, [TEMPLATES])["python"]
     assert f"for dlc_name in {' '.join(modulefiles.CACHES)}; do" in text
     release = replace(RELEASE, own_caches=frozenset({"TORCHINDUCTOR_CACHE_DIR"}))
@@ -138,7 +138,7 @@ def test_caches_that_the_image_names_stay_its_own() -> None:
 
 def test_a_wrapper_takes_the_site_s_words_for_its_engine() -> None:
     gpu = {"vendor": "nvidia", "model": "X", "per_node": 4}
-    resort = LastResort(engine=ENGINE)
+    resort = FallbackPrograms(engine=ENGINE)
     site = site_of(accelerator=gpu, jobs={"flags": ["--nvccli"]}, engine={"run_mode": "userns"})
     text = modulefiles.wrappers(RELEASE, site.value, resort, [TEMPLATES])["python"]
     assert 'set -- --nvccli "$@" ;;' in text
@@ -151,7 +151,9 @@ def test_a_wrapper_takes_the_site_s_words_for_its_engine() -> None:
 
 def test_the_table_stands_in_the_wrapper() -> None:
     release = replace(RELEASE, environment={"DATA_HOME": "/opt/data", "OMP_NUM_THREADS": "8"})
-    texts = modulefiles.wrappers(release, site_of().value, LastResort(engine=ENGINE), [TEMPLATES])
+    texts = modulefiles.wrappers(
+        release, site_of().value, FallbackPrograms(engine=ENGINE), [TEMPLATES]
+    )
     text = texts["python"].replace("\\\n        ", "")
     for row in TABLE:
         assert f"        # {row.key}: {row.why}\n        {' | '.join(row.names)})\n" in text
@@ -178,7 +180,9 @@ def test_help_names_what_users_can_set() -> None:
 
 
 def test_what_makes_an_environment_is_python_without_a_hole() -> None:
-    texts = modulefiles.wrappers(RELEASE, site_of().value, LastResort(engine=ENGINE), [TEMPLATES])
+    texts = modulefiles.wrappers(
+        RELEASE, site_of().value, FallbackPrograms(engine=ENGINE), [TEMPLATES]
+    )
     text = texts["dlcontainer-venv"]
     program = text.partition("<<'END_OF_MAKER'\n")[2].partition("\nEND_OF_MAKER\n")[0]
     compile(program, "make_venv", "exec")

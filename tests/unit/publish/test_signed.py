@@ -11,13 +11,13 @@ import pytest
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.errors import PublishError
 from dlcontainer.evidence import folder, keys, signing
-from dlcontainer.evidence.image_signature import Engine
-from dlcontainer.evidence.kinds import Subject
-from dlcontainer.evidence.policy import Demand
+from dlcontainer.evidence.image_signature import SignatureEngine
+from dlcontainer.evidence.kinds import EvidenceSubject
+from dlcontainer.evidence.policy import EvidenceDemand
 from dlcontainer.evidence.signing import Sealer
-from dlcontainer.evidence.trust import Trust, TrustedKey
-from dlcontainer.publish.offered import Offered
-from dlcontainer.publish.signed import Asking
+from dlcontainer.evidence.trust import TrustAnchors, TrustedKey
+from dlcontainer.publish.offered import PublishCandidate
+from dlcontainer.publish.signed import SignatureDemand
 from dlcontainer.system.process import CommandFailedError
 from tests.fakes import completed
 from tests.publishing import BOTH, hidden, image_of, put, seen
@@ -45,24 +45,24 @@ class Signatures:
         raise CommandFailedError(failed)
 
     @property
-    def asking(self) -> Asking:
-        engine = Engine(
+    def asking(self) -> SignatureDemand:
+        engine = SignatureEngine(
             program=Apptainer(program=Path("/opt/apptainer")),
             start=lambda inherited: self._run,  # type: ignore[arg-type,return-value]
             environ={},
             scratch=self.tmp,
         )
-        return Asking(
-            trust=Trust(keys=(TrustedKey(key=self.sealer.key.public),)),
-            demand=Demand(signed=True),
+        return SignatureDemand(
+            trust=TrustAnchors(keys=(TrustedKey(key=self.sealer.key.public),)),
+            demand=EvidenceDemand(signed=True),
             engine=lambda: engine,
-            told=self.said.append,
+            note=self.said.append,
         )
 
     def publish(self, image: Path, root: Path, **more: Any) -> None:
         asking = self.asking
 
-        def verify(given: Offered) -> dict[str, bytes]:
+        def verify(given: PublishCandidate) -> dict[str, bytes]:
             held = asking.of_offered(given).evidence
             return {name: data for piece in held for name, data in piece.files.items()}
 
@@ -162,14 +162,14 @@ def test_the_record_that_was_opened_is_the_one_that_is_judged(
     record = image.with_suffix(".json")
     first = record.read_bytes()
     body = json.loads(first)
-    subject = Subject(name="x", sha256=body["image"]["sha256"], plan=body["digest"])
+    subject = EvidenceSubject(name="x", sha256=body["image"]["sha256"], plan=body["digest"])
     folder.write(folder.beside(image), signing.piece_of("record", first, subject, engine.sealer))
     engine.before = lambda: record.write_bytes(b"{}")
 
     asking = engine.asking
     seen_as: list[bytes | None] = []
 
-    def verify(given: Offered) -> dict[str, bytes]:
+    def verify(given: PublishCandidate) -> dict[str, bytes]:
         record.write_bytes(b'{"another": 1}')
         held = asking.of_offered(given).evidence
         seen_as.extend(piece.data for piece in held)

@@ -14,7 +14,7 @@ from dlcontainer.errors import ConfigError
 from dlcontainer.formats import pack_commands, step_commands, texts
 from dlcontainer.image import layout, sbom
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system.progress import Steps
+from dlcontainer.system.progress import StepProgress
 from tests.fakes import Quiet
 from tests.unit.image.test_sbom import CONTENTS, SUBJECT
 from tests.unit.recipes.test_recipe import recipe_of
@@ -44,10 +44,10 @@ def test_a_recipe_that_promises_imports_has_one(tmp_path: Path) -> None:
 
 
 def test_its_time_and_that_of_the_image_have_two_names(tmp_path: Path) -> None:
-    plan, times = planned(tmp_path), Steps(Quiet())
+    plan, times = planned(tmp_path), StepProgress(Quiet())
     for number, name in enumerate(steps(plan), start=1):
         times.line(f"==> step {number}/9 {name}")
-    with step_errors.packing(step_errors.Failure(plan=plan, output=tmp_path), times):
+    with step_errors.packing(step_errors.StepFailure(plan=plan, output=tmp_path), times):
         pass
     times.end()
     names = [name for name, _ in times.times]

@@ -13,7 +13,7 @@ from dlcontainer.build.build_steps import work
 from dlcontainer.config.templating import Text
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import slim_commands, step_commands, texts
-from dlcontainer.image.contents import Unpacked
+from dlcontainer.image.contents import FolderTree
 from dlcontainer.planning.plan import Plan
 from dlcontainer.recipes import slim
 from dlcontainer.recipes.recipe import Recipe
@@ -181,7 +181,7 @@ def test_what_was_removed_is_read(tmp_path: Path) -> None:
     report.parent.mkdir(parents=True)
     report.write_text('{"test-suites": {"files": 2, "bytes": 9}}')
     assert slim_commands.read(report.read_text())["test-suites"].bytes == 9
-    assert description.removed(Unpacked(folder=tmp_path), tmp_path) == {
+    assert description.removed(FolderTree(folder=tmp_path), tmp_path) == {
         "test-suites": {"files": 2, "bytes": 9}
     }
 

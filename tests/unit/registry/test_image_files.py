@@ -9,7 +9,7 @@ import pytest
 
 from dlcontainer.errors import BuildError
 from dlcontainer.registry import image_files
-from dlcontainer.registry.connection import Way
+from dlcontainer.registry.connection import RegistryAccess
 from dlcontainer.registry.image_files import ImageReader
 from dlcontainer.registry.layer_files import Bounds
 from tests import fakeregistry
@@ -28,7 +28,7 @@ def fake() -> Iterator[FakeRegistry]:
 
 
 def reader(tmp_path: Path, **bounds: int) -> ImageReader:
-    way = Way(silence_s=2, answer_s=5)
+    way = RegistryAccess(silence_s=2, answer_s=5)
     return ImageReader(way=way, cache=tmp_path / "cache", progress=Quiet(), bounds=Bounds(**bounds))
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.config.image_names import Reference
+from dlcontainer.config.image_names import ImageReference
 from dlcontainer.errors import DlcontainerError
 from dlcontainer.registry.artifacts import ArtifactClient
-from dlcontainer.registry.connection import Way
-from dlcontainer.registry.patience import Patience, Rate, TooSlowError
+from dlcontainer.registry.connection import RegistryAccess
+from dlcontainer.registry.patience import Rate, TimeAllowance, TooSlowError
 from dlcontainer.registry.upload import Upload
 
 DIGEST = f"sha256:{'ab' * 32}"
@@ -32,11 +32,11 @@ class Clock:
         return self.now
 
 
-def patience(clock: Clock, *, silence_s: float = 20) -> Patience:
-    return Patience(silence_s=silence_s, clock=clock)
+def patience(clock: Clock, *, silence_s: float = 20) -> TimeAllowance:
+    return TimeAllowance(silence_s=silence_s, clock=clock)
 
 
-def drips(clock: Clock, every_s: float, asked: Patience, size: int = 1) -> int:
+def drips(clock: Clock, every_s: float, asked: TimeAllowance, size: int = 1) -> int:
     """Count the reads until it is too slow: a few bytes come now and then."""
 
     def receive() -> int:
@@ -141,8 +141,8 @@ def dripping(head: bytes, drop: bytes) -> Iterator[Dripping]:
 
 
 def client(server: Dripping, **times: Any) -> ArtifactClient:
-    reference = Reference(name=f"{server.address}/site/demo", tag="1", digest=None)
-    return ArtifactClient(reference=reference, way=Way(**times))
+    reference = ImageReference(name=f"{server.address}/site/demo", tag="1", digest=None)
+    return ArtifactClient(reference=reference, way=RegistryAccess(**times))
 
 
 @pytest.mark.parametrize(

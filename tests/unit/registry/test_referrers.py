@@ -8,7 +8,7 @@ import pytest
 from dlcontainer.errors import PublishError
 from dlcontainer.registry import referrers
 from dlcontainer.registry.artifacts import ArtifactClient
-from dlcontainer.registry.connection import Way
+from dlcontainer.registry.connection import RegistryAccess
 from tests import fakeartifacts
 from tests.fakeartifacts import FakeArtifacts
 from tests.fakeregistry import sha256
@@ -27,7 +27,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeArtifacts]:
 
 @pytest.fixture
 def client(fake: FakeArtifacts) -> Iterator[ArtifactClient]:
-    with ArtifactClient(reference=fake.reference(), way=Way(), pushes=True) as made:
+    with ArtifactClient(reference=fake.reference(), way=RegistryAccess(), pushes=True) as made:
         yield made
 
 

@@ -9,7 +9,7 @@ import pytest
 from dlcontainer.errors import BuildError
 from dlcontainer.registry.base_image import check, find_digest
 from dlcontainer.registry.client import Client
-from dlcontainer.registry.connection import LIMIT, Way
+from dlcontainer.registry.connection import LIMIT, RegistryAccess
 from tests.fakeregistry import (
     DOCKER_LIST,
     DOCKER_MANIFEST,
@@ -21,7 +21,7 @@ from tests.fakeregistry import (
     serving,
 )
 
-WAY = Way()
+WAY = RegistryAccess()
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ def test_the_largest_manifest(fake: FakeRegistry) -> None:
 
 def test_proxies_are_used_as_routed() -> None:
     proxies = {"https_proxy": "http://p.example:1", "all_proxy": "http://q.example:2"}
-    given = Way(proxies={**proxies, "no_proxy": "inside.example"})
+    given = RegistryAccess(proxies={**proxies, "no_proxy": "inside.example"})
     client = Client(reference=FakeRegistry(address="e.org").reference(), way=given)
     assert client._proxies("https://e.org/v2/")["https"] == "http://p.example:1"
     assert client._proxies("http://e.org/v2/")["http"] == "http://q.example:2"

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.config.image_names import Reference, parse_image
+from dlcontainer.config.image_names import ImageReference, parse_image
 from dlcontainer.errors import BuildError
 from dlcontainer.registry.base_image import check, find_digest
 from dlcontainer.registry.client import Client
-from dlcontainer.registry.connection import Way
+from dlcontainer.registry.connection import RegistryAccess
 from tests.fakeregistry import NAME, FakeRegistry, Reply, serving, sha256
 
 # A busy machine's own silence must not be taken for the registry's.
-WAY = Way(silence_s=20, answer_s=60)
+WAY = RegistryAccess(silence_s=20, answer_s=60)
 DIGEST = f"sha256:{'ab' * 32}"
 
 
@@ -25,7 +25,7 @@ def fake() -> Iterator[FakeRegistry]:
         yield fake
 
 
-def fails(reference: Reference, way: Way = WAY) -> BuildError:
+def fails(reference: ImageReference, way: RegistryAccess = WAY) -> BuildError:
     with pytest.raises(BuildError) as caught:
         check(reference, "x86_64", way)
     error = caught.value
@@ -94,21 +94,21 @@ def test_it_breaks_off(fake: FakeRegistry, chunked: bool) -> None:
 def test_it_falls_silent_in_the_middle(fake: FakeRegistry) -> None:
     # For longer than a test may take: it is not waited for.
     fake.replies[f"/v2/{NAME}/manifests/{DIGEST}"] = Reply(body=b"body", silence_s=3000)
-    error = fails(fake.reference(digest=DIGEST), Way(silence_s=3, answer_s=60))
+    error = fails(fake.reference(digest=DIGEST), RegistryAccess(silence_s=3, answer_s=60))
     assert "in the middle of its answer" in error.what
 
 
 def test_it_never_answers() -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         image = parse_image(f"docker://127.0.0.1:{mute.getsockname()[1]}/a@{DIGEST}")
-        error = fails(image, Way(silence_s=0.5, answer_s=2))
+        error = fails(image, RegistryAccess(silence_s=0.5, answer_s=2))
     assert "can't be reached" in error.what
     assert "no word within 0.5 s" in str(error.why)
 
 
 def test_it_answers_drop_by_drop(fake: FakeRegistry) -> None:
     fake.replies[f"/v2/{NAME}/manifests/{DIGEST}"] = Reply(body=b"x" * 2000)
-    error = fails(fake.reference(digest=DIGEST), Way(answer_s=0))
+    error = fails(fake.reference(digest=DIGEST), RegistryAccess(answer_s=0))
     assert "has not given all within 0 s" in error.what
 
 
@@ -134,14 +134,15 @@ def test_a_site_may_say_that_one_speaks_http(fake: FakeRegistry) -> None:
     port = fake.address.rpartition(":")[2]
     digest = fake.put_image("amd64")
     image = parse_image(f"docker://0.0.0.0:{port}/{NAME}@{digest}")
-    assert check(image, "x86_64", Way(plain_http=(f"0.0.0.0:{port}",))).digest == digest
+    assert check(image, "x86_64", RegistryAccess(plain_http=(f"0.0.0.0:{port}",))).digest == digest
 
 
 def test_a_proxys_password_is_not_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         proxy = f"http://ada:secret@127.0.0.1:{free.getsockname()[1]}"
     error = fails(
-        parse_image(f"docker://e.example/a@{DIGEST}"), Way(proxies={"https_proxy": proxy})
+        parse_image(f"docker://e.example/a@{DIGEST}"),
+        RegistryAccess(proxies={"https_proxy": proxy}),
     )
     assert "secret" not in str(error)
     assert "the proxy does not let it through" in str(error.why)

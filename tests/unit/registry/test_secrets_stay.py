@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.config.image_names import Reference
+from dlcontainer.config.image_names import ImageReference
 from dlcontainer.errors import PublishError
 from dlcontainer.registry.artifacts import ArtifactClient
-from dlcontainer.registry.connection import Way
+from dlcontainer.registry.connection import RegistryAccess
 from dlcontainer.registry.login import Login
 from tests import fakeartifacts, fakeregistry
 from tests.fakeartifacts import FakeArtifacts
@@ -45,8 +45,8 @@ def test_a_password_goes_over_tls_only(other: FakeRegistry, challenge: str) -> N
     other.replies["/v2/"] = Reply(
         status=401, headers={"WWW-Authenticate": challenge.format(address)}
     )
-    reference = Reference(name=f"{address}/site/demo", tag="1", digest=None)
-    way = Way(plain_http=(address,))
+    reference = ImageReference(name=f"{address}/site/demo", tag="1", digest=None)
+    way = RegistryAccess(plain_http=(address,))
     with (
         ArtifactClient(reference=reference, way=way, login=LOGIN) as client,
         pytest.raises(PublishError, match="is reached without TLS, and wants a password"),
@@ -58,8 +58,8 @@ def test_a_password_goes_over_tls_only(other: FakeRegistry, challenge: str) -> N
 
 def test_on_this_machine_it_may_go_without(other: FakeRegistry) -> None:
     other.replies["/v2/"] = Reply(status=401, headers={"WWW-Authenticate": "Basic realm=x"})
-    reference = Reference(name=f"{other.address}/site/demo", tag="1", digest=None)
-    with ArtifactClient(reference=reference, way=Way(), login=LOGIN) as client:
+    reference = ImageReference(name=f"{other.address}/site/demo", tag="1", digest=None)
+    with ArtifactClient(reference=reference, way=RegistryAccess(), login=LOGIN) as client:
         client.manifest("1")
     assert shown(other)[-1] == f"Basic {BASIC}"
 
@@ -90,8 +90,8 @@ class Sent(ArtifactClient):
     ],
 )
 def test_the_login_is_not_sent_where_an_upload_leads(place: str, is_shown: bool) -> None:
-    reference = Reference(name="e.example/site/demo", tag="1", digest=None)
-    client = Sent(reference=reference, way=Way(), login=LOGIN, pushes=True, place=place)
+    reference = ImageReference(name="e.example/site/demo", tag="1", digest=None)
+    client = Sent(reference=reference, way=RegistryAccess(), login=LOGIN, pushes=True, place=place)
     client.upload(sha256(b"data"), b"data")
     method, url, headers = client.sent[-1]
     assert method == "PUT"
@@ -101,13 +101,13 @@ def test_the_login_is_not_sent_where_an_upload_leads(place: str, is_shown: bool)
 
 
 def test_a_redirect_to_elsewhere_shows_no_token(fake: FakeArtifacts, other: FakeRegistry) -> None:
-    reference = Reference(name=f"{other.address}/site/demo", tag="1", digest=None)
+    reference = ImageReference(name=f"{other.address}/site/demo", tag="1", digest=None)
     path = "/v2/site/demo/manifests/1"
     other.replies["/v2/"] = Reply(status=401, headers={"WWW-Authenticate": "Basic realm=x"})
     target = f"http://{fake.address}{path}"
     other.replies[path] = Reply(status=302, headers={"Location": target})
     fake.manifests["1"] = b"{}"
-    with ArtifactClient(reference=reference, way=Way(), login=LOGIN) as client:
+    with ArtifactClient(reference=reference, way=RegistryAccess(), login=LOGIN) as client:
         assert client.manifest("1") is not None
     assert shown(other)[-1] == f"Basic {BASIC}"
     assert fake.shown == [None]

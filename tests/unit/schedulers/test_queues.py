@@ -10,11 +10,11 @@ from collections.abc import Mapping
 import pytest
 
 from dlcontainer.schedulers import SCHEDULERS, gridengine, lsf, pbs
-from dlcontainer.schedulers.base import Cause, Ending, Listed, Queue
+from dlcontainer.schedulers.base import BatchQueue, Cause, QueuedJob, SchedulerEnding
 from tests.values import ROOT
 
 RECORDED = ROOT / "tests/recorded/gridengine"
-QUEUES: Mapping[str, Queue] = {
+QUEUES: Mapping[str, BatchQueue] = {
     name: batch.queue for name, batch in SCHEDULERS.items() if batch.queue is not None
 }
 
@@ -58,19 +58,19 @@ def test_a_queues_words_are_filled(name: str) -> None:
 )
 def test_how_a_job_of_grid_engine_ended(text: str, state: str, cause: Cause) -> None:
     said = (RECORDED / f"{text}.txt").read_text()
-    assert gridengine.ending(said) == Ending(state=state, cause=cause)
+    assert gridengine.ending(said) == SchedulerEnding(state=state, cause=cause)
     # Of a job that was run again the last record holds.
     good = said.replace("failed       ", "failed 0 \nx").replace(
         "exit_status  ", "exit_status 0 \ny"
     )
-    assert gridengine.ending(said + good) == Ending(state="exit_status 0", cause="none")
+    assert gridengine.ending(said + good) == SchedulerEnding(state="exit_status 0", cause="none")
     assert gridengine.ending("error: job id 7 not found\n") is None
 
 
 def test_the_jobs_that_grid_engine_lists() -> None:
     text = (RECORDED / "qstat.xml").read_text()
-    assert gridengine.listed(text, "dlc-away") == (Listed(number="16", state="r"),)
-    assert gridengine.listed(text, "dlc-abcdef01234") == (Listed(number="17", state="Eqw"),)
+    assert gridengine.listed(text, "dlc-away") == (QueuedJob(number="16", state="r"),)
+    assert gridengine.listed(text, "dlc-abcdef01234") == (QueuedJob(number="17", state="Eqw"),)
     assert gridengine.listed(text, "dlc-a") == ()
 
 
@@ -134,7 +134,7 @@ def test_how_a_job_of_pbs_ended(lines: tuple[str, ...], state: str, cause: Cause
     text = finished("Variable_List = PBS_O_HOME=/h,", *lines).replace(
         ",\n", ",\n\tExit_status = 9\n"
     )
-    assert pbs.ending(text) == Ending(state=state, cause=cause)
+    assert pbs.ending(text) == SchedulerEnding(state=state, cause=cause)
     assert pbs.ending(text.replace("job_state = F", "job_state = R")) is None
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from dlcontainer.errors import ConfigError
 from dlcontainer.sites import binding
-from dlcontainer.sites.site import Target
+from dlcontainer.sites.site import SiteTarget
 from tests.unit.sites.test_shipped_today import each_variant, load
 from tests.values import site_of
 
@@ -72,7 +72,7 @@ def test_each_device_has_its_domain() -> None:
 
 @pytest.mark.parametrize("node_type", ["a100x4", "a40x4", "a100x8"])
 def test_delta_s_ranks_are_beside_their_gpus(node_type: str) -> None:
-    site = load("delta", Target(node_type=node_type))
+    site = load("delta", SiteTarget(node_type=node_type))
     assert site.accelerator is not None
     listed = ",".join(map(str, site.accelerator.near))
     for form in site.scheduler.forms.values():
@@ -87,7 +87,7 @@ def test_perlmutter_s_ranks_are_beside_their_gpus_on_whole_nodes() -> None:
 
 
 @each_variant
-def test_a_form_that_binds_by_domain_says_where_the_gpus_are(name: str, target: Target) -> None:
+def test_a_form_that_binds_by_domain_says_where_the_gpus_are(name: str, target: SiteTarget) -> None:
     site = load(name, target)
     words = [word for form in site.scheduler.forms.values() for word in form.launcher]
     if any("map_ldom" in word for word in words):

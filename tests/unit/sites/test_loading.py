@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from dlcontainer import config
-from dlcontainer.config import Sourced
+from dlcontainer.config import SelectedDocument
 from dlcontainer.errors import ConfigError
 from dlcontainer.sites import loading
-from dlcontainer.sites.site import USUAL, Site, Target
+from dlcontainer.sites.site import USUAL, Site, SiteTarget
 from tests.values import HOST, SITE, write_yaml
 
 SEVERAL: dict[str, Any] = {
@@ -30,7 +30,7 @@ SEVERAL: dict[str, Any] = {
 }
 
 
-def load(path: Path, target: Target = USUAL, **overrides: Any) -> Sourced[Site]:
+def load(path: Path, target: SiteTarget = USUAL, **overrides: Any) -> SelectedDocument[Site]:
     def find(name: str) -> Path:
         other = path.with_name(f"{name}.yaml")
         if not other.exists():
@@ -48,7 +48,7 @@ def test_a_node_type_lies_over_an_epoch_over_the_file(tmp_path: Path) -> None:
     usual = load(path).value
     assert usual.cpu is not None
     assert (usual.cpu.cores, usual.environment) == (2, {"A": "site", "B": "new"})
-    other = load(path, Target(node_type="big", epoch="2021")).value
+    other = load(path, SiteTarget(node_type="big", epoch="2021")).value
     assert other.cpu is not None
     assert (other.cpu.model, other.cpu.cores) == ("A", 8)
     assert other.environment == {"A": "big", "B": "old"}
@@ -60,17 +60,17 @@ def test_overrides_choose_and_win(tmp_path: Path) -> None:
     site = load(path, epoch="2021", environment={"A": "mine"}).value
     assert (site.epoch, site.environment) == ("2021", {"A": "mine", "B": "old"})
     # What the command line asks for comes after the user's files.
-    assert load(path, Target(epoch="2024"), epoch="2021").value.environment["B"] == "new"
+    assert load(path, SiteTarget(epoch="2024"), epoch="2021").value.environment["B"] == "new"
 
 
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        (Target(node_type="bog"), r"no node type 'bog' in site demo; did you mean 'big'\?"),
-        (Target(epoch="1999"), r"no epoch '1999' in site demo(.|\n)*one of: 2021, 2024"),
+        (SiteTarget(node_type="bog"), r"no node type 'bog' in site demo; did you mean 'big'\?"),
+        (SiteTarget(epoch="1999"), r"no epoch '1999' in site demo(.|\n)*one of: 2021, 2024"),
     ],
 )
-def test_unknown_node_types_and_epochs(tmp_path: Path, target: Target, message: str) -> None:
+def test_unknown_node_types_and_epochs(tmp_path: Path, target: SiteTarget, message: str) -> None:
     path = write_yaml(tmp_path / "s.yaml", SEVERAL)
     with pytest.raises(ConfigError, match=message):
         load(path, target)
@@ -79,7 +79,7 @@ def test_unknown_node_types_and_epochs(tmp_path: Path, target: Target, message: 
 def test_a_site_without_any_says_so(tmp_path: Path) -> None:
     path = write_yaml(tmp_path / "s.yaml", SITE)
     with pytest.raises(ConfigError, match="site demo has no node_types"):
-        load(path, Target(node_type="big"))
+        load(path, SiteTarget(node_type="big"))
 
 
 def test_which_is_the_usual_must_be_said(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from dlcontainer.sites.site import Site, Target
+from dlcontainer.sites.site import Site, SiteTarget
 from tests.values import shipped_site
 
 POWER9 = ("summit", "ascent", "lassen", "longhorn")
@@ -18,7 +18,7 @@ SIGILS = {"slurm": "#SBATCH", "lsf": "#BSUB", "cobalt": "#COBALT"}
 
 
 def site(name: str, node_type: str | None = None, epoch: str | None = None) -> Site:
-    return shipped_site(name, Target(node_type=node_type, epoch=epoch)).value
+    return shipped_site(name, SiteTarget(node_type=node_type, epoch=epoch)).value
 
 
 def every(name: str) -> list[Site]:

@@ -10,7 +10,7 @@ import yaml
 
 from dlcontainer.image import layout
 from dlcontainer.sites.facts import Accelerator, LaunchForm, Mpi
-from dlcontainer.sites.site import USUAL, Site, Target
+from dlcontainer.sites.site import USUAL, Site, SiteTarget
 from tests.values import ROOT, shipped_site
 
 SITES = (
@@ -28,11 +28,11 @@ DEVICE_FLAGS = {
 OLDEST_DRIVER = {12: 525, 13: 580}
 
 
-def variants() -> Iterator[tuple[str, Target]]:
+def variants() -> Iterator[tuple[str, SiteTarget]]:
     for name in SITES:
         site = shipped_site(name).value
         pairs = itertools.product(site.node_types or [None], site.epochs or [None])
-        yield from ((name, Target(node_type=node, epoch=epoch)) for node, epoch in pairs)
+        yield from ((name, SiteTarget(node_type=node, epoch=epoch)) for node, epoch in pairs)
 
 
 VARIANTS = list(variants())
@@ -41,7 +41,7 @@ each_variant = pytest.mark.parametrize(
 )
 
 
-def load(name: str, target: Target = USUAL) -> Site:
+def load(name: str, target: SiteTarget = USUAL) -> Site:
     return shipped_site(name, target).value
 
 
@@ -77,7 +77,7 @@ def test_the_file_says_who_ran_it_and_uses_its_sources(name: str) -> None:
 
 
 @each_variant
-def test_what_is_not_known_is_said(name: str, target: Target) -> None:
+def test_what_is_not_known_is_said(name: str, target: SiteTarget) -> None:
     site = load(name, target)
     said = " ".join(site.unknown)
     if site.os is None or site.os.glibc is None or "glibc" in site.os.remembered:
@@ -89,7 +89,7 @@ def test_what_is_not_known_is_said(name: str, target: Target) -> None:
 
 
 @each_variant
-def test_a_job_script_has_its_head_and_a_way_to_place_ranks(name: str, target: Target) -> None:
+def test_a_job_script_has_its_head_and_a_way_to_place_ranks(name: str, target: SiteTarget) -> None:
     scheduler = load(name, target).scheduler
     marker = {"slurm": "#SBATCH ", "pbs": "#PBS "}[scheduler.kind]
     assert all(line.startswith(marker) for line in scheduler.directives)
@@ -102,7 +102,7 @@ def test_a_job_script_has_its_head_and_a_way_to_place_ranks(name: str, target: T
 
 
 @each_variant
-def test_the_usual_form_gives_each_device_a_rank(name: str, target: Target) -> None:
+def test_the_usual_form_gives_each_device_a_rank(name: str, target: SiteTarget) -> None:
     site = load(name, target)
     assert site.cpu is not None
     form = usual_form(site)
@@ -115,7 +115,7 @@ def test_the_usual_form_gives_each_device_a_rank(name: str, target: Target) -> N
 
 
 @each_variant
-def test_devices_come_into_the_container_where_there_are_any(name: str, target: Target) -> None:
+def test_devices_come_into_the_container_where_there_are_any(name: str, target: SiteTarget) -> None:
     site = load(name, target)
     flags = set(site.jobs.flags)
     here = site.accelerator.vendor if site.accelerator else None
@@ -124,7 +124,7 @@ def test_devices_come_into_the_container_where_there_are_any(name: str, target: 
 
 
 @each_variant
-def test_the_hosts_mpi_is_of_the_images_family(name: str, target: Target) -> None:
+def test_the_hosts_mpi_is_of_the_images_family(name: str, target: SiteTarget) -> None:
     mpi = mpi_of(load(name, target))
     if mpi.mode != "swap":
         assert mpi.soname is None
@@ -136,7 +136,7 @@ def test_the_hosts_mpi_is_of_the_images_family(name: str, target: Target) -> Non
 
 
 @each_variant
-def test_what_the_loader_shall_find_is_bound(name: str, target: Target) -> None:
+def test_what_the_loader_shall_find_is_bound(name: str, target: SiteTarget) -> None:
     site = load(name, target)
     mpi = mpi_of(site)
     targets = {bind.rpartition(":")[2].rstrip("/") for bind in (*mpi.binds, *site.jobs.binds)}
@@ -151,7 +151,7 @@ def test_what_the_loader_shall_find_is_bound(name: str, target: Target) -> None:
 
 
 @each_variant
-def test_no_bind_hides_what_the_image_carries(name: str, target: Target) -> None:
+def test_no_bind_hides_what_the_image_carries(name: str, target: SiteTarget) -> None:
     site = load(name, target)
     for bind in (*site.jobs.binds, *mpi_of(site).binds):
         # Recipes have their prefix in /opt, beside the image's proof.
@@ -165,7 +165,7 @@ def test_no_bind_hides_what_the_image_carries(name: str, target: Target) -> None
 
 
 @each_variant
-def test_nothing_is_asked_for_that_would_stop_the_start(name: str, target: Target) -> None:
+def test_nothing_is_asked_for_that_would_stop_the_start(name: str, target: SiteTarget) -> None:
     site = load(name, target)
     mpi = mpi_of(site)
     surroundings = (site.environment, site.jobs.environment, site.jobs.inside)
@@ -179,7 +179,7 @@ def test_nothing_is_asked_for_that_would_stop_the_start(name: str, target: Targe
 
 @pytest.mark.parametrize("epoch", ["cpe-24.11", "cpe-25.09"])
 def test_frontier_loads_one_documented_set_of_modules(epoch: str) -> None:
-    site = load("frontier", Target(epoch=epoch))
+    site = load("frontier", SiteTarget(epoch=epoch))
     mpi = mpi_of(site)
     assert site.jobs.modules == ("reset",)
     assert mpi.modules == (
@@ -247,7 +247,7 @@ def test_the_epochs_of_polaris_follow_each_other_and_fit_their_drivers() -> None
     assert all(until < since for (_, until), (since, _) in itertools.pairwise(spans))
     assert spans[-1][1] == "9999"
     for name in epochs:
-        accelerator = accelerator_of(load("polaris", Target(epoch=name)))
+        accelerator = accelerator_of(load("polaris", SiteTarget(epoch=name)))
         assert accelerator.driver is not None
         assert accelerator.toolkit is not None
         oldest = OLDEST_DRIVER[int(accelerator.toolkit.split(".")[0])]
@@ -264,7 +264,7 @@ def test_polaris_always_runs_with_fakeroot_today() -> None:
 
 @pytest.mark.parametrize(("node_type", "switch"), [("gpu", "--cuda-mpi"), ("cpu", "--mpi")])
 def test_perlmutter_swaps_by_one_switch_of_podman_hpc(node_type: str, switch: str) -> None:
-    site = load("perlmutter", Target(node_type=node_type))
+    site = load("perlmutter", SiteTarget(node_type=node_type))
     assert site.engine.runtime == "podman-hpc"
     # They exclude each other, and Podman takes --network once.
     assert mpi_of(site).flags == (switch,)
@@ -294,5 +294,5 @@ def test_alps_images_ask_for_the_driver() -> None:
     ],
 )
 def test_node_types_have_partitions_of_their_own(name: str, node_type: str, partition: str) -> None:
-    lines = load(name, Target(node_type=node_type)).scheduler.directives
+    lines = load(name, SiteTarget(node_type=node_type)).scheduler.directives
     assert [line for line in lines if "--partition" in line] == [f"#SBATCH --partition={partition}"]

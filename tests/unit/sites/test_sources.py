@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from dlcontainer import config
-from dlcontainer.config import Sourced
+from dlcontainer.config import SelectedDocument
 from dlcontainer.errors import ConfigError
 from dlcontainer.sites import loading
-from dlcontainer.sites.site import USUAL, Site, Target
+from dlcontainer.sites.site import USUAL, Site, SiteTarget
 from tests.values import HOST, SITE, write_yaml
 
 BARE: dict[str, Any] = {
@@ -28,7 +28,7 @@ BARE: dict[str, Any] = {
 STAFF = {"sources": {"staff": "this centre's staff", "guide": "the guide"}, "source": "staff"}
 
 
-def load(path: Path, target: Target = USUAL, **overrides: Any) -> Sourced[Site]:
+def load(path: Path, target: SiteTarget = USUAL, **overrides: Any) -> SelectedDocument[Site]:
     given = config.from_data(overrides, layer="user") if overrides else None
     return loading.load(
         path,

@@ -24,7 +24,7 @@ from dlcontainer.system import output_lines
 def test_line_ends(text: bytes, shown: list[str], kept: list[str], size: int) -> None:
     seen: list[str] = []
     log = io.StringIO()
-    stream = output_lines.Lines(seen.append, log)
+    stream = output_lines.OutputLines(seen.append, log)
     for at in range(0, len(text), size):
         stream.sinks()[0](text[at : at + size])
     whole = "".join(f"{line}\n" for line in kept)
@@ -36,7 +36,7 @@ def test_line_ends(text: bytes, shown: list[str], kept: list[str], size: int) ->
 @pytest.mark.parametrize("size", [1000, 65_536, 10_000_000])
 def test_a_very_long_line_comes_in_pieces(size: int) -> None:
     seen: list[str] = []
-    stream = output_lines.Lines(seen.append, None)
+    stream = output_lines.OutputLines(seen.append, None)
     text = b"x" * (3 * output_lines.LONGEST_LINE) + b"\n" + b"y" * (output_lines.LONGEST_LINE + 1)
     for at in range(0, len(text), size):
         stream.sinks()[0](text[at : at + size])

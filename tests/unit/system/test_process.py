@@ -11,7 +11,7 @@ from dlcontainer.system.process import (
     CommandFailedError,
     CommandNotFoundError,
     CommandTimeoutError,
-    Completed,
+    CompletedCommand,
     ProcessRunner,
     quote,
 )
@@ -206,7 +206,7 @@ def test_dry_run_only_echoes() -> None:
     said: list[str] = []
     run = ProcessRunner(environ={}, echo=said.append, dry_run=True)
     argv = ("apptainer", "build", "a b.sif", "it's")
-    assert run(argv) == Completed(argv=argv, returncode=0, stdout="", stderr="", elapsed=0.0)
+    assert run(argv) == CompletedCommand(argv=argv, returncode=0, stdout="", stderr="", elapsed=0.0)
     assert said == ["$ apptainer build 'a b.sif' 'it'\"'\"'s'"]
 
 

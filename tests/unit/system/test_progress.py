@@ -7,7 +7,7 @@ import pytest
 
 from dlcontainer.formats import step_commands
 from dlcontainer.system import progress
-from dlcontainer.system.progress import HANDED, Meter, Run, Steps, phase_line, told
+from dlcontainer.system.progress import HANDED, Meter, Run, StepProgress, phase_line, told
 from tests.fakes import Quiet
 from tests.values import folder_of, plan_of
 from tools.console import Console
@@ -115,7 +115,7 @@ def test_byte_code_is_compiled_behind_the_last_word_of_pip_check(tmp_path: Path)
 
 def test_a_step_that_runs_is_not_begun_again() -> None:
     quiet = Quiet()
-    steps = Steps(quiet)
+    steps = StepProgress(quiet)
     steps.begin("pack-image", "pack the image")
     steps.line("INFO:    Creating SIF file...")
     steps.line("==> step 3/4 third")

@@ -13,7 +13,7 @@ from dlcontainer.system import process
 from dlcontainer.system.process import (
     CommandNotFoundError,
     CommandTimeoutError,
-    Completed,
+    CompletedCommand,
     ProcessRunner,
 )
 
@@ -114,7 +114,7 @@ def parent_of(pid: str) -> str | None:
 
 
 def test_threads_run_commands_side_by_side(run: ProcessRunner) -> None:
-    results: dict[int, Completed] = {}
+    results: dict[int, CompletedCommand] = {}
 
     def work(n: int) -> None:
         results[n] = run(["sh", "-c", f"sleep 0.2; echo {n}"])

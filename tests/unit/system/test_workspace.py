@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.errors import BuildError
-from dlcontainer.system.machine import Mount
+from dlcontainer.system.machine import MountPoint
 from dlcontainer.system.process import CommandNotFoundError, CommandTimeoutError
 from dlcontainer.system.workspace import PREFIX, reap, remove, settle, workspace
 from tests.fakes import RecordingRunner, completed
@@ -203,7 +203,7 @@ def test_a_mount_is_unmounted_and_not_walked_into(
     parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree = left(parent, "x")
-    below = Mount(point=tree / "below", kind="fuse.slowfs", options=frozenset())
+    below = MountPoint(point=tree / "below", kind="fuse.slowfs", options=frozenset())
     listed = [[below], []]
     monkeypatch.setattr("dlcontainer.system.workspace.mounts_below", lambda path: listed.pop(0))
     runner = RecordingRunner()
@@ -214,7 +214,7 @@ def test_a_mount_is_unmounted_and_not_walked_into(
 
 def test_what_stays_mounted_is_left_alone(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = left(parent, "x")
-    below = Mount(point=tree / "below", kind="fuse.slowfs", options=frozenset())
+    below = MountPoint(point=tree / "below", kind="fuse.slowfs", options=frozenset())
     monkeypatch.setattr("dlcontainer.system.workspace.mounts_below", lambda path: [below])
     late = CommandTimeoutError(completed("fusermount3"), 3)
     runner = RecordingRunner([late, CommandNotFoundError("umount", "missing")])

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dlcontainer.system.process import Completed
+from dlcontainer.system.process import CompletedCommand
 from dlcontainer.validate import validate as validating
-from dlcontainer.validate.inspected import Check, ValidateContext
+from dlcontainer.validate.inspected import CheckResult, ValidateContext
 from tests.fakes import RecordingRunner, completed
 from tests.values import CONTENT, execution_of, site_of
 
@@ -51,15 +51,15 @@ LABELS = {
 VERIFY = {"ok": True, "what": "30 training steps", "loss_last": 0.5}
 
 
-def said(body: object) -> Completed:
+def said(body: object) -> CompletedCommand:
     return completed("x", stdout=json.dumps(body) + "\n")
 
 
-def inspected(labels: object) -> Completed:
+def inspected(labels: object) -> CompletedCommand:
     return said({"data": {"attributes": {"labels": labels}}})
 
 
-def answers(**changes: Completed | Exception) -> list[Completed | Exception]:
+def answers(**changes: CompletedCommand | Exception) -> list[CompletedCommand | Exception]:
     given = {
         "labels": inspected(LABELS),
         "inside": said(INSIDE),
@@ -68,14 +68,14 @@ def answers(**changes: Completed | Exception) -> list[Completed | Exception]:
     return list({**given, **changes}.values())
 
 
-def kept_apart(**changes: Completed | Exception) -> list[Completed | Exception]:
+def kept_apart(**changes: CompletedCommand | Exception) -> list[CompletedCommand | Exception]:
     """Give the answers where nobody vouches for the image: a trial of containment comes first."""
     labels, *rest = answers(**changes)
     return [labels, completed("x"), *rest]
 
 
-def check(image: Path, runner: RecordingRunner, **site: Any) -> dict[str, Check]:
-    seen: list[Check] = []
+def check(image: Path, runner: RecordingRunner, **site: Any) -> dict[str, CheckResult]:
+    seen: list[CheckResult] = []
     context = ValidateContext(execution=execution_of(image.parent, runner), on_check=seen.append)
     wanted = site_of(**site).value if site else None
     assert validating.validate(image, wanted, context) == seen
@@ -84,7 +84,7 @@ def check(image: Path, runner: RecordingRunner, **site: Any) -> dict[str, Check]
     return {one.name: one for one in seen}
 
 
-def failed(checks: dict[str, Check]) -> dict[str, str]:
+def failed(checks: dict[str, CheckResult]) -> dict[str, str]:
     return {name: one.detail for name, one in checks.items() if not one.ok}
 
 

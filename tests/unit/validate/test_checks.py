@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.system.process import CommandTimeoutError, Completed
+from dlcontainer.system.process import CommandTimeoutError, CompletedCommand
 from tests.fakes import RecordingRunner, completed
 from tests.unit.validate.inspecting import (
     INSIDE,
@@ -70,7 +70,7 @@ def test_what_nobody_vouches_for_sees_nothing_of_this_host(image: Path, lost: bo
         (said({"data": {}}), "the engine could not read them"),
     ],
 )
-def test_labels(image: Path, answer: Completed, detail: str) -> None:
+def test_labels(image: Path, answer: CompletedCommand, detail: str) -> None:
     wrong = failed(check(image, RecordingRunner(answers(labels=answer), strict=True)))
     assert list(wrong) == ["labels"]
     assert detail in wrong["labels"]
@@ -89,7 +89,7 @@ def test_labels(image: Path, answer: Completed, detail: str) -> None:
     ],
 )
 def test_an_image_that_does_not_run(
-    image: Path, answer: Completed | Exception, detail: str
+    image: Path, answer: CompletedCommand | Exception, detail: str
 ) -> None:
     runner = RecordingRunner([inspected(LABELS), answer], strict=True)
     wrong = failed(check(image, runner))
@@ -159,7 +159,7 @@ NO_OBJECT = "the script printed no JSON object with 'ok' and 'what'"
         (CommandTimeoutError(completed("x"), 600), "did not end within 600 s"),
     ],
 )
-def test_the_verify_script(image: Path, answer: Completed | Exception, detail: str) -> None:
+def test_the_verify_script(image: Path, answer: CompletedCommand | Exception, detail: str) -> None:
     wrong = failed(check(image, RecordingRunner(answers(verify=answer), strict=True)))
     assert list(wrong) == ["verify"]
     assert detail in wrong["verify"]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.errors import ChecksFailedError
-from dlcontainer.system.process import Completed
+from dlcontainer.system.process import CompletedCommand
 from dlcontainer.validate import validate as validating
 from dlcontainer.validate.inspected import ValidateContext
 from tests.fakes import RecordingRunner, completed
@@ -26,7 +26,7 @@ GPU_SITE: dict[str, Any] = {
 }
 
 
-def devices(state: str, detail: str) -> Completed:
+def devices(state: str, detail: str) -> CompletedCommand:
     return said({"schema": "dlcontainer/devices/1", "state": state, "detail": detail})
 
 
@@ -56,7 +56,7 @@ def test_no_device_here_is_not_tried_and_no_failure(image: Path) -> None:
         (completed("x", code=1, stderr="Segmentation fault\n"), "Segmentation fault"),
     ],
 )
-def test_devices_that_fail(image: Path, printed: Completed, detail: str) -> None:
+def test_devices_that_fail(image: Path, printed: CompletedCommand, detail: str) -> None:
     found = check(image, RecordingRunner(answers(devices=printed)), **GPU_SITE)
     assert found["devices"].state == "failed"
     assert detail in found["devices"].detail

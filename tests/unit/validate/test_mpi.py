@@ -10,9 +10,9 @@ import pytest
 
 from dlcontainer.errors import BuildError, ChecksFailedError, EngineError
 from dlcontainer.image import layout, libraries
-from dlcontainer.image.contents import Entry, Library, elf
+from dlcontainer.image.contents import Library, TreeEntry, elf
 from dlcontainer.validate.image_files import ImageFiles
-from dlcontainer.validate.inspected import Check
+from dlcontainer.validate.inspected import CheckResult
 from tests.fakes import RecordingRunner
 from tests.unit.validate.inspecting import answers, check
 from tests.values import execution_of
@@ -36,16 +36,16 @@ class Tree:
     ) -> None:
         self.found, self.listed, self.fetched = dict(found), listed, list[str]()
 
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[TreeEntry]:
         size = 1000
-        own = [Entry(path=layout.LIBRARIES, kind="-", size=size)] if self.listed else []
+        own = [TreeEntry(path=layout.LIBRARIES, kind="-", size=size)] if self.listed else []
         modes = {True: "rw-r--r--", False: "rwxr-xr-x"}
         folders = {"/".join(path.split("/")[:n]) for path in self.found for n in range(2, 9)}
         return [
             *own,
-            *(Entry(path=path, kind="d", size=0) for path in folders - {*self.found, ""}),
+            *(TreeEntry(path=path, kind="d", size=0) for path in folders - {*self.found, ""}),
             *(
-                Entry(path=path, kind="-", size=size, mode=modes[".so" in path])
+                TreeEntry(path=path, kind="-", size=size, mode=modes[".so" in path])
                 for path in self.found
             ),
         ]
@@ -86,7 +86,7 @@ def declare(image: Path, **mpi: Any) -> None:
     path.write_text(json.dumps(body))
 
 
-def line(image: Path, mpi: Mapping[str, Any] | None = None) -> Check | None:
+def line(image: Path, mpi: Mapping[str, Any] | None = None) -> CheckResult | None:
     site = {"name": "demo"} | ({"mpi": {**REMEMBERED, **mpi}} if mpi else {})
     return check(image, RecordingRunner(answers()), **site).get("mpi")
 
@@ -167,24 +167,24 @@ def test_a_library_of_another_name_is_not_replaced(image: Path, tree: type[Tree]
 @pytest.mark.parametrize(
     ("entry", "state"),
     [
-        (Entry(path="/opt/libmpi.so.12", kind="l", size=0, target="libmpi.so.12.3"), "ok"),
+        (TreeEntry(path="/opt/libmpi.so.12", kind="l", size=0, target="libmpi.so.12.3"), "ok"),
         (
-            Entry(
+            TreeEntry(
                 path="/opt/libmpi.so.12", kind="l", size=0, target="/opt/./../opt/libmpi.so.12.3"
             ),
             "ok",
         ),
-        (Entry(path="/opt/libmpi.so.12", kind="l", size=0, target="gone"), "failed"),
-        (Entry(path="/opt/libmpi.so.12", kind="l", size=0, target="libmpi.so.12"), "failed"),
-        (Entry(path="/opt/libmpi.so.12", kind="d", size=0), "failed"),
-        (Entry(path="/opt/libmpi.so.12\nx", kind="-", size=99), "failed"),
+        (TreeEntry(path="/opt/libmpi.so.12", kind="l", size=0, target="gone"), "failed"),
+        (TreeEntry(path="/opt/libmpi.so.12", kind="l", size=0, target="libmpi.so.12"), "failed"),
+        (TreeEntry(path="/opt/libmpi.so.12", kind="d", size=0), "failed"),
+        (TreeEntry(path="/opt/libmpi.so.12\nx", kind="-", size=99), "failed"),
     ],
 )
 def test_a_link_counts_where_it_leads_to_a_file(
-    image: Path, tree: type[Tree], entry: Entry, state: str
+    image: Path, tree: type[Tree], entry: TreeEntry, state: str
 ) -> None:
     class Linked(tree):  # type: ignore[valid-type, misc]
-        def entries(self) -> Sequence[Entry]:
+        def entries(self) -> Sequence[TreeEntry]:
             return [*super().entries(), entry]
 
     declare(image)
@@ -263,8 +263,8 @@ def test_without_unsquashfs_it_is_not_tried(image: Path) -> None:
 
 def test_too_much_to_unpack_is_an_open_question(image: Path, tree: type[Tree]) -> None:
     class Large(tree):  # type: ignore[valid-type, misc]
-        def entries(self) -> Sequence[Entry]:
-            return [Entry(path="/opt/a.so", kind="-", size=10**12)]
+        def entries(self) -> Sequence[TreeEntry]:
+            return [TreeEntry(path="/opt/a.so", kind="-", size=10**12)]
 
     declare(image)
     made = Large({"/opt/a.so": []})

@@ -9,8 +9,8 @@ from dlcontainer.engines import emulation
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.validate import validate as validating
 from dlcontainer.validate.checks import CHECKS, ENDING
-from dlcontainer.validate.checks.base import Answer
-from dlcontainer.validate.inspected import PROBE, Check, Inspected
+from dlcontainer.validate.checks.base import CheckOutcome
+from dlcontainer.validate.inspected import PROBE, CheckResult, ImageInspection
 from tests.fakes import RecordingRunner
 from tests.unit.validate.inspecting import (
     IMAGE,
@@ -83,7 +83,7 @@ def test_no_image(tmp_path: Path) -> None:
 
 def test_failed_checks_are_named() -> None:
     checks = [
-        Check(name=name, ok=name == "b", detail="", state="ok" if name == "b" else "failed")
+        CheckResult(name=name, ok=name == "b", detail="", state="ok" if name == "b" else "failed")
         for name in "abc"
     ]
     with pytest.raises(ChecksFailedError, match=r"^2 of 3 checks failed: a, c") as caught:
@@ -95,7 +95,7 @@ def test_failed_checks_are_named() -> None:
 def test_the_next_step_is_the_first_failure_s() -> None:
     """What fails behind it may follow from it."""
     checks = [
-        Check(name=name, ok=False, detail="", state="failed", next_step=f"do {name}")
+        CheckResult(name=name, ok=False, detail="", state="failed", next_step=f"do {name}")
         for name in ("record", "labels")
     ]
     with pytest.raises(ChecksFailedError) as caught:
@@ -107,11 +107,11 @@ def test_the_next_step_is_the_first_failure_s() -> None:
 
 
 def test_a_new_check_is_a_line_of_the_table(image: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def size(inspected: Inspected) -> Iterator[Answer]:
+    def size(inspected: ImageInspection) -> Iterator[CheckOutcome]:
         detail = f"{inspected.arch}, {inspected.image.stat().st_size} bytes"
-        yield Answer(ok=False, detail=detail, next_step="pack it again")
+        yield CheckOutcome(ok=False, detail=detail, next_step="pack it again")
         # What was asked before is not asked again: the runner has no further answer.
-        yield Answer(ok=True, detail=str(inspected.inside["python"]), of="again")
+        yield CheckOutcome(ok=True, detail=str(inspected.inside["python"]), of="again")
 
     monkeypatch.setitem(CHECKS, "size", size)
     checks = check(image, RecordingRunner(answers(), strict=True))

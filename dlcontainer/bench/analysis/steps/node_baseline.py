@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from dlcontainer import __version__
 from dlcontainer.bench.analysis.steps import node_times
-from dlcontainer.bench.analysis.steps.node_times import Kind, Node, Usual
+from dlcontainer.bench.analysis.steps.node_times import NodeKind, NodeTimes, UsualRanges
 from dlcontainer.bench.samples import hash_chain
 from dlcontainer.errors import BenchDataError
 from dlcontainer.system import foreign_files, report_files
@@ -25,7 +25,7 @@ Figure = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Known:
+class BaselineNode:
     """One node of a baseline; seconds, and the 99th percentile over the median."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
@@ -37,7 +37,7 @@ class Known:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class KnownKind:
+class BaselineKind:
     """The nodes of one kind."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
@@ -47,12 +47,12 @@ class KnownKind:
     memory_gib: int
     kernel: str
     work: str
-    nodes: tuple[Known, ...]
+    nodes: tuple[BaselineNode, ...]
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> NodeKind:
         """Their kind."""
-        return Kind(
+        return NodeKind(
             cpu_model=self.cpu_model,
             cpus=self.cpus,
             memory_gib=self.memory_gib,
@@ -69,20 +69,20 @@ class Baseline:
 
     dlcontainer: str
     seals: tuple[str, ...]
-    kinds: Annotated[tuple[KnownKind, ...], Field(min_length=1)]
+    kinds: Annotated[tuple[BaselineKind, ...], Field(min_length=1)]
 
-    def usual(self) -> dict[Kind, Usual]:
-        """Give what is usual of each kind; raises BenchDataError where none has nodes enough."""
+    def usual(self) -> dict[NodeKind, UsualRanges]:
+        """Return what is usual of each kind; raises BenchDataError where none has nodes enough."""
         nodes = [
-            Node(
-                name=one.name,
-                kind=own.kind,
-                launches=one.launches,
-                median_s=one.median_s,
-                tail=one.tail,
+            NodeTimes(
+                name=node.name,
+                kind=kind.kind,
+                launches=node.launches,
+                median_s=node.median_s,
+                tail=node.tail,
             )
-            for own in self.kinds
-            for one in own.nodes
+            for kind in self.kinds
+            for node in kind.nodes
         ]
         return node_times.baseline(nodes)
 
@@ -90,7 +90,7 @@ class Baseline:
 _BASELINE: TypeAdapter[Baseline] = TypeAdapter(Baseline)
 
 
-def write(path: Path, nodes: Sequence[Node], seals: Sequence[str]) -> None:
+def write(path: Path, nodes: Sequence[NodeTimes], seals: Sequence[str]) -> None:
     """Write the kinds that have nodes enough; raises BenchDataError where none has.
 
     A baseline that is there is replaced; any other file is refused.
@@ -99,14 +99,16 @@ def write(path: Path, nodes: Sequence[Node], seals: Sequence[str]) -> None:
         read(path)
     usual = node_times.baseline(nodes)
     kinds = tuple(
-        KnownKind(
+        BaselineKind(
             **asdict(kind),
             nodes=tuple(
-                Known(name=one.name, launches=one.launches, median_s=one.median_s, tail=one.tail)
-                for one in own
+                BaselineNode(
+                    name=node.name, launches=node.launches, median_s=node.median_s, tail=node.tail
+                )
+                for node in of_kind
             ),
         )
-        for kind, own in node_times.by_kind(nodes).items()
+        for kind, of_kind in node_times.by_kind(nodes).items()
         if kind in usual
     )
     body = asdict(Baseline(dlcontainer=__version__, seals=tuple(seals), kinds=kinds))

@@ -23,7 +23,7 @@ State = Literal["usual", "outside", "not judged"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
-class Kind:
+class NodeKind:
     """What nodes must have in common: what they are, as attested, and what they ran."""
 
     cpu_model: str
@@ -40,18 +40,18 @@ class Kind:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Node:
+class NodeTimes:
     """One node: its median step, s, and its slow tail (99th percentile over the median)."""
 
     name: str
-    kind: Kind
+    kind: NodeKind
     launches: int
     median_s: float
     tail: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Usual:
+class UsualRanges:
     """What is usual of one kind: both ranges, of as many nodes."""
 
     median_s: Range
@@ -59,55 +59,55 @@ class Usual:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Judged:
+class NodeJudgement:
     """A node beside what is usual; `why` says what is outside, or why it is not judged."""
 
-    node: Node
+    node: NodeTimes
     state: State
     why: str = ""
-    usual: Usual | None = None
+    usual: UsualRanges | None = None
 
 
-def of(sessions: Sequence[Series], arm: ArmName) -> list[Node]:
-    """Give the nodes of some sessions; those of one node count together.
+def of(sessions: Sequence[Series], arm: ArmName) -> list[NodeTimes]:
+    """Return the nodes of some sessions; those of one node count together.
 
     Raises BenchDataError where one session is there twice, where a node does not attest what it
     is, and where it attests two kinds.
     """
-    seen: dict[str, Series] = {}
-    kinds: dict[str, Kind] = {}
+    by_seal: dict[str, Series] = {}
+    kinds: dict[str, NodeKind] = {}
     processes: dict[str, list[Process]] = {}
     launches: dict[str, int] = {}
     for series in sessions:
-        if series.seal in seen:
+        if series.seal in by_seal:
             raise BenchDataError(
-                f"the same session as {seen[series.seal].path}",
+                f"the same session as {by_seal[series.seal].path}",
                 where=str(series.path),
                 why="a session counted twice would look like more launches",
                 next_step="give each session once",
             )
-        seen[series.seal] = series
-        for name, own in _by_node(series, arm).items():
+        by_seal[series.seal] = series
+        for name, of_node in _by_node(series, arm).items():
             kind = _kind(series, arm, name)
             if kinds.setdefault(name, kind) != kind:
                 raise _two_kinds(series, name)
-            processes.setdefault(name, []).extend(own)
-            launches[name] = launches.get(name, 0) + len({one.launch for one in own})
+            processes.setdefault(name, []).extend(of_node)
+            launches[name] = launches.get(name, 0) + len({process.launch for process in of_node})
     return [
-        Node(
+        NodeTimes(
             name=name,
             kind=kinds[name],
             launches=launches[name],
-            median_s=median(one.median for one in own),
-            tail=median(one.tail for one in own),
+            median_s=median(process.median for process in of_node),
+            tail=median(process.tail for process in of_node),
         )
-        for name, own in sorted(processes.items())
+        for name, of_node in sorted(processes.items())
     ]
 
 
 def _by_node(series: Series, arm: ArmName) -> dict[str, list[Process]]:
-    found = step_times.of(series).get(arm)
-    if found is None:
+    of_arm = step_times.of(series).get(arm)
+    if of_arm is None:
         raise BenchDataError(
             f"a session without the arm {arm}",
             where=str(series.path),
@@ -115,8 +115,8 @@ def _by_node(series: Series, arm: ArmName) -> dict[str, list[Process]]:
             next_step="name another with --arm, or leave the file out",
         )
     nodes: dict[str, list[Process]] = {}
-    for one in found:
-        nodes.setdefault(one.node, []).append(one)
+    for process in of_arm:
+        nodes.setdefault(process.node, []).append(process)
     return nodes
 
 
@@ -130,9 +130,9 @@ def _two_kinds(series: Series, node: str) -> BenchDataError:
     )
 
 
-def _kind(series: Series, arm: ArmName, node: str) -> Kind:
+def _kind(series: Series, arm: ArmName, node: str) -> NodeKind:
     stack = next((s.facts for s in series.stacks if s.arm == arm and s.node in {node, ""}), {})
-    said, kernel = stack.get("node_type"), stack.get("kernel")
+    node_type, kernel = stack.get("node_type"), stack.get("kernel")
     declared = series.session.declared
     row = declared.rows.rows[0] if declared.rows else {}
     work = [f"{name} {value}" for name, value in row.items()]
@@ -141,10 +141,10 @@ def _kind(series: Series, arm: ArmName, node: str) -> Kind:
         work.append(f"GPUs {', '.join(map(str, devices)) or 'none'}")
     per_node = declared.workload.get("ranks_per_node") or 1
     software = f"image {declared.image_sha256[:12]}" if arm != "native" else stack.get("framework")
-    if isinstance(said, Mapping) and isinstance(kernel, str):
-        model, cpus, memory = (said.get(name) for name in ("cpu_model", "cpus", "memory_gib"))
+    if isinstance(node_type, Mapping) and isinstance(kernel, str):
+        model, cpus, memory = (node_type.get(name) for name in ("cpu_model", "cpus", "memory_gib"))
         if isinstance(model, str) and isinstance(cpus, int) and isinstance(memory, int):
-            return Kind(
+            return NodeKind(
                 cpu_model=model,
                 cpus=cpus,
                 memory_gib=memory,
@@ -159,48 +159,54 @@ def _kind(series: Series, arm: ArmName, node: str) -> Kind:
     )
 
 
-def by_kind(nodes: Iterable[Node]) -> dict[Kind, list[Node]]:
-    """Give the nodes of each kind that have launches enough."""
-    found: dict[Kind, list[Node]] = {}
-    for node in sorted(nodes, key=lambda one: (one.kind, one.name)):
+def by_kind(nodes: Iterable[NodeTimes]) -> dict[NodeKind, list[NodeTimes]]:
+    """Return the nodes of each kind that have launches enough."""
+    grouped: dict[NodeKind, list[NodeTimes]] = {}
+    for node in sorted(nodes, key=lambda node: (node.kind, node.name)):
         if node.launches >= FEWEST_LAUNCHES:
-            found.setdefault(node.kind, []).append(node)
-    return found
+            grouped.setdefault(node.kind, []).append(node)
+    return grouped
 
 
-def baseline(nodes: Iterable[Node]) -> dict[Kind, Usual]:
-    """Give what is usual of each kind with nodes enough; raises BenchDataError where none has."""
+def baseline(nodes: Iterable[NodeTimes]) -> dict[NodeKind, UsualRanges]:
+    """Return what is usual of each kind with nodes enough; raises BenchDataError where none has."""
     kinds = by_kind(nodes)
-    found: dict[Kind, Usual] = {}
-    for kind, own in kinds.items():
-        medians = outside.usual([node.median_s for node in own])
-        tails = outside.usual([node.tail for node in own])
+    usual_of: dict[NodeKind, UsualRanges] = {}
+    for kind, of_kind in kinds.items():
+        medians = outside.usual([node.median_s for node in of_kind])
+        tails = outside.usual([node.tail for node in of_kind])
         if medians and tails:
-            found[kind] = Usual(median_s=medians, tail=tails)
-    if not found:
-        most = max((len(own) for own in kinds.values()), default=0)
+            usual_of[kind] = UsualRanges(median_s=medians, tail=tails)
+    if not usual_of:
+        most = max((len(of_kind) for of_kind in kinds.values()), default=0)
         raise BenchDataError(
             f"too few nodes to say what is usual: {most} of one kind, {outside.FEWEST} are needed",
             why=f"of fewer nodes their scatter is not known; a node counts from {FEWEST_LAUNCHES} "
             "launches on, and one kind has the same processor, memory, kernel and work",
             next_step="measure more nodes, or give a baseline of such nodes with --baseline",
         )
-    return found
+    return usual_of
 
 
-def judge(nodes: Iterable[Node], known: Mapping[Kind, Usual]) -> list[Judged]:
+def judge(
+    nodes: Iterable[NodeTimes], usual_of: Mapping[NodeKind, UsualRanges]
+) -> list[NodeJudgement]:
     """Hold nodes against what is usual of their kind; those outside come first."""
-    found = [_judged(node, known.get(node.kind)) for node in nodes]
+    judgements = [_judged(node, usual_of.get(node.kind)) for node in nodes]
     order: list[State] = ["outside", "not judged", "usual"]
-    return sorted(found, key=lambda one: (order.index(one.state), one.node.name))
+    return sorted(
+        judgements, key=lambda judgement: (order.index(judgement.state), judgement.node.name)
+    )
 
 
-def _judged(node: Node, usual: Usual | None) -> Judged:
+def _judged(node: NodeTimes, usual: UsualRanges | None) -> NodeJudgement:
     if node.launches < FEWEST_LAUNCHES:
         few = f"{counted(node.launches, 'launch', 'launches')}, {FEWEST_LAUNCHES} are needed"
-        return Judged(node=node, state="not judged", why=few)
+        return NodeJudgement(node=node, state="not judged", why=few)
     if usual is None:
-        return Judged(node=node, state="not judged", why=f"no baseline of its kind: {node.kind}")
+        return NodeJudgement(
+            node=node, state="not judged", why=f"no baseline of its kind: {node.kind}"
+        )
     reasons = []
     side = usual.median_s.side(node.median_s)
     if side:
@@ -211,4 +217,4 @@ def _judged(node: Node, usual: Usual | None) -> Judged:
     if usual.tail.side(node.tail) == "above":
         reasons.append(f"a slow tail of {node.tail:.3f}, usual are {usual.tail.centre:.3f}")
     state: State = "outside" if reasons else "usual"
-    return Judged(node=node, state=state, why="; ".join(reasons), usual=usual)
+    return NodeJudgement(node=node, state=state, why="; ".join(reasons), usual=usual)

@@ -9,7 +9,7 @@ from dlcontainer.bench.samples.records import Json, Sample
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.bench.stats.scatter import components, stragglers
-from dlcontainer.bench.stats.scatter.components import Component, Leaf
+from dlcontainer.bench.stats.scatter.components import Leaf, VarianceComponent
 from dlcontainer.errors import BenchDataError
 
 _TAIL = 0.99
@@ -38,16 +38,16 @@ class Process:
 
 
 def of(series: Series) -> dict[ArmName, list[Process]]:
-    """Give the processes of each arm, those of pairs and triples.
+    """Return the processes of each arm, those of pairs and triples.
 
     Raises BenchDataError for a launch that says no such times.
     """
-    found: dict[ArmName, list[Process]] = {arm: [] for arm in series.session.declared.arms}
-    here = str(series.session.machine.get("node") or "this node")
+    by_arm: dict[ArmName, list[Process]] = {arm: [] for arm in series.session.declared.arms}
+    this_node = str(series.session.machine.get("node") or "this node")
     for sample in series.samples:
         if sample.ok and sample.role in {"pair", "triple"}:
             try:
-                found[sample.arm] += _processes(sample, here)
+                by_arm[sample.arm] += _processes(sample, this_node)
             except (KeyError, TypeError, ValueError) as error:
                 raise BenchDataError(
                     "no times of steps",
@@ -55,65 +55,65 @@ def of(series: Series) -> dict[ArmName, list[Process]]:
                     why=f"each process has a list of seconds, and here: {error}",
                     next_step="give the file as it was measured, or measure again",
                 ) from None
-    return found
+    return by_arm
 
 
-def _processes(sample: Sample, here: str) -> Iterator[Process]:
+def _processes(sample: Sample, this_node: str) -> Iterator[Process]:
     if not sample.ranks:
         steps = _steps(sample.values.get("steps_s"))
-        yield Process(launch=sample.index, rank=0, node=here, steps=steps)
-    for one in sample.ranks:
-        rank = one.get("rank")
+        yield Process(launch=sample.index, rank=0, node=this_node, steps=steps)
+    for rank_body in sample.ranks:
+        rank = rank_body.get("rank")
         if isinstance(rank, bool) or not isinstance(rank, int):
             raise TypeError(f"rank {rank!r}")
         yield Process(
             launch=sample.index,
             rank=rank,
-            node=str(one.get("node") or here),
-            steps=_steps(one.get("steps_s")),
+            node=str(rank_body.get("node") or this_node),
+            steps=_steps(rank_body.get("steps_s")),
         )
 
 
-def _steps(given: Json) -> tuple[float, ...]:
-    if not isinstance(given, list) or not given:
+def _steps(steps: Json) -> tuple[float, ...]:
+    if not isinstance(steps, list) or not steps:
         raise ValueError("no list of steps")
-    for step in given:
+    for step in steps:
         if isinstance(step, bool) or not isinstance(step, float | int) or not 0 < step < math.inf:
             raise ValueError(f"a step of {step!r} s")
-    return tuple(float(str(step)) for step in given)
+    return tuple(float(str(step)) for step in steps)
 
 
-def scatter(processes: Sequence[Process]) -> tuple[Component, ...]:
+def scatter(processes: Sequence[Process]) -> tuple[VarianceComponent, ...]:
     """Split the scatter of the steps' logs over LEVELS: standard deviations are shares of the time.
 
     A rank is one place on one node; its processes are those of the launches.
     """
     leaves = [
         Leaf(
-            labels=(one.node, str(one.rank), str(one.launch)),
-            values=[math.log(step) for step in one.steps],
+            labels=(process.node, str(process.rank), str(process.launch)),
+            values=[math.log(step) for step in process.steps],
         )
-        for one in processes
+        for process in processes
     ]
     return components.components(leaves, LEVELS)
 
 
 def medians(processes: Sequence[Process]) -> dict[int, list[float]]:
-    """Give each rank's median step, s, launch by launch."""
-    found: dict[int, list[float]] = {}
-    for one in sorted(processes, key=lambda one: (one.rank, one.launch)):
-        found.setdefault(one.rank, []).append(one.median)
-    return found
+    """Return each rank's median step, s, launch by launch."""
+    by_rank: dict[int, list[float]] = {}
+    for process in sorted(processes, key=lambda process: (process.rank, process.launch)):
+        by_rank.setdefault(process.rank, []).append(process.median)
+    return by_rank
 
 
-def slow_ranks(processes: Sequence[Process]) -> stragglers.Verdict:
+def slow_ranks(processes: Sequence[Process]) -> stragglers.StragglerSearch:
     """Name the ranks that are slower than the others."""
     by_rank = medians(processes)
-    if len({len(own) for own in by_rank.values()}) > 1:
-        return stragglers.Verdict(refused="ranks have different launches")
+    if len({len(of_rank) for of_rank in by_rank.values()}) > 1:
+        return stragglers.StragglerSearch(refused="ranks have different launches")
     return stragglers.named(by_rank)
 
 
 def places(processes: Sequence[Process]) -> Mapping[int, str]:
-    """Give the node of each rank."""
-    return {one.rank: one.node for one in processes}
+    """Return the node of each rank."""
+    return {process.rank: process.node for process in processes}

@@ -6,7 +6,7 @@ It holds the build apart from the engine: native to bare is the build, bare to c
 from pathlib import Path
 
 from dlcontainer.bench.measure import arms
-from dlcontainer.bench.measure.arms import Bare
+from dlcontainer.bench.measure.arms import BareArm
 from dlcontainer.bench.measure.bare import tree
 from dlcontainer.bench.measure.bare.tree import CannotStartError
 from dlcontainer.bench.measure.bench_image import BenchImage
@@ -49,23 +49,23 @@ def require(settings: SessionSettings, subject: BenchImage, plan: Plan) -> None:
         raise _refused(subject, why)
 
 
-def bare(context: BenchContext, subject: BenchImage) -> Bare:
-    """Give the bare arm; raises BenchDataError where the image's Python can't be started here."""
+def bare(context: BenchContext, subject: BenchImage) -> BareArm:
+    """Return the bare arm; raises BenchDataError where the image's Python can't be started here."""
     folder = arms.unpacked(context, subject, "bare").image
     try:
-        made = tree.prepare(folder, subject.prefix, subject.python)
+        prepared = tree.prepare(folder, subject.prefix, subject.python)
     except CannotStartError as error:
         raise _refused(subject, str(error)) from None
-    found = Bare(context=context, tree=made)
-    _tried(found, subject)
-    _packed(found, subject)
-    return found
+    arm = BareArm(context=context, tree=prepared)
+    _tried(arm, subject)
+    _packed(arm, subject)
+    return arm
 
 
-def _tried(found: Bare, subject: BenchImage) -> None:
+def _tried(arm: BareArm, subject: BenchImage) -> None:
     """Start the Python once: it must be the image's, and so must its libraries."""
-    root = f"{found.tree.root}/"
-    mapped = _run(found, subject, ["-S", "-c", _LOOK], _LONGEST_LOOK_S).splitlines()
+    root = f"{arm.tree.root}/"
+    mapped = _run(arm, subject, ["-S", "-c", _LOOK], _LONGEST_LOOK_S).splitlines()
     foreign = [
         path
         for path in sorted(set(mapped))
@@ -75,24 +75,24 @@ def _tried(found: Bare, subject: BenchImage) -> None:
         raise _refused(subject, f"its Python takes libraries of the host: {', '.join(foreign)}")
 
 
-def _packed(found: Bare, subject: BenchImage) -> None:
+def _packed(arm: BareArm, subject: BenchImage) -> None:
     """Make the image's module pack again for the tree's new place, where the image has one."""
-    site = [path.parent for path in found.tree.here.glob(f"lib/*/site-packages/{_PACK_NAME}.pth")]
+    site = [path.parent for path in arm.tree.here.glob(f"lib/*/site-packages/{_PACK_NAME}.pth")]
     if not site:
         return
     for path in site[0].glob(f"{_PACK_NAME}.*"):
         path.unlink()
-    script = found.tree.root / layout.PROBE.lstrip("/") / "pack_modules.py"
-    report = found.context.work / "bare-pack.json"
+    script = arm.tree.root / layout.PROBE.lstrip("/") / "pack_modules.py"
+    report = arm.context.work / "bare-pack.json"
     words = ["-IB", str(script), "--everywhere", "--report", str(report), *subject.modules]
-    _run(found, subject, words, _PACK_S)
+    _run(arm, subject, words, _PACK_S)
 
 
-def _run(found: Bare, subject: BenchImage, words: list[str], timeout: float) -> str:
-    environment = found.environment(subject.environment)
-    argv = [*found.tree.started(subject.environment), str(found.tree.python), *words]
+def _run(arm: BareArm, subject: BenchImage, words: list[str], timeout: float) -> str:
+    environment = arm.environment(subject.environment)
+    argv = [*arm.tree.started(subject.environment), str(arm.tree.python), *words]
     try:
-        done = found.context.execution.runner(argv, env=environment, timeout=timeout)
+        done = arm.context.execution.runner(argv, env=environment, timeout=timeout)
     except (CommandFailedError, CommandTimeoutError) as error:
         last = " ".join(error.completed.stderr.split())[-400:]
         raise _refused(subject, last or str(error)) from None

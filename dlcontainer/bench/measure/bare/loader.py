@@ -8,13 +8,13 @@ _DEEPEST = 4
 
 
 def library_folders(root: Path, loader: str) -> tuple[str, ...]:
-    """Give the folders that the loader of a tree searches, in its order, where they are here."""
+    """Return the folders that the loader of a tree searches, in its order, where they are here."""
     listed = list(_configured(root, root / "etc/ld.so.conf", 0))
     # A loader's own default is the folder that it was built for: the one it lies in.
-    own = (root / loader.lstrip("/")).resolve().parent
+    loader_folder = (root / loader.lstrip("/")).resolve().parent
     usual = [root / name for name in _USUAL]
-    found = [folder for folder in (*listed, own, *usual) if folder.is_dir()]
-    return tuple(dict.fromkeys(map(str, found)))
+    folders = [folder for folder in (*listed, loader_folder, *usual) if folder.is_dir()]
+    return tuple(dict.fromkeys(map(str, folders)))
 
 
 def _configured(root: Path, file: Path, depth: int) -> Iterator[Path]:
@@ -28,7 +28,7 @@ def _configured(root: Path, file: Path, depth: int) -> Iterator[Path]:
         if words[:1] == ["include"] and depth < _DEEPEST:
             for pattern in words[1:]:
                 inside = pattern if pattern.startswith("/") else f"/etc/{pattern}"
-                for other in sorted(root.glob(inside.lstrip("/"))):
-                    yield from _configured(root, other, depth + 1)
+                for path in sorted(root.glob(inside.lstrip("/"))):
+                    yield from _configured(root, path, depth + 1)
         elif words and words[0].startswith("/"):
             yield root / words[0].lstrip("/")

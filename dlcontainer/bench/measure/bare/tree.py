@@ -35,7 +35,7 @@ class BareTree:
         return self.root / self.prefix.lstrip("/")
 
     def started(self, environment: Mapping[str, str]) -> tuple[str, ...]:
-        """Give the words that stand before the Python, for an image's environment."""
+        """Return the words that stand before the Python, for an image's environment."""
         if self.loader is None:
             return ()
         named = environment.get(LIBRARY_PATH, "").split(":")
@@ -46,19 +46,19 @@ class BareTree:
         return (program, "--inhibit-cache", "--library-path", ":".join(folders))
 
     def environment(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Give an image's environment as it holds here; the loader has the libraries' folders."""
+        """Return an image's environment as it holds here; the loader has the libraries' folders."""
         return {
             name: self._moved(value) for name, value in environment.items() if name != LIBRARY_PATH
         }
 
     def _moved(self, text: str) -> str:
-        """Give a value with the environment's paths where they are here."""
-        own = (
+        """Return a value with the environment's paths where they are here."""
+        starts = (
             part == self.prefix or part.startswith(f"{self.prefix}/") for part in text.split(":")
         )
         return ":".join(
             f"{self.root}{part}" if is_own else part
-            for part, is_own in zip(text.split(":"), own, strict=True)
+            for part, is_own in zip(text.split(":"), starts, strict=True)
         )
 
 
@@ -95,14 +95,14 @@ def _lead_inside(root: Path) -> None:
                 continue
             target = str(path.readlink())
             if target.startswith("/"):
-                there = target
+                new_target = target
             elif Path(os.path.normpath(f"{folder}/{target}")).is_relative_to(root):
                 continue
             else:
                 # Above the root lies the root.
-                there = os.path.normpath(f"/{os.path.relpath(folder, root)}/{target}")
+                new_target = os.path.normpath(f"/{os.path.relpath(folder, root)}/{target}")
             path.unlink()
-            path.symlink_to(f"{root}{there}")
+            path.symlink_to(f"{root}{new_target}")
 
 
 def _settle(root: Path, file: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer.bench.measure.declaration import SessionSettings, Sides
+from dlcontainer.bench.measure.declaration import SessionSettings, SessionSides
 from dlcontainer.bench.measure.units import cpuset
 from dlcontainer.bench.probes.base import GROUP, UNIT
 from dlcontainer.bench.samples.resident.records import MOST
@@ -17,7 +17,7 @@ _GPUS = ("nvidia0", "kfd")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Choice:
+class GroupLayout:
     """The processes of each arm in a group, the threads of each, the processors of all.
 
     Without any: fresh launches, and why.
@@ -29,12 +29,14 @@ class Choice:
     why: str = ""
 
 
-def choose(settings: SessionSettings, sides: Sides, *, devices: Path = Path("/dev")) -> Choice:
+def choose(
+    settings: SessionSettings, sides: SessionSides, *, devices: Path = Path("/dev")
+) -> GroupLayout:
     """Choose the unit of a session; raises UsageError where groups were asked for and can't run."""
-    asked = settings.values.get(UNIT.name)
+    choice = settings.values.get(UNIT.name)
     begun = settings.cut.session.declared if settings.cut else None
-    if UNIT not in settings.probe.options or asked == "launches" or (begun and not begun.groups):
-        return Choice()
+    if UNIT not in settings.probe.options or choice == "launches" or (begun and not begun.groups):
+        return GroupLayout()
     plan = begun.groups if begun else None
     threads = settings.group_threads or settings.threads
     cpus = plan.cpus if plan else cpuset.choose(threads) or ()
@@ -45,13 +47,13 @@ def choose(settings: SessionSettings, sides: Sides, *, devices: Path = Path("/de
     if not why and not cpus:
         why = f"no NUMA node has a core for each of {threads} threads"
     if not why:
-        return Choice(per_arm=per_arm, threads=threads, cpus=cpus)
-    if asked == "groups" or plan:
+        return GroupLayout(per_arm=per_arm, threads=threads, cpus=cpus)
+    if choice == "groups" or plan:
         raise UsageError(f"{UNIT.flag} groups: {why}", next_step=f"take {UNIT.flag} launches")
-    return Choice(why=why)
+    return GroupLayout(why=why)
 
 
-def _obstacles(settings: SessionSettings, sides: Sides, devices: Path) -> Iterator[str]:
+def _obstacles(settings: SessionSettings, sides: SessionSides, devices: Path) -> Iterator[str]:
     if settings.rank_group:
         yield "the steps of ranks overlap, and a group's processes take turns"
     if settings.schedule.is_triple:
@@ -70,8 +72,12 @@ def _obstacles(settings: SessionSettings, sides: Sides, devices: Path) -> Iterat
         yield "the image carries another version of the probe: build it again"
 
 
-def _is_other_probe(settings: SessionSettings, sides: Sides) -> bool:
+def _is_other_probe(settings: SessionSettings, sides: SessionSides) -> bool:
     """Whether the image's processes would not understand this program's orders."""
     carried = sides.candidate.probe_files
-    own = next((path for path in settings.probe_files if path.name == _PROBE_FILE), None)
-    return bool(carried) and own is not None and carried.get(_PROBE_FILE) != digests.of_file(own)
+    probe_file = next((path for path in settings.probe_files if path.name == _PROBE_FILE), None)
+    return (
+        bool(carried)
+        and probe_file is not None
+        and carried.get(_PROBE_FILE) != digests.of_file(probe_file)
+    )

@@ -23,28 +23,28 @@ class SilentError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Seat:
+class GroupSeat:
     """A process's place in a group: its folder of pipes on the host, its name, its processors."""
 
     folder: Path
     name: str
     cpus: tuple[int, ...]
 
-    def words(self, seen: str) -> tuple[str, ...]:
-        """Give the probe's options; `seen` is the folder as the probe sees it."""
+    def words(self, folder: str) -> tuple[str, ...]:
+        """Return the probe's options; `seen` is the folder as the probe sees it."""
         cpus = ",".join(map(str, self.cpus))
-        return ("--baton", seen, "--process", self.name, "--cpus", cpus)
+        return ("--baton", folder, "--process", self.name, "--cpus", cpus)
 
     @property
     def binds(self) -> Binds:
-        """Say where a container sees the folder."""
+        """Return where a container sees the folder."""
         return ((self.folder, INSIDE),)
 
 
 class Pipes:
     """The session's ends of one process's pipes; made before the process is started."""
 
-    def __init__(self, seat: Seat) -> None:
+    def __init__(self, seat: GroupSeat) -> None:
         paths = [seat.folder / f"{seat.name}.{end}" for end in ("to", "from")]
         for path in paths:
             os.mkfifo(path, 0o600)
@@ -64,10 +64,10 @@ class Pipes:
         poll = select.poll()
         poll.register(self._from, select.POLLIN)
         while b"\n" not in self._rest:
-            left = end - time.monotonic()
-            if left <= 0:
+            remaining_s = end - time.monotonic()
+            if remaining_s <= 0:
                 raise SilentError(f"no answer within {timeout_s:g} s")
-            if not poll.poll(1000 * min(_LOOK_S, left)):
+            if not poll.poll(1000 * min(_LOOK_S, remaining_s)):
                 if not lives():
                     raise SilentError("it ended")
                 continue
@@ -77,12 +77,12 @@ class Pipes:
                 raise SilentError("it ended" if not part else "its answer has no end")
         line, _, self._rest = self._rest.partition(b"\n")
         try:
-            said = foreign_files.loads(line)
+            body = foreign_files.loads(line)
         except ValueError:
-            said = None
-        if not isinstance(said, dict):
+            body = None
+        if not isinstance(body, dict):
             raise SilentError("its answer is no JSON object")
-        return said
+        return body
 
     def close(self) -> None:
         """Close both: for a process that waits this is the order to end."""

@@ -25,7 +25,7 @@ def choose(
 
 
 def _cores(cpus: Collection[int], system: Path) -> list[int]:
-    """Give one processor of each core."""
+    """Return one processor of each core."""
     taken: set[int] = set()
     cores = []
     for cpu in sorted(cpus):
@@ -41,8 +41,8 @@ def _listed(path: Path) -> set[int]:
         text = path.read_text().strip()
     except OSError:
         return set()
-    found: set[int] = set()
+    cpus: set[int] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
-        found |= set(range(int(first), int(last or first) + 1))
-    return found
+        cpus |= set(range(int(first), int(last or first) + 1))
+    return cpus

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from dlcontainer.bench.measure import launch
 from dlcontainer.bench.measure.arms import Arm, Workload
-from dlcontainer.bench.measure.launch import Outcome
-from dlcontainer.bench.measure.units.baton import Pipes, Seat, SilentError
+from dlcontainer.bench.measure.launch import LaunchOutcome
+from dlcontainer.bench.measure.units.baton import GroupSeat, Pipes, SilentError
 from dlcontainer.bench.samples.resident.balanced import Round
 from dlcontainer.bench.samples.resident.order import GroupOrder
-from dlcontainer.bench.samples.resident.records import GroupPlan, Resident, Turn
-from dlcontainer.system.background import Beside, Task, beside
+from dlcontainer.bench.samples.resident.records import GroupPlan, ResidentProcess, Turn
+from dlcontainer.system.background import BackgroundTask, BackgroundWork, beside
 from dlcontainer.system.process import Runner
 
 _DIGITS = 9
@@ -24,13 +24,13 @@ _IDLE_SLACK_S = 0.02
 class LostProcessError(Exception):
     """A process of a group ended, hung, answered nonsense, or spun while others had their turn."""
 
-    def __init__(self, name: str, reason: str, outcome: Outcome | None) -> None:
+    def __init__(self, name: str, reason: str, outcome: LaunchOutcome | None) -> None:
         super().__init__(f"process {name}: {reason}")
         self.name, self.reason, self.outcome = name, reason, outcome
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Room:
+class GroupSpace:
     """With what a group is measured: the work of all processes, a folder for their pipes."""
 
     work: Workload
@@ -40,10 +40,10 @@ class Room:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Measured:
+class GroupMeasurement:
     """A group that is whole: what each process reported, with its turns."""
 
-    outcomes: Mapping[str, Outcome]
+    outcomes: Mapping[str, LaunchOutcome]
     elapsed_s: float
 
 
@@ -51,7 +51,7 @@ class Measured:
 class _Member:
     name: str
     pipes: Pipes
-    task: Task[Outcome]
+    task: BackgroundTask[LaunchOutcome]
     timeout_s: float
     started_s: float
     ready_s: float = 0.0
@@ -69,16 +69,16 @@ class _Member:
             raise self.lost(str(error)) from None
 
     def lost(self, reason: str) -> LostProcessError:
-        """Give the error: with what the process said last, where it has ended."""
+        """Return the error: with what the process said last, where it has ended."""
         if self.task.runs and reason == "it ended":
             self.task.join()  # its pipe is closed: it is about to be gone
         outcome = None if self.task.runs else self.task.result()
-        said = outcome.reason if outcome and outcome.reason else reason
-        return LostProcessError(self.name, said, outcome)
+        reason_text = outcome.reason if outcome and outcome.reason else reason
+        return LostProcessError(self.name, reason_text, outcome)
 
-    def resident(self, outcome: Outcome) -> Resident:
-        """Give what is kept of it."""
-        return Resident(
+    def resident(self, outcome: LaunchOutcome) -> ResidentProcess:
+        """Return what is kept of it."""
+        return ResidentProcess(
             name=self.name,
             started_s=round(self.started_s, _DIGITS),
             ready_s=round(self.ready_s - self.started_s, _DIGITS),
@@ -89,7 +89,9 @@ class _Member:
         )
 
 
-def run(sides: Mapping[str, Arm], order: GroupOrder, plan: GroupPlan, room: Room) -> Measured:
+def run(
+    sides: Mapping[str, Arm], order: GroupOrder, plan: GroupPlan, room: GroupSpace
+) -> GroupMeasurement:
     """Measure one group, its processes by their names; none of them is left when this returns.
 
     Raises LostProcessError.
@@ -114,7 +116,7 @@ def run(sides: Mapping[str, Arm], order: GroupOrder, plan: GroupPlan, room: Room
         for member in members.values():
             member.pipes.order("end")
         outcomes = {name: _ended(member) for name, member in members.items()}
-    return Measured(outcomes=outcomes, elapsed_s=time.monotonic() - began)
+    return GroupMeasurement(outcomes=outcomes, elapsed_s=time.monotonic() - began)
 
 
 def _round(members: Mapping[str, _Member], number: int, names: Round, plan: GroupPlan) -> None:
@@ -128,8 +130,10 @@ def _round(members: Mapping[str, _Member], number: int, names: Round, plan: Grou
         _turn(members[name], number, place, plan)
 
 
-def _started(name: str, side: Arm, plan: GroupPlan, room: Room, work: Beside) -> _Member:
-    seat = Seat(folder=room.folder, name=name, cpus=plan.cpus)
+def _started(
+    name: str, side: Arm, plan: GroupPlan, room: GroupSpace, work: BackgroundWork
+) -> _Member:
+    seat = GroupSeat(folder=room.folder, name=name, cpus=plan.cpus)
     pipes = Pipes(seat)
     launched = side.launch(replace(room.work, seat=seat))
     # An order that takes longer is noticed at once; this is for who ignores the end.
@@ -140,21 +144,21 @@ def _started(name: str, side: Arm, plan: GroupPlan, room: Room, work: Beside) ->
 
 
 def _turn(member: _Member, number: int, place: int, plan: GroupPlan) -> None:
-    asked = time.monotonic()
-    said = member.ask(f"turn {plan.turn_steps}")
-    seen = time.monotonic() - asked
+    asked_at = time.monotonic()
+    answer = member.ask(f"turn {plan.turn_steps}")
+    waited_s = time.monotonic() - asked_at
     try:
-        steps = said["steps_s"]
+        steps = answer["steps_s"]
         turn = Turn(
             round=number,
             place=place,
             trainer=member.trainers,
             steps_s=tuple(float(step) for step in steps) if isinstance(steps, list) else (),
-            seen_s=round(seen, _DIGITS),
-            voluntary=_whole(said["voluntary"]),
-            involuntary=_whole(said["involuntary"]),
-            faults=_whole(said["faults"]),
-            **{name: _seconds(said[name]) for name in _TIMES},
+            seen_s=round(waited_s, _DIGITS),
+            voluntary=_whole(answer["voluntary"]),
+            involuntary=_whole(answer["involuntary"]),
+            faults=_whole(answer["faults"]),
+            **{name: _seconds(answer[name]) for name in _TIMES},
         )
     except (KeyError, TypeError, ValueError) as error:
         raise member.lost(f"its answer is not whole: {error!r}") from None
@@ -182,7 +186,7 @@ def _whole(value: float | list[float]) -> int:
     return value
 
 
-def _ended(member: _Member) -> Outcome:
+def _ended(member: _Member) -> LaunchOutcome:
     outcome = member.task.result()
     if outcome.status != "ok":
         raise LostProcessError(member.name, outcome.reason, outcome)

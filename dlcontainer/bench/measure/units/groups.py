@@ -11,19 +11,19 @@ from pathlib import Path
 from dlcontainer.bench.analysis import calibration
 from dlcontainer.bench.measure import declaration
 from dlcontainer.bench.measure.arms import Arm, Workload
-from dlcontainer.bench.measure.declaration import Settled
-from dlcontainer.bench.measure.launch import Outcome
+from dlcontainer.bench.measure.declaration import WarmupOutcome
+from dlcontainer.bench.measure.launch import LaunchOutcome
 from dlcontainer.bench.measure.recorder import ArmLaunch, Recorder
 from dlcontainer.bench.measure.units import group as one_group
-from dlcontainer.bench.measure.units.baton import Seat
-from dlcontainer.bench.measure.units.group import LostProcessError, Measured, Room
-from dlcontainer.bench.measure.units.unit import Task
+from dlcontainer.bench.measure.units.baton import GroupSeat
+from dlcontainer.bench.measure.units.group import GroupMeasurement, GroupSpace, LostProcessError
+from dlcontainer.bench.measure.units.unit import MeasurementTask
 from dlcontainer.bench.probes.lending import BELOW
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.resident import balanced, order
 from dlcontainer.bench.samples.resident.balanced import Round
 from dlcontainer.bench.samples.resident.order import GroupOrder
-from dlcontainer.bench.samples.resident.records import GroupPlan, Lost
+from dlcontainer.bench.samples.resident.records import GroupPlan, LostGroup
 from dlcontainer.errors import BenchDataError
 
 # A turn is at least as long, by the quickest step of the warm-up: the caches that the others left
@@ -45,7 +45,7 @@ class CannotTakeTurnsError(Exception):
     """The processes of a side don't leave the processors to the others; the text says why."""
 
     def refused(self) -> BenchDataError:
-        """Give the error for who asked for groups."""
+        """Return the error for who asked for groups."""
         return BenchDataError(
             "a process that waits for its turn uses processor time",
             why=str(self),
@@ -58,11 +58,11 @@ class CannotTakeTurnsError(Exception):
 class Groups:
     """Groups of `per_arm` resident processes of each arm, bound to `cpus`."""
 
-    task: Task
+    task: MeasurementTask
     per_arm: int
     cpus: tuple[int, ...]
 
-    def warmed(self, begun: Settled | None) -> list[ArmLaunch]:
+    def warmed(self, begun: WarmupOutcome | None) -> list[ArmLaunch]:
         """Run one process of each arm together, with two turns each and a long wait between."""
         arms = (order.names(1)[0], order.names(1)[-1])
         plan = replace(
@@ -84,13 +84,13 @@ class Groups:
             for name in arms
         ]
 
-    def settled(self, thrown: Sequence[ArmLaunch]) -> Settled:
+    def settled(self, thrown: Sequence[ArmLaunch]) -> WarmupOutcome:
         """Settle the steps of a turn, and the wait that no thread of any side spins through."""
         outcomes = [launch.outcome for launch in thrown]
         steps = [step for outcome in outcomes for step in outcome.steps_s]
         if not steps or any(outcome.status != "ok" for outcome in outcomes):
             plan = self._plan(turn_steps=1, gap_s=_LONGEST_SPIN_S)
-            return Settled(steps=plan.steps, groups=plan)
+            return WarmupOutcome(steps=plan.steps, groups=plan)
         # All threads' time: as long as one that spins alone, longer than each of a team.
         spun = max(outcome.values.get("idle_cpu_s", 0.0) for outcome in outcomes)
         if spun >= _LONGEST_SPIN_S:
@@ -102,21 +102,21 @@ class Groups:
             turn_steps=math.ceil(_HEADROOM * TURN_S / min(steps)),
             gap_s=round(max(_LEAST_GAP_S, 1.5 * spun), 4),
         )
-        return Settled(steps=plan.steps, groups=plan)
+        return WarmupOutcome(steps=plan.steps, groups=plan)
 
-    def work(self, settled: Settled) -> Workload:
-        """Give what every process runs; its pipes are named when it is started."""
+    def work(self, settled: WarmupOutcome) -> Workload:
+        """Return what every process runs; its pipes are named when it is started."""
         plan = settled.groups or self._plan(turn_steps=1, gap_s=_LONGEST_SPIN_S)
-        seat = Seat(folder=self.task.context.work / "group", name="n0", cpus=plan.cpus)
+        seat = GroupSeat(folder=self.task.context.work / "group", name="n0", cpus=plan.cpus)
         return replace(self._work(), seat=seat)
 
-    def sample_s(self, settled: Settled, warmed_s: float) -> float:
+    def sample_s(self, settled: WarmupOutcome, warmed_s: float) -> float:
         """Foresee the seconds of half a group: imports beside each other, then turns."""
         gap = settled.groups.gap_s if settled.groups else 0.0
         turns = 2 * self.per_arm * ROUNDS * (_TURN_SHARE * TURN_S + gap)
         return (warmed_s * self.per_arm + turns) / 2
 
-    def measure(self, group: Group, settled: Settled, recorder: Recorder) -> None:
+    def measure(self, group: Group, settled: WarmupOutcome, recorder: Recorder) -> None:
         """Measure a group, and again where it loses a process, as often as was declared."""
         plan = settled.groups
         if plan is None:
@@ -128,7 +128,7 @@ class Groups:
                 measured = self._run(drawn, plan)
             except LostProcessError as lost:
                 arm = self._sides()[lost.name]
-                record = Lost(
+                record = LostGroup(
                     group=group.number,
                     arm=arm.name,
                     process=lost.name,
@@ -146,8 +146,10 @@ class Groups:
             part = self._part(letter, measured, started, recorder)
             recorder.paired(group, position, part)
 
-    def _part(self, letter: str, measured: Measured, started: str, recorder: Recorder) -> ArmLaunch:
-        """Give one arm's part of a group, in place of a launch."""
+    def _part(
+        self, letter: str, measured: GroupMeasurement, started: str, recorder: Recorder
+    ) -> ArmLaunch:
+        """Return one arm's part of a group, in place of a launch."""
         mine = {name: done for name, done in measured.outcomes.items() if name[0] == letter}
         side = self._sides()[f"{letter}0"]
         changed = [
@@ -161,10 +163,10 @@ class Groups:
             outcome=replace(outcome, reason=next(filter(None, changed), "")),
         )
 
-    def _run(self, drawn: GroupOrder, plan: GroupPlan) -> Measured:
+    def _run(self, drawn: GroupOrder, plan: GroupPlan) -> GroupMeasurement:
         folder = Path(tempfile.mkdtemp(prefix="group-", dir=self.task.context.work))
         (folder / BELOW).mkdir()
-        room = Room(
+        room = GroupSpace(
             work=self._work(),
             runner=self.task.context.execution.runner,
             folder=folder,
@@ -176,13 +178,13 @@ class Groups:
             shutil.rmtree(folder)
 
     def _lost(self, lost: LostProcessError, started: str) -> ArmLaunch:
-        known = lost.outcome
-        outcome = Outcome(
+        reported = lost.outcome
+        outcome = LaunchOutcome(
             status="failed",
-            returncode=known.returncode if known and known.returncode else 1,
-            elapsed_s=known.elapsed_s if known else 0.0,
+            returncode=reported.returncode if reported and reported.returncode else 1,
+            elapsed_s=reported.elapsed_s if reported else 0.0,
             reason=str(lost),
-            stderr=known.stderr if known else (),
+            stderr=reported.stderr if reported else (),
         )
         return ArmLaunch(arm=self._sides()[lost.name], started=started, outcome=outcome)
 
@@ -210,14 +212,14 @@ class Groups:
         )
 
 
-def together(outcomes: Mapping[str, Outcome], elapsed_s: float) -> Outcome:
+def together(outcomes: Mapping[str, LaunchOutcome], elapsed_s: float) -> LaunchOutcome:
     """Put the processes of one arm together: all their steps are one sample's."""
     first = next(iter(outcomes.values()))
     named = sorted(outcomes.items())
-    residents = tuple(one for _, outcome in named for one in outcome.residents)
-    turns = [turn for one in residents for turn in one.turns]
+    residents = tuple(resident for _, outcome in named for resident in outcome.residents)
+    turns = [turn for resident in residents for turn in resident.turns]
     steps = sorted(step for turn in turns for step in turn.steps_s)
-    wall = sum(one.wall_s for one in residents)
+    wall = sum(resident.wall_s for resident in residents)
     values = {
         "wall_s": wall,
         "cpu_s_per_step": sum(turn.cpu_s for turn in turns) / len(steps),
@@ -234,24 +236,24 @@ def together(outcomes: Mapping[str, Outcome], elapsed_s: float) -> Outcome:
         phases={},
         counts=counts,
         calibration={name: dict(outcome.calibration) for name, outcome in named},
-        losses=_mean_curve([one.losses for one in residents]),
+        losses=_mean_curve([resident.losses for resident in residents]),
         steps_s=(),
         residents=residents,
     )
 
 
 def _largest(counts: Iterable[Mapping[str, object]]) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for each in counts:
-        for name, value in each.items():
+    largest: dict[str, float] = {}
+    for launch_counts in counts:
+        for name, value in launch_counts.items():
             if isinstance(value, int | float):
-                found[name] = max(found.get(name, value), value)
-    return found
+                largest[name] = max(largest.get(name, value), value)
+    return largest
 
 
 def _means_of_kernels(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
     names = [name for name in values[0] if name.startswith(calibration.PREFIX)]
-    return {name: statistics.fmean(each[name] for each in values) for name in names}
+    return {name: statistics.fmean(kernel_s[name] for kernel_s in values) for name in names}
 
 
 def _mean_curve(curves: Sequence[Sequence[float]]) -> tuple[float, ...]:
@@ -259,5 +261,5 @@ def _mean_curve(curves: Sequence[Sequence[float]]) -> tuple[float, ...]:
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
-    """Give the nearest rank, as the probe does for a launch."""
+    """Return the nearest rank, as the probe does for a launch."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]

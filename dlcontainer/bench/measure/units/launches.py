@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from dlcontainer.bench.measure import declaration, ranked_launch, ranks
 from dlcontainer.bench.measure.arms import Arm, Workload
-from dlcontainer.bench.measure.declaration import Settled
-from dlcontainer.bench.measure.launch import Outcome, perform
+from dlcontainer.bench.measure.declaration import WarmupOutcome
+from dlcontainer.bench.measure.launch import LaunchOutcome, perform
 from dlcontainer.bench.measure.recorder import ArmLaunch, Recorder
-from dlcontainer.bench.measure.units.unit import Task
+from dlcontainer.bench.measure.units.unit import MeasurementTask
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.rows import agreement
 from dlcontainer.bench.samples.rows.records import RowPlan
@@ -20,39 +20,39 @@ RANKS = "ranks"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Launches:
+class LaunchUnit:
     """Fresh launches of single processes, or of ranks together."""
 
-    task: Task
+    task: MeasurementTask
 
-    def warmed(self, _begun: Settled | None) -> list[ArmLaunch]:
+    def warmed(self, _begun: WarmupOutcome | None) -> list[ArmLaunch]:
         """Launch each side once."""
         trial = self._work(declaration.trial_steps(self.task.settings))
         return [self._timed(side, trial) for side in self.task.sides.all()]
 
-    def settled(self, thrown: Sequence[ArmLaunch]) -> Settled:
+    def settled(self, thrown: Sequence[ArmLaunch]) -> WarmupOutcome:
         """Settle the steps of a launch."""
         settings, outcomes = self.task.settings, [launch.outcome for launch in thrown]
         fine = all(outcome.status == "ok" for outcome in outcomes)
         steps = declaration.steps_for(settings, outcomes) if fine else settings.steps
-        return Settled(steps=steps)
+        return WarmupOutcome(steps=steps)
 
-    def work(self, settled: Settled) -> Workload:
-        """Give what every launch runs."""
+    def work(self, settled: WarmupOutcome) -> Workload:
+        """Return what every launch runs."""
         return self._work(settled.steps)
 
-    def sample_s(self, _settled: Settled, warmed_s: float) -> float:
+    def sample_s(self, _settled: WarmupOutcome, warmed_s: float) -> float:
         """Foresee the seconds of a launch, the gap before it in them."""
         return self.task.settings.gap_s + warmed_s / len(self.task.sides.all())
 
-    def measure(self, group: Group, settled: Settled, recorder: Recorder) -> None:
+    def measure(self, group: Group, settled: WarmupOutcome, recorder: Recorder) -> None:
         """Launch the sides of a pair or triple, in its order; all again where it loses one."""
         while not self._is_whole(group, settled, recorder):
             self.task.context.execution.progress.note(
                 f"{group.series} {group.number} lost a launch; it is measured again"
             )
 
-    def _is_whole(self, group: Group, settled: Settled, recorder: Recorder) -> bool:
+    def _is_whole(self, group: Group, settled: WarmupOutcome, recorder: Recorder) -> bool:
         work = self.work(settled)
         for position, side in enumerate(self.task.sides.launches(group)):
             time.sleep(self.task.settings.gap_s)
@@ -69,7 +69,7 @@ class Launches:
         outcome = held(self._outcome(side, work), work.probe.rows(work.cell))
         return ArmLaunch(arm=side, started=started, outcome=outcome)
 
-    def _outcome(self, side: Arm, work: Workload) -> Outcome:
+    def _outcome(self, side: Arm, work: Workload) -> LaunchOutcome:
         settings, context = self.task.settings, self.task.context
         runner, timeout = context.execution.runner, settings.timeout_s
         if settings.rank_group is None:
@@ -79,14 +79,16 @@ class Launches:
         return ranked_launch.perform(launched, gathering, runner, timeout)
 
 
-def held(outcome: Outcome, plan: RowPlan | None) -> Outcome:
-    """Give the judged figure to a launch that has all rows of its plan; else it counts as lost."""
+def held(outcome: LaunchOutcome, plan: RowPlan | None) -> LaunchOutcome:
+    """Return the judged figure to a launch that has all rows of its plan; else it counts as
+    lost.
+    """
     if outcome.status != "ok" or (plan is None and not outcome.rows):
         return outcome
-    found = "the probe reports rows, and none are declared"
+    problem = "the probe reports rows, and none are declared"
     if plan is not None:
-        found = agreement.problem(plan, outcome.rows)
-    if plan is None or found:
-        return replace(outcome, status="failed", reason=found, rows=())
+        problem = agreement.problem(plan, outcome.rows)
+    if plan is None or problem:
+        return replace(outcome, status="failed", reason=problem, rows=())
     values = {**outcome.values, ROWS_METRIC: agreement.mean(outcome.rows)}
     return replace(outcome, values=values)

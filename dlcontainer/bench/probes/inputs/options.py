@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from dlcontainer.bench.probes.base import QUICK, Contents, Option
+from dlcontainer.bench.probes.base import QUICK, Option, ProbeSubject
 from dlcontainer.errors import ChecksFailedError, UsageError
 
 # format -> the module that it takes; the probe's own list, which a test holds against this.
@@ -102,7 +102,9 @@ def require_known(option: Option, text: str, words: Sequence[str]) -> None:
             )
 
 
-def require_modules(option: Option, text: str, words: Sequence[str], contents: Contents) -> None:
+def require_modules(
+    option: Option, text: str, words: Sequence[str], contents: ProbeSubject
+) -> None:
     """Refuse formats whose module the image's recipe does not verify; raises ChecksFailedError."""
     modules = contents.modules
     for word in words:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dlcontainer.bench.probes.base import Values
-from dlcontainer.bench.probes.lending import Lending, Lent
+from dlcontainer.bench.probes.lending import SharedFolder, SharedStorage
 from dlcontainer.errors import ChecksFailedError, UsageError
 from dlcontainer.system import foreign_files
 
@@ -21,25 +21,27 @@ _COPIED = ("staged", "mixed")
 
 
 def sizes(folder: Path) -> list[int]:
-    """Give the sizes of all files below a user's folder; raises UsageError where there are none."""
+    """Return the sizes of all files below a user's folder; raises UsageError where there are
+    none.
+    """
     if not folder.is_dir():
         raise UsageError(f"--data {folder}: no such folder")
-    found = [
+    sizes = [
         path.stat().st_size
         for parent, _, names in os.walk(folder)
         for name in names
         if not (path := Path(parent, name)).is_symlink() and path.is_file()
     ]
-    if len(found) < 2:
+    if len(sizes) < 2:
         raise UsageError(
-            f"--data {folder}: {len(found)} files, and a sample is a file",
+            f"--data {folder}: {len(sizes)} files, and a sample is a file",
             next_step="name a folder with two files or more",
         )
-    return found
+    return sizes
 
 
 @contextmanager
-def lent(values: Values, lending: Lending) -> Iterator[tuple[Lent, ...]]:
+def lent(values: Values, lending: SharedStorage) -> Iterator[tuple[SharedFolder, ...]]:
     """Hand all launches the session's folder and that of the data set, made by the first of them.
 
     Raises ChecksFailedError where a disk has no room for it, or nothing can be written.
@@ -52,8 +54,8 @@ def lent(values: Values, lending: Lending) -> Iterator[tuple[Lent, ...]]:
     require_room(work, copied + (bytes_of(values) if made_here else 0), "TMPDIR")
     with _placed(values, lending, work / "at") as at:
         yield (
-            Lent(option="work", source=work, inside=_INSIDE),
-            Lent(option="at", source=at, inside=f"{_INSIDE}/at"),
+            SharedFolder(option="work", source=work, inside=_INSIDE),
+            SharedFolder(option="at", source=at, inside=f"{_INSIDE}/at"),
         )
 
 
@@ -83,12 +85,12 @@ def require_room(
 
 
 @contextmanager
-def _placed(values: Values, lending: Lending, own: Path) -> Iterator[Path]:
+def _placed(values: Values, lending: SharedStorage, source: Path) -> Iterator[Path]:
     if values["data"]:
         yield Path(str(values["data"]))
         return
     if not values["folder"]:
-        yield own
+        yield source
         return
     from dlcontainer.system.workspace import workspace
 
@@ -123,15 +125,15 @@ def _require_formats(values: Values, kept: Path) -> None:
     if os.access(kept, os.W_OK):
         return
     try:
-        there = set(foreign_files.loads((kept / MADE).read_text())["formats"])
+        formats = set(foreign_files.loads((kept / MADE).read_text())["formats"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ChecksFailedError(
             f"{kept / MADE}: not what `bench input` writes ({error!r})",
             next_step="make the data set again, with --keep",
         ) from None
-    absent = [name for name in str(values["formats"]).split(",") if name not in there]
+    absent = [name for name in str(values["formats"]).split(",") if name not in formats]
     if absent:
         raise ChecksFailedError(
             f"{kept}: there is no {', '.join(absent)} in it, and it can't be written",
-            next_step=f"--formats {','.join(sorted(there))}, or add them where it can be written",
+            next_step=f"--formats {','.join(sorted(formats))}, or add them where it can be written",
         )

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dlcontainer.bench.samples.traits import Section
+from dlcontainer.bench.samples.traits import ProbeTable
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.samples.records import Declared
+    from dlcontainer.bench.samples.records import SessionDeclaration
     from dlcontainer.bench.samples.rows.records import Parameters
     from dlcontainer.bench.samples.series import Series
 
@@ -23,7 +23,7 @@ _FEWEST = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Work:
+class EpochWork:
     """The samples of an epoch, their bytes together, and what a step takes; 0: not known."""
 
     samples: int
@@ -31,18 +31,18 @@ class Work:
     demand: int
 
     @classmethod
-    def of(cls, declared: "Declared") -> "Work":
+    def of(cls, declared: "SessionDeclaration") -> "EpochWork":
         """Read a declaration; files come from anybody."""
-        given = {
+        numbers = {
             name: value if isinstance(value := declared.workload.get(name), int) else 0
             for name in ("samples", "sample_bytes", "total", "demand")
         }
-        total = given["total"] or given["samples"] * given["sample_bytes"]
-        return cls(samples=given["samples"], total=total, demand=given["demand"])
+        total = numbers["total"] or numbers["samples"] * numbers["sample_bytes"]
+        return cls(samples=numbers["samples"], total=total, demand=numbers["demand"])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class SupplyRow:
     """A row on one side: the epochs' medians of all launches, s, and what an epoch has read."""
 
     parameters: "Parameters"
@@ -55,7 +55,7 @@ class Row:
         return math.fsum(self.seconds) / len(self.seconds)
 
     def is_of(self, *names: str) -> tuple[str, ...]:
-        """Give some of its parameters as words."""
+        """Return some of its parameters as words."""
         return tuple(str(self.parameters.get(name, "")) for name in names)
 
 
@@ -68,18 +68,18 @@ class Costs:
     mixing: Mapping[str, float]
 
 
-def section(series: "Series") -> Section | None:
-    """Give the candidate's supply by tier: what users of the image have."""
+def section(series: "Series") -> ProbeTable | None:
+    """Return the candidate's supply by tier: what users of the image have."""
     declared = series.session.declared
     arm = declared.sides.candidate
     used = [s for s in series.samples if s.ok and s.arm == arm and s.role in {"pair", "triple"}]
-    told = [_mapping(sample.values.get("counts")) for sample in used]
-    rows = list(_rows(series, told))
+    counts = [_mapping(sample.values.get("counts")) for sample in used]
+    rows = list(_rows(series, counts))
     if not rows:
         return None
-    best, costs, work = _best(rows), _costs(told), Work.of(declared)
+    best, costs, work = _best(rows), _costs(counts), EpochWork.of(declared)
     lines = tuple(_lines(best, rows, costs, work))
-    return Section(
+    return ProbeTable(
         title=f"Supply by tier ({arm})",
         head=_HEAD,
         rows=lines,
@@ -100,19 +100,19 @@ _NOTE = (
 )
 
 
-def _rows(series: "Series", told: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
+def _rows(series: "Series", counts: Sequence[Mapping[str, Any]]) -> Iterator[SupplyRow]:
     plan, launches = series.session.declared.rows, series.launches
     arm = series.session.declared.sides.candidate
     used = launches.where(
         lambda kind: kind.ok and kind.arm == arm and kind.role in {"pair", "triple"}
     )
-    counted = [one.get("rows") for one in told]
+    counted = [body.get("rows") for body in counts]
     for number, parameters in enumerate(plan.rows if plan and used else ()):
         seconds = tuple(launches.column(f"rows.{number}.median", used))
-        if any(math.isnan(one) for one in seconds):
+        if any(math.isnan(second) for second in seconds):
             continue
-        each = [_at(one, number) for one in counted]
-        yield Row(parameters=parameters, seconds=seconds, counts=_means(each))
+        rows = [_at(body, number) for body in counted]
+        yield SupplyRow(parameters=parameters, seconds=seconds, counts=_means(rows))
 
 
 def _at(listed: object, number: int) -> Mapping[str, Any]:
@@ -125,46 +125,50 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _means(each: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Give the mean of each number that all of them have."""
-    names = [name for name in (each[0] if each else {}) if all(_number(one, name) for one in each)]
-    return {name: math.fsum(one[name] for one in each) / len(each) for name in names}
+def _means(bodies: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the mean of each number that all of them have."""
+    names = [
+        name
+        for name in (bodies[0] if bodies else {})
+        if all(_number(body, name) for body in bodies)
+    ]
+    return {name: math.fsum(body[name] for body in bodies) / len(bodies) for name in names}
 
 
-def _number(one: Mapping[str, Any], name: str) -> bool:
-    value = one.get(name)
+def _number(body: Mapping[str, Any], name: str) -> bool:
+    value = body.get(name)
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def _costs(told: Sequence[Mapping[str, Any]]) -> Costs:
-    formats = [_mapping(one.get("formats")) for one in told]
-    orders = [_mapping(one.get("orders")) for one in told]
+def _costs(counts: Sequence[Mapping[str, Any]]) -> Costs:
+    formats = [_mapping(body.get("formats")) for body in counts]
+    orders = [_mapping(body.get("orders")) for body in counts]
     return Costs(
         write=_inner(formats, "write_s"),
-        stage=_means([_mapping(one.get("stage_s")) for one in told]),
+        stage=_means([_mapping(body.get("stage_s")) for body in counts]),
         mixing=_inner(orders, "mixing"),
     )
 
 
-def _inner(each: Sequence[Mapping[str, Any]], key: str) -> dict[str, float]:
-    return _means([{name: _mapping(one[name]).get(key) for name in one} for one in each])
+def _inner(bodies: Sequence[Mapping[str, Any]], key: str) -> dict[str, float]:
+    return _means([{name: _mapping(body[name]).get(key) for name in body} for body in bodies])
 
 
-def _best(rows: Sequence[Row]) -> list[Row]:
-    """Give the quickest number of readers of each tier, shuffle and format, quickest first."""
-    found: dict[tuple[str, ...], Row] = {}
+def _best(rows: Sequence[SupplyRow]) -> list[SupplyRow]:
+    """Return the quickest number of readers of each tier, shuffle and format, quickest first."""
+    by_place: dict[tuple[str, ...], SupplyRow] = {}
     for row in rows:
         key = row.is_of("tier", "shuffle", "format")
-        if key not in found or row.mean < found[key].mean:
-            found[key] = row
+        if key not in by_place or row.mean < by_place[key].mean:
+            by_place[key] = row
     places = list(dict.fromkeys(row.is_of("tier", "shuffle") for row in rows))
     return sorted(
-        found.values(), key=lambda row: (places.index(row.is_of("tier", "shuffle")), row.mean)
+        by_place.values(), key=lambda row: (places.index(row.is_of("tier", "shuffle")), row.mean)
     )
 
 
 def _lines(
-    best: Sequence[Row], rows: Sequence[Row], costs: Costs, work: Work
+    best: Sequence[SupplyRow], rows: Sequence[SupplyRow], costs: Costs, work: EpochWork
 ) -> Iterator[tuple[str, ...]]:
     readings = _readings(best)
     for row, reading in zip(best, readings, strict=True):
@@ -187,31 +191,31 @@ def _shown(value: float | None, of: float) -> str:
     return "-" if value is None or not of else f"{value / of:.3g}"
 
 
-def _readings(best: Sequence[Row]) -> list[str]:
+def _readings(best: Sequence[SupplyRow]) -> list[str]:
     """Hold each format against the quickest of its tier and shuffle, launch by launch."""
     from dlcontainer.bench.stats import paired
 
-    found, quickest = [], best[0]
+    lines, quickest = [], best[0]
     for row in best:
         place = row.is_of("tier", "shuffle")
         if place != quickest.is_of("tier", "shuffle") or row is quickest:
             quickest = row
-            found.append("quickest")
+            lines.append("quickest")
             continue
-        others = sum(one.is_of("tier", "shuffle") == place for one in best) - 1
+        rivals = sum(row.is_of("tier", "shuffle") == place for row in best) - 1
         logs = [math.log(a / b) for a, b in zip(row.seconds, quickest.seconds, strict=True)]
         if len(logs) < _FEWEST:
-            found.append("-")
+            lines.append("-")
             continue
         # Bonferroni over the formats of the tier.
-        interval = paired.mean_interval(logs, 1 - 0.05 / max(1, others))
-        told = f"{interval.ratio:.3g}x" if interval.excludes_one() else "not told apart"
-        found.append(told)
-    return found
+        interval = paired.mean_interval(logs, 1 - 0.05 / max(1, rivals))
+        ratio = f"{interval.ratio:.3g}x" if interval.excludes_one() else "not told apart"
+        lines.append(ratio)
+    return lines
 
 
-def _converting(row: Row, best: Sequence[Row], costs: Costs) -> str:
-    """Say after how many epochs writing a format has paid, against single files of the tier."""
+def _converting(row: SupplyRow, best: Sequence[SupplyRow], costs: Costs) -> str:
+    """Return after how many epochs writing a format has paid, against single files of the tier."""
     tier, shuffle, name = row.is_of("tier", "shuffle", "format")
     files = next((r for r in best if r.is_of("tier", "shuffle", "format")[:2] == (tier, shuffle)
                   and r.is_of("format") == ("files",)), None)  # fmt: skip
@@ -221,17 +225,17 @@ def _converting(row: Row, best: Sequence[Row], costs: Costs) -> str:
     return _epochs(files.mean + written, files.mean - row.mean)
 
 
-def _staging(row: Row, rows: Sequence[Row], costs: Costs) -> str:
-    """Say after how many epochs staging a format has paid, against the folder itself."""
+def _staging(row: SupplyRow, rows: Sequence[SupplyRow], costs: Costs) -> str:
+    """Return after how many epochs staging a format has paid, against the folder itself."""
     tier, name = row.is_of("tier")[0], row.is_of("format")[0]
     copied = costs.stage.get(name)
     if tier != "folder" or copied is None:
         return "-"
     same = row.is_of("format", "shuffle", "readers")
     staged = [
-        one.mean
-        for one in rows
-        if one.is_of("tier") == ("staged",) and one.is_of("format", "shuffle", "readers") == same
+        row.mean
+        for row in rows
+        if row.is_of("tier") == ("staged",) and row.is_of("format", "shuffle", "readers") == same
     ]
     return _epochs(copied, row.mean - staged[0]) if staged else "-"
 
@@ -240,20 +244,20 @@ def _epochs(cost: float, gain: float) -> str:
     return f"{math.ceil(cost / gain):,}" if gain > 0 else "never"
 
 
-def _advice(best: Sequence[Row]) -> str:
+def _advice(best: Sequence[SupplyRow]) -> str:
     """Name the formats to take in each tier; no format is the best of all tiers."""
     by_place: dict[tuple[str, ...], list[str]] = {}
     for row, reading in zip(best, _readings(best), strict=True):
         if reading in {"quickest", "not told apart", "-"}:
             by_place.setdefault(row.is_of("tier", "shuffle"), []).append(row.is_of("format")[0])
-    said = [
+    sentences = [
         f"{tier}, {shuffle}: {names[0]}" + (f" (or {', '.join(names[1:])})" if names[1:] else "")
         for (tier, shuffle), names in by_place.items()
     ]
-    return f"By tier, no format is best for all: {'; '.join(said)}."
+    return f"By tier, no format is best for all: {'; '.join(sentences)}."
 
 
-def _demand(work: Work) -> str:
+def _demand(work: EpochWork) -> str:
     text = f"{EXAMPLE_MB_S} MB/s a GPU is 4 TB/s over 27,000 of them, the example of docs/input.md."
     if not work.demand or not work.samples:
         return text
@@ -261,11 +265,11 @@ def _demand(work: Work) -> str:
     return f"A step that takes {work.demand:,} samples/s needs {needed:.3g} MB/s. {text}"
 
 
-def _left_out(declared: "Declared") -> str:
-    left = declared.workload.get("left_out")
-    if not isinstance(left, str) or not left:
+def _left_out(declared: "SessionDeclaration") -> str:
+    omitted = declared.workload.get("left_out")
+    if not isinstance(omitted, str) or not omitted:
         return ""
-    names = left.replace(",", ", ")
+    names = omitted.replace(",", ", ")
     return (
         f" Left out, since the image has no module for them: {names}; an image of the recipe "
         "pytorch, variant io, has all."

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from dlcontainer.bench.probes.base import Option, Setting, Value, Values
+from dlcontainer.bench.probes.base import Option, ParameterContext, Value, Values
 from dlcontainer.bench.probes.inputs import options, place
 from dlcontainer.bench.probes.inputs.options import FORMATS, STREAMED
-from dlcontainer.bench.probes.lending import Lending, Lent
+from dlcontainer.bench.probes.lending import SharedFolder, SharedStorage
 from dlcontainer.bench.probes.networks import choices
 from dlcontainer.bench.probes.networks.published import NETWORKS
 from dlcontainer.errors import UsageError
@@ -50,7 +50,7 @@ OPTIONS = (INPUT, SHUFFLE, SAMPLES)
 _GIVEN = ("sample_bytes", "shards", "window", "input_seed")
 
 
-def settled(values: Values, setting: Setting) -> Values:
+def settled(values: Values, setting: ParameterContext) -> Values:
     """Settle the samples that are read; `values` have framework, network, device and batch.
 
     Raises UsageError or ChecksFailedError for what can't be read here.
@@ -64,55 +64,55 @@ def settled(values: Values, setting: Setting) -> Values:
                     next_step=f"name a format: {INPUT.flag} tar",
                 )
         return dict.fromkeys((INPUT.name, SHUFFLE.name, SAMPLES.name))
-    asked = str(name)
-    _require_framework(asked, str(values["framework"]))
-    options.require_known(INPUT, asked, (asked,))
-    options.require_modules(INPUT, asked, (asked,), setting.contents)
+    framework = str(name)
+    _require_framework(framework, str(values["framework"]))
+    options.require_known(INPUT, framework, (framework,))
+    options.require_modules(INPUT, framework, (framework,), setting.contents)
     size = sample_bytes(str(values[choices.WORKLOAD.name]), str(values["device"]))
     samples = int(values.get(SAMPLES.name) or 0) or usual_samples(size)
     per_shard = -(-samples // SHARDS)
-    found: dict[str, Value] = {
-        INPUT.name: asked,
-        SHUFFLE.name: _shuffle(asked, values.get(SHUFFLE.name)),
+    settled: dict[str, Value] = {
+        INPUT.name: framework,
+        SHUFFLE.name: _shuffle(framework, values.get(SHUFFLE.name)),
         SAMPLES.name: samples,
         "sample_bytes": size,
         "shards": -(-samples // per_shard),
         "window": per_shard,
         "input_seed": SEED,
     }
-    _require_share(found, values, setting.ranks)
-    return found
+    _require_share(settled, values, setting.ranks)
+    return settled
 
 
-def _require_framework(asked: str, framework: str) -> None:
+def _require_framework(choice: str, framework: str) -> None:
     if framework not in _FRAMEWORKS:
         raise UsageError(
-            f"{INPUT.flag} {asked}: with {framework} there is noise only",
+            f"{INPUT.flag} {choice}: with {framework} there is noise only",
             why=f"decoding samples is written for {', '.join(_FRAMEWORKS)}",
             next_step=f"leave it out, or measure an image with {', '.join(_FRAMEWORKS)}",
         )
 
 
-def _shuffle(asked: str, given: object) -> str:
-    if asked in STREAMED and given == SHUFFLES[0]:
+def _shuffle(order: str, choice: object) -> str:
+    if order in STREAMED and choice == SHUFFLES[0]:
         raise UsageError(
-            f"{INPUT.flag} {asked} {SHUFFLE.flag} {given}: it can't read one sample alone",
+            f"{INPUT.flag} {order} {SHUFFLE.flag} {choice}: it can't read one sample alone",
             next_step=f"{SHUFFLE.flag} {SHUFFLES[1]}",
         )
-    return str(given or (SHUFFLES[1] if asked in STREAMED else SHUFFLES[0]))
+    return str(choice or (SHUFFLES[1] if order in STREAMED else SHUFFLES[0]))
 
 
-def _require_share(found: Values, values: Values, ranks: int) -> None:
+def _require_share(settled: Values, values: Values, ranks: int) -> None:
     """Refuse samples of which a rank would never have a whole batch, as far as that is known."""
-    samples, together = int(found[SAMPLES.name] or 0), max(1, ranks)
+    samples, together = int(settled[SAMPLES.name] or 0), max(1, ranks)
     batch = int(values.get(choices.BATCH.name) or 1)
     if samples < batch * together:
         raise UsageError(
             f"{SAMPLES.flag} {samples}: no batch of {batch} for each of {together} ranks",
             next_step=f"{SAMPLES.flag} {batch * together} or more",
         )
-    shards = int(found["shards"] or 0)
-    if found[SHUFFLE.name] == SHUFFLES[1] and shards < together:
+    shards = int(settled["shards"] or 0)
+    if settled[SHUFFLE.name] == SHUFFLES[1] and shards < together:
         raise UsageError(
             f"{SHUFFLE.flag} {SHUFFLES[1]}: {shards} shards for {together} ranks",
             why="each rank reads shards of its own",
@@ -121,7 +121,7 @@ def _require_share(found: Values, values: Values, ranks: int) -> None:
 
 
 def usual_samples(size: int) -> int:
-    """Give how many samples of so many bytes are made where their number was not given."""
+    """Return how many samples of so many bytes are made where their number was not given."""
     return min(_MOST, max(_FEWEST, _USUAL_BYTES // size))
 
 
@@ -150,7 +150,7 @@ def sample_bytes(workload: str, device: str) -> int:
 
 
 def arguments(values: Values) -> dict[str, Any]:
-    """Give what a launch is called with; nothing where noise is trained on."""
+    """Return what a launch is called with; nothing where noise is trained on."""
     if not values.get(INPUT.name):
         return {}
     names = (INPUT.name, SHUFFLE.name, SAMPLES.name, *_GIVEN)
@@ -159,7 +159,7 @@ def arguments(values: Values) -> dict[str, Any]:
 
 
 def declared(values: Values) -> "Mapping[str, Json]":
-    """Give what is declared; nothing where noise is trained on, as before there was a choice."""
+    """Return what is declared; nothing where noise is trained on, as before there was a choice."""
     if not values.get(INPUT.name):
         return {}
     names = (INPUT.name, SHUFFLE.name, SAMPLES.name, *_GIVEN)
@@ -172,7 +172,7 @@ def declared(values: Values) -> "Mapping[str, Json]":
 
 
 @contextmanager
-def lent(values: Values, lending: Lending) -> Iterator[tuple[Lent, ...]]:
+def lent(values: Values, lending: SharedStorage) -> Iterator[tuple[SharedFolder, ...]]:
     """Hand all launches the folder of the data set, which the first of them writes.
 
     Raises ChecksFailedError where the disk has no room for it.
@@ -181,10 +181,10 @@ def lent(values: Values, lending: Lending) -> Iterator[tuple[Lent, ...]]:
     folder.mkdir(mode=0o700)
     needed = place.bytes_of({**values, "formats": values[INPUT.name], "total": None})
     place.require_room(folder, needed, "TMPDIR", f"fewer {SAMPLES.flag}, or another TMPDIR")
-    yield (Lent(option="at", source=folder, inside=_INSIDE),)
+    yield (SharedFolder(option="at", source=folder, inside=_INSIDE),)
 
 
 def named(workload: "Mapping[str, Json]") -> str:
-    """Say of what is trained that it is read: " on samples in tar"; or nothing."""
+    """Return of what is trained that it is read: " on samples in tar"; or nothing."""
     name = workload.get(INPUT.name)
     return f" on samples in {name}" if name else ""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dlcontainer.bench.probes.inputs import training
-from dlcontainer.bench.samples.traits import Section
+from dlcontainer.bench.samples.traits import ProbeTable
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.samples.records import Declared, Sample
+    from dlcontainer.bench.samples.records import Sample, SessionDeclaration
     from dlcontainer.bench.samples.series import Series
     from dlcontainer.bench.samples.vocabulary import ArmName
 
@@ -38,7 +38,7 @@ class _Step:
     waited: float
 
 
-def section(series: "Series") -> Section | None:
+def section(series: "Series") -> ProbeTable | None:
     """Make the table; None where noise was trained on."""
     declared = series.session.declared
     if not declared.workload.get(training.INPUT.name):
@@ -46,15 +46,21 @@ def section(series: "Series") -> Section | None:
     rows = tuple(line for arm in declared.arms for line in _line(series, arm))
     if not rows:
         return None
-    return Section(title="Waiting for input", head=_HEAD, rows=rows, note=_NOTE)
+    return ProbeTable(title="Waiting for input", head=_HEAD, rows=rows, note=_NOTE)
 
 
 def _line(series: "Series", arm: "ArmName") -> Iterator[tuple[str, ...]]:
     declared = series.session.declared
-    attested = next((one.facts for one in series.stacks if one.arm == arm), {}).get("workload")
+    attested = next((stack.facts for stack in series.stacks if stack.arm == arm), {}).get(
+        "workload"
+    )
     facts: Mapping[str, object] = attested if isinstance(attested, Mapping) else {}
-    used = [one for one in series.samples if one.arm == arm and one.role in {"pair", "triple"}]
-    steps = [step for one in used if (step := _step(one, declared))]
+    used = [
+        sample
+        for sample in series.samples
+        if sample.arm == arm and sample.role in {"pair", "triple"}
+    ]
+    steps = [step for sample in used if (step := _step(sample, declared))]
     if not steps:
         return
     seconds = statistics.fmean(step.seconds for step in steps)
@@ -71,11 +77,13 @@ def _line(series: "Series", arm: "ArmName") -> Iterator[tuple[str, ...]]:
     )  # fmt: skip
 
 
-def _step(sample: "Sample", declared: "Declared") -> _Step | None:
+def _step(sample: "Sample", declared: "SessionDeclaration") -> _Step | None:
     if sample.residents:
-        walls = [one.wall_s for one in sample.residents]
-        counts = [sum(len(turn.steps_s) for turn in one.turns) for one in sample.residents]
-        waits = [_number(one.values.get(WAITED)) for one in sample.residents]
+        walls = [resident.wall_s for resident in sample.residents]
+        counts = [
+            sum(len(turn.steps_s) for turn in resident.turns) for resident in sample.residents
+        ]
+        waits = [_number(resident.values.get(WAITED)) for resident in sample.residents]
         if not sum(counts) or None in waits:
             return None
         # Each process's mean, by how many steps it had.
@@ -88,7 +96,7 @@ def _step(sample: "Sample", declared: "Declared") -> _Step | None:
 
 
 def _number(value: object) -> float | None:
-    """Give a number above 0; files come from anybody."""
+    """Return a number above 0; files come from anybody."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 < value < math.inf else None

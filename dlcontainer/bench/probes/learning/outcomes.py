@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dlcontainer.bench.probes.learning import trainings
-from dlcontainer.bench.samples.traits import Section
+from dlcontainer.bench.samples.traits import ProbeTable
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.probes.learning.trainings import Setting, Side, Sides
-    from dlcontainer.bench.samples.records import Declared
+    from dlcontainer.bench.probes.learning.trainings import Sides, TrainingSetting, TrainingSide
+    from dlcontainer.bench.samples.records import SessionDeclaration
     from dlcontainer.bench.samples.series import Series
     from dlcontainer.bench.stats.equivalence import Tost
 
@@ -19,26 +19,26 @@ ACCURACY_MARGIN = "accuracy_margin_points"
 STEPS_MARGIN = "steps_margin"
 
 
-def section(series: "Series") -> Section | None:
+def section(series: "Series") -> ProbeTable | None:
     """Make the table, one line for each optimizer and batch."""
-    declared, found = series.session.declared, trainings.of(series)
-    if not found:
+    declared, by_setting = series.session.declared, trainings.of(series)
+    if not by_setting:
         return None
-    one, other = declared.sides.names
-    return Section(
+    first, second = declared.sides.names
+    return ProbeTable(
         title=f"Trainings to {number(declared, TARGET):g} %",
         head=(
-            "optimizer", "batch", f"steps, {one}", f"steps, {other}", "ratio of steps",
-            "interval of the ratio", "steps are", f"accuracy at the end, {one}, %",
-            f"accuracy at the end, {other}, %", "difference, points", "interval, points",
+            "optimizer", "batch", f"steps, {first}", f"steps, {second}", "ratio of steps",
+            "interval of the ratio", "steps are", f"accuracy at the end, {first}, %",
+            f"accuracy at the end, {second}, %", "difference, points", "interval, points",
             "accuracies are", "between launches, points",
         ),
-        rows=tuple(tuple(_line(declared, setting, sides)) for setting, sides in found.items()),
+        rows=tuple(tuple(_line(declared, setting, sides)) for setting, sides in by_setting.items()),
         note=_note(declared),
     )  # fmt: skip
 
 
-def _note(declared: "Declared") -> str:
+def _note(declared: "SessionDeclaration") -> str:
     level = 100 * (1 - 2 * declared.alpha)
     points, share = number(declared, ACCURACY_MARGIN), number(declared, STEPS_MARGIN)
     return (
@@ -54,84 +54,92 @@ def _note(declared: "Declared") -> str:
     )
 
 
-def number(declared: "Declared", name: str) -> float:
-    """Give a declared number; 0 where the file has none."""
+def number(declared: "SessionDeclaration", name: str) -> float:
+    """Return a declared number; 0 where the file has none."""
     value = declared.workload.get(name)
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
 
 
-def _line(declared: "Declared", setting: "Setting", sides: "Sides") -> Iterator[str]:
-    one, other = (sides[arm] for arm in declared.sides.names)
+def _line(
+    declared: "SessionDeclaration", setting: "TrainingSetting", sides: "Sides"
+) -> Iterator[str]:
+    first, second = (sides[arm] for arm in declared.sides.names)
     yield setting.optimizer
     yield f"{setting.batch:,}"
     most = number(declared, "most_steps")
-    yield _steps(one, most)
-    yield _steps(other, most)
-    ratio = steps_ratio(declared, one, other)
+    yield _steps(first, most)
+    yield _steps(second, most)
+    ratio = steps_ratio(declared, first, second)
     yield from _tested(ratio, lambda value: f"{_exp(value):.3f}")
-    yield _accuracy(one)
-    yield _accuracy(other)
-    difference = accuracies(declared, one, other)
+    yield _accuracy(first)
+    yield _accuracy(second)
+    difference = accuracies(declared, first, second)
     yield from _tested(difference, lambda value: f"{value:+.2f}")
-    spread = max((s.spread for side in (one, other) for s in side.seeds.values()), default=0.0)
+    spread = max((s.spread for side in (first, second) for s in side.seeds.values()), default=0.0)
     yield f"{spread:.2f}"
 
 
-def _tested(found: "Tost | None", shown: Callable[[float], str]) -> Iterator[str]:
-    if found is None:
+def _tested(test: "Tost | None", shown: Callable[[float], str]) -> Iterator[str]:
+    if test is None:
         yield from ("-", "-", "-")
         return
-    yield shown(found.mean)
-    yield f"[{shown(found.low)}, {shown(found.high)}]"
-    yield found.reading
+    yield shown(test.mean)
+    yield f"[{shown(test.low)}, {shown(test.high)}]"
+    yield test.reading
 
 
-def _steps(side: "Side", most: float) -> str:
-    """Say after how many steps; one that was not reached is words and never a number."""
+def _steps(side: "TrainingSide", most: float) -> str:
+    """Return after how many steps; one that was not reached is words and never a number."""
     never = f"not reached within {most:,.0f} steps"
-    known = sorted(trainings.known(side, "steps"))
-    if not known:
+    steps = sorted(trainings.known(side, "steps"))
+    if not steps:
         return never
     if not side.all_reached:
         return f"{side.reached} of {len(side.seeds)} seeds, the others {never}"
-    return f"{median(known):,.4g} ({known[0]:,.4g} to {known[-1]:,.4g})"
+    return f"{median(steps):,.4g} ({steps[0]:,.4g} to {steps[-1]:,.4g})"
 
 
-def _accuracy(side: "Side") -> str:
+def _accuracy(side: "TrainingSide") -> str:
     values = [seed.accuracy for seed in side.seeds.values()]
     return f"{sum(values) / len(values):.2f}" if values else "-"
 
 
-def accuracies(declared: "Declared", one: "Side", other: "Side") -> "Tost | None":
+def accuracies(
+    declared: "SessionDeclaration", first: "TrainingSide", second: "TrainingSide"
+) -> "Tost | None":
     """Hold the final accuracies against each other, in points; None where seeds are missing."""
     from dlcontainer.bench.stats import equivalence
 
     margin = number(declared, ACCURACY_MARGIN)
-    if not one.seeds or one.seeds.keys() != other.seeds.keys() or margin <= 0:
+    if not first.seeds or first.seeds.keys() != second.seeds.keys() or margin <= 0:
         return None
-    apart = [other.seeds[seed].accuracy - one.seeds[seed].accuracy for seed in one.seeds]
+    apart = [second.seeds[seed].accuracy - first.seeds[seed].accuracy for seed in first.seeds]
     return equivalence.tost(apart, margin, declared.alpha)
 
 
-def steps_ratio(declared: "Declared", one: "Side", other: "Side") -> "Tost | None":
+def steps_ratio(
+    declared: "SessionDeclaration", first: "TrainingSide", second: "TrainingSide"
+) -> "Tost | None":
     """Hold the steps against each other, in logs; None where a seed did not reach the target."""
     from dlcontainer.bench.stats import equivalence, margins
 
     margin = number(declared, STEPS_MARGIN)
-    both = one.all_reached and other.all_reached and one.seeds.keys() == other.seeds.keys()
-    if not both or margin <= 0:
+    comparable = (
+        first.all_reached and second.all_reached and first.seeds.keys() == second.seeds.keys()
+    )
+    if not comparable or margin <= 0:
         return None
     logs = [
-        math.log(theirs / own)
-        for own, theirs in zip(
-            trainings.known(one, "steps"), trainings.known(other, "steps"), strict=True
+        math.log(theirs / ours)
+        for ours, theirs in zip(
+            trainings.known(first, "steps"), trainings.known(second, "steps"), strict=True
         )
     ]
     return equivalence.tost(logs, margins.band(margin).half_width, declared.alpha)
 
 
 def median(values: Sequence[float]) -> float:
-    """Give the middle of sorted values."""
+    """Return the middle of sorted values."""
     half = len(values) // 2
     return values[half] if len(values) % 2 else (values[half - 1] + values[half]) / 2
 

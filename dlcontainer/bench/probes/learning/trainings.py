@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from dlcontainer.bench.samples.vocabulary import ArmName
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.samples.rows.records import Row
+    from dlcontainer.bench.samples.rows.records import SampleRow
     from dlcontainer.bench.samples.series import Series
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Setting:
+class TrainingSetting:
     """What seeds are repeated at."""
 
     optimizer: str
@@ -25,7 +25,7 @@ class Setting:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Trained:
+class TrainingRun:
     """One training of one launch: accuracies in percent; no steps where it was never reached."""
 
     accuracy: float
@@ -35,7 +35,7 @@ class Trained:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Seed:
+class SeedOutcome:
     """A seed on one side: means over its launches; `spread` is the widest between two, in points.
 
     `steps` and `seconds` are None where a launch did not reach the target.
@@ -49,10 +49,10 @@ class Seed:
 
 
 @dataclass(slots=True)
-class Side:
+class TrainingSide:
     """The seeds of a setting on one side, by number."""
 
-    seeds: dict[int, Seed] = field(default_factory=dict)
+    seeds: dict[int, SeedOutcome] = field(default_factory=dict)
 
     @property
     def reached(self) -> int:
@@ -65,12 +65,14 @@ class Side:
         return bool(self.seeds) and self.reached == len(self.seeds)
 
 
-Sides = Mapping[ArmName, Side]
+Sides = Mapping[ArmName, TrainingSide]
 
 
-def of(series: "Series") -> dict[Setting, Sides]:
-    """Give each setting's seeds on both sides; of the launches of all pairs, as the figures are."""
-    found: dict[Setting, dict[ArmName, dict[int, list[Trained]]]] = {}
+def of(series: "Series") -> dict[TrainingSetting, Sides]:
+    """Return each setting's seeds on both sides; of the launches of all pairs, as the figures
+    are.
+    """
+    by_setting: dict[TrainingSetting, dict[ArmName, dict[int, list[TrainingRun]]]] = {}
     sides = series.session.declared.sides.names
     for sample in series.samples:
         if sample.role not in {"pair", "triple"} or not sample.ok or sample.arm not in sides:
@@ -78,40 +80,40 @@ def of(series: "Series") -> dict[Setting, Sides]:
         for row in sample.rows:
             setting, seed, trained = _setting(row), row.parameters.get("seed"), _trained(row)
             if setting and trained and isinstance(seed, int):
-                own = found.setdefault(setting, {}).setdefault(sample.arm, {})
-                own.setdefault(seed, []).append(trained)
+                by_number = by_setting.setdefault(setting, {}).setdefault(sample.arm, {})
+                by_number.setdefault(seed, []).append(trained)
     return {
         setting: {arm: _side(by_arm.get(arm, {})) for arm in sides}
-        for setting, by_arm in found.items()
+        for setting, by_arm in by_setting.items()
     }
 
 
-def _side(seeds: Mapping[int, Sequence[Trained]]) -> Side:
-    return Side(seeds={number: _seed(each) for number, each in sorted(seeds.items())})
+def _side(seeds: Mapping[int, Sequence[TrainingRun]]) -> TrainingSide:
+    return TrainingSide(seeds={number: _seed(runs) for number, runs in sorted(seeds.items())})
 
 
-def _seed(each: Sequence[Trained]) -> Seed:
-    accuracies = [one.accuracy for one in each]
-    steps = [one.steps for one in each if one.steps is not None]
-    seconds = [one.seconds for one in each if one.seconds is not None]
-    whole = len(steps) == len(seconds) == len(each)
-    return Seed(
+def _seed(runs: Sequence[TrainingRun]) -> SeedOutcome:
+    accuracies = [run.accuracy for run in runs]
+    steps = [run.steps for run in runs if run.steps is not None]
+    seconds = [run.seconds for run in runs if run.seconds is not None]
+    whole = len(steps) == len(seconds) == len(runs)
+    return SeedOutcome(
         accuracy=_mean(accuracies),
         spread=max(accuracies) - min(accuracies),
-        curve=tuple(map(_mean, zip(*(one.curve for one in each), strict=False))),
+        curve=tuple(map(_mean, zip(*(run.curve for run in runs), strict=False))),
         steps=_mean(steps) if whole else None,
         seconds=_mean(seconds) if whole else None,
     )
 
 
-def _setting(row: "Row") -> Setting | None:
+def _setting(row: "SampleRow") -> TrainingSetting | None:
     optimizer, batch = row.parameters.get("optimizer"), row.parameters.get("batch")
     if not isinstance(optimizer, str) or not isinstance(batch, int):
         return None
-    return Setting(optimizer=optimizer, batch=batch)
+    return TrainingSetting(optimizer=optimizer, batch=batch)
 
 
-def _trained(row: "Row") -> Trained | None:
+def _trained(row: "SampleRow") -> TrainingRun | None:
     """Read an outcome; None for one that is none: files come from anybody."""
     outcome = row.outcome
     right, tested = outcome.get("right"), outcome.get("tested")
@@ -120,16 +122,18 @@ def _trained(row: "Row") -> Trained | None:
     steps, seconds, curve = (outcome.get(name) for name in ("steps", "seconds", "curve"))
     reached = isinstance(steps, int) and steps > 0 and isinstance(seconds, float) and seconds > 0
     points = curve if isinstance(curve, list) else []
-    return Trained(
+    return TrainingRun(
         accuracy=100 * right / max(1, tested),
-        curve=tuple(100 * one / max(1, tested) for one in points if isinstance(one, int)),
+        curve=tuple(
+            100 * correct / max(1, tested) for correct in points if isinstance(correct, int)
+        ),
         steps=steps if reached and isinstance(steps, int) else None,
         seconds=seconds if reached and isinstance(seconds, float) else None,
     )
 
 
-def known(side: Side, what: str) -> Iterator[float]:
-    """Give the steps or seconds of the seeds that reached the target."""
+def known(side: TrainingSide, what: str) -> Iterator[float]:
+    """Yield the steps or seconds of the seeds that reached the target."""
     for seed in side.seeds.values():
         value = seed.steps if what == "steps" else seed.seconds
         if value is not None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlcontainer.bench.probes.base import Option, Setting, Values
+from dlcontainer.bench.probes.base import Option, ParameterContext, Values
 from dlcontainer.bench.probes.networks.published import NETWORKS
 from dlcontainer.errors import BenchDataError, UsageError
 
@@ -62,32 +62,32 @@ _USUAL: Values = {
 }
 
 
-def settled(values: Values, setting: Setting) -> Values:
+def settled(values: Values, setting: ParameterContext) -> Values:
     """Settle what was asked for; `values` have the framework, the device and the way of ranks.
 
     Raises UsageError for what the framework, the processor or the way has not.
     """
-    own = {name: values.get(name) or usual for name, usual in _USUAL.items()}
-    name, precision = own[WORKLOAD.name], str(own[PRECISION.name])
-    known = (RESIDUAL, *NETWORKS)
-    if name not in known:
+    choices = {name: values.get(name) or usual for name, usual in _USUAL.items()}
+    name, precision = choices[WORKLOAD.name], str(choices[PRECISION.name])
+    networks = (RESIDUAL, *NETWORKS)
+    if name not in networks:
         raise UsageError(
             f"{WORKLOAD.flag} {name}: there is no such network",
-            next_step=f"one of {', '.join(known)}",
+            next_step=f"one of {', '.join(networks)}",
         )
-    _require_framework(own, str(values["framework"]))
+    _require_framework(choices, str(values["framework"]))
     _require_precision(precision, values)
-    return {**own, **_peak(own, values.get(PEAK_OPTION.name), setting)}
+    return {**choices, **_peak(choices, values.get(PEAK_OPTION.name), setting)}
 
 
-def _require_framework(own: Values, framework: str) -> None:
+def _require_framework(choices: Values, framework: str) -> None:
     if framework in _FRAMEWORKS:
         return
     for option in (WORKLOAD, PRECISION, OPTIMIZER):
         usual = _USUAL[option.name]
-        if own[option.name] != usual:
+        if choices[option.name] != usual:
             raise UsageError(
-                f"{option.flag} {own[option.name]}: with {framework} there is {usual} only",
+                f"{option.flag} {choices[option.name]}: with {framework} there is {usual} only",
                 why=f"the others are written for {', '.join(_FRAMEWORKS)}",
                 next_step=f"leave it out, or measure an image with {', '.join(_FRAMEWORKS)}",
             )
@@ -106,26 +106,26 @@ def _require_precision(precision: str, values: Values) -> None:
         return
     from dlcontainer.bench.probes import processor
 
-    here = [name for name in PRECISIONS if name in processor.precisions()]
-    if precision not in here:
+    supported = [name for name in PRECISIONS if name in processor.precisions()]
+    if precision not in supported:
         raise UsageError(
             f"{PRECISION.flag} {precision}: this processor has no arithmetic in it",
             why="PyTorch would convert each number, and its time would say nothing of the device",
-            next_step=f"of {', '.join(here)}",
+            next_step=f"of {', '.join(supported)}",
         )
 
 
-def _peak(own: Values, asked: object, setting: Setting) -> Values:
+def _peak(choices: Values, peak: object, setting: ParameterContext) -> Values:
     begun = setting.begun
-    if asked is None:
+    if peak is None:
         before: Mapping[str, Any] = begun.workload if begun else {}
         return {PEAK: before.get(PEAK), PEAK_OF: before.get(PEAK_OF)}
-    if own[WORKLOAD.name] == RESIDUAL:
+    if choices[WORKLOAD.name] == RESIDUAL:
         raise UsageError(
             f"{PEAK_OPTION.flag}: the small network has no published operations to hold against it",
             next_step=f"name one: {WORKLOAD.flag} {next(iter(NETWORKS))}",
         )
-    text, precision = str(asked), str(own[PRECISION.name])
+    text, precision = str(peak), str(choices[PRECISION.name])
     try:
         number = float(text)
     except ValueError:
@@ -150,37 +150,39 @@ def _measured(path: Path, precision: str) -> Values:
             next_step="e.g. --peak 15.7, or the file of a session of `bench kernels`",
         )
     series = reader.read(path)
-    found = [
+    products = [
         ((kernel_shapes.operations(mean.parameters) or 0.0) / mean.seconds, mean.parameters)
         for arm in series.session.declared.arms
         for mean in rows.means(series, arm)
         if (mean.parameters.get("kernel"), mean.parameters.get("precision")) == ("gemm", precision)
     ]
-    if not found:
+    if not products:
         raise BenchDataError(
             f"no product of matrices in {precision} was measured",
             where=str(path),
             next_step=f"bench kernels --kernels gemm --precisions {precision}, or give TFLOP/s",
         )
-    best, parameters = max(found, key=lambda one: one[0])
+    best, parameters = max(products, key=lambda product: product[0])
     shape, threads = parameters.get("shape"), parameters.get("threads")
     return {PEAK: best / 1e12, PEAK_OF: f"gemm {precision} {shape}, {threads} threads, {path.name}"}
 
 
 def arguments(values: Values) -> dict[str, Any]:
-    """Give what a launch is called with; nothing where all is as usual: older images know none."""
+    """Return what a launch is called with; nothing where all is as usual: older images know
+    none.
+    """
     return {name: values.get(name) for name in _USUAL if values.get(name) != _USUAL[name]}
 
 
 def declared(values: Values) -> "Mapping[str, Json]":
-    """Give what is declared: nothing where all is as usual, as before there was a choice."""
-    found: dict[str, Json] = {**arguments(values)}
+    """Return what is declared: nothing where all is as usual, as before there was a choice."""
+    workload: dict[str, Json] = {**arguments(values)}
     network = NETWORKS.get(str(values.get(WORKLOAD.name)))
     if network:
         device = str(values.get("device"))
         of = [device] if device in network.multiply_adds else list(network.multiply_adds)
         counts = sorted({network.multiply_adds[name] for name in of})
-        found |= {
+        workload |= {
             PRECISION.name: values[PRECISION.name],
             OPTIMIZER.name: values[OPTIMIZER.name],
             "parameters": network.parameters,
@@ -188,12 +190,14 @@ def declared(values: Values) -> "Mapping[str, Json]":
             "multiply_adds": counts[0] if len(counts) == 1 else list(counts),
         }
     if values.get(PEAK):
-        found |= {PEAK: values[PEAK], PEAK_OF: values[PEAK_OF]}
-    return found
+        workload |= {PEAK: values[PEAK], PEAK_OF: values[PEAK_OF]}
+    return workload
 
 
 def named(workload: "Mapping[str, Json]") -> str:
-    """Say what is trained otherwise than as usual: " ResNet-50 in bf16 with LARS"; or nothing."""
+    """Return what is trained otherwise than as usual: " ResNet-50 in bf16 with LARS"; or
+    nothing.
+    """
     words = ""
     for option, before in ((WORKLOAD, " "), (PRECISION, " in "), (OPTIMIZER, " with ")):
         value = workload.get(option.name)

@@ -10,12 +10,12 @@ TOLERANCE = 1e-3
 
 
 def problem(bodies: Sequence[Mapping[str, Any]]) -> str:
-    """Say what is wrong with the averaging of a launch's ranks; empty where nothing is.
+    """Return what is wrong with the averaging of a launch's ranks; empty where nothing is.
 
     Launches whose ranks do not train together have nothing to average.
     """
-    ways = [body.get("workload", {}).get("distributed") for body in bodies]
-    if not any(ways):
+    distributed = [body.get("workload", {}).get("distributed") for body in bodies]
+    if not any(distributed):
         return ""
     moved = [body.get("moved") for body in bodies]
     if not all(moved):
@@ -24,10 +24,12 @@ def problem(bodies: Sequence[Mapping[str, Any]]) -> str:
             "build the image again"
         )
     try:
-        parts = [[float(part) for part in (*one["sums"], one["length"])] for one in moved if one]
-        longest = max(one[-1] for one in parts)
+        parts = [
+            [float(part) for part in (*body["sums"], body["length"])] for body in moved if body
+        ]
+        longest = max(part[-1] for part in parts)
         apart = max(
-            abs(mine - first) for one in parts for mine, first in zip(one, parts[0], strict=True)
+            abs(mine - first) for part in parts for mine, first in zip(part, parts[0], strict=True)
         )
     except (KeyError, TypeError, ValueError) as error:
         return f"how the weights moved is not said whole: {error!r}"
@@ -36,6 +38,6 @@ def problem(bodies: Sequence[Mapping[str, Any]]) -> str:
     if apart > TOLERANCE * longest:
         return (
             f"the ranks' weights end {apart / longest:.2g} of their way apart: the gradients "
-            f"are not averaged ({ways[0]})"
+            f"are not averaged ({distributed[0]})"
         )
     return ""

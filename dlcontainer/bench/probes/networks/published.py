@@ -14,7 +14,7 @@ DEVICES = ("cpu", "cuda")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Network:
+class PublishedNetwork:
     """A network that is trained; its sample's shape and multiply-adds, by device.
 
     `shapes` are channels first; of text its length. `kind`: a class for each sample ("names") or
@@ -34,10 +34,10 @@ class Network:
         return 2 * PASSES * multiply_adds
 
 
-NETWORKS: Mapping[str, Network] = {
-    one.name: one
-    for one in (
-        Network(
+NETWORKS: Mapping[str, PublishedNetwork] = {
+    network.name: network
+    for network in (
+        PublishedNetwork(
             name="convnet",
             title="ConvNet (Cifar10)",
             parameters=145_578,
@@ -45,7 +45,7 @@ NETWORKS: Mapping[str, Network] = {
             shapes=dict.fromkeys(DEVICES, "3x32x32"),
             source="Caffe, examples/cifar10/cifar10_quick_train_test.prototxt; by its layers",
         ),
-        Network(
+        PublishedNetwork(
             name="caffenet",
             title="CaffeNet",
             parameters=60_965_224,
@@ -53,7 +53,7 @@ NETWORKS: Mapping[str, Network] = {
             shapes=dict.fromkeys(DEVICES, "3x227x227"),
             source="Caffe, models/bvlc_reference_caffenet; by its layers",
         ),
-        Network(
+        PublishedNetwork(
             name="alexnet",
             title="AlexNet",
             parameters=61_100_840,
@@ -61,7 +61,7 @@ NETWORKS: Mapping[str, Network] = {
             shapes=dict.fromkeys(DEVICES, "3x224x224"),
             source="arXiv:1404.5997; torchvision's AlexNet_Weights: num_params 61100840, 0.714e9",
         ),
-        Network(
+        PublishedNetwork(
             name="googlenet",
             title="GoogLeNet",
             parameters=13_378_280,
@@ -69,7 +69,7 @@ NETWORKS: Mapping[str, Network] = {
             shapes=dict.fromkeys(DEVICES, "3x224x224"),
             source="arXiv:1409.4842, table 1 (1.5e9 multiply-adds); Caffe, models/bvlc_googlenet",
         ),
-        Network(
+        PublishedNetwork(
             name="resnet50",
             title="ResNet-50",
             parameters=25_557_032,
@@ -77,7 +77,7 @@ NETWORKS: Mapping[str, Network] = {
             shapes=dict.fromkeys(DEVICES, "3x224x224"),
             source="arXiv:1512.03385; torchvision's ResNet50_Weights: num_params 25557032, 4.089e9",
         ),
-        Network(
+        PublishedNetwork(
             name="tiramisu",
             kind="pixels",
             title="Tiramisu (FC-DenseNet103)",
@@ -86,7 +86,7 @@ NETWORKS: Mapping[str, Network] = {
             shapes={"cpu": "16x96x96", "cuda": "16x768x1152"},
             source="arXiv:1611.09326, tables 1 and 2, by its layers (docs/workloads.md: its 9.4 M)",
         ),
-        Network(
+        PublishedNetwork(
             name="deeplabv3plus",
             kind="pixels",
             title="DeepLabv3+ (ResNet-50)",
@@ -95,7 +95,7 @@ NETWORKS: Mapping[str, Network] = {
             shapes={"cpu": "16x96x144", "cuda": "16x768x1152"},
             source="arXiv:1802.02611, by its layers, on the encoder of arXiv:1512.03385",
         ),
-        Network(
+        PublishedNetwork(
             name="transformer",
             kind="text",
             title="Transformer, base",

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from dlcontainer.bench.probes.networks import choices
-from dlcontainer.bench.probes.networks.published import NETWORKS, PASSES, Network
-from dlcontainer.bench.samples.traits import Section
+from dlcontainer.bench.probes.networks.published import NETWORKS, PASSES, PublishedNetwork
+from dlcontainer.bench.samples.traits import ProbeTable
 
 if TYPE_CHECKING:
     from dlcontainer.bench.samples.records import Sample
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dlcontainer.bench.samples.vocabulary import ArmName
 
 
-def section(series: "Series") -> Section | None:
+def section(series: "Series") -> ProbeTable | None:
     """Make the table of a published network; None of the small one, which has no counts."""
     declared = series.session.declared
     network = NETWORKS.get(str(declared.workload.get(choices.WORKLOAD.name)))
@@ -24,7 +24,7 @@ def section(series: "Series") -> Section | None:
     rows = tuple(line for arm in declared.arms for line in _line(series, arm, network))
     if not rows:
         return None
-    return Section(
+    return ProbeTable(
         title=f"{network.title}: operations and memory",
         head=(
             "arm", "batch", "parameters", "multiply-adds of a sample", "samples/s", "GFLOP/s",
@@ -35,7 +35,7 @@ def section(series: "Series") -> Section | None:
     )  # fmt: skip
 
 
-def _note(series: "Series", network: Network) -> str:
+def _note(series: "Series", network: PublishedNetwork) -> str:
     workload = series.session.declared.workload
     peak, threads = _number(workload.get(choices.PEAK)), workload.get("threads")
     words = (
@@ -52,12 +52,18 @@ def _note(series: "Series", network: Network) -> str:
     return f"{words} MFU takes a peak, which this session was not given: --peak."
 
 
-def _line(series: "Series", arm: "ArmName", network: Network) -> Iterator[tuple[str, ...]]:
-    attested = next((one.facts for one in series.stacks if one.arm == arm), {}).get("workload")
+def _line(series: "Series", arm: "ArmName", network: PublishedNetwork) -> Iterator[tuple[str, ...]]:
+    attested = next((stack.facts for stack in series.stacks if stack.arm == arm), {}).get(
+        "workload"
+    )
     facts: Mapping[str, object] = attested if isinstance(attested, Mapping) else {}
-    used = [one for one in series.samples if one.arm == arm and one.role in {"pair", "triple"}]
+    used = [
+        sample
+        for sample in series.samples
+        if sample.arm == arm and sample.role in {"pair", "triple"}
+    ]
     batch, adds = _number(facts.get("batch")), _number(facts.get("multiply_adds"))
-    rates = [rate for one in used if (rate := _samples_per_s(one, batch))]
+    rates = [rate for sample in used if (rate := _samples_per_s(sample, batch))]
     if not rates or not batch or not adds:
         return
     rate = statistics.fmean(rates)
@@ -73,21 +79,21 @@ def _line(series: "Series", arm: "ArmName", network: Network) -> Iterator[tuple[
 
 
 def _samples_per_s(sample: "Sample", batch: float | None) -> float | None:
-    """Give the rate of a launch; of a group's part, that of its turns together."""
-    turns = [turn for one in sample.residents for turn in one.turns]
-    wall = sum(one.wall_s for one in sample.residents)
+    """Return the rate of a launch; of a group's part, that of its turns together."""
+    turns = [turn for resident in sample.residents for turn in resident.turns]
+    wall = sum(resident.wall_s for resident in sample.residents)
     if turns and wall and batch:
         return batch * sum(len(turn.steps_s) for turn in turns) / wall
     return sample.figure("counts.samples_per_s")
 
 
 def _largest(used: "list[Sample]", name: str) -> str:
-    known = [value for one in used if (value := one.figure(name))]
-    return f"{max(known):.0f}" if known else "-"
+    figures = [value for sample in used if (value := sample.figure(name))]
+    return f"{max(figures):.0f}" if figures else "-"
 
 
 def _number(value: object) -> float | None:
-    """Give a number above 0; files come from anybody."""
+    """Return a number above 0; files come from anybody."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 < value < math.inf else None

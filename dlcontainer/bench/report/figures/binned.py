@@ -10,11 +10,18 @@ from statistics import median
 from markupsafe import Markup
 
 from dlcontainer.bench.analysis import pairing, qualification
-from dlcontainer.bench.analysis.pairing import Figure
+from dlcontainer.bench.analysis.pairing import PairFigure
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report.figures import seconds
-from dlcontainer.bench.report.svg import WIDTH, Drawing, Look, Scale, spanning, vertical_axis
-from dlcontainer.bench.samples.launch_table import Kind
+from dlcontainer.bench.report.svg import (
+    WIDTH,
+    AxisScale,
+    Drawing,
+    MarkStyle,
+    spanning,
+    vertical_axis,
+)
+from dlcontainer.bench.samples.launch_table import LaunchKind
 from dlcontainer.bench.samples.vocabulary import ArmName
 
 # Launches of all sessions of a page that are drawn and listed one by one: each takes up to 1.5 kB.
@@ -29,12 +36,12 @@ _NAMES = {
 
 
 def is_listed(analysis: Analysis, sessions: int) -> bool:
-    """Tell whether a session's launches are few enough for a page of so many sessions."""
+    """Return whether a session's launches are few enough for a page of so many sessions."""
     return len(analysis.series.launches) <= MOST_LISTED // max(sessions, 1)
 
 
 def note(analysis: Analysis) -> str:
-    """Say what stands for the points, and where they are."""
+    """Return what stands for the points, and where they are."""
     series = analysis.series
     return (
         f"{len(series.launches):,} launches are too many to draw one by one: each stroke is a "
@@ -53,32 +60,32 @@ def run_order(analysis: Analysis) -> Markup:
     strokes = {}
     # In the order in which they cover each other.
     for arm in (reference, *declared.arms[1:-1], candidate):
-        own = launches.where(_measured(arm))
-        timed = ((i, time(i)) for i in own if not isnan(time(i)))
+        indices = launches.where(_measured(arm))
+        timed = ((i, time(i)) for i in indices if not isnan(time(i)))
         strokes[looks.get(arm, "between")] = _stretches(timed, count)
     failed = _stretches(((i, 0.0) for i in range(count) if isnan(time(i))), count)
     top, bottom, left, right = 20.0, 264.0, 64.0, WIDTH - 8
     drawing = Drawing(title="Times over the session, by stretches of launches", height=bottom + 44)
     every = [stroke for drawn in strokes.values() for stroke in drawn]
     up = seconds.axis([value for stroke in every for value in stroke.values], bottom, top)
-    across = Scale(low=0, high=count, start=left + 10, end=right - 10)
+    across = AxisScale(low=0, high=count, start=left + 10, end=right - 10)
     vertical_axis(drawing, up.scale, left=left, right=right, name=f"{metric}, {up.unit.name}")
     for style, drawn in strokes.items():
-        _strokes(drawing, drawn, _Axes(across=across, up=up.scale), style)
+        _strokes(drawing, drawn, _BinnedAxes(across=across, up=up.scale), style)
     for stroke in failed:
-        drawing.mark(across.at(stroke.place), bottom, Look(shape="cross", style="failed"))
+        drawing.mark(across.at(stroke.place), bottom, MarkStyle(shape="cross", style="failed"))
     drawing.text((left + right) / 2, bottom + 22, "launches, first to last", "axis", "middle")
     return drawing.svg()
 
 
-def _measured(arm: ArmName) -> Callable[[Kind], bool]:
+def _measured(arm: ArmName) -> Callable[[LaunchKind], bool]:
     return lambda kind: kind.arm == arm and kind.role != "warmup"
 
 
 def pair_ratios(analysis: Analysis) -> Markup:
     """Draw the range and the median of each stretch of pairs, A/A above A/B, on one axis."""
-    own = [one.figure for one in qualification.telling(analysis)]
-    shown = [*own, *(figure for figure in (analysis.main, analysis.joiner) if figure)]
+    figures = [control.figure for control in qualification.telling(analysis)]
+    shown = [*figures, *(figure for figure in (analysis.main, analysis.joiner) if figure)]
     top, pitch, left, right = 24.0, 120.0, 64.0, WIDTH - 8
     height = top + pitch * len(shown) + 24
     drawing = Drawing(title="Ratios of pairs, by stretches, A/A and A/B", height=height)
@@ -88,11 +95,11 @@ def pair_ratios(analysis: Analysis) -> Markup:
         begin = top + pitch * i
         scale = spanning(values, begin + pitch - 26, begin + 8, log=True)
         count = len(analysis.pairs[figure.role])
-        across = Scale(low=0, high=max(count, 1), start=left + 10, end=right - 10)
+        across = AxisScale(low=0, high=max(count, 1), start=left + 10, end=right - 10)
         vertical_axis(drawing, scale, left=left, right=right, name="ratio")
         drawing.line(left, scale.at(1), right, scale.at(1), "one")
         drawing.text(left, begin, f"{_NAMES.get(figure.role, figure.role)}, {count:,} pairs", "row")
-        _strokes(drawing, group, _Axes(across=across, up=scale), figure.role)
+        _strokes(drawing, group, _BinnedAxes(across=across, up=scale), figure.role)
     drawing.text((left + right) / 2, height - 8, "pair, in its order", "axis", "middle")
     return drawing.svg()
 
@@ -113,19 +120,19 @@ class _Stroke:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Axes:
-    across: Scale
-    up: Scale
+class _BinnedAxes:
+    across: AxisScale
+    up: AxisScale
 
 
-def _of_pairs(analysis: Analysis, figure: Figure) -> list[_Stroke]:
+def _of_pairs(analysis: Analysis, figure: PairFigure) -> list[_Stroke]:
     pairs = analysis.pairs[figure.role]
     ratios = map(exp, pairing.differences(figure.metric, pairs).d)
     return _stretches(enumerate(ratios), len(pairs))
 
 
 def _stretches(points: Iterable[tuple[float, float]], count: int) -> list[_Stroke]:
-    """Give each stretch that has points."""
+    """Return each stretch that has points."""
     groups: defaultdict[int, array[float]] = defaultdict(lambda: array("d"))
     for place, value in points:
         groups[int(place * _STRETCHES // max(count, 1))].append(value)
@@ -140,10 +147,10 @@ def _stretches(points: Iterable[tuple[float, float]], count: int) -> list[_Strok
     ]
 
 
-def _strokes(drawing: Drawing, strokes: Sequence[_Stroke], axes: _Axes, style: str) -> None:
+def _strokes(drawing: Drawing, strokes: Sequence[_Stroke], axes: _BinnedAxes, style: str) -> None:
     # Beside each other, not on top of each other.
     shift = 1.2 if style == "reference" else -1.2
-    dot, up = Look(shape="dot", style=style), axes.up
+    dot, up = MarkStyle(shape="dot", style=style), axes.up
     for stroke in strokes:
         x = axes.across.at(stroke.place) + shift
         drawing.line(x, up.at(stroke.least), x, up.at(stroke.most), f"join {style}")

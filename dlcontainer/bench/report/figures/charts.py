@@ -7,17 +7,17 @@ from markupsafe import Markup
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report.svg import (
     WIDTH,
+    AxisScale,
     Drawing,
-    Entry,
-    Look,
-    Scale,
+    LegendEntry,
+    MarkStyle,
     Tip,
     horizontal_axis,
     legend,
     spanning,
     vertical_axis,
 )
-from dlcontainer.bench.samples.traits import Chart, Line
+from dlcontainer.bench.samples.traits import Chart, ChartLine
 
 _COLOURS = 8
 _DRAWN = "Lines are {}, diamonds {}; where these lie on the lines, both are the same."
@@ -42,15 +42,15 @@ def _figure(chart: Chart) -> Markup:
     names = list(dict.fromkeys(line.name for line in chart.lines))
     for line in chart.lines:
         _line(drawing, line, f"c{names.index(line.name) % _COLOURS}", across, up)
-    entries = [Entry(name=name, style=f"p{i % _COLOURS}") for i, name in enumerate(names)]
+    entries = [LegendEntry(name=name, style=f"p{i % _COLOURS}") for i, name in enumerate(names)]
     legend(drawing, left + 6, 12, entries)
     return drawing.svg()
 
 
-def _line(drawing: Drawing, line: Line, style: str, across: Scale, up: Scale) -> None:
+def _line(drawing: Drawing, line: ChartLine, style: str, across: AxisScale, up: AxisScale) -> None:
     places = [(across.at(point.x), up.at(point.y)) for point in line.points]
     if not line.is_candidate:
         drawing.path(places, f"step {style}")
-    look = Look(shape="diamond" if line.is_candidate else "dot", style=style)
+    look = MarkStyle(shape="diamond" if line.is_candidate else "dot", style=style)
     for point, (x, y) in zip(line.points, places, strict=True):
         drawing.mark(x, y, look, Tip(hint=point.hint))

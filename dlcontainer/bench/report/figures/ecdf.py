@@ -18,10 +18,10 @@ from dlcontainer.bench.report import anchors
 from dlcontainer.bench.report.figures import seconds
 from dlcontainer.bench.report.svg import (
     WIDTH,
+    AxisScale,
     Drawing,
-    Entry,
-    Look,
-    Scale,
+    LegendEntry,
+    MarkStyle,
     Tip,
     horizontal_axis,
     legend,
@@ -38,7 +38,7 @@ _MOST_STEPS = 400
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ready:
+class ReadyTimes:
     """One arm's times, s, ascending, each with its line; `unit` is "ranks" or "launches"."""
 
     name: str
@@ -46,7 +46,7 @@ class Ready:
     points: Sequence[tuple[float, int]]
 
     def quantile(self, share: float) -> float:
-        """Give the smallest time by which this share is ready."""
+        """Return the smallest time by which this share is ready."""
         count = len(self.points)
         return self.points[min(count - 1, max(0, -int(-share * count // 1) - 1))][0]
 
@@ -74,17 +74,17 @@ class Points(Sequence[tuple[float, int]]):
 
 
 def is_ready(analysis: Analysis) -> bool:
-    """Tell whether the times end when a launch is ready, and are not those of its work."""
+    """Return whether the times end when a launch is ready, and are not those of its work."""
     return bool(analysis.traits.ends_at)
 
 
-def ready(analysis: Analysis) -> tuple[Ready, ...]:
-    """Give the times of each kind of launch that was compared, a rank each where listed."""
+def ready(analysis: Analysis) -> tuple[ReadyTimes, ...]:
+    """Return the times of each kind of launch that was compared, a rank each where listed."""
     metric, launches = analysis.series.session.declared.metric, analysis.series.launches
     sides = _sides(analysis)
     ranked = _ranked(analysis.series, sides)
     time = launches.figures(metric)
-    found = []
+    curves = []
     for name, side in sides.items():
         times, lines = ranked[name]
         unit = "ranks" if times else "launches"
@@ -93,12 +93,12 @@ def ready(analysis: Analysis) -> tuple[Ready, ...]:
                 times.append(time(index))
                 lines.append(launches.lines[index])
         if times:
-            found.append(Ready(name=name, unit=unit, points=Points(times, lines)))
-    return tuple(found)
+            curves.append(ReadyTimes(name=name, unit=unit, points=Points(times, lines)))
+    return tuple(curves)
 
 
 def _sides(analysis: Analysis) -> dict[str, "array[int]"]:
-    """Give the indices of the launches of each side, in their order."""
+    """Return the indices of the launches of each side, in their order."""
     declared, pairs = analysis.series.session.declared, analysis.pairs["pair"]
     reference, candidate = declared.sides.names
     sides: dict[str, array[int]] = {arm: array(INDEX) for arm in declared.arms}
@@ -116,21 +116,21 @@ def _sides(analysis: Analysis) -> dict[str, "array[int]"]:
 def _ranked(
     series: Series, sides: Mapping[str, "array[int]"]
 ) -> dict[str, tuple["array[float]", "array[int]"]]:
-    """Give the times of all ranks of each side, each with its line, from the file."""
-    found = {name: (array("d"), array(INDEX)) for name in sides}
+    """Return the times of all ranks of each side, each with its line, from the file."""
+    curves = {name: (array("d"), array(INDEX)) for name in sides}
     if not any(kind.ranked for kind in series.launches.kinds):
-        return found
+        return curves
     side_of = bytearray(len(series.launches))
     for number, side in enumerate(sides.values(), start=1):
         for index in side:
             side_of[index] = number
-    rows = [(array("d"), array(INDEX)), *found.values()]
+    rows = [(array("d"), array(INDEX)), *curves.values()]
     for sample in series.samples:
         times, lines = rows[side_of[sample.index]]
-        own = _of_ranks(sample, series.session.declared.metric) if side_of[sample.index] else ()
-        times.extend(own)
-        lines.extend([sample.line] * len(own))
-    return found
+        ready_s = _of_ranks(sample, series.session.declared.metric) if side_of[sample.index] else ()
+        times.extend(ready_s)
+        lines.extend([sample.line] * len(ready_s))
+    return curves
 
 
 def _of_ranks(sample: Sample, metric: str) -> list[float]:
@@ -151,7 +151,7 @@ def _of_rank(rank: Mapping[str, object], metric: str) -> float | None:
     return None
 
 
-def figure(analysis: Analysis, arms: Sequence[Ready], *, linked: bool = True) -> Markup:
+def figure(analysis: Analysis, arms: Sequence[ReadyTimes], *, linked: bool = True) -> Markup:
     """Draw the share over time; `linked` steps lead to their raw lines."""
     top, bottom, left, right = 34.0, 250.0, 64.0, WIDTH - 20
     unit = arms[0].unit
@@ -160,7 +160,7 @@ def figure(analysis: Analysis, arms: Sequence[Ready], *, linked: bool = True) ->
     axis = seconds.axis(_ends(arms), left, right)
     across = axis.scale
     name = "until ready" if is_ready(analysis) else f"of {analysis.series.session.declared.metric}"
-    up = Scale(low=0.0, high=1.0, start=bottom, end=top)
+    up = AxisScale(low=0.0, high=1.0, start=bottom, end=top)
     horizontal_axis(drawing, across, top=top, bottom=bottom, name=f"{axis.unit.name} {name}")
     vertical_axis(drawing, up, left=left, right=right, name=f"share of {unit}")
     for arm in arms:
@@ -174,35 +174,35 @@ def figure(analysis: Analysis, arms: Sequence[Ready], *, linked: bool = True) ->
             hint = f"line {number}: {arm.name}, {time:.4g} s, {share:.0%} {done}"
             tip = Tip(hint=hint, link=anchors.line(analysis.series, number))
             drawing.mark(across.at(time), up.at(share), look, tip)
-    legend(drawing, left + 6, 12, [Entry.of(arm.name, _look(arm, analysis)) for arm in arms])
+    legend(drawing, left + 6, 12, [LegendEntry.of(arm.name, _look(arm, analysis)) for arm in arms])
     return drawing.svg()
 
 
-def _look(arm: Ready, analysis: Analysis) -> Look:
-    """Give the mark that the arm has in the other figures."""
+def _look(arm: ReadyTimes, analysis: Analysis) -> MarkStyle:
+    """Return the mark that the arm has in the other figures."""
     declared = analysis.series.session.declared
     reference, candidate = declared.sides.names
-    looks: dict[str, Look] = {
-        reference: Look(shape="circle", style="reference"),
-        candidate: Look(shape="diamond", style="pair"),
+    looks: dict[str, MarkStyle] = {
+        reference: MarkStyle(shape="circle", style="reference"),
+        candidate: MarkStyle(shape="diamond", style="pair"),
     }
-    between = Look(shape="circle", style="between")
-    joining = Look(shape="triangle", style="joiner")
+    between = MarkStyle(shape="circle", style="between")
+    joining = MarkStyle(shape="triangle", style="joiner")
     return looks.get(arm.name, between if arm.name in declared.arms else joining)
 
 
-def _steps(arm: Ready) -> list[tuple[float, float, int]]:
+def _steps(arm: ReadyTimes) -> list[tuple[float, float, int]]:
     count = len(arm.points)
     every = max(1, -(-count // _MOST_STEPS))
     places = sorted({*range(every - 1, count, every), count - 1})
     return [(arm.points[i][0], (i + 1) / count, arm.points[i][1]) for i in places]
 
 
-def _ends(arms: Sequence[Ready]) -> list[float]:
+def _ends(arms: Sequence[ReadyTimes]) -> list[float]:
     return [arm.points[i][0] for arm in arms for i in (0, -1)]
 
 
-def table(analysis: Analysis, arms: Sequence[Ready]) -> Table:
+def table(analysis: Analysis, arms: Sequence[ReadyTimes]) -> Table:
     """Give median, p95 and the last of each arm."""
     unit = seconds.unit(_ends(arms))
     rows = tuple(

@@ -2,55 +2,57 @@
 
 from dataclasses import dataclass
 
-from dlcontainer.bench.analysis.pairing import Figure, Pair, Pairs
+from dlcontainer.bench.analysis.pairing import LaunchPair, LaunchPairs, PairFigure
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import anchors
-from dlcontainer.bench.report.svg import Entry, Scale, Tip
+from dlcontainer.bench.report.svg import AxisScale, LegendEntry, Tip
 from dlcontainer.bench.samples.launch_table import Launch
 from dlcontainer.bench.samples.records import Role
 
 
 def joined(analysis: Analysis) -> list[tuple[Role, Launch, Launch]]:
-    """Give the neighbours within each pair, and within each triple as it ran."""
-    found: list[tuple[Role, Launch, Launch]] = []
+    """Return the neighbours within each pair, and within each triple as it ran."""
+    joins: list[tuple[Role, Launch, Launch]] = []
     for role, pairs in analysis.pairs.items():
         if role == "pair" and analysis.contrasts:
             continue
-        found += [(role, pair.reference, pair.candidate) for pair in pairs]
-    found += [
+        joins += [(role, pair.reference, pair.candidate) for pair in pairs]
+    joins += [
         ("pair", pair.reference, pair.candidate)
         for item in analysis.contrasts
         for pair in item.pairs
         if abs(pair.reference.index - pair.candidate.index) == 1
     ]
-    return found
+    return joins
 
 
-def entries(analysis: Analysis) -> list[Entry]:
-    """Give the legend of the launches that are drawn."""
+def entries(analysis: Analysis) -> list[LegendEntry]:
+    """Return the legend of the launches that are drawn."""
     series = analysis.series
     roles = {kind.role for kind in series.launches.kinds}
     arms = series.session.declared.arms
-    found = [
-        Entry(name=arms[0], style="reference", shape="circle"),
-        *(Entry(name=arm, style="between", shape="circle") for arm in arms[1:-1]),
-        Entry(name=arms[-1], style="pair", shape="diamond"),
+    entries = [
+        LegendEntry(name=arms[0], style="reference", shape="circle"),
+        *(LegendEntry(name=arm, style="between", shape="circle") for arm in arms[1:-1]),
+        LegendEntry(name=arms[-1], style="pair", shape="diamond"),
     ]
     if any(kind.mount == "joiner" for kind in series.launches.kinds):
-        found.append(Entry(name=f"{arms[-1]}, joining a mount", style="joiner", shape="triangle"))
+        entries.append(
+            LegendEntry(name=f"{arms[-1]}, joining a mount", style="joiner", shape="triangle")
+        )
     if "control" in roles:
-        found.append(Entry(name="A/A", style="control", shape="ring"))
+        entries.append(LegendEntry(name="A/A", style="control", shape="ring"))
     if "candidate_control" in roles:
-        found.append(Entry(name="B/B", style="candidate_control", shape="ring"))
+        entries.append(LegendEntry(name="B/B", style="candidate_control", shape="ring"))
     if "warmup" in roles:
-        found.append(Entry(name="warm-up, unused", style="warmup", shape="circle"))
+        entries.append(LegendEntry(name="warm-up, unused", style="warmup", shape="circle"))
     if analysis.failed:
-        found.append(Entry(name="failed", style="failed", shape="cross"))
-    return found
+        entries.append(LegendEntry(name="failed", style="failed", shape="cross"))
+    return entries
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Dot:
+class PairDot:
     """A pair on an axis of ratios."""
 
     x: float
@@ -58,26 +60,28 @@ class Dot:
 
 
 def of(
-    analysis: Analysis, figure: Figure, pairs: Pairs, scale: Scale, *, linked: bool
-) -> list[Dot]:
-    """Give each pair's dot; without links those of one place are one."""
+    analysis: Analysis, figure: PairFigure, pairs: LaunchPairs, scale: AxisScale, *, linked: bool
+) -> list[PairDot]:
+    """Return each pair's dot; without links those of one place are one."""
     values = ratios(pairs, figure.metric)
     if not linked:
-        return [Dot(x=x, tip=Tip()) for x in sorted({round(scale.at(value)) for value in values})]
+        return [
+            PairDot(x=x, tip=Tip()) for x in sorted({round(scale.at(value)) for value in values})
+        ]
     return [
-        Dot(x=scale.at(value), tip=tip(analysis, figure.role, pair, value))
+        PairDot(x=scale.at(value), tip=tip(analysis, figure.role, pair, value))
         for pair, value in zip(pairs, values, strict=True)
     ]
 
 
-def ratios(pairs: Pairs, metric: str) -> list[float]:
-    """Give each pair's ratio of a metric, candidate over reference."""
+def ratios(pairs: LaunchPairs, metric: str) -> list[float]:
+    """Return each pair's ratio of a metric, candidate over reference."""
     ours, theirs = pairs.figures(metric) or ((), ())
-    return [other / one for one, other in zip(ours, theirs, strict=True)]
+    return [second / first for first, second in zip(ours, theirs, strict=True)]
 
 
-def tip(analysis: Analysis, role: Role, pair: Pair, value: float) -> Tip:
-    """Say which pair it is; it leads to the pair's first line."""
+def tip(analysis: Analysis, role: Role, pair: LaunchPair, value: float) -> Tip:
+    """Return which pair it is; it leads to the pair's first line."""
     first, second = sorted((pair.reference.line, pair.candidate.line))
     hint = f"{role} {pair.number}: {value:.4f} (lines {first} and {second})"
     return Tip(hint=hint, link=anchors.line(analysis.series, first))

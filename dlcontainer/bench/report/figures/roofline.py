@@ -9,10 +9,10 @@ from dlcontainer.bench.analysis.rows import RowReading
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report.svg import (
     WIDTH,
+    AxisScale,
     Drawing,
-    Entry,
-    Look,
-    Scale,
+    LegendEntry,
+    MarkStyle,
     Tip,
     horizontal_axis,
     legend,
@@ -22,7 +22,7 @@ from dlcontainer.bench.report.svg import (
 from dlcontainer.bench.samples.rows.records import named
 from dlcontainer.bench.samples.traits import Roofline
 
-_LOOKS = (Look(shape="circle", style="reference"), Look(shape="diamond", style="pair"))
+_LOOKS = (MarkStyle(shape="circle", style="reference"), MarkStyle(shape="diamond", style="pair"))
 _WORDS = (
     "Marks are the medians of both sides, over the operations for each byte that must move. The "
     "roofs are measured, no data sheet's: the slope is the best of copy and triad, the level the "
@@ -32,7 +32,7 @@ _WORDS = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Point:
+class _RooflinePoint:
     """A row on one side: operations a byte, and 1e9 operations a second."""
 
     intensity: float
@@ -48,7 +48,7 @@ class _Roof:
     bandwidth: float
 
     def at(self, intensity: float) -> float:
-        """Give the most operations a second at so many operations a byte, 1e9/s."""
+        """Return the most operations a second at so many operations a byte, 1e9/s."""
         return min(self.peak, self.bandwidth * intensity)
 
 
@@ -80,11 +80,11 @@ def _kernel(reading: RowReading) -> str:
 
 
 def _panels(rows: Sequence[RowReading], roofline: Roofline) -> dict[_Key, list[RowReading]]:
-    found: dict[_Key, list[RowReading]] = {}
+    panels: dict[_Key, list[RowReading]] = {}
     for reading in rows:
         if roofline.operations(reading.parameters) and roofline.least_bytes(reading.parameters):
-            found.setdefault(_key(reading), []).append(reading)
-    return found
+            panels.setdefault(_key(reading), []).append(reading)
+    return panels
 
 
 def _roof(rows: Sequence[RowReading], roofline: Roofline, key: _Key, side: int) -> _Roof | None:
@@ -101,11 +101,11 @@ def _roof(rows: Sequence[RowReading], roofline: Roofline, key: _Key, side: int) 
     return _Roof(peak=computed, bandwidth=max(moved)) if computed and max(moved) else None
 
 
-def _points(readings: Sequence[RowReading], roofline: Roofline) -> list[list[_Point]]:
-    """Give each side's marks."""
-    found = []
+def _points(readings: Sequence[RowReading], roofline: Roofline) -> list[list[_RooflinePoint]]:
+    """Return each side's marks."""
+    points = []
     for i in range(len(readings[0].sides)):
-        own = []
+        side_points = []
         for reading in readings:
             side, counted = reading.sides[i], roofline.operations(reading.parameters) or 0.0
             rate = counted / side.median / 1e9
@@ -114,37 +114,41 @@ def _points(readings: Sequence[RowReading], roofline: Roofline) -> list[list[_Po
                 f"{side.arm}, {named(reading.parameters)}: {rate:.4g} GFLOP/s at "
                 f"{intensity:.3g} FLOP/byte"
             )
-            own.append(_Point(intensity=intensity, rate=rate, hint=hint))
-        found.append(own)
-    return found
+            side_points.append(_RooflinePoint(intensity=intensity, rate=rate, hint=hint))
+        points.append(side_points)
+    return points
 
 
 def _figure(
-    analysis: Analysis, name: str, points: list[list[_Point]], roofs: Sequence[_Roof]
+    analysis: Analysis, name: str, points: list[list[_RooflinePoint]], roofs: Sequence[_Roof]
 ) -> Markup:
     top, bottom, left, right = 34.0, 294.0, 64.0, WIDTH - 20
     sides = analysis.series.session.declared.sides.names
     drawing = Drawing(title=f"{name}; {' and '.join(sides)}", height=bottom + 44)
     ridges = [roof.peak / roof.bandwidth for roof in roofs]
-    spread = [point.intensity for own in points for point in own]
+    spread = [point.intensity for side_points in points for point in side_points]
     across = spanning([*spread, *ridges], left, right, log=True)
     levels = [roof.at(x) for roof in roofs for x in (across.low, across.high)]
-    up = spanning([*levels, *(p.rate for own in points for p in own)], bottom, top, log=True)
+    up = spanning(
+        [*levels, *(p.rate for side_points in points for p in side_points)], bottom, top, log=True
+    )
     horizontal_axis(drawing, across, top=top, bottom=bottom, name="FLOP/byte")
     vertical_axis(drawing, up, left=left, right=right, name="GFLOP/s")
-    for own, roof, look in zip(points, roofs, _LOOKS, strict=True):
+    for side_points, roof, look in zip(points, roofs, _LOOKS, strict=True):
         _draw_roof(drawing, roof, look, across, up)
-        for point in own:
+        for point in side_points:
             drawing.mark(across.at(point.intensity), up.at(point.rate), look, Tip(hint=point.hint))
     entries = [
-        Entry.of(f"{side}: {roof.peak:.3g} GFLOP/s, {roof.bandwidth:.3g} GB/s", look)
+        LegendEntry.of(f"{side}: {roof.peak:.3g} GFLOP/s, {roof.bandwidth:.3g} GB/s", look)
         for side, roof, look in zip(sides, roofs, _LOOKS, strict=True)
     ]
     legend(drawing, left + 6, 12, entries)
     return drawing.svg()
 
 
-def _draw_roof(drawing: Drawing, roof: _Roof, look: Look, across: Scale, up: Scale) -> None:
+def _draw_roof(
+    drawing: Drawing, roof: _Roof, look: MarkStyle, across: AxisScale, up: AxisScale
+) -> None:
     ridge = roof.peak / roof.bandwidth
     places = [(across.at(x), up.at(roof.at(x))) for x in (across.low, ridge, across.high)]
     drawing.path(places, f"step {look.style}")

@@ -10,8 +10,8 @@ from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report.svg import (
     WIDTH,
     Drawing,
-    Entry,
-    Look,
+    LegendEntry,
+    MarkStyle,
     Tip,
     horizontal_axis,
     legend,
@@ -20,11 +20,11 @@ from dlcontainer.bench.report.svg import (
 )
 from dlcontainer.bench.samples.rows.records import named
 
-_LOOKS = (Look(shape="circle", style="reference"), Look(shape="diamond", style="pair"))
+_LOOKS = (MarkStyle(shape="circle", style="reference"), MarkStyle(shape="diamond", style="pair"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Point:
+class _CurvePoint:
     """One side's time of a row, s, at its place on the horizontal axis."""
 
     x: int
@@ -47,14 +47,14 @@ def of(analysis: Analysis) -> Iterator[tuple[str, str, Markup]]:
 
 
 def _panels(rows: Sequence[RowReading], curve: str) -> dict[str, list[RowReading]]:
-    found: dict[str, list[RowReading]] = {}
+    panels: dict[str, list[RowReading]] = {}
     for reading in rows:
         x = reading.parameters.get(curve)
         # Of nothing a logarithmic axis has no place.
         if isinstance(x, int) and x > 0:
             rest = {key: value for key, value in reading.parameters.items() if key != curve}
-            found.setdefault(named(rest), []).append(reading)
-    return found
+            panels.setdefault(named(rest), []).append(reading)
+    return panels
 
 
 def _figure(analysis: Analysis, name: str, curve: str, readings: Sequence[RowReading]) -> Markup:
@@ -62,7 +62,7 @@ def _figure(analysis: Analysis, name: str, curve: str, readings: Sequence[RowRea
     sides = analysis.series.session.declared.sides.names
     title = f"Time over {curve}: {name}; {' and '.join(sides)}"
     drawing = Drawing(title=title, height=bottom + 44)
-    drawn = [[_point(one, curve, i) for one in readings] for i in range(len(sides))]
+    drawn = [[_point(reading, curve, i) for reading in readings] for i in range(len(sides))]
     across = spanning([point.x for line in drawn for point in line], left, right, log=True)
     times = [1e6 * t for line in drawn for point in line for t in (point.best, point.median)]
     up = spanning(times, bottom, top, log=True)
@@ -78,11 +78,11 @@ def _figure(analysis: Analysis, name: str, curve: str, readings: Sequence[RowRea
                 f"best {1e6 * point.best:.4g} us"
             )
             drawing.mark(x, y, look, Tip(hint=hint))
-    entries = [Entry.of(side, look) for side, look in zip(sides, _LOOKS, strict=True)]
+    entries = [LegendEntry.of(side, look) for side, look in zip(sides, _LOOKS, strict=True)]
     legend(drawing, left + 6, 12, entries)
     return drawing.svg()
 
 
-def _point(reading: RowReading, curve: str, number: int) -> _Point:
+def _point(reading: RowReading, curve: str, number: int) -> _CurvePoint:
     side = reading.sides[number]
-    return _Point(x=int(reading.parameters[curve]), median=side.median, best=side.best)
+    return _CurvePoint(x=int(reading.parameters[curve]), median=side.median, best=side.best)

@@ -6,10 +6,10 @@ from markupsafe import Markup
 
 from dlcontainer.bench.report.svg import (
     WIDTH,
+    AxisScale,
     Drawing,
-    Entry,
-    Look,
-    Scale,
+    LegendEntry,
+    MarkStyle,
     Tip,
     horizontal_axis,
     legend,
@@ -17,29 +17,31 @@ from dlcontainer.bench.report.svg import (
     vertical_axis,
 )
 from dlcontainer.bench.report.tables import scale_tables
-from dlcontainer.bench.scale.analysis import Row, ready
+from dlcontainer.bench.scale.analysis import CellRow, ready
 
 # As many lines can be told apart in one figure; the first is the reference's.
 _LOOKS = (
-    Look(shape="circle", style="reference"),
-    Look(shape="diamond", style="pair"),
-    Look(shape="triangle", style="joiner"),
-    Look(shape="circle", style="between"),
+    MarkStyle(shape="circle", style="reference"),
+    MarkStyle(shape="diamond", style="pair"),
+    MarkStyle(shape="triangle", style="joiner"),
+    MarkStyle(shape="circle", style="between"),
 )
 
 
-def groups(rows: Sequence[Row]) -> list[list[Row]]:
-    """Give the cells of each figure: a reference cell and some that are held against it."""
-    found: list[list[Row]] = []
+def groups(rows: Sequence[CellRow]) -> list[list[CellRow]]:
+    """Return the cells of each figure: a reference cell and some that are held against it."""
+    figures: list[list[CellRow]] = []
     references = dict.fromkeys(row.contrast.reference for row in rows if row.contrast)
     most = len(_LOOKS) - 1
     for number in references:
-        own = [row for row in rows if row.contrast and row.contrast.reference == number]
-        found += [[rows[number], *own[at : at + most]] for at in range(0, len(own), most)]
-    return found or [list(rows[: most + 1])]
+        contrasted = [row for row in rows if row.contrast and row.contrast.reference == number]
+        figures += [
+            [rows[number], *contrasted[at : at + most]] for at in range(0, len(contrasted), most)
+        ]
+    return figures or [list(rows[: most + 1])]
 
 
-def shared(group: Sequence[Row]) -> str:
+def shared(group: Sequence[CellRow]) -> str:
     """Name what all cells of a figure share."""
     cells = [row.cell for row in group]
     same = {
@@ -55,7 +57,7 @@ def shared(group: Sequence[Row]) -> str:
     return ", ".join(words)
 
 
-def figure(group: Sequence[Row], link: str, *, listed: bool) -> Markup:
+def figure(group: Sequence[CellRow], link: str, *, listed: bool) -> Markup:
     """Draw the share of ranks that are ready over time, a step line a cell.
 
     The mark of its last rank leads to the line of that launch where these are `listed`.
@@ -66,7 +68,7 @@ def figure(group: Sequence[Row], link: str, *, listed: bool) -> Markup:
     drawing = Drawing(title=title, height=bottom + 44)
     shown = [(row, sorted((t, x.line) for x in row.launches for t in ready(x))) for row in group]
     across = spanning([time for _, times in shown for time, _ in times], left, right)
-    up = Scale(low=0.0, high=1.0, start=bottom, end=top)
+    up = AxisScale(low=0.0, high=1.0, start=bottom, end=top)
     horizontal_axis(drawing, across, top=top, bottom=bottom, name="seconds until ready")
     vertical_axis(drawing, up, left=left, right=right, name="share of ranks")
     for (row, times), look in zip(shown, _LOOKS, strict=False):
@@ -83,5 +85,5 @@ def figure(group: Sequence[Row], link: str, *, listed: bool) -> Markup:
             to = scale_tables.place(link, line) if listed else f"{link}-{row.number}"
             drawing.mark(across.at(last), up.at(1), look, Tip(hint=hint, link=to))
     for at, (row, look) in enumerate(zip(group, _LOOKS, strict=False)):
-        legend(drawing, left + 6, 12.0 + 17 * at, [Entry.of(row.cell.name, look)])
+        legend(drawing, left + 6, 12.0 + 17 * at, [LegendEntry.of(row.cell.name, look)])
     return drawing.svg()

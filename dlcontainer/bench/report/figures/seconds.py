@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dlcontainer.bench.report.svg import Scale, spanning
+from dlcontainer.bench.report.svg import AxisScale, spanning
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Unit:
+class TimeUnit:
     """A unit of time: how many of it a second has."""
 
     name: str
@@ -16,10 +16,10 @@ class Unit:
     per_second: float
 
 
-_SECONDS = Unit(name="seconds", short="s", per_second=1.0)
+_SECONDS = TimeUnit(name="seconds", short="s", per_second=1.0)
 _SMALL = (
-    (1e-3, Unit(name="microseconds", short="us", per_second=1e6)),
-    (1e-1, Unit(name="milliseconds", short="ms", per_second=1e3)),
+    (1e-3, TimeUnit(name="microseconds", short="us", per_second=1e6)),
+    (1e-1, TimeUnit(name="milliseconds", short="ms", per_second=1e3)),
 )
 
 
@@ -27,26 +27,26 @@ _SMALL = (
 class Axis:
     """A scale of seconds, and the unit that its ticks are in."""
 
-    scale: Scale
-    unit: Unit
+    scale: AxisScale
+    unit: TimeUnit
 
 
-def unit(values: Sequence[float]) -> Unit:
-    """Give the unit for some times, s."""
+def unit(values: Sequence[float]) -> TimeUnit:
+    """Return the unit for some times, s."""
     largest = max((value for value in values if math.isfinite(value)), default=1.0)
-    return next((one for bound, one in _SMALL if largest < bound), _SECONDS)
+    return next((unit for bound, unit in _SMALL if largest < bound), _SECONDS)
 
 
 def axis(values: Sequence[float], start: float, end: float) -> Axis:
-    """Give an axis that holds all finite times, s."""
-    own = unit(values)
-    scaled = spanning([value * own.per_second for value in values], start, end)
+    """Return an axis that holds all finite times, s."""
+    time_unit = unit(values)
+    scaled = spanning([value * time_unit.per_second for value in values], start, end)
     return Axis(
         scale=replace(
             scaled,
-            low=scaled.low / own.per_second,
-            high=scaled.high / own.per_second,
-            labels=tuple((tick / own.per_second, label) for tick, label in scaled.ticks()),
+            low=scaled.low / time_unit.per_second,
+            high=scaled.high / time_unit.per_second,
+            labels=tuple((tick / time_unit.per_second, label) for tick, label in scaled.ticks()),
         ),
-        unit=own,
+        unit=time_unit,
     )

@@ -7,18 +7,18 @@ from math import exp
 from markupsafe import Markup
 
 from dlcontainer.bench.analysis import qualification
-from dlcontainer.bench.analysis.contrasts import Contrast
-from dlcontainer.bench.analysis.pairing import Figure
+from dlcontainer.bench.analysis.contrasts import ArmContrast
+from dlcontainer.bench.analysis.pairing import PairFigure
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import anchors
 from dlcontainer.bench.report.figures import launch_marks, seconds
 from dlcontainer.bench.report.svg import (
     WIDTH,
+    AxisScale,
     Box,
     Drawing,
-    Entry,
-    Look,
-    Scale,
+    LegendEntry,
+    MarkStyle,
     Shape,
     Tip,
     horizontal_axis,
@@ -48,13 +48,13 @@ _FAMILIES = 8  # colours of phases in the page's style
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _PlotRow:
     role: Role
     interval: Interval
     kind: str
-    figure: Figure | None = None
+    figure: PairFigure | None = None
     # Of three arms: which two.
-    contrast: Contrast | None = None
+    contrast: ArmContrast | None = None
 
 
 def forest(analysis: Analysis, *, linked: bool = True) -> Markup:
@@ -83,12 +83,12 @@ def forest(analysis: Analysis, *, linked: bool = True) -> Markup:
         drawing.text(0, y - 2, row.contrast.name if row.contrast else _NAMES[role], "row")
         drawing.text(0, y + 13, f"{100 * interval.level:.3g} % {row.kind}", "tick")
         if row.figure is not None:
-            own = row.contrast.pairs if row.contrast else analysis.pairs[role]
-            faint = Look(shape="circle", style=f"faint {role}")
-            for dot in launch_marks.of(analysis, row.figure, own, scale, linked=linked):
+            pairs = row.contrast.pairs if row.contrast else analysis.pairs[role]
+            faint = MarkStyle(shape="circle", style=f"faint {role}")
+            for dot in launch_marks.of(analysis, row.figure, pairs, scale, linked=linked):
                 drawing.mark(dot.x, y + 13, faint, dot.tip)
         drawing.whisker(scale, interval.low, interval.high, y, role)
-        drawing.mark(scale.at(interval.ratio), y, Look(shape=_SHAPES[role], style=role))
+        drawing.mark(scale.at(interval.ratio), y, MarkStyle(shape=_SHAPES[role], style=role))
         drawing.text(WIDTH, y - 2, f"{interval.ratio:.3f}", "row", "end")
         bounds = f"{interval.low:.3f} to {_high(interval.high)}"
         if interval.low <= 0:
@@ -97,24 +97,24 @@ def forest(analysis: Analysis, *, linked: bool = True) -> Markup:
     return drawing.svg()
 
 
-def _forest_rows(analysis: Analysis) -> list[_Row]:
+def _forest_rows(analysis: Analysis) -> list[_PlotRow]:
     verdict, main = analysis.verdict, analysis.main
-    rows: list[_Row] = []
+    rows: list[_PlotRow] = []
     first = analysis.contrasts[0] if analysis.contrasts else None
     if main is not None and verdict.difference is not None:
-        rows.append(_Row("pair", verdict.difference, "t interval", main, first))
+        rows.append(_PlotRow("pair", verdict.difference, "t interval", main, first))
         if analysis.traits.equivalence and verdict.equivalence:
-            rows.append(_Row("pair", verdict.equivalence, "for the margin", contrast=first))
+            rows.append(_PlotRow("pair", verdict.equivalence, "for the margin", contrast=first))
         if verdict.robust is not None:
-            rows.append(_Row("pair", verdict.robust, "by ranks", contrast=first))
+            rows.append(_PlotRow("pair", verdict.robust, "by ranks", contrast=first))
     for item in analysis.contrasts[1:]:
         kind = f"t interval, {item.meaning}"
-        rows.append(_Row("pair", item.figure.interval, kind, item.figure, item))
+        rows.append(_PlotRow("pair", item.figure.interval, kind, item.figure, item))
     if analysis.joiner is not None:
-        rows.append(_Row("joiner", analysis.joiner.interval, "t interval", analysis.joiner))
+        rows.append(_PlotRow("joiner", analysis.joiner.interval, "t interval", analysis.joiner))
     rows += [
-        _Row(one.role, one.interval, "t interval", one.figure)
-        for one in qualification.telling(analysis)
+        _PlotRow(control.role, control.interval, "t interval", control.figure)
+        for control in qualification.telling(analysis)
     ]
     return rows
 
@@ -122,8 +122,8 @@ def _forest_rows(analysis: Analysis) -> list[_Row]:
 def pair_ratios(analysis: Analysis) -> Markup:
     """Draw each pair's ratio in its order, A/A beside A/B, on one axis."""
     compared = (analysis.main, analysis.joiner)
-    own = [one.figure for one in qualification.telling(analysis)]
-    shown = [*own, *(figure for figure in compared if figure)]
+    figures = [control.figure for control in qualification.telling(analysis)]
+    shown = [*figures, *(figure for figure in compared if figure)]
     top, bottom, left, gap = 30.0, 230.0, 64.0, 18.0
     drawing = Drawing(title="Ratio of each pair, control beside comparison", height=bottom + 44)
     width = (WIDTH - left - gap * (len(shown) - 1)) / max(len(shown), 1)
@@ -139,13 +139,13 @@ def pair_ratios(analysis: Analysis) -> Markup:
 class _Place:
     """Where a panel stands in its figure; `name` is its axis', which the first panel has."""
 
-    scale: Scale
+    scale: AxisScale
     left: float
     right: float
     name: str
 
 
-def _panel(drawing: Drawing, analysis: Analysis, figure: Figure, place: _Place) -> None:
+def _panel(drawing: Drawing, analysis: Analysis, figure: PairFigure, place: _Place) -> None:
     scale, left, right = place.scale, place.left, place.right
     margin = analysis.series.session.declared.margin
     top, bottom = scale.end, scale.start
@@ -161,7 +161,10 @@ def _panel(drawing: Drawing, analysis: Analysis, figure: Figure, place: _Place) 
     box = Box(x=left, y=high, width=right - left, height=low - high)
     drawing.box(box, f"band {figure.role}")
     drawing.line(left, centre, right, centre, f"whisker {figure.role}")
-    pairs, look = analysis.pairs[figure.role], Look(shape=_SHAPES[figure.role], style=figure.role)
+    pairs, look = (
+        analysis.pairs[figure.role],
+        MarkStyle(shape=_SHAPES[figure.role], style=figure.role),
+    )
     for i, (pair, value) in enumerate(
         zip(pairs, launch_marks.ratios(pairs, figure.metric), strict=True)
     ):
@@ -183,18 +186,18 @@ def run_order(analysis: Analysis) -> Markup:
     up = seconds.axis(list(times.values()), bottom, top)
     scale = up.scale
     last = len(series.launches) - 1 or 1
-    across = Scale(low=0, high=last, start=left + 10, end=right - 10)
+    across = AxisScale(low=0, high=last, start=left + 10, end=right - 10)
     vertical_axis(drawing, scale, left=left, right=right, name=f"{metric}, {up.unit.name}")
-    for role, one, other in launch_marks.joined(analysis):
+    for role, before, after in launch_marks.joined(analysis):
         drawing.line(
-            across.at(one.index), scale.at(times[one.index]),
-            across.at(other.index), scale.at(times[other.index]), f"join {role}",
+            across.at(before.index), scale.at(times[before.index]),
+            across.at(after.index), scale.at(times[after.index]), f"join {role}",
         )  # fmt: skip
     for launch in series.launches:
         x, hint = across.at(launch.index), _hint(launch, times.get(launch.index), series)
         tip = Tip(hint=hint, link=anchors.line(series, launch.line))
         if launch.index not in times:
-            drawing.mark(x, bottom, Look(shape="cross", style="failed"), tip)
+            drawing.mark(x, bottom, MarkStyle(shape="cross", style="failed"), tip)
             continue
         drawing.mark(x, scale.at(times[launch.index]), _look(launch, series), tip)
     drawing.text((left + right) / 2, bottom + 22, "launches, first to last", "axis", "middle")
@@ -229,13 +232,15 @@ def stacked(bars: Mapping[str, Mapping[str, float]], axis: str) -> Markup | None
                 drawing.text((x1 + x2) / 2, y + 18, f"{mean:.2f} s", "inbar", "middle")
             begun += mean
         drawing.text(scale.at(begun) + 6, y + 18, f"{begun:.2f} s", "row")
-    entries = [Entry(name=name, style=f"phase p{i % _FAMILIES}") for i, name in enumerate(names)]
+    entries = [
+        LegendEntry(name=name, style=f"phase p{i % _FAMILIES}") for i, name in enumerate(names)
+    ]
     legend(drawing, left + 6, 12, entries)
     return drawing.svg()
 
 
 def phase_means(analysis: Analysis) -> list[tuple[str, dict[str, float]]]:
-    """Give the mean of each phase, s, for each kind of launch that was compared."""
+    """Return the mean of each phase, s, for each kind of launch that was compared."""
     reference, candidate = analysis.series.session.declared.sides.names
     between = [
         (item.sides.reference, item.pairs.reference)
@@ -248,20 +253,20 @@ def phase_means(analysis: Analysis) -> list[tuple[str, dict[str, float]]]:
         (candidate, analysis.pairs["pair"].candidate),
         (f"{candidate}, joining", analysis.pairs["joiner"].candidate),
     ]
-    launches, found = analysis.series.launches, []
+    launches, means = analysis.series.launches, []
     for name, side in sides:
         names = dict.fromkeys(phase for kind in launches.kinds_of(side) for phase in kind.phases)
         if names:
-            found.append((name, {n: sum(launches.phase(n, side)) / len(side) for n in names}))
-    return found
+            means.append((name, {n: sum(launches.phase(n, side)) / len(side) for n in names}))
+    return means
 
 
-def _ratio_scale(analysis: Analysis, start: float, end: float) -> Scale:
+def _ratio_scale(analysis: Analysis, start: float, end: float) -> AxisScale:
     band = margins.band(1.5 * analysis.series.session.declared.margin)
     values = [band.low, band.high]
-    own = [one.figure for one in qualification.telling(analysis)]
+    figures = [control.figure for control in qualification.telling(analysis)]
     shown = [figure for figure in (analysis.main, analysis.joiner) if figure is not None]
-    drawn = [(figure, analysis.pairs[figure.role]) for figure in (*shown, *own)]
+    drawn = [(figure, analysis.pairs[figure.role]) for figure in (*shown, *figures)]
     drawn += [(item.figure, item.pairs) for item in analysis.contrasts]
     for figure, pairs in drawn:
         values += launch_marks.ratios(pairs, figure.metric)
@@ -274,18 +279,18 @@ def _ratio_scale(analysis: Analysis, start: float, end: float) -> Scale:
     return spanning(values, start, end, log=True)
 
 
-def _look(launch: Launch, series: Series) -> Look:
+def _look(launch: Launch, series: Series) -> MarkStyle:
     if launch.role == "warmup":
-        return Look(shape="circle", style="warmup")
+        return MarkStyle(shape="circle", style="warmup")
     if launch.role in {"control", "candidate_control"}:
-        return Look(shape="ring", style=launch.role)
+        return MarkStyle(shape="ring", style=launch.role)
     if launch.mount == "joiner":
-        return Look(shape="triangle", style="joiner")
+        return MarkStyle(shape="triangle", style="joiner")
     reference, candidate = series.session.declared.sides.names
     if launch.arm == candidate:
-        return Look(shape="diamond", style="pair")
+        return MarkStyle(shape="diamond", style="pair")
     style = "reference" if launch.arm == reference else "between"
-    return Look(shape="circle", style=style)
+    return MarkStyle(shape="circle", style=style)
 
 
 def _hint(launch: Launch, time: float | None, series: Series) -> str:

@@ -4,14 +4,14 @@ from statistics import median
 
 from markupsafe import Markup
 
-from dlcontainer.bench.report.inputs import Found, Storm, Trial, WayRow
+from dlcontainer.bench.report.inputs import InputFinding, PredictionTrial, Storm, WayRow
 from dlcontainer.bench.report.svg import (
     WIDTH,
+    AxisScale,
     Box,
     Drawing,
-    Entry,
-    Look,
-    Scale,
+    LegendEntry,
+    MarkStyle,
     Tip,
     horizontal_axis,
     legend,
@@ -20,25 +20,25 @@ from dlcontainer.bench.report.svg import (
 )
 
 _LOOKS = {
-    "tree": Look(shape="circle", style="reference"),
-    "image per rank": Look(shape="ring", style="control"),
-    "image per node": Look(shape="diamond", style="pair"),
-    "staged": Look(shape="triangle", style="joiner"),
+    "tree": MarkStyle(shape="circle", style="reference"),
+    "image per rank": MarkStyle(shape="ring", style="control"),
+    "image per node": MarkStyle(shape="diamond", style="pair"),
+    "staged": MarkStyle(shape="triangle", style="joiner"),
 }
-_OTHER = Look(shape="cross", style="failed")
+_OTHER = MarkStyle(shape="cross", style="failed")
 PARTS = ("processor", "metadata", "reads", "staging")
 # What the protocol aims at: mean and worst relative error.
 AIM_MEAN, AIM_WORST = 0.10, 0.25
 
 
-def break_even(found: Found, storm: Storm) -> Markup:
+def break_even(finding: InputFinding, storm: Storm) -> Markup:
     """Draw seconds of each way over nodes; where a line crosses the tree's, it begins to pay."""
-    ways = [row.way for row in storm.rows]
+    names = [row.way for row in storm.rows]
     top, bottom, left, right = 34.0, 300.0, 64.0, WIDTH - 20
     drawing = Drawing(title="Seconds until the last rank is ready, over nodes", height=bottom + 44)
     nodes = [point["nodes"] for point in storm.curve]
     across = spanning([*nodes, 2 * max(nodes, default=1.0)], left, right, log=True)
-    times = [point[way] for point in storm.curve for way in ways if way in point]
+    times = [point[name] for point in storm.curve for name in names if name in point]
     up = spanning([*times, 2 * min(times, default=1.0)], bottom, top, log=True)
     horizontal_axis(drawing, across, top=top, bottom=bottom, name="nodes")
     vertical_axis(drawing, up, left=left, right=right, name="seconds until the last rank")
@@ -46,27 +46,27 @@ def break_even(found: Found, storm: Storm) -> Markup:
     drawing.line(x, top, x, bottom, "one")
     drawing.text(x - 6, top + 12, f"this job: {storm.job.nodes} nodes", "tick", "end")
     # A ring shows what it lies upon: the two ways of an image are often one line.
-    for way in sorted(ways, key=lambda one: _LOOKS.get(one, _OTHER).shape == "ring"):
-        look = _LOOKS.get(way, _OTHER)
-        on = [(i, p["nodes"], p[way]) for i, p in enumerate(storm.curve) if way in p]
+    for name in sorted(names, key=lambda name: _LOOKS.get(name, _OTHER).shape == "ring"):
+        look = _LOOKS.get(name, _OTHER)
+        on = [(i, p["nodes"], p[name]) for i, p in enumerate(storm.curve) if name in p]
         drawing.path([(across.at(n), up.at(s)) for _, n, s in on], f"step {look.style}")
         for i, number, seconds in on:
-            hint = f"{way}, {number:g} nodes: {seconds:.3g} s, predicted"
-            tip = Tip(hint=hint, link=f"{found.anchor}-{i}")
+            hint = f"{name}, {number:g} nodes: {seconds:.3g} s, predicted"
+            tip = Tip(hint=hint, link=f"{finding.anchor}-{i}")
             drawing.mark(across.at(number), up.at(seconds), look, tip)
-    named = [Entry.of(way, _LOOKS.get(way, _OTHER)) for way in ways]
+    named = [LegendEntry.of(name, _LOOKS.get(name, _OTHER)) for name in names]
     legend(drawing, left + 6, 12, named)
     return drawing.svg()
 
 
 def parts(row: WayRow) -> tuple[float, ...]:
-    """Give the seconds of one way, in the order of PARTS."""
+    """Return the seconds of one way, in the order of PARTS."""
     met = row.prediction
     staged = row.staging[1] if row.staging else 0.0
     return met.processor_s, met.metadata_s, met.read_s, staged
 
 
-def where_seconds_go(found: Found, storm: Storm) -> Markup:
+def where_seconds_go(finding: InputFinding, storm: Storm) -> Markup:
     """Draw each way's seconds as a stack."""
     top, pitch, left, right = 34.0, 44.0, 130.0, WIDTH - 80
     bottom = top + pitch * len(storm.rows)
@@ -80,22 +80,22 @@ def where_seconds_go(found: Found, storm: Storm) -> Markup:
             x1, x2 = scale.at(begun), scale.at(begun + seconds)
             hint = f"{row.way}: {PARTS[number]} {seconds:.3g} s"
             box = Box(x=x1, y=y, width=x2 - x1, height=pitch - 18)
-            tip = Tip(hint=hint, link=f"{found.anchor}-way-{i}")
+            tip = Tip(hint=hint, link=f"{finding.anchor}-way-{i}")
             drawing.box(box, f"phase p{number * 2}", tip)
             begun += seconds
         drawing.text(scale.at(begun) + 6, y + 18, f"{begun:.3g} s", "row")
-    named = [Entry(name=name, style=f"phase p{i * 2}") for i, name in enumerate(PARTS)]
+    named = [LegendEntry(name=name, style=f"phase p{i * 2}") for i, name in enumerate(PARTS)]
     legend(drawing, left + 6, 12, named)
     return drawing.svg()
 
 
-def against(found: Found, trial: Trial) -> Markup:
+def against(finding: InputFinding, trial: PredictionTrial) -> Markup:
     """Draw measured over predicted, on the diagonal where they agree, with the band of the aim."""
     top, bottom, left, right = 20.0, 400.0, 64.0, 460.0
     drawing = Drawing(title="Seconds predicted and measured", height=bottom + 44)
     values = [time for point in trial.points for time in (point.predicted, *point.measured)]
     across = spanning([*values, 2 * min(values)], left, right, log=True)
-    up = Scale(low=across.low, high=across.high, start=bottom, end=top, log=True)
+    up = AxisScale(low=across.low, high=across.high, start=bottom, end=top, log=True)
     horizontal_axis(drawing, across, top=top, bottom=bottom, name="seconds predicted, frozen")
     vertical_axis(drawing, up, left=left, right=right, name="seconds measured")
     for error, style in ((AIM_WORST, "edge"), (AIM_MEAN, "edge"), (0.0, "one")):
@@ -106,7 +106,7 @@ def against(found: Found, trial: Trial) -> Markup:
         low, high = up.at(min(point.measured)), up.at(max(point.measured))
         drawing.line(x, low, x, high, "whisker pair")
         tip = Tip(
-            link=f"{found.anchor}-{i}",
+            link=f"{finding.anchor}-{i}",
             hint=f"{point.name}: {point.predicted:.3g} s predicted, {middle:.3g} s measured",
         )
         drawing.mark(x, up.at(middle), _LOOKS["image per node"], tip)
@@ -122,7 +122,9 @@ def against(found: Found, trial: Trial) -> Markup:
     return drawing.svg()
 
 
-def _diagonal(drawing: Drawing, across: Scale, up: Scale, factor: float, style: str) -> None:
+def _diagonal(
+    drawing: Drawing, across: AxisScale, up: AxisScale, factor: float, style: str
+) -> None:
     """Draw measured = factor x predicted inside the square."""
     low = max(across.low, across.low / factor)
     high = min(across.high, across.high / factor)

@@ -4,8 +4,8 @@ import math
 import shlex
 from collections.abc import Iterator
 
-from dlcontainer.bench.job.analysis import FIGURES, JUDGED, Added, Reading
-from dlcontainer.bench.job.records import SIDES, Job, Times
+from dlcontainer.bench.job.analysis import FIGURES, JUDGED, ContainerCost, JobAnalysis
+from dlcontainer.bench.job.records import SIDES, JobPhases, JobSession
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.stats import linear
@@ -14,8 +14,8 @@ _HOUR_S = 3600
 _MOST_COMMAND = 120
 
 
-def headline(job: Job, reading: Reading) -> str:
-    """Say the verdict and the seconds in a line."""
+def headline(job: JobSession, reading: JobAnalysis) -> str:
+    """Return the words for the verdict and the seconds in a line."""
     judged = reading.judged
     if judged is None:
         return f"{reading.word}: no pair of jobs was measured"
@@ -26,19 +26,19 @@ def headline(job: Job, reading: Reading) -> str:
     return f"{reading.word}: {cost} start-up on {_size(job)}"
 
 
-def _size(job: Job) -> str:
-    jobs = [one for one in job.launches if one.times]
-    nodes = max((len(one.nodes) for one in jobs), default=0)
-    ranks = max((len(one.ranks) for one in jobs), default=0)
+def _size(job: JobSession) -> str:
+    jobs = [launch for launch in job.launches if launch.times]
+    nodes = max((len(launch.nodes) for launch in jobs), default=0)
+    ranks = max((len(launch.ranks) for launch in jobs), default=0)
     return f"{counted(nodes, 'node')}, {counted(ranks, 'rank')}"
 
 
-def words(job: Job, reading: Reading) -> str:
-    """Say what was compared, what came out, and what it is not about."""
+def words(job: JobSession, reading: JobAnalysis) -> str:
+    """Return what was compared, what came out, and what it is not about."""
     return " ".join([*_compared(job), *_result(job, reading), *_limits(job, reading)])
 
 
-def _compared(job: Job) -> Iterator[str]:
+def _compared(job: JobSession) -> Iterator[str]:
     declared = job.declared
     command = " ".join(shlex.join(declared.command).split())
     if len(command) > _MOST_COMMAND:
@@ -60,7 +60,7 @@ def _compared(job: Job) -> Iterator[str]:
     )
 
 
-def _result(job: Job, reading: Reading) -> Iterator[str]:
+def _result(job: JobSession, reading: JobAnalysis) -> Iterator[str]:
     declared, judged = job.declared, reading.judged
     if judged is not None:
         between = interval(judged)
@@ -77,14 +77,14 @@ def _result(job: Job, reading: Reading) -> Iterator[str]:
         yield f"No verdict: {'; '.join(reading.reasons)}."
 
 
-def _limits(job: Job, reading: Reading) -> Iterator[str]:
+def _limits(job: JobSession, reading: JobAnalysis) -> Iterator[str]:
     queue = [f"{side} {reading.queue_s[side]:.1f} s" for side in SIDES if reading.pairs]
     if queue and job.declared.scheduler != "none":
         yield f"The wait in the queue (mean: {', '.join(queue)}) is in no figure."
     lost = [f"{reading.lost[side]} {side}" for side in SIDES if reading.lost[side]]
     if lost:
         yield f"Lost to the scheduler and replaced, as declared: {', '.join(lost)}."
-    bounds = [one.times for one in job.launches if one.times]
+    bounds = [launch.times for launch in job.launches if launch.times]
     worst = max((times.clock_bound_s for times in bounds), default=0.0)
     moved = max((times.clock_moved_s for times in bounds), default=0.0)
     if worst:
@@ -93,7 +93,7 @@ def _limits(job: Job, reading: Reading) -> Iterator[str]:
             "after their job and end before it"
             + (f"; clocks were moved by up to {moved:.2f} s." if moved else ".")
         )
-    loads = sorted(one.load_1min for one in job.launches)
+    loads = sorted(launch.load_1min for launch in job.launches)
     if loads:
         yield (
             f"The load of the node that this was started on ({job.header.machine.get('cores')} "
@@ -106,8 +106,8 @@ def _limits(job: Job, reading: Reading) -> Iterator[str]:
     )
 
 
-def tables(reading: Reading, anchor: str) -> tuple[Table, ...]:
-    """Give the figures in seconds."""
+def tables(reading: JobAnalysis, anchor: str) -> tuple[Table, ...]:
+    """Return the figures in seconds."""
     figures = Table(
         name="Seconds of a job",
         head=("figure", "native, s", "container, s", "added, s", "95 % interval"),
@@ -121,8 +121,8 @@ def tables(reading: Reading, anchor: str) -> tuple[Table, ...]:
     return (figures,) if figures.rows else ()
 
 
-def lines(reading: Reading) -> tuple[str, ...]:
-    """Give a line a figure, for a terminal."""
+def lines(reading: JobAnalysis) -> tuple[str, ...]:
+    """Return a line a figure, for a terminal."""
     return tuple(
         f"{FIGURES[name]}: {_signed(added.added)} ({interval(added)}); "
         f"native {added.native:.3f} s, container {added.container:.3f} s"
@@ -130,7 +130,7 @@ def lines(reading: Reading) -> tuple[str, ...]:
     )
 
 
-def _row(name: str, added: Added) -> tuple[str, ...]:
+def _row(name: str, added: ContainerCost) -> tuple[str, ...]:
     word = FIGURES[name] + (" (judged)" if name == JUDGED else "")
     return (
         word,
@@ -141,7 +141,7 @@ def _row(name: str, added: Added) -> tuple[str, ...]:
     )
 
 
-def interval(added: Added) -> str:
+def interval(added: ContainerCost) -> str:
     """Write the interval of an addition."""
     if not added.is_bounded:
         return "no interval: too few pairs"
@@ -153,22 +153,22 @@ def _signed(seconds: float) -> str:
     return f"{seconds:+.{digits}f} s"
 
 
-def bars(job: Job) -> dict[str, dict[str, float]]:
-    """Give the mean seconds of each side's phases, in their order."""
-    found: dict[str, dict[str, float]] = {}
+def bars(job: JobSession) -> dict[str, dict[str, float]]:
+    """Return the mean seconds of each side's phases, in their order."""
+    phases: dict[str, dict[str, float]] = {}
     pairs = job.pairs()
     for side in SIDES:
-        own = [one[side].times for one in pairs.values()]
-        known = [_parts(times) for times in own if times is not None]
-        if known:
-            names = known[0]
-            found[side] = {
-                name: math.fsum(one[name] for one in known) / len(known) for name in names
+        times = [pair[side].times for pair in pairs.values()]
+        parts = [_parts(times) for times in times if times is not None]
+        if parts:
+            names = parts[0]
+            phases[side] = {
+                name: math.fsum(part[name] for part in parts) / len(parts) for name in names
             }
-    return found
+    return phases
 
 
-def _parts(times: Times) -> dict[str, float]:
+def _parts(times: JobPhases) -> dict[str, float]:
     return {
         "launcher": times.launcher_s,
         "engine": max(0.0, times.process_s - times.launcher_s),
@@ -178,8 +178,8 @@ def _parts(times: Times) -> dict[str, float]:
     }
 
 
-def figures(job: Job, reading: Reading) -> dict[str, object]:
-    """Give a session for programs."""
+def figures(job: JobSession, reading: JobAnalysis) -> dict[str, object]:
+    """Return a session for programs."""
     return {
         "verdict": reading.word,
         "headline": headline(job, reading),

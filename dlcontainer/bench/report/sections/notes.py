@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from math import ceil, isinf
 
 from dlcontainer.bench.analysis import contrasts, qualification
-from dlcontainer.bench.analysis.qualification import Control, Standing
+from dlcontainer.bench.analysis.qualification import ControlFigure, SiteQualification
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import table
 from dlcontainer.bench.report.tables import session_tables
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import continuation, contradictions
-from dlcontainer.bench.samples.records import Declared
+from dlcontainer.bench.samples.records import SessionDeclaration
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.stats import neighbours, paired
 
@@ -29,46 +29,48 @@ _BALANCED = (
 _BY_LOT = "What a turn leaves to the next one for longer than a step is not corrected for."
 
 
-def notes(analysis: Analysis, standing: Standing) -> tuple[str, ...]:
-    """Say what a reader should know beside the verdict."""
+def notes(analysis: Analysis, standing: SiteQualification) -> tuple[str, ...]:
+    """Return what a reader should know beside the verdict."""
     declared = analysis.series.session.declared
-    found = [*_unchecked(declared)]
+    remarks = [*_unchecked(declared)]
     if declared.groups is None:
-        found += _carried(analysis)
-    found += [*_far(analysis), *_drifting(analysis)]
+        remarks += _carried(analysis)
+    remarks += [*_far(analysis), *_drifting(analysis)]
     if declared.arms[0] == "unpacked":
         why = analysis.series.session.arms["unpacked"].why or "no native twin was possible here"
-        found.append(f"The reference is the unpacked image: {why}.")
+        remarks.append(f"The reference is the unpacked image: {why}.")
     if declared.groups:
-        found.append(_OF_GROUPS + (_BALANCED if declared.is_balanced else _BY_LOT))
-        found += _alike(analysis)
+        remarks.append(_OF_GROUPS + (_BALANCED if declared.is_balanced else _BY_LOT))
+        remarks += _alike(analysis)
     else:
-        found += _controls(analysis)
-    found += [*_lost(analysis), *_ready(analysis)]
+        remarks += _controls(analysis)
+    remarks += [*_lost(analysis), *_ready(analysis)]
     if analysis.contrasts:
-        found.append(f"Three arms. {contrasts.together(analysis.contrasts)}")
+        remarks.append(f"Three arms. {contrasts.together(analysis.contrasts)}")
     if analysis.losses is not None and analysis.losses.steps and not analysis.losses.problem:
         apart = analysis.losses.largest
         agree = f"agree within {verdict_text.percent(apart)}" if apart else "are identical"
-        found.append(
+        remarks.append(
             f"Correctness: the loss curves of all launches {agree}, {analysis.losses.steps} steps."
         )
     family = analysis.family
-    found += _endpoints(analysis)
+    remarks += _endpoints(analysis)
     if family is not None and (len(family.readings) > 1 or family.missing):
-        found.append(f"Declared metrics. {session_tables.together(family)}")
+        remarks.append(f"Declared metrics. {session_tables.together(family)}")
     if analysis.failed:
         lines = table.ranges(analysis.failed.lines())
-        found.append(
+        remarks.append(
             f"{counted(len(analysis.failed), 'launch', 'launches')} failed (lines {lines})."
         )
-    if declared.groups is None and all(one.tells for one in qualification.controls(analysis)):
-        found.append(_standing(standing))
-    return (*found, *_course(analysis))
+    if declared.groups is None and all(
+        control.tells for control in qualification.controls(analysis)
+    ):
+        remarks.append(_standing(standing))
+    return (*remarks, *_course(analysis))
 
 
 def _alike(analysis: Analysis) -> Iterator[str]:
-    """Say how far the interval of groups is widened for their neighbours."""
+    """Yield how far the interval of groups is widened for their neighbours."""
     fitted = analysis.main.fitted if analysis.main else None
     if fitted is not None and fitted.df > 0 and fitted.rule == "groups":
         yield (
@@ -78,9 +80,9 @@ def _alike(analysis: Analysis) -> Iterator[str]:
 
 
 def _controls(analysis: Analysis) -> Iterator[str]:
-    """Say what the launches of one side against itself are worth."""
-    known = {one.role: one for one in qualification.controls(analysis)}
-    control, own = known.get("control"), known.get("candidate_control")
+    """Yield what the launches of one side against itself are worth."""
+    by_role = {control.role: control for control in qualification.controls(analysis)}
+    control, candidate_control = by_role.get("control"), by_role.get("candidate_control")
     if control is None:
         yield "The A/A control has too few pairs to say whether this machine was steady."
     elif not control.tells:
@@ -90,22 +92,22 @@ def _controls(analysis: Analysis) -> Iterator[str]:
             f"A quick session: {control.figure.fitted.n} A/A pairs beside {pairs} A/B pairs; "
             "a claim to publish takes as many of each."
         )
-    if own is not None and not own.tells:
-        yield f"The B/B control {_silent(own)}"
-    elif own is not None:
+    if candidate_control is not None and not candidate_control.tells:
+        yield f"The B/B control {_silent(candidate_control)}"
+    elif candidate_control is not None:
         yield (
-            f"B/B: {own.figure.fitted.n} pairs of the candidate against itself, "
-            f"{verdict_text.bounds(own.figure.interval)}."
+            f"B/B: {candidate_control.figure.fitted.n} pairs of the candidate against itself, "
+            f"{verdict_text.bounds(candidate_control.figure.interval)}."
         )
 
 
-def _silent(control: Control) -> str:
+def _silent(control: ControlFigure) -> str:
     """Say of a control that it would have noticed nothing that matters here."""
     least = f"by a factor of {control.noticed:.2g} or more"
-    seen = "no change at all" if isinf(control.noticed) else f"only a change {least}"
+    noticed = "no change at all" if isinf(control.noticed) else f"only a change {least}"
     return (
         f"can't tell whether this machine was steady: launches of one side scatter so much, or "
-        f"drift so far, that it would have noticed {seen}. It is not drawn. Measure again when "
+        f"drift so far, that it would have noticed {noticed}. It is not drawn. Measure again when "
         "nothing else runs here."
     )
 
@@ -115,25 +117,25 @@ def _lost(analysis: Analysis) -> Iterator[str]:
     lost, declared = analysis.series.lost, analysis.series.session.declared
     if not lost:
         return
-    arms = Counter(one.arm for one in lost)
+    arms = Counter(group.arm for group in lost)
     counts = ", ".join(f"{arm} {arms.get(arm, 0)}" for arm in declared.arms)
     what = "group lost a process", "groups lost a process"
     if not declared.groups:
         what = "pair lost a launch", "pairs lost a launch"
     yield (
         f"{counted(len(lost), *what)} and had to be measured again ({counts}; "
-        f"lines {table.ranges(one.line for one in lost)}), by the rule declared beforehand."
+        f"lines {table.ranges(group.line for group in lost)}), by the rule declared beforehand."
     )
 
 
 def _endpoints(analysis: Analysis) -> Iterator[str]:
-    """Say the verdict of each further endpoint that was declared."""
+    """Yield the words for the verdict of each further endpoint that was declared."""
     readings = analysis.family.readings if analysis.family else ()
     if analysis.verdict.word == "NOT COMPARABLE" or not analysis.series.complete:
         return
-    known = {reading.figure.metric: reading for reading in readings[1:]}
+    by_metric = {reading.figure.metric: reading for reading in readings[1:]}
     for metric in analysis.traits.metrics[1:]:
-        reading = known.get(metric.name)
+        reading = by_metric.get(metric.name)
         if reading is None or not metric.endpoint:
             continue
         name = metric.endpoint[0].upper() + metric.endpoint[1:]
@@ -146,7 +148,7 @@ def _endpoints(analysis: Analysis) -> Iterator[str]:
 
 
 def _carried(analysis: Analysis) -> Iterator[str]:
-    """Say what a launch leaves to the one after it."""
+    """Yield what a launch leaves to the one after it."""
     main, arms = analysis.main, analysis.series.session.declared.arms
     for arm, effect in zip(arms[1:], main.fitted.carry if main else (), strict=False):
         if effect is None:
@@ -173,7 +175,7 @@ def _far(analysis: Analysis) -> Iterator[str]:
 
 
 def _drifting(analysis: Analysis) -> Iterator[str]:
-    """Say where a promise does not hold: one side drifts, and neighbours are alike."""
+    """Yield where a promise does not hold: one side drifts, and neighbours are alike."""
     lag = analysis.main.fitted.lag if analysis.main else 0.0
     if lag >= _DRIFTS:
         unit = verdict_text.unit(analysis)
@@ -185,7 +187,7 @@ def _drifting(analysis: Analysis) -> Iterator[str]:
 
 
 def _ready(analysis: Analysis) -> Iterator[str]:
-    """Say what making the native side ready took, and when that is paid back."""
+    """Yield what making the native side ready took, and when that is paid back."""
     session = analysis.series.session
     took, form = session.machine.get("native_ready_s"), session.declared.workload.get("native_as")
     if not isinstance(took, int | float) or analysis.main is None:
@@ -202,11 +204,11 @@ def _ready(analysis: Analysis) -> Iterator[str]:
     )
 
 
-def _standing(standing: Standing) -> str:
+def _standing(standing: SiteQualification) -> str:
     return _qualified(standing) + _supported(standing)
 
 
-def _supported(standing: Standing) -> str:
+def _supported(standing: SiteQualification) -> str:
     if standing.supported is None or standing.sd is None:
         return ""
     scatter, supported = verdict_text.scatter(standing.sd), verdict_text.percent(standing.supported)
@@ -223,7 +225,7 @@ def _option(margin: float) -> str:
     return f"--margin {ceil(1000 * margin) / 10:g}%"
 
 
-def _qualified(standing: Standing) -> str:
+def _qualified(standing: SiteQualification) -> str:
     name = f"The site {standing.site or 'of this session'} ({standing.node or 'unknown nodes'})"
     pooled = f"A/A pooled over {counted(standing.sessions, 'session')}, "
     pooled += counted(standing.pairs, "pair")
@@ -240,7 +242,7 @@ def _qualified(standing: Standing) -> str:
     )
 
 
-def _unchecked(declared: Declared) -> Iterator[str]:
+def _unchecked(declared: SessionDeclaration) -> Iterator[str]:
     """Say of a file that it may be forged more easily than others."""
     if not contradictions.is_held(declared):
         yield (

@@ -7,10 +7,10 @@ from statistics import mean, median
 from markupsafe import Markup
 
 from dlcontainer.bench.job import analysis as jobbing
-from dlcontainer.bench.job.records import Job
+from dlcontainer.bench.job.records import JobSession
 from dlcontainer.bench.report.figures import count_plots, session_plots, storm_plots
 from dlcontainer.bench.report.figures.binned import MOST_LISTED
-from dlcontainer.bench.report.inputs import Counting, Found, Storm, Trial
+from dlcontainer.bench.report.inputs import CountingRun, InputFinding, PredictionTrial, Storm
 from dlcontainer.bench.report.sections import jobs as jobs_
 from dlcontainer.bench.report.sections import scale as scaled
 from dlcontainer.bench.report.sections import scale_figures
@@ -18,7 +18,7 @@ from dlcontainer.bench.report.sections.session_figures import Plate
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.tables import count_tables, job_tables, scale_tables
 from dlcontainer.bench.scale import analysis as scaling
-from dlcontainer.bench.scale.records import Scale
+from dlcontainer.bench.scale.records import MatrixSession
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,32 +38,54 @@ class Exhibit:
     lines: tuple[str, ...] = ()
 
 
-def exhibits(found: Sequence[Found]) -> tuple[Exhibit, ...]:
-    """Give a section each; counting runs of one tool share one."""
-    storms = [_storm(one, one.finding) for one in found if isinstance(one.finding, Storm)]
-    trials = [_trial(one, one.finding) for one in found if isinstance(one.finding, Trial)]
-    runs = [(one, one.finding) for one in found if isinstance(one.finding, Counting)]
+def exhibits(findings: Sequence[InputFinding]) -> tuple[Exhibit, ...]:
+    """Return a section each; counting runs of one tool share one."""
+    storms = [
+        _storm(finding, finding.finding)
+        for finding in findings
+        if isinstance(finding.finding, Storm)
+    ]
+    trials = [
+        _trial(finding, finding.finding)
+        for finding in findings
+        if isinstance(finding.finding, PredictionTrial)
+    ]
+    runs = [
+        (finding, finding.finding)
+        for finding in findings
+        if isinstance(finding.finding, CountingRun)
+    ]
     tools = dict.fromkeys(run.tool for _, run in runs)
     counted = [_counted([pair for pair in runs if pair[1].tool == tool]) for tool in tools]
-    matrices = [(one, one.finding) for one in found if isinstance(one.finding, Scale)]
+    matrices = [
+        (finding, finding.finding)
+        for finding in findings
+        if isinstance(finding.finding, MatrixSession)
+    ]
     most = MOST_LISTED // max(len(matrices), 1)
-    mapped = [_matrix(one, scale, listed=len(scale.launches) <= most) for one, scale in matrices]
-    jobs = [_jobs(one, one.finding) for one in found if isinstance(one.finding, Job)]
+    mapped = [
+        _matrix(finding, scale, listed=len(scale.launches) <= most) for finding, scale in matrices
+    ]
+    jobs = [
+        _jobs(finding, finding.finding)
+        for finding in findings
+        if isinstance(finding.finding, JobSession)
+    ]
     return (*jobs, *mapped, *storms, *trials, *counted)
 
 
-def _jobs(found: Found, job: Job) -> Exhibit:
+def _jobs(finding: InputFinding, job: JobSession) -> Exhibit:
     reading = jobbing.read(job)
     listed = len(job.launches) <= MOST_LISTED
     drawn = session_plots.stacked(jobs_.bars(job), "seconds since the job began, mean")
     return Exhibit(
-        anchor=f"job-{found.sha256[:8]}",
+        anchor=f"job-{finding.sha256[:8]}",
         title="A command as a job",
         headline=jobs_.headline(job, reading),
         words=jobs_.words(job, reading),
         plates=(
             _plate(
-                found,
+                finding,
                 "Where the seconds go",
                 drawn,
                 "The mean job of each side, without its wait in the queue, phase by phase.",
@@ -71,17 +93,19 @@ def _jobs(found: Found, job: Job) -> Exhibit:
         )
         if drawn
         else (),
-        tables=jobs_.tables(reading, found.anchor),
-        raw=(job_tables.table(job, f"{found.anchor}-lines", str(found.path)),) if listed else (),
+        tables=jobs_.tables(reading, finding.anchor),
+        raw=(job_tables.table(job, f"{finding.anchor}-lines", str(finding.path)),)
+        if listed
+        else (),
         lines=jobs_.lines(reading),
     )
 
 
-def _matrix(found: Found, scale: Scale, *, listed: bool) -> Exhibit:
+def _matrix(finding: InputFinding, scale: MatrixSession, *, listed: bool) -> Exhibit:
     rows = scaling.rows(scale)
-    anchor, file = found.anchor, str(found.path)
+    anchor, file = finding.anchor, str(finding.path)
     return Exhibit(
-        anchor=f"scale-{found.sha256[:8]}",
+        anchor=f"scale-{finding.sha256[:8]}",
         title="Import at scale",
         headline=scaled.headline(scale, rows),
         words=scaled.words(scale, rows),
@@ -93,27 +117,27 @@ def _matrix(found: Found, scale: Scale, *, listed: bool) -> Exhibit:
     )
 
 
-def _storm(found: Found, storm: Storm) -> Exhibit:
+def _storm(finding: InputFinding, storm: Storm) -> Exhibit:
     quickest = min(storm.rows, key=lambda row: row.seconds, default=None)
     ahead = f"{quickest.way}: {quickest.seconds:.3g} s" if quickest else "no way to compare"
     return Exhibit(
-        anchor=f"storm-{found.sha256[:8]}",
+        anchor=f"storm-{finding.sha256[:8]}",
         title="Storm prediction",
         headline=f"Quickest by the model: {ahead}",
         words=_foretold(storm),
         plates=(
             _plate(
-                found, "Break-even", storm_plots.break_even(found, storm),
+                finding, "Break-even", storm_plots.break_even(finding, storm),
                 "Seconds until the last rank is ready over nodes, both axes logarithmic; staging "
                 "is inside. Where a line falls below the tree's, that way begins to pay.",
             ),
             _plate(
-                found, "Where the seconds go", storm_plots.where_seconds_go(found, storm),
+                finding, "Where the seconds go", storm_plots.where_seconds_go(finding, storm),
                 "Each way's predicted seconds for this job, by what is waited for.",
             ),
         ),
-        tables=count_tables.ways(found, storm),
-        folded=count_tables.curve(found, storm),
+        tables=count_tables.ways(finding, storm),
+        folded=count_tables.curve(finding, storm),
     )  # fmt: skip
 
 
@@ -127,8 +151,8 @@ def _foretold(storm: Storm) -> str:
         + "."
     ]
     pays = [
-        f"{way} from {_many(nodes, 'node')} on"
-        for way, nodes in storm.nodes_until_it_pays.items()
+        f"{way_name} from {_many(nodes, 'node')} on"
+        for way_name, nodes in storm.nodes_until_it_pays.items()
         if nodes is not None
     ]
     if pays:
@@ -158,17 +182,17 @@ def _foretold(storm: Storm) -> str:
     return " ".join(words)
 
 
-def _many(count: int, one: str, more: str = "") -> str:
-    return f"{count:,} {one if count == 1 else more or f'{one}s'}"
+def _many(count: int, singular: str, more: str = "") -> str:
+    return f"{count:,} {singular if count == 1 else more or f'{singular}s'}"
 
 
-def _trial(found: Found, trial: Trial) -> Exhibit:
+def _trial(finding: InputFinding, trial: PredictionTrial) -> Exhibit:
     errors = [abs(point.predicted / median(point.measured) - 1) for point in trial.points]
     average, worst = mean(errors), max(errors)
     met = "met" if is_met(average, worst) else "missed"
     launches = sum(len(point.measured) for point in trial.points)
     return Exhibit(
-        anchor=f"trial-{found.sha256[:8]}",
+        anchor=f"trial-{finding.sha256[:8]}",
         title="The storm's prediction held to account",
         headline=f"Mean error {100 * average:.1f} %, worst {100 * worst:.1f} %",
         words=f"{len(errors)} points were predicted, all of it written down with its digest "
@@ -178,34 +202,34 @@ def _trial(found: Found, trial: Trial) -> Exhibit:
         "system that was measured, not that another file system is like it.",
         plates=(
             _plate(
-                found, "Predicted and measured", storm_plots.against(found, trial),
+                finding, "Predicted and measured", storm_plots.against(finding, trial),
                 "Each point once; above the line it took longer than predicted.",
             ),
         ),
-        tables=count_tables.points(found, trial),
+        tables=count_tables.points(finding, trial),
     )  # fmt: skip
 
 
 def is_met(average: float, worst: float) -> bool:
-    """Tell whether errors are within what is aimed at."""
+    """Return whether errors are within what is aimed at."""
     return average <= storm_plots.AIM_MEAN and worst <= storm_plots.AIM_WORST
 
 
-def _told(found: Found, run: Counting) -> str:
+def _told(finding: InputFinding, run: CountingRun) -> str:
     of = f" with {_many(run.ranks, 'rank')}" if run.ranks else ""
     node = run.per_node
     return (
-        f"{found.path.name}: {count_tables.total(run):,} operations of a node{of}, "
+        f"{finding.path.name}: {count_tables.total(run):,} operations of a node{of}, "
         f"{node.unique_files:,} files, {node.pyc:,} of them byte code and {node.so:,} libraries."
     )
 
 
-def _counted(runs: Sequence[tuple[Found, Counting]]) -> Exhibit:
+def _counted(runs: Sequence[tuple[InputFinding, CountingRun]]) -> Exhibit:
     first = runs[0][1]
     words = [
         f"Counted by {first.tool}, which sees {first.sees}.",
         "A counting run is slowed by its counting: its times are not those of a job.",
-        *(_told(found, run) for found, run in runs),
+        *(_told(finding, run) for finding, run in runs),
     ]
     plates = [
         Plate(
@@ -214,34 +238,36 @@ def _counted(runs: Sequence[tuple[Found, Counting]]) -> Exhibit:
             lines="all values",
             svg=count_plots.operations(runs),
             raw=runs[0][0].anchor,
-            file=", ".join(str(found.path) for found, _ in runs),
+            file=", ".join(str(finding.path) for finding, _ in runs),
         )
     ]
     plates += [
         _plate(
-            found, f"Import tree: {count_plots.label(found)}",
-            count_plots.tree(found, run.imports),
+            finding, f"Import tree: {count_plots.label(finding)}",
+            count_plots.tree(finding, run.imports),
             "As wide as the import took; what a module imported stands below it. "
             "Traced in a run of its own (python -X importtime), which makes imports slower.",
         )
-        for found, run in runs
+        for finding, run in runs
         if run.imports
     ]  # fmt: skip
     return Exhibit(
         anchor=f"count-{first.tool}",
         title="What was asked of the file system",
         headline=", ".join(
-            f"{found.path.name}: {count_tables.total(run):,} operations" for found, run in runs
+            f"{finding.path.name}: {count_tables.total(run):,} operations" for finding, run in runs
         ),
         words=" ".join(words),
         plates=tuple(plates),
-        tables=tuple(count_tables.operations(found, run) for found, run in runs),
-        folded=tuple(table for found, run in runs for table in count_tables.imported(found, run)),
+        tables=tuple(count_tables.operations(finding, run) for finding, run in runs),
+        folded=tuple(
+            table for finding, run in runs for table in count_tables.imported(finding, run)
+        ),
     )
 
 
-def _plate(found: Found, name: str, svg: Markup, caption: str) -> Plate:
+def _plate(finding: InputFinding, name: str, svg: Markup, caption: str) -> Plate:
     return Plate(
-        name=name, caption=caption, lines="all values", svg=svg, raw=found.anchor,
-        file=str(found.path),
+        name=name, caption=caption, lines="all values", svg=svg, raw=finding.anchor,
+        file=str(finding.path),
     )  # fmt: skip

@@ -4,34 +4,34 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from dlcontainer.bench.report.figures import scale_ratios
-from dlcontainer.bench.report.figures.ecdf import Ready
+from dlcontainer.bench.report.figures.ecdf import ReadyTimes
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.tables import scale_glossary, site_tables
 from dlcontainer.bench.samples.records import SURROUNDINGS
 from dlcontainer.bench.samples.vocabulary import counted
-from dlcontainer.bench.scale.analysis import FEWEST, Contrast, Median, Row, phases
-from dlcontainer.bench.scale.records import Launched
-from dlcontainer.bench.scale.records import Scale as Measured
+from dlcontainer.bench.scale.analysis import FEWEST, CellContrast, CellRow, Median, phases
+from dlcontainer.bench.scale.records import CellLaunch
+from dlcontainer.bench.scale.records import MatrixSession as Measured
 from dlcontainer.bench.stats import linear
 
 
-def headline(scale: Measured, rows: Sequence[Row]) -> str:
-    """Say the most important in a line."""
-    said = [row.contrast.word for row in rows if row.contrast]
-    faster, slower = said.count("FASTER"), said.count("SLOWER")
+def headline(scale: Measured, rows: Sequence[CellRow]) -> str:
+    """Return the words for the most important in a line."""
+    words = [row.contrast.word for row in rows if row.contrast]
+    faster, slower = words.count("FASTER"), words.count("SLOWER")
     parts = ((faster, "faster"), (slower, "slower"))
-    told = [f"{count} {word}" for count, word in parts if count]
-    if rest := len(said) - faster - slower:
-        told.append(f"{rest} not shown either way")
-    if not told:
+    counts = [f"{count} {word}" for count, word in parts if count]
+    if rest := len(words) - faster - slower:
+        counts.append(f"{rest} not shown either way")
+    if not counts:
         measured = sum(bool(row.launches) for row in rows)
         return f"{counted(measured, 'cell')} measured, none against another"
     reference = scale_ratios.reference(scale)
-    return f"Of {counted(len(said), 'cell')} against {reference}: {', '.join(told)}"
+    return f"Of {counted(len(words), 'cell')} against {reference}: {', '.join(counts)}"
 
 
-def words(scale: Measured, rows: Sequence[Row]) -> str:
-    """Say what was measured, and how far cold was shown."""
+def words(scale: Measured, rows: Sequence[CellRow]) -> str:
+    """Return what was measured, and how far cold was shown."""
     declared, machine = scale.header.declared, scale.header.machine
     measured = sum(bool(row.launches) for row in rows)
     opening = (
@@ -65,7 +65,7 @@ def _layer(layer: object) -> Iterator[str]:
 
 
 def _loads(scale: Measured) -> Iterator[str]:
-    loads = sorted(one.load_1min for one in scale.launches)
+    loads = sorted(launch.load_1min for launch in scale.launches)
     if loads:
         yield (
             f"The machine's load before a launch was {loads[0]:.1f} to {loads[-1]:.1f}, in the "
@@ -73,23 +73,23 @@ def _loads(scale: Measured) -> Iterator[str]:
         )
 
 
-def _proofs(rows: Sequence[Row]) -> Iterator[str]:
+def _proofs(rows: Sequence[CellRow]) -> Iterator[str]:
     cold = [row for row in rows if row.cell.state == "cold" and row.launches]
-    unproved = [row for row in cold if not all(one.before.is_proved for one in row.launches)]
+    unproved = [row for row in cold if not all(launch.before.is_proved for launch in row.launches)]
     if cold:
         yield f"Cold is proved in {len(cold) - len(unproved)} of {counted(len(cold), 'cold cell')}."
     if unproved:
         yield "In the others names or bytes may have been in memory: cold is unproved."
 
 
-def tables(scale: Measured, rows: Sequence[Row], anchor: str) -> tuple[Table, ...]:
-    """Give the cells, the contrasts, what was cold and mounted, what failed, and the words."""
+def tables(scale: Measured, rows: Sequence[CellRow], anchor: str) -> tuple[Table, ...]:
+    """Return the cells, the contrasts, what was cold and mounted, what failed, and the words."""
     failed = Table(
         name="Failed",
         head=("cell", "why"),
         rows=tuple((row.cell.name, row.failed) for row in rows if row.failed),
     )
-    found = (
+    cell_tables = (
         _contrasts(scale, rows),
         _cells(rows, anchor),
         _grounds(rows),
@@ -97,7 +97,7 @@ def tables(scale: Measured, rows: Sequence[Row], anchor: str) -> tuple[Table, ..
         _around(scale),
         scale_glossary.table(scale),
     )
-    return tuple(table for table in found if table.rows)
+    return tuple(table for table in cell_tables if table.rows)
 
 
 def _around(scale: Measured) -> Table:
@@ -106,7 +106,7 @@ def _around(scale: Measured) -> Table:
     return site_tables.around(declared.site, next(filter(None, parts), None))
 
 
-def _contrasts(scale: Measured, rows: Sequence[Row]) -> Table:
+def _contrasts(scale: Measured, rows: Sequence[CellRow]) -> Table:
     return Table(
         name="Against the reference cell",
         head=("cell", "ratio", "interval", "rounds", "p (Holm)", "reading"),
@@ -118,7 +118,7 @@ def _contrasts(scale: Measured, rows: Sequence[Row]) -> Table:
     )
 
 
-def _cells(rows: Sequence[Row], anchor: str) -> Table:
+def _cells(rows: Sequence[CellRow], anchor: str) -> Table:
     return Table(
         name="Cells",
         head=("cell", "last rank ready, s", "between, s", "launches", "p50, s", "p95, s", "max, s"),
@@ -132,7 +132,7 @@ def _cells(rows: Sequence[Row], anchor: str) -> Table:
     )
 
 
-def _grounds(rows: Sequence[Row]) -> Table:
+def _grounds(rows: Sequence[CellRow]) -> Table:
     return Table(
         name="Cold and mounts",
         head=("cell", "before a launch", "read in a launch", "mounts", "FUSE processes",
@@ -146,19 +146,19 @@ def _grounds(rows: Sequence[Row]) -> Table:
 
 
 def left_out(scale: Measured) -> tuple[Table, ...]:
-    """Give the combinations that were not to be measured, or can't be."""
+    """Return the combinations that were not to be measured, or can't be."""
     gone = tuple((item.cell, item.why) for item in scale.header.left_out)
     name = f"Not measured: {len(gone)} combinations"
     return (Table(name=name, head=("combination", "why"), rows=gone),) if gone else ()
 
 
-def phase_table(rows: Sequence[Row]) -> tuple[Table, ...]:
-    """Give where the time of each cell's ranks goes."""
-    found = [(row, phases(row)) for row in rows if row.launches]
-    names = tuple(dict.fromkeys(name for _, own in found for name in own))
+def phase_table(rows: Sequence[CellRow]) -> tuple[Table, ...]:
+    """Return where the time of each cell's ranks goes."""
+    with_phases = [(row, phases(row)) for row in rows if row.launches]
+    names = tuple(dict.fromkeys(name for _, phase_s in with_phases for name in phase_s))
     lengths = [
-        (row.cell.name, *(f"{own[name]:.3f}" if name in own else "" for name in names))
-        for row, own in found
+        (row.cell.name, *(f"{phase_s[name]:.3f}" if name in phase_s else "" for name in names))
+        for row, phase_s in with_phases
     ]
     table = Table(
         name="Phases of ranks, s",
@@ -171,10 +171,10 @@ def phase_table(rows: Sequence[Row]) -> tuple[Table, ...]:
     return (table,) if table.rows else ()
 
 
-def _cell(row: Row) -> tuple[str, ...]:
+def _cell(row: CellRow) -> tuple[str, ...]:
     if row.last is None:
         return (row.cell.name, *[""] * 6)
-    ranks = Ready(name=row.cell.name, unit="ranks", points=tuple((t, 0) for t in row.ranks))
+    ranks = ReadyTimes(name=row.cell.name, unit="ranks", points=tuple((t, 0) for t in row.ranks))
     shares = [f"{ranks.quantile(s):.3f}" for s in (0.5, 0.95, 1.0)] if row.ranks else [""] * 3
     return (
         row.cell.name,
@@ -191,72 +191,74 @@ def _between(last: Median) -> str:
     return f"{last.low:.3f} to {last.high:.3f} ({100 * last.level:.0f} %)"
 
 
-def _ground(row: Row) -> tuple[str, ...]:
+def _ground(row: CellRow) -> tuple[str, ...]:
     return (
         row.cell.name,
         _coldness(row.launches) if row.cell.state == "cold" else "warm",
         _read(row.launches),
         _most(row, "image_mounts"),
         _most(row, "fuse_processes"),
-        f"{max(one.ready_s for one in row.launches):.3g}",
+        f"{max(launch.ready_s for launch in row.launches):.3g}",
     )
 
 
-def _most(row: Row, name: str) -> str:
-    counts = [one.mounted.get(name) for one in row.launches]
-    known = [count for count in counts if isinstance(count, int)]
-    return str(max(known)) if known else ""
+def _most(row: CellRow, name: str) -> str:
+    counts = [launch.mounted.get(name) for launch in row.launches]
+    numbers = [count for count in counts if isinstance(count, int)]
+    return str(max(numbers)) if numbers else ""
 
 
-def _coldness(measured: Sequence[Launched]) -> str:
-    """Say how cold it was, and whether that was shown."""
-    proved = all(one.before.is_proved for one in measured)
-    methods = " / ".join(dict.fromkeys(one.before.method for one in measured))
-    shares = [one.before.resident for one in measured if one.before.resident is not None]
-    held = f"{100 * max(shares):.1f} % in memory" if shares else "memory unknown"
-    return f"{'proved' if proved else 'unproved'}: {methods}; {held}"
+def _coldness(measured: Sequence[CellLaunch]) -> str:
+    """Return how cold it was, and whether that was shown."""
+    proved = all(launch.before.is_proved for launch in measured)
+    methods = " / ".join(dict.fromkeys(launch.before.method for launch in measured))
+    shares = [launch.before.resident for launch in measured if launch.before.resident is not None]
+    share = f"{100 * max(shares):.1f} % in memory" if shares else "memory unknown"
+    return f"{'proved' if proved else 'unproved'}: {methods}; {share}"
 
 
-def _read(measured: Sequence[Launched]) -> str:
-    """Say the most that a launch read; what went through the stand-in comes from no device."""
-    through = [(one.stand_in or {}).get("bytes") for one in measured]
+def _read(measured: Sequence[CellLaunch]) -> str:
+    """Return the words for the most that a launch read; what went through the stand-in comes from
+    no device.
+    """
+    through = [(launch.stand_in or {}).get("bytes") for launch in measured]
     layered = [count for count in through if isinstance(count, int)]
-    most = max(layered or [one.read_bytes or 0 for one in measured], default=0)
+    most = max(layered or [launch.read_bytes or 0 for launch in measured], default=0)
     return f"{most / 1e6:.2f} MB"
 
 
-def _contrast(row: Row) -> tuple[str, ...]:
-    own = row.contrast
-    assert own is not None  # noqa: S101 - asked by who calls
-    few = own.rounds < FEWEST
+def _contrast(row: CellRow) -> tuple[str, ...]:
+    contrast = row.contrast
+    assert contrast is not None  # noqa: S101 - asked by who calls
+    few = contrast.rounds < FEWEST
     return (
         row.cell.name,
-        f"{own.interval.ratio:.3f}",
-        _bounds(own),
-        str(own.rounds),
-        "" if few else f"{own.p_holm:.2g}",
-        own.word,
+        f"{contrast.interval.ratio:.3f}",
+        _bounds(contrast),
+        str(contrast.rounds),
+        "" if few else f"{contrast.p_holm:.2g}",
+        contrast.word,
     )
 
 
-def _bounds(own: Contrast) -> str:
-    low, high = own.interval.low, own.interval.high
+def _bounds(contrast: CellContrast) -> str:
+    low, high = contrast.interval.low, contrast.interval.high
     return "none: one round" if math.isinf(high) else f"{low:.3f} to {high:.3f}"
 
 
-def lines(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Give a line a cell, for a terminal."""
+def lines(rows: Sequence[CellRow]) -> tuple[str, ...]:
+    """Return a line a cell, for a terminal."""
     return tuple(_line(row, rows) for row in rows)
 
 
-def _line(row: Row, rows: Sequence[Row]) -> str:
+def _line(row: CellRow, rows: Sequence[CellRow]) -> str:
     if row.last is None:
         return f"{row.cell.name}: not measured: {row.failed}"
     text = f"{row.cell.name}: {row.last.middle:.3f} s [{_between(row.last)}]"
     if row.failed:
         text += f", failed later: {row.failed}"
     if row.contrast is not None:
-        interval, other = row.contrast.interval, rows[row.contrast.reference]
+        interval, reference = row.contrast.interval, rows[row.contrast.reference]
         text += f"; {interval.ratio:.3f} [{_bounds(row.contrast)}] of "
-        text += f"({other.cell.name}): {row.contrast.word}"
+        text += f"({reference.cell.name}): {row.contrast.word}"
     return text

@@ -16,7 +16,7 @@ from dlcontainer.bench.report.figures import (
     row_curves,
     session_plots,
 )
-from dlcontainer.bench.report.figures.ecdf import Ready
+from dlcontainer.bench.report.figures.ecdf import ReadyTimes
 from dlcontainer.bench.report.text import verdict_text
 
 
@@ -38,7 +38,7 @@ class Plate:
 _Drawn = tuple[str, str, Markup]
 
 
-def of(analysis: Analysis, ready: Sequence[Ready], *, listed: bool) -> tuple[Plate, ...]:
+def of(analysis: Analysis, ready: Sequence[ReadyTimes], *, listed: bool) -> tuple[Plate, ...]:
     """Draw a session; `listed` launches are drawn one by one and lead to their raw lines."""
     series = analysis.series
     pairs = [*analysis.pairs.values(), *(item.pairs for item in analysis.contrasts)]
@@ -102,7 +102,7 @@ def _course(analysis: Analysis, *, listed: bool) -> _Drawn:
     return name, words, binned.run_order(analysis)
 
 
-def _ready(analysis: Analysis, ready: Sequence[Ready], *, listed: bool) -> Iterator[_Drawn]:
+def _ready(analysis: Analysis, ready: Sequence[ReadyTimes], *, listed: bool) -> Iterator[_Drawn]:
     if not ready:
         return
     unit, title = ready[0].unit, "When are they ready?"

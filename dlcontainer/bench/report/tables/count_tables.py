@@ -4,15 +4,15 @@ import math
 from statistics import median
 
 from dlcontainer.bench.report.figures import count_plots, storm_plots
-from dlcontainer.bench.report.inputs import Counting, Found, Storm, Trial
+from dlcontainer.bench.report.inputs import CountingRun, InputFinding, PredictionTrial, Storm
 from dlcontainer.bench.report.table import Table
 
 # Of an import tree: the modules that a drawing can show, and no more.
 _MOST_MODULES = 400
 
 
-def ways(found: Found, storm: Storm) -> tuple[Table, ...]:
-    """Give each way's seconds, and what is known of the file system."""
+def ways(finding: InputFinding, storm: Storm) -> tuple[Table, ...]:
+    """Return each way's seconds, and what is known of the file system."""
     head = ("from", "last rank ready, s", *(f"{part}, s" for part in storm_plots.PARTS),
             "server busy", "full at")  # fmt: skip
     rows = []
@@ -26,8 +26,8 @@ def ways(found: Found, storm: Storm) -> tuple[Table, ...]:
     return (
         Table(
             name="Ways to give ranks their files", head=head, rows=tuple(rows), numeric=True,
-            anchor=found.anchor, ids=tuple(f"{found.anchor}-way-{i}" for i in range(len(rows))),
-            note=f"From {found.path}, sha256 {found.sha256[:12]}.",
+            anchor=finding.anchor, ids=tuple(f"{finding.anchor}-way-{i}" for i in range(len(rows))),
+            note=f"From {finding.path}, sha256 {finding.sha256[:12]}.",
         ),
         Table(
             name="The file system", head=("figure", "value", "source"), rows=facts,
@@ -37,8 +37,8 @@ def ways(found: Found, storm: Storm) -> tuple[Table, ...]:
     )  # fmt: skip
 
 
-def curve(found: Found, storm: Storm) -> tuple[Table, ...]:
-    """Give the seconds of each way over nodes."""
+def curve(finding: InputFinding, storm: Storm) -> tuple[Table, ...]:
+    """Return the seconds of each way over nodes."""
     names = [row.way for row in storm.rows]
     return (
         Table(
@@ -49,13 +49,13 @@ def curve(found: Found, storm: Storm) -> tuple[Table, ...]:
                 for p in storm.curve
             ),
             numeric=True,
-            ids=tuple(f"{found.anchor}-{i}" for i in range(len(storm.curve))),
+            ids=tuple(f"{finding.anchor}-{i}" for i in range(len(storm.curve))),
         ),
     )
 
 
-def points(found: Found, trial: Trial) -> tuple[Table, ...]:
-    """Give each point's prediction, its measurements and its error."""
+def points(finding: InputFinding, trial: PredictionTrial) -> tuple[Table, ...]:
+    """Return each point's prediction, its measurements and its error."""
     return (
         Table(
             name="Points",
@@ -70,61 +70,66 @@ def points(found: Found, trial: Trial) -> tuple[Table, ...]:
                 for point in trial.points
             ),
             numeric=True,
-            anchor=found.anchor,
-            ids=tuple(f"{found.anchor}-{i}" for i in range(len(trial.points))),
-            note=f"Measured is the median of the launches. From {found.path}, sha256 "
-            f"{found.sha256[:12]}; settled before: {trial.frozen}.",
+            anchor=finding.anchor,
+            ids=tuple(f"{finding.anchor}-{i}" for i in range(len(trial.points))),
+            note=f"Measured is the median of the launches. From {finding.path}, sha256 "
+            f"{finding.sha256[:12]}; settled before: {trial.frozen}.",
         ),
     )
 
 
-def total(run: Counting) -> int:
-    """Give all operations of a node."""
+def total(run: CountingRun) -> int:
+    """Return all operations of a node."""
     return sum(run.per_node.operations.values())
 
 
-def operations(found: Found, run: Counting) -> Table:
-    """Give what each rank and the node asked for."""
-    columns = [*((f"rank {i}", one) for i, one in enumerate(run.per_rank)), ("node", run.per_node)]
-    names = sorted({name for _, one in columns for name in one.operations})
-    rows = [(name, *(f"{one.operations.get(name, 0):,}" for _, one in columns)) for name in names]
-    ids = [f"{found.anchor}-{name}" for name in names]
+def operations(finding: InputFinding, run: CountingRun) -> Table:
+    """Return what each rank and the node asked for."""
+    columns = [
+        *((f"rank {i}", tally) for i, tally in enumerate(run.per_rank)),
+        ("node", run.per_node),
+    ]
+    names = sorted({name for _, tally in columns for name in tally.operations})
+    rows = [
+        (name, *(f"{tally.operations.get(name, 0):,}" for _, tally in columns)) for name in names
+    ]
+    ids = [f"{finding.anchor}-{name}" for name in names]
     for name, values in (
-        ("bytes read", [one.bytes for _, one in columns]),
-        ("unique files", [one.unique_files for _, one in columns]),
-        ("byte code", [one.pyc for _, one in columns]),
-        ("libraries", [one.so for _, one in columns]),
+        ("bytes read", [tally.bytes for _, tally in columns]),
+        ("unique files", [tally.unique_files for _, tally in columns]),
+        ("byte code", [tally.pyc for _, tally in columns]),
+        ("libraries", [tally.so for _, tally in columns]),
     ):
         rows.append((name, *("-" if value is None else f"{value:,}" for value in values)))
-        ids.append(f"{found.anchor}-{name.replace(' ', '-')}")
+        ids.append(f"{finding.anchor}-{name.replace(' ', '-')}")
     return Table(
-        name=f"Operations: {count_plots.label(found)}",
+        name=f"Operations: {count_plots.label(finding)}",
         head=("of", *(name for name, _ in columns)),
         rows=tuple(rows),
         numeric=True,
-        anchor=found.anchor,
+        anchor=finding.anchor,
         ids=tuple(ids),
-        note=f"{' '.join(run.command)}; from {found.path}, sha256 {found.sha256[:12]}.",
+        note=f"{' '.join(run.command)}; from {finding.path}, sha256 {finding.sha256[:12]}.",
     )
 
 
-def imported(found: Found, run: Counting) -> tuple[Table, ...]:
-    """Give the longest imports."""
+def imported(finding: InputFinding, run: CountingRun) -> tuple[Table, ...]:
+    """Return the longest imports."""
     order = sorted(range(len(run.imports)), key=lambda i: -run.imports[i].total_us)
     kept = order[:_MOST_MODULES]
     if not kept:
         return ()
-    left = len(order) - len(kept)
+    omitted = len(order) - len(kept)
     return (
         Table(
-            name=f"Imports: {count_plots.label(found)}",
+            name=f"Imports: {count_plots.label(finding)}",
             head=("module", "with what it imports, ms", "its own, ms", "depth"),
             rows=tuple(
                 (m.name, f"{m.total_us / 1000:.2f}", f"{m.self_us / 1000:.2f}", str(m.depth))
                 for m in (run.imports[i] for i in kept)
             ),
             numeric=True,
-            ids=tuple(f"{found.anchor}-import-{i}" for i in kept),
-            note=f"{left:,} quicker ones are in {found.path} alone." if left else "",
+            ids=tuple(f"{finding.anchor}-import-{i}" for i in kept),
+            note=f"{omitted:,} quicker ones are in {finding.path} alone." if omitted else "",
         ),
     )

@@ -39,7 +39,7 @@ _WORDS = (
 
 
 def table() -> Table:
-    """Give the words of a report with their meanings."""
+    """Return the words of a report with their meanings."""
     return Table(
         name="What the words mean",
         head=("word", "meaning"),

@@ -14,7 +14,7 @@ _MOST_TEXT = 400
 
 
 def of(analysis: Analysis) -> Table:
-    """Give every launch with its line, its times and what it brought."""
+    """Return every launch with its line, its times and what it brought."""
     series = analysis.series
     metric = series.session.declared.metric
     return Table(
@@ -30,7 +30,7 @@ def of(analysis: Analysis) -> Table:
 
 def _row(sample: Sample, metric: str) -> tuple[str, ...]:
     time = sample.figure(metric)
-    others = {name: value for name, value in sample.values.items() if name != metric}
+    further = {name: value for name, value in sample.values.items() if name != metric}
     return (
         str(sample.line),
         sample.role,
@@ -41,7 +41,7 @@ def _row(sample: Sample, metric: str) -> tuple[str, ...]:
         "" if time is None else f"{time:.4f}",
         f"{sample.wall_s:.4f}",
         _brief({name: round(value, 4) for name, value in sample.phases.items()}),
-        _brief(others),
+        _brief(further),
         (sample.error or ("" if sample.ok else f"exit code {sample.returncode}"))[:_MOST_TEXT],
     )
 

@@ -6,14 +6,14 @@ from dlcontainer.bench.analysis.rows import RowReading
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.text import verdict_text
-from dlcontainer.bench.samples.traits import ROWS_METRIC, Derived
+from dlcontainer.bench.samples.traits import ROWS_METRIC, DerivedFigure
 
 _LONG = 1e12
 _NOTHING = Table(name="", head=(), rows=())
 
 
 def times(analysis: Analysis) -> Table:
-    """Give every declared row's times and ratio; empty for a session that has none."""
+    """Return every declared row's times and ratio; empty for a session that has none."""
     plan, arms = analysis.series.session.declared.rows, analysis.series.session.declared.arms
     if plan is None:
         return _NOTHING
@@ -37,17 +37,19 @@ def times(analysis: Analysis) -> Table:
 
 
 def beside(analysis: Analysis) -> Table:
-    """Give what follows from the rows' times, and what was taken besides."""
+    """Return what follows from the rows' times, and what was taken besides."""
     if analysis.series.session.declared.rows is None:
         return _NOTHING
     names, derived = _names(analysis), analysis.traits.derived
     sides = analysis.series.session.declared.sides.names
-    directions = "".join(f"{one.name} ({one.unit}): {one.better} is better. " for one in derived)
+    directions = "".join(
+        f"{figure.name} ({figure.unit}): {figure.better} is better. " for figure in derived
+    )
     return Table(
         name="Beside the rows' times",
         head=(
             *names,
-            *(f"{arm}, {one.name}, {one.unit}" for one in derived for arm in sides),
+            *(f"{arm}, {figure.name}, {figure.unit}" for figure in derived for arm in sides),
             *(f"{arm}, {what}, s" for arm in sides for what in ("processor", "steal")),
         ),
         rows=tuple(tuple(_beside(reading, names, derived)) for reading in analysis.rows),
@@ -88,12 +90,12 @@ def _times(reading: RowReading, names: tuple[str, ...]) -> Iterator[str]:
 
 
 def _beside(
-    reading: RowReading, names: tuple[str, ...], derived: tuple[Derived, ...]
+    reading: RowReading, names: tuple[str, ...], derived: tuple[DerivedFigure, ...]
 ) -> Iterator[str]:
     yield from _parameters(reading, names)
-    for one in derived:
+    for derived_figure in derived:
         for side in reading.sides:
-            figure = one.of(reading.parameters, side.median)
+            figure = derived_figure.of(reading.parameters, side.median)
             yield "-" if figure is None else significant(figure, 3)
     for side in reading.sides:
         yield f"{side.cpu:.3g}"
@@ -101,11 +103,11 @@ def _beside(
 
 
 def plain(analysis: Analysis) -> list[dict[str, object]]:
-    """Give the rows for programs, one object each; units stand in the names."""
+    """Return the rows for programs, one object each; units stand in the names."""
     return [_plain(reading, analysis.traits.derived) for reading in analysis.rows]
 
 
-def _plain(reading: RowReading, derived: tuple[Derived, ...]) -> dict[str, object]:
+def _plain(reading: RowReading, derived: tuple[DerivedFigure, ...]) -> dict[str, object]:
     interval, is_known = reading.figure.interval, reading.figure.fitted.df > 0
     arms = {
         side.arm: {
@@ -114,7 +116,8 @@ def _plain(reading: RowReading, derived: tuple[Derived, ...]) -> dict[str, objec
             "cpu_s": side.cpu,
             "steal_s": side.steal,
             **{
-                f"{one.name}_{one.unit}": one.of(reading.parameters, side.median) for one in derived
+                f"{figure.name}_{figure.unit}": figure.of(reading.parameters, side.median)
+                for figure in derived
             },
         }
         for side in reading.sides

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.scale.cells import MOUNT_WORDS
-from dlcontainer.bench.scale.records import Scale
+from dlcontainer.bench.scale.records import MatrixSession
 
 _WORDS: Mapping[str, Mapping[str, str]] = {
     "where": {
@@ -36,7 +36,7 @@ _WORDS: Mapping[str, Mapping[str, str]] = {
 _LAYERED = "the bytes lie behind the stand-in for a slow file system that nodes share"
 
 
-def table(scale: Scale) -> Table:
+def table(scale: MatrixSession) -> Table:
     """Explain the subjects and the words that occur in cells."""
     declared = scale.header.declared
     rows = [
@@ -57,7 +57,7 @@ def table(scale: Scale) -> Table:
     return Table(name="The words", head=("word", "meaning"), rows=tuple(meanings.items()))
 
 
-def _subject(known: Mapping[str, object]) -> str:
-    if "image" in known:
-        return f"the image {known['image']}, sha256 {str(known.get('sha256'))[:12]}"
-    return f"the Python folder {known.get('prefix')} of the host ({known.get('why')})"
+def _subject(body: Mapping[str, object]) -> str:
+    if "image" in body:
+        return f"the image {body['image']}, sha256 {str(body.get('sha256'))[:12]}"
+    return f"the Python folder {body.get('prefix')} of the host ({body.get('why')})"

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.scale.analysis import ready
-from dlcontainer.bench.scale.records import Launched, Scale
+from dlcontainer.bench.scale.records import CellLaunch, MatrixSession
 
 _MOST_RANKS = 16
 _MOST_TEXT = 400
@@ -22,29 +22,29 @@ def table_place(anchor: str) -> str:
     return f"{anchor}-lines"
 
 
-def table(scale: Scale, anchor: str, file: str) -> Table:
-    """Give every launch with its line, in the order in which they ran."""
+def table(scale: MatrixSession, anchor: str, file: str) -> Table:
+    """Return every launch with its line, in the order in which they ran."""
     return Table(
         name=f"All {counted(len(scale.launches), 'launch', 'launches')}",
         head=("line", "round", "cell", "last rank ready, s", "each rank ready, s",
               "load before", "error"),
-        rows=tuple(_row(scale, one) for one in scale.launches),
+        rows=tuple(_row(scale, launch) for launch in scale.launches),
         note=f"From {file}, which has every raw value; so has the CSV beside this page, a row for "
         "each rank. The load is the machine's over the minute before the launch.",
         anchor=table_place(anchor),
-        ids=tuple(place(anchor, one.line) for one in scale.launches),
+        ids=tuple(place(anchor, launch.line) for launch in scale.launches),
     )  # fmt: skip
 
 
-def _row(scale: Scale, one: Launched) -> tuple[str, ...]:
+def _row(scale: MatrixSession, launch: CellLaunch) -> tuple[str, ...]:
     return (
-        str(one.line),
-        str(one.round + 1),
-        scale.cells[one.cell].name,
-        "" if one.t_last_s is None else f"{one.t_last_s:.4f}",
-        _brief(ready(one)),
-        f"{one.load_1min:.2f}",
-        (one.error or "")[:_MOST_TEXT],
+        str(launch.line),
+        str(launch.round + 1),
+        scale.cells[launch.cell].name,
+        "" if launch.t_last_s is None else f"{launch.t_last_s:.4f}",
+        _brief(ready(launch)),
+        f"{launch.load_1min:.2f}",
+        (launch.error or "")[:_MOST_TEXT],
     )
 
 
@@ -54,26 +54,26 @@ def _brief(times: Sequence[float]) -> str:
     return f"{shown} and {more} more in the file" if more > 0 else shown
 
 
-def raw(scale: Scale) -> Iterator[tuple[int, dict[str, object]]]:
-    """Give each rank of each launch with the launch's line; one that has no rank a row as well.
+def raw(scale: MatrixSession) -> Iterator[tuple[int, dict[str, object]]]:
+    """Yield each rank of each launch with the launch's line; one that has no rank a row as well.
 
     What is the launch's stands in the row of each of its ranks.
     """
-    for one in scale.launches:
-        cell = scale.cells[one.cell]
+    for launch in scale.launches:
+        cell = scale.cells[launch.cell]
         whole = {
-            "cell": {"number": one.cell, "name": cell.name, **asdict(cell)},
-            "round": one.round,
-            "started": one.started,
-            "t_last_s": one.t_last_s,
-            "ready_s": one.ready_s,
-            "load_1min": one.load_1min,
-            "read_bytes": one.read_bytes,
-            "error": one.error,
-            "stderr": list(one.stderr),
-            "before": asdict(one.before),
-            "mounted": one.mounted,
-            "stand_in": one.stand_in or {},
+            "cell": {"number": launch.cell, "name": cell.name, **asdict(cell)},
+            "round": launch.round,
+            "started": launch.started,
+            "t_last_s": launch.t_last_s,
+            "ready_s": launch.ready_s,
+            "load_1min": launch.load_1min,
+            "read_bytes": launch.read_bytes,
+            "error": launch.error,
+            "stderr": list(launch.stderr),
+            "before": asdict(launch.before),
+            "mounted": launch.mounted,
+            "stand_in": launch.stand_in or {},
         }
-        for rank in one.ranks or ({},):
-            yield one.line, {**whole, "rank": rank}
+        for rank in launch.ranks or ({},):
+            yield launch.line, {**whole, "rank": rank}

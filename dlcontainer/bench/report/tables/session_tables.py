@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from dlcontainer.bench.analysis import contrasts
-from dlcontainer.bench.analysis.across_sessions import Across
-from dlcontainer.bench.analysis.metrics import Family, Reading
-from dlcontainer.bench.analysis.pairing import Figure
+from dlcontainer.bench.analysis.across_sessions import PooledSessions
+from dlcontainer.bench.analysis.metrics import MetricFamily, MetricReading
+from dlcontainer.bench.analysis.pairing import PairFigure
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report.table import Table, ranges
 from dlcontainer.bench.report.tables import calibration_table, row_tables, site_tables
@@ -14,7 +14,7 @@ from dlcontainer.bench.samples import comparable, owners
 from dlcontainer.bench.samples.comparable import FactDifference
 from dlcontainer.bench.samples.owners import Owner
 from dlcontainer.bench.samples.records import SURROUNDINGS
-from dlcontainer.bench.samples.traits import Section
+from dlcontainer.bench.samples.traits import ProbeTable
 
 _SYSTEM = "system_library_builds."
 _VARIABLES = "variables."
@@ -34,7 +34,7 @@ def title(analysis: Analysis) -> str:
 
 
 def subtitle(analysis: Analysis) -> str:
-    """Say when and with what a session ran."""
+    """Return when and with what a session ran."""
     session = analysis.series.session
     named = [
         f"{arm} ({session.arms[arm].what})" if arm in session.arms else arm
@@ -44,7 +44,7 @@ def subtitle(analysis: Analysis) -> str:
 
 
 def open_tables(analysis: Analysis) -> list[Table]:
-    """Give the tables that everyone should see."""
+    """Return the tables that everyone should see."""
     return [
         _contrasts(analysis),
         _mounts(analysis),
@@ -60,8 +60,8 @@ def open_tables(analysis: Analysis) -> list[Table]:
     ]
 
 
-def of_probe(section: Section | None) -> Iterator[Table]:
-    """Give the tables of a session's probe."""
+def of_probe(section: ProbeTable | None) -> Iterator[Table]:
+    """Yield the tables of a session's probe."""
     while section is not None:
         yield Table(
             name=section.title, head=section.head, rows=section.rows, note=section.note,
@@ -71,17 +71,17 @@ def of_probe(section: Section | None) -> Iterator[Table]:
 
 
 def stacks(analysis: Analysis) -> Table:
-    """Give all that both sides attest."""
+    """Return all that both sides attest."""
     facts = {
         f"{stack.arm}, {stack.node}" if stack.node else stack.arm: comparable.flat(stack.facts)
         for stack in analysis.series.stacks
     }
-    names = sorted({name for known in facts.values() for name in known})
+    names = sorted({name for attested in facts.values() for name in attested})
     return Table(
         name="Both stacks in full",
         head=("fact", *facts),
         rows=tuple(
-            (name, *(comparable.shown(known.get(name)) for known in facts.values()))
+            (name, *(comparable.shown(attested.get(name)) for attested in facts.values()))
             for name in names
         ),
     )
@@ -172,8 +172,8 @@ def _meaning(item: FactDifference, expected: str) -> str:
     return _MEANINGS[item.owner]
 
 
-def allocations(item: Across) -> Table:
-    """Give each session's ratio beside the others'."""
+def allocations(item: PooledSessions) -> Table:
+    """Return each session's ratio beside the others'."""
     rows = []
     for member in item.members:
         session, main = member.series.session, member.main
@@ -208,7 +208,7 @@ def _metrics(analysis: Analysis) -> Table:
     )
 
 
-def _reading_row(reading: Reading) -> tuple[str, ...]:
+def _reading_row(reading: MetricReading) -> tuple[str, ...]:
     words = ["different"] if reading.is_different else []
     words += ["within its margin"] if reading.is_within else []
     return (
@@ -221,8 +221,8 @@ def _reading_row(reading: Reading) -> tuple[str, ...]:
     )
 
 
-def together(family: Family) -> str:
-    """Say what the declared metrics show together."""
+def together(family: MetricFamily) -> str:
+    """Return what the declared metrics show together."""
     text = "The verdict is the first one's alone. "
     if family.missing:
         text += f"Not measured in every launch: {', '.join(family.missing)}. "
@@ -247,7 +247,7 @@ def _secondary(analysis: Analysis) -> Table:
     )
 
 
-def _secondary_row(figure: Figure) -> tuple[str, ...]:
+def _secondary_row(figure: PairFigure) -> tuple[str, ...]:
     ours, theirs = figure.means
     bounds = verdict_text.bounds(figure.interval)
     return (figure.metric, f"{ours:.4g}", f"{theirs:.4g}", f"{figure.interval.ratio:.3f}", bounds)

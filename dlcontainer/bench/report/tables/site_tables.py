@@ -11,13 +11,13 @@ _LEFT_OUT = "left out"
 
 
 def surroundings(analysis: Analysis) -> Table:
-    """Give what the site put around the image; no rows in a session that says nothing of it."""
+    """Return what the site put around the image; no rows in a session that says nothing of it."""
     declared = analysis.series.session.declared
     return around(declared.site, declared.workload.get(SURROUNDINGS))
 
 
 def around(site: str, parts: object) -> Table:
-    """Give the parts of a site's surroundings as they were declared; no rows without any."""
+    """Return the parts of a site's surroundings as they were declared; no rows without any."""
     rows = [
         (name, ", ".join(map(comparable.shown, values)))
         for name, values in (parts if isinstance(parts, dict) else {}).items()
@@ -34,7 +34,7 @@ def around(site: str, parts: object) -> Table:
 
 
 def reached(sites: Mapping[str, Sequence[str]]) -> tuple[Table, ...]:
-    """Give how far each site got, by the lines of its stages."""
+    """Return how far each site got, by the lines of its stages."""
     return tuple(
         Table(
             name=f"How far {site} got",

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from dlcontainer.bench.analysis.session_analysis import Analysis
-from dlcontainer.bench.report.inputs import Found
+from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.scale import analysis as matrix
-from dlcontainer.bench.scale.analysis import Row
-from dlcontainer.bench.scale.records import Scale
+from dlcontainer.bench.scale.analysis import CellRow
+from dlcontainer.bench.scale.records import MatrixSession
 
 _NOT_MEASURED = (
     "A cold import from a slow file system, which images are made for, is not among these files: "
@@ -15,22 +15,24 @@ _NOT_MEASURED = (
 )
 
 
-def beside(analysis: Analysis, found: Sequence[Found]) -> str:
-    """Give the cold import times of a matrix beside a session's warm ones; empty for a training."""
+def beside(analysis: Analysis, findings: Sequence[InputFinding]) -> str:
+    """Return the cold import times of a matrix beside a session's warm ones; empty for a
+    training.
+    """
     if analysis.traits.equivalence:
         return ""
     module = analysis.series.session.declared.workload.get("module")
     texts = [
-        f"{_setting(one.finding)}: {'; '.join(times)} ({one.path.name})."
-        for one in found
-        if isinstance(one.finding, Scale)
-        and module in (None, one.finding.header.declared.module)
-        and (times := list(_times(one.finding)))
+        f"{_setting(finding.finding)}: {'; '.join(times)} ({finding.path.name})."
+        for finding in findings
+        if isinstance(finding.finding, MatrixSession)
+        and module in (None, finding.finding.header.declared.module)
+        and (times := list(_times(finding.finding)))
     ]
     return " ".join(texts) or _NOT_MEASURED
 
 
-def _setting(scale: Scale) -> str:
+def _setting(scale: MatrixSession) -> str:
     layer = scale.header.declared.matrix.get("stand_in")
     if not isinstance(layer, Mapping):
         return "Cold, from the shared file system"
@@ -40,7 +42,7 @@ def _setting(scale: Scale) -> str:
     )
 
 
-def _times(scale: Scale) -> Iterator[str]:
+def _times(scale: MatrixSession) -> Iterator[str]:
     cold = [
         row
         for row in matrix.rows(scale)
@@ -56,5 +58,5 @@ def _times(scale: Scale) -> Iterator[str]:
             yield f"{how} {row.last.middle:.1f} s, {counted(fewest, 'rank')}"
 
 
-def _ranks(row: Row) -> int:
+def _ranks(row: CellRow) -> int:
     return row.cell.ranks * row.cell.nodes

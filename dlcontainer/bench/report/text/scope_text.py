@@ -23,52 +23,55 @@ def scope(analysis: Analysis) -> str:
 
 
 def load(analysis: Analysis) -> str:
-    """Say how busy the machine was: a verdict at load 35 on 2 cores is no verdict of the idle."""
+    """Return how busy the machine was: a verdict at load 35 on 2 cores is no verdict of the
+    idle.
+    """
     machine = analysis.series.session.machine
     average, busy, cores = (machine.get(name) for name in ("load_1min", "busy_cores", "cores"))
     if not isinstance(average, int | float) or not isinstance(cores, int):
         return ""
-    seen = float(busy) if isinstance(busy, int | float) else None
-    text = f"At the start: {machine_load.text(average, seen, cores)}."
-    if machine_load.others_at_work(average, seen, cores):
+    busy_cores = float(busy) if isinstance(busy, int | float) else None
+    text = f"At the start: {machine_load.text(average, busy_cores, cores)}."
+    if machine_load.others_at_work(average, busy_cores, cores):
         return f"{text} Others were at work: this is not a verdict about an idle machine."
     return text
 
 
 def _differs(analysis: Analysis) -> str:
     declared = analysis.series.session.declared
-    others = comparable.also_differing(analysis.differences)
-    beside = f", together with {' and '.join(others)}" if others else ""
+    differing = comparable.also_differing(analysis.differences)
+    together = f", together with {' and '.join(differing)}" if differing else ""
     if "bare" in declared.sides.names:
-        return _of_bare(declared.sides, beside)
+        return _of_bare(declared.sides, together)
     if declared.arms[0] == "unpacked":
         return (
             "The reference is the unpacked image, run by the same engine: what differs is the "
-            f"image mount{beside}. This is not the container's cost against a native stack."
+            f"image mount{together}. This is not the container's cost against a native stack."
         )
     if declared.arms[-1] == "unpacked":
-        return f"What differs is the build and the namespaces of the engine{beside}."
+        return f"What differs is the build and the namespaces of the engine{together}."
     if _is_given(analysis):
         return (
             "The native side was given with --native and need not have the same bits: what "
-            f"differs is the container{beside or ', and anything that no fact below shows'}."
+            f"differs is the container{together or ', and anything that no fact below shows'}."
         )
     whole = MEANINGS.get(declared.sides) == "the whole"
-    bits = "the same versions and wheels" if others else "the same bits"
+    bits = "the same versions and wheels" if differing else "the same bits"
     what = "the container" if whole else "the image"
-    return f"Both sides ran {bits}, so what differs is {what}{beside}."
+    return f"Both sides ran {bits}, so what differs is {what}{together}."
 
 
-def _of_bare(sides: ArmPair, beside: str) -> str:
+def _of_bare(sides: ArmPair, together: str) -> str:
     if sides.candidate == "bare":
         return (
             "The candidate is the image's own Python, started on the host without an engine: what "
-            f"differs is the build{beside}. No container ran: this is not a container's cost."
+            f"differs is the build{together}. No container ran: this is not a container's cost."
         )
     mount = ", without its image mount" if sides.candidate == "unpacked" else ""
     return (
         "The reference is the image's own Python, started on the host without an engine: what "
-        f"differs is the engine{mount}{beside}. This is not the container's cost against a native "
+        f"differs is the engine{mount}{together}. This is not the container's cost against a "
+        "native "
         "stack."
     )
 

@@ -10,7 +10,7 @@ _MEMORY = frozenset({"ramfs", "tmpfs"})
 
 
 def added(analysis: Analysis) -> str:
-    """Give the seconds of the first rank of a node and of each further one, and their setting."""
+    """Return the seconds of the first rank of a node and of each further one, and their setting."""
     first, joiner = analysis.seconds, analysis.joiner_seconds
     if first is None:
         return ""
@@ -24,7 +24,7 @@ def added(analysis: Analysis) -> str:
 
 
 def place(analysis: Analysis) -> str:
-    """Say where the image lies."""
+    """Return where the image lies."""
     kind = analysis.series.session.machine.get("image_on")
     if not isinstance(kind, str):
         return "file system not stated"

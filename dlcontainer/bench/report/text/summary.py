@@ -8,7 +8,7 @@ from dlcontainer.bench.samples import comparable
 
 
 def paragraph(analysis: Analysis) -> str:
-    """Tell the session in a few sentences that need nothing else of the page."""
+    """Return the words for the session in a few sentences that need nothing else of the page."""
     return " ".join([_compared(analysis), _place(analysis), _outcome(analysis), _silent(analysis)])
 
 
@@ -62,14 +62,15 @@ def _when(analysis: Analysis) -> str:
 
 
 def _outcome(analysis: Analysis) -> str:
-    said = f"Result: {verdict_text.headline(analysis)}."
+    outcome = f"Result: {verdict_text.headline(analysis)}."
     verdict = analysis.verdict
     if verdict.word in {"NOT COMPARABLE", "INCONCLUSIVE"} or verdict.difference is None:
-        return f"{said} Do not quote any figure of this session as a result."
+        return f"{outcome} Do not quote any figure of this session as a result."
     first, last = analysis.series.session.declared.sides.names
     low, high = verdict.difference.low, verdict.difference.high
     return (
-        f"{said} Work that takes 1 s in {first} takes {verdict.difference.ratio:.3f} s in {last} "
+        f"{outcome} Work that takes 1 s in {first} takes {verdict.difference.ratio:.3f} s in "
+        f"{last} "
         f"(likely between {low:.3f} and {high:.3f} s)."
     )
 

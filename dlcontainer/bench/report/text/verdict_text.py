@@ -1,15 +1,15 @@
 """A verdict in words that a scientist who knows no statistics can act on."""
 
-from dlcontainer.bench.analysis.across_sessions import Across
+from dlcontainer.bench.analysis.across_sessions import PooledSessions
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report.text import seconds_text
 from dlcontainer.bench.samples import contradictions
-from dlcontainer.bench.samples.records import Declared
+from dlcontainer.bench.samples.records import SessionDeclaration
 from dlcontainer.bench.stats.paired import Interval
 
 
 def headline(analysis: Analysis) -> str:
-    """Give the verdict in a few words."""
+    """Return the verdict in a few words."""
     verdict = analysis.verdict
     declared = analysis.series.session.declared
     text: str = verdict.word
@@ -24,15 +24,15 @@ def headline(analysis: Analysis) -> str:
     return text + _qualified(declared)
 
 
-def _qualified(declared: Declared) -> str:
-    """Say what holds for all of a headline, since it is quoted without what stands below it."""
+def _qualified(declared: SessionDeclaration) -> str:
+    """Return what holds for all of a headline, since it is quoted without what stands below it."""
     shipped = ", as shipped" if declared.question == "deployment" else ""
-    held = contradictions.is_held(declared)
-    return shipped + ("" if held else ", not checked for contradictions")
+    is_held = contradictions.is_held(declared)
+    return shipped + ("" if is_held else ", not checked for contradictions")
 
 
 def sentence(analysis: Analysis) -> str:
-    """Say what the verdict means, with its figures."""
+    """Return what the verdict means, with its figures."""
     word = analysis.verdict.word
     if word == "NOT COMPARABLE":
         reasons = analysis.verdict.reasons
@@ -70,17 +70,17 @@ def _decided(analysis: Analysis) -> str:
 
 
 def _typical(analysis: Analysis) -> str:
-    """Say which share of slow launches is still possible: no mean of few launches sees them."""
-    known = {item.arm: item for item in analysis.far}
-    item = known.get(analysis.series.session.declared.sides.candidate)
+    """Return which share of slow launches is still possible: no mean of few launches sees them."""
+    far_by_arm = {item.arm: item for item in analysis.far}
+    item = far_by_arm.get(analysis.series.session.declared.sides.candidate)
     if item is None:
         return ""
-    seen = len(item.lines) or "none"
+    count = len(item.lines) or "none"
     grouped = analysis.series.session.declared.groups is not None
-    one, units = ("group", "groups") if grouped else ("launch", "launches")
+    singular, units = ("group", "groups") if grouped else ("launch", "launches")
     return (
-        f" This describes a typical {one}: of "
-        f"{item.launches} {units} in {_candidate(analysis)}, {seen} took far longer, so slow ones "
+        f" This describes a typical {singular}: of "
+        f"{item.launches} {units} in {_candidate(analysis)}, {count} took far longer, so slow ones "
         f"may still be up to {percent(item.not_excluded)} of all (95 %)."
     )
 
@@ -88,10 +88,10 @@ def _typical(analysis: Analysis) -> str:
 def _joiner(analysis: Analysis) -> str:
     if analysis.joiner is None or analysis.joiner.fitted.df < 1:
         return ""
-    found = analysis.joiner.interval
+    interval = analysis.joiner.interval
     return (
         " That is for the first rank of a node, which mounts the image; a rank that joins the "
-        f"mount takes {_factor(found.ratio)} (ratio {found.ratio:.3f}, {bounds(found)})."
+        f"mount takes {_factor(interval.ratio)} (ratio {interval.ratio:.3f}, {bounds(interval)})."
     )
 
 
@@ -135,16 +135,16 @@ def _more(analysis: Analysis) -> str:
     more, main = analysis.verdict.more_pairs, analysis.main
     if main is None or main.fitted.df < 1:
         return ""
-    each = f"One {unit(analysis)[:-1]} scatters by {scatter(main.fitted.sd)}"
+    scatter_text = f"One {unit(analysis)[:-1]} scatters by {scatter(main.fitted.sd)}"
     if more is None:
-        return f"{each}: on this machine no practical number of {unit(analysis)} is enough."
+        return f"{scatter_text}: on this machine no practical number of {unit(analysis)} is enough."
     total = main.fitted.n + more
     need = f"a new session would need about {total} {unit(analysis)}, {more} more than this one"
-    return f"{each}: {need}."
+    return f"{scatter_text}: {need}."
 
 
-def joint_headline(item: Across) -> str:
-    """Give what several sessions say together in a few words."""
+def joint_headline(item: PooledSessions) -> str:
+    """Return what several sessions say together in a few words."""
     declared = item.members[0].series.session.declared
     text: str = item.word or "No verdict across allocations"
     if item.word == "EQUIVALENT":
@@ -156,8 +156,8 @@ def joint_headline(item: Across) -> str:
     return text + _qualified(declared)
 
 
-def joint_sentence(item: Across) -> str:
-    """Say what several sessions mean together."""
+def joint_sentence(item: PooledSessions) -> str:
+    """Return what several sessions mean together."""
     if item.reasons:
         return f"{'; '.join(item.reasons)}."
     interval = item.equivalence if item.word == "EQUIVALENT" else item.difference

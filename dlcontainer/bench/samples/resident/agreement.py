@@ -7,11 +7,11 @@ measured so are found here.
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from dlcontainer.bench.samples.launch_order import Pair
-from dlcontainer.bench.samples.records import Declared, Sample
+from dlcontainer.bench.samples.launch_order import ScheduledPair
+from dlcontainer.bench.samples.records import Sample, SessionDeclaration
 from dlcontainer.bench.samples.resident import order
 from dlcontainer.bench.samples.resident.order import GroupOrder
-from dlcontainer.bench.samples.resident.records import GroupPlan, Resident, Turn
+from dlcontainer.bench.samples.resident.records import GroupPlan, ResidentProcess, Turn
 from dlcontainer.bench.samples.schedule import Schedule
 
 # Times are written with nine digits: a sum of a few thousand differs by less.
@@ -20,24 +20,24 @@ _ROUNDING_S = 1e-5
 _MEAN_ROUNDING_S = 1e-8
 
 
-def schedule(declared: Declared) -> list[list[Pair]]:
+def schedule(declared: SessionDeclaration) -> list[list[ScheduledPair]]:
     """Draw the groups that a declaration holds, one list for what comes before each look."""
     looks = declared.looks or (declared.pairs,)
     stages = Schedule(looks=looks, seed=declared.seed).stages(with_joiners=False)
-    return [[group for group in stage if isinstance(group, Pair)] for stage in stages]
+    return [[group for group in stage if isinstance(group, ScheduledPair)] for stage in stages]
 
 
 class Agreement:
     """Looks at the lines of a session of groups as they come."""
 
-    def __init__(self, declared: Declared, plan: GroupPlan) -> None:
+    def __init__(self, declared: SessionDeclaration, plan: GroupPlan) -> None:
         self._declared, self._plan = declared, plan
         stages = schedule(declared)
         self._groups = {group.number: group for stage in stages for group in stage}
         self._last: Sample | None = None
 
     def problem(self, sample: Sample) -> str | None:
-        """Say what is wrong with a line; of a group's second one, with the whole group."""
+        """Return what is wrong with a line; of a group's second one, with the whole group."""
         if sample.role == "warmup" or not sample.ok:
             return None
         group = self._groups.get(sample.pair)
@@ -46,40 +46,40 @@ class Agreement:
         if sample.order != group.order:
             return f"group {sample.pair} has the order {sample.order}, the seed draws {group.order}"
         drawn = self._order(group)
-        found = next(self._of_arm(sample, drawn), None)
+        problem = next(self._of_arm(sample, drawn), None)
         before, self._last = self._last, sample
-        if found or sample.position == 0 or before is None or before.pair != sample.pair:
-            return found
+        if problem or sample.position == 0 or before is None or before.pair != sample.pair:
+            return problem
         return next(_of_both((*before.residents, *sample.residents), drawn), None)
 
-    def _order(self, group: Pair) -> GroupOrder:
+    def _order(self, group: ScheduledPair) -> GroupOrder:
         declared = self._declared
         return order.drawn(declared.seed, group, self._plan, is_balanced=declared.is_balanced)
 
     def _of_arm(self, sample: Sample, drawn: GroupOrder) -> Iterator[str]:
         reference = sample.arm == self._declared.sides.reference
         letter = order.REFERENCE if reference else order.CANDIDATE
-        wanted = [name for name in order.names(self._plan.per_arm) if name[0] == letter]
-        said = [one.name for one in sample.residents]
-        if said != wanted:
-            yield f"the processes of {sample.arm} are {said}, not {wanted}"
+        expected = [name for name in order.names(self._plan.per_arm) if name[0] == letter]
+        names = [resident.name for resident in sample.residents]
+        if names != expected:
+            yield f"the processes of {sample.arm} are {names}, not {expected}"
             return
-        for one in sample.residents:
-            yield from self._of_process(one, drawn)
-        total = sum(one.wall_s for one in sample.residents)
+        for resident in sample.residents:
+            yield from self._of_process(resident, drawn)
+        total = sum(resident.wall_s for resident in sample.residents)
         if abs(total - sample.wall_s) > _ROUNDING_S:
             yield f"wall_s is {sample.wall_s}, and the turns sum up to {total:.9f}"
         if sample.wall_s > _elapsed(sample):
             yield f"wall_s is {sample.wall_s}, longer than the whole group took"
         yield from _of_cpu(sample)
 
-    def _of_process(self, one: Resident, drawn: GroupOrder) -> Iterator[str]:
-        if [turn.round for turn in one.turns] != list(range(self._plan.rounds)):
-            yield f"{one.name} has not one turn in each of {self._plan.rounds} rounds"
+    def _of_process(self, resident: ResidentProcess, drawn: GroupOrder) -> Iterator[str]:
+        if [turn.round for turn in resident.turns] != list(range(self._plan.rounds)):
+            yield f"{resident.name} has not one turn in each of {self._plan.rounds} rounds"
             return
-        for turn in one.turns:
-            where = f"{one.name}, round {turn.round}"
-            if drawn.rounds[turn.round].turns[turn.place : turn.place + 1] != (one.name,):
+        for turn in resident.turns:
+            where = f"{resident.name}, round {turn.round}"
+            if drawn.rounds[turn.round].turns[turn.place : turn.place + 1] != (resident.name,):
                 yield f"{where}: at place {turn.place}, where the seed draws another"
             if len(turn.steps_s) != self._plan.turn_steps:
                 yield f"{where}: {len(turn.steps_s)} steps, and {self._plan.turn_steps} declared"
@@ -90,25 +90,26 @@ class Agreement:
 
 
 def _of_cpu(sample: Sample) -> Iterator[str]:
-    """Say where processor time, an endpoint of its own, is not that of the turns."""
-    said = sample.figure("cpu_s_per_step")
-    turns = [turn for one in sample.residents for turn in one.turns]
+    """Yield where processor time, an endpoint of its own, is not that of the turns."""
+    cpu_s = sample.figure("cpu_s_per_step")
+    turns = [turn for resident in sample.residents for turn in resident.turns]
     mean = sum(turn.cpu_s for turn in turns) / sum(len(turn.steps_s) for turn in turns)
-    if said is not None and abs(said - mean) > _MEAN_ROUNDING_S:
-        yield f"cpu_s_per_step is {said}, and the turns' is {mean:.9f}"
+    if cpu_s is not None and abs(cpu_s - mean) > _MEAN_ROUNDING_S:
+        yield f"cpu_s_per_step is {cpu_s}, and the turns' is {mean:.9f}"
 
 
 def _elapsed(sample: Sample) -> float:
     return sample.figure("elapsed_s") or 0.0
 
 
-def _of_both(members: Sequence[Resident], drawn: GroupOrder) -> Iterator[str]:
-    """Say what is wrong between the processes of both arms."""
-    starts = {one.name: one.started_s for one in members}
+def _of_both(members: Sequence[ResidentProcess], drawn: GroupOrder) -> Iterator[str]:
+    """Yield what is wrong between the processes of both arms."""
+    starts = {resident.name: resident.started_s for resident in members}
     if not _grow(starts[name] for name in drawn.start):
         yield "its processes did not start one after the other, in the order that the seed draws"
     turns = sorted(
-        (turn for one in members for turn in one.turns), key=lambda turn: (turn.round, turn.place)
+        (turn for resident in members for turn in resident.turns),
+        key=lambda turn: (turn.round, turn.place),
     )
     for before, after in pairwise(turns):
         if after.start_s < _end(before):
@@ -116,7 +117,7 @@ def _of_both(members: Sequence[Resident], drawn: GroupOrder) -> Iterator[str]:
 
 
 def _grow(values: Iterable[float]) -> bool:
-    return all(one < other for one, other in pairwise(values))
+    return all(earlier < later for earlier, later in pairwise(values))
 
 
 def _end(turn: Turn) -> float:

@@ -39,7 +39,7 @@ class _Shape:
 
     @property
     def first(self) -> Names:
-        """Give the arm that makes the last trainer, and that of the first turn."""
+        """Return the arm that makes the last trainer, and that of the first turn."""
         return (self.last[-1], self.turns[0])
 
 
@@ -61,12 +61,12 @@ def blocks(draw: random.Random, everyone: Names) -> Iterator[Round]:
 
 def _block(draw: random.Random, shapes: _Shapes, turns: int) -> list[_Shape]:
     """Draw three rounds until there is a fourth that balances them."""
-    wanted = ROUNDS * turns // len(_PAIRS)
+    copies = ROUNDS * turns // len(_PAIRS)
     while True:
         three = [draw.choice(shapes.every) for _ in range(ROUNDS - 1)]
         firsts = {shape.first for shape in three}
         missing = tuple(
-            wanted - sum(so_far) for so_far in zip(*(shape.after for shape in three), strict=True)
+            copies - sum(so_far) for so_far in zip(*(shape.after for shape in three), strict=True)
         )
         fitting = [
             shape for shape in shapes.by_counts.get(missing, ()) if shape.first not in firsts
@@ -109,6 +109,6 @@ def _named(draw: random.Random, everyone: Names, shape: _Shape) -> Round:
     return Round((*makes, before, last), turns)
 
 
-def _taken(left: list[str], arm: str) -> str:
+def _taken(remaining: list[str], arm: str) -> str:
     """Take the first process of an arm out of those that are left."""
-    return left.pop(next(i for i, name in enumerate(left) if name[0] == arm))
+    return remaining.pop(next(i for i, name in enumerate(remaining) if name[0] == arm))

@@ -34,9 +34,9 @@ def drawn(seed: int, group: Group, plan: GroupPlan, *, is_balanced: bool) -> Gro
     draw = random.Random(f"dlcontainer/group/1:{seed}:{group.number}")  # noqa: S311 - no secret
     everyone = names(plan.per_arm)
     first = draw.choice([name for name in everyone if name[0] == group.order[0]])
-    others = [name for name in everyone if name != first]
-    draw.shuffle(others)
-    start = (first, *others)
+    followers = [name for name in everyone if name != first]
+    draw.shuffle(followers)
+    start = (first, *followers)
     rounds = balanced.blocks(draw, everyone) if is_balanced else _by_lot(draw, start, everyone)
     return GroupOrder(start=start, rounds=tuple(islice(rounds, plan.rounds)))
 

@@ -72,7 +72,7 @@ class Turn:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Resident:
+class ResidentProcess:
     """One process of a group: when it was started, by the session's clock, and all its turns."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
@@ -92,7 +92,7 @@ class Resident:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Lost:
+class LostGroup:
     """A group that was discarded, and the process that it lost.
 
     Of launches it is a pair or triple, `process` its role, and `launches` are the indices of those

@@ -5,33 +5,33 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from dlcontainer.bench.samples.records import Sample
-from dlcontainer.bench.samples.rows.records import Parameters, Row, RowPlan, named
+from dlcontainer.bench.samples.rows.records import Parameters, RowPlan, SampleRow, named
 from dlcontainer.bench.samples.traits import ROWS_METRIC
 
 _CLOSE = 1e-9
 
 
-def problem(plan: RowPlan, rows: Sequence[Row]) -> str:
-    """Say which row is missing, there twice or not declared; empty where all are as declared."""
-    wanted, given = list(map(_key, plan.rows)), [_key(row.parameters) for row in rows]
-    known = set(wanted)
+def problem(plan: RowPlan, rows: Sequence[SampleRow]) -> str:
+    """Return which row is missing, there twice or not declared; empty where all are as declared."""
+    expected, reported = list(map(_key, plan.rows)), [_key(row.parameters) for row in rows]
+    expected_keys = set(expected)
     for row in rows:
-        if _key(row.parameters) not in known:
+        if _key(row.parameters) not in expected_keys:
             return f"a row that was not declared: {named(row.parameters)}"
-    counts = Counter(given)
+    counts = Counter(reported)
     for parameters in plan.rows:
         count = counts[_key(parameters)]
         if count != 1:
             how = "is missing" if count == 0 else f"is there {count} times"
             return f"a row {how}: {named(parameters)}"
-    if given != wanted:
+    if reported != expected:
         return "the rows are not in the order that was declared"
     bad = next((row for row in rows if row.best > row.median), None)
     return f"the best time is above the median: {named(bad.parameters)}" if bad else ""
 
 
-def mean(rows: Sequence[Row]) -> float:
-    """Give the geometric mean of the rows' medians: of two launches, that of the rows' ratios."""
+def mean(rows: Sequence[SampleRow]) -> float:
+    """Return the geometric mean of the rows' medians: of two launches, that of the rows' ratios."""
     return math.exp(math.fsum(math.log(row.median) for row in rows) / len(rows))
 
 
@@ -46,14 +46,14 @@ class RowAgreement:
         self._plan = plan
 
     def problem(self, sample: Sample) -> str | None:
-        """Say what is wrong with a line; None where nothing is, and for a launch that failed."""
+        """Return what is wrong with a line; None where nothing is, and for a launch that failed."""
         return next(self._problems(sample), None) if sample.ok else None
 
     def _problems(self, sample: Sample) -> Iterator[str]:
         rows = sample.rows
-        found = problem(self._plan, rows)
-        if found:
-            yield found
+        trouble = problem(self._plan, rows)
+        if trouble:
+            yield trouble
             return
         stated = sample.figure(ROWS_METRIC)
         if stated is None or abs(stated - mean(rows)) > _CLOSE * stated:

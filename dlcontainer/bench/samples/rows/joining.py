@@ -6,33 +6,33 @@ from dataclasses import replace
 from pydantic import TypeAdapter
 
 from dlcontainer.bench.samples import hash_chain
-from dlcontainer.bench.samples.rows.records import Row, named
+from dlcontainer.bench.samples.rows.records import SampleRow, named
 
-_ROWS: TypeAdapter[tuple[Row, ...]] = TypeAdapter(tuple[Row, ...])
+_ROWS: TypeAdapter[tuple[SampleRow, ...]] = TypeAdapter(tuple[SampleRow, ...])
 
 
-def read(given: object) -> tuple[Row, ...]:
+def read(body: object) -> tuple[SampleRow, ...]:
     """Read what a probe said; raises ValueError where it is not rows."""
-    return _ROWS.validate_json(hash_chain.canonical({"rows": given})[len('{"rows":') : -1])
+    return _ROWS.validate_json(hash_chain.canonical({"rows": body})[len('{"rows":') : -1])
 
 
-def merged(each: Sequence[Sequence[Row]]) -> tuple[Row, ...]:
+def merged(by_rank: Sequence[Sequence[SampleRow]]) -> tuple[SampleRow, ...]:
     """Join the rows of all ranks: a row is over when the slowest one is through.
 
     Raises ValueError where ranks have measured different rows.
     """
-    if len({len(rows) for rows in each}) > 1:
+    if len({len(rows) for rows in by_rank}) > 1:
         raise ValueError("ranks report different numbers of rows")
-    return tuple(_joined(same) for same in zip(*each, strict=True))
+    return tuple(_joined(same) for same in zip(*by_rank, strict=True))
 
 
-def _joined(same: Sequence[Row]) -> Row:
+def _joined(same: Sequence[SampleRow]) -> SampleRow:
     first = same[0]
-    other = next((row for row in same if _kind(row) != _kind(first)), None)
-    if other is not None:
+    mismatch = next((row for row in same if _kind(row) != _kind(first)), None)
+    if mismatch is not None:
         raise ValueError(
             f"ranks report different rows: {named(first.parameters)}, {first.n} times, and "
-            f"{named(other.parameters)}, {other.n} times"
+            f"{named(mismatch.parameters)}, {mismatch.n} times"
         )
     return replace(
         first,
@@ -45,5 +45,5 @@ def _joined(same: Sequence[Row]) -> Row:
     )
 
 
-def _kind(row: Row) -> tuple[object, ...]:
+def _kind(row: SampleRow) -> tuple[object, ...]:
     return dict(row.parameters), row.unit, row.n

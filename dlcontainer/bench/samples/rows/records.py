@@ -40,7 +40,7 @@ class RowPlan:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class SampleRow:
     """One row of one launch; of several ranks times are the largest, processor time the sum.
 
     `n` repetitions were timed; `cpu_s` and `steal_s` are of all of them together. `checked` counts

@@ -23,7 +23,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Component:
+class VarianceComponent:
     """The variance between the groups of one level; the last level is that of single values.
 
     `groups` and `df` are what it is drawn from. `estimate` is None where there is nothing to tell:
@@ -50,7 +50,7 @@ class _Group:
     total: float = 0.0
 
 
-def components(leaves: Sequence[Leaf], levels: Sequence[str]) -> tuple[Component, ...]:
+def components(leaves: Sequence[Leaf], levels: Sequence[str]) -> tuple[VarianceComponent, ...]:
     """Estimate the variance of each level, the outermost first, and that within the leaves last.
 
     `levels` names the labels, and after them the single values. Raises ValueError without values.
@@ -61,25 +61,25 @@ def components(leaves: Sequence[Leaf], levels: Sequence[str]) -> tuple[Component
     centre = math.fsum(value for leaf in leaves for value in leaf.values) / count
     tables = _tables(leaves, centre, len(levels))
     squares = math.fsum((value - centre) ** 2 for leaf in leaves for value in leaf.values)
-    between = [*(math.fsum(_square(one) for one in t.values()) for t in tables), squares]
+    between = [*(math.fsum(_square(group) for group in t.values()) for t in tables), squares]
     sizes = [*(len(table) for table in tables), count]
     shares = _shares(tables, count)
-    found: dict[int, float] = {}
+    estimates: dict[int, float] = {}
     # The innermost first: each level's sum of squares holds those within it too.
     for level in range(len(levels), 0, -1):
         if sizes[level] > sizes[level - 1]:
-            known = math.fsum(
+            outer = math.fsum(
                 estimate * (shares[level][inner] - shares[level - 1][inner])
-                for inner, estimate in found.items()
+                for inner, estimate in estimates.items()
             )
-            own = shares[level][level] - shares[level - 1][level]
-            found[level] = (between[level] - between[level - 1] - known) / own
+            share = shares[level][level] - shares[level - 1][level]
+            estimates[level] = (between[level] - between[level - 1] - outer) / share
     return tuple(
-        Component(
+        VarianceComponent(
             level=name,
             groups=sizes[number],
             df=sizes[number] - sizes[number - 1],
-            estimate=found.get(number),
+            estimate=estimates.get(number),
         )
         for number, name in enumerate(levels, start=1)
     )
@@ -97,7 +97,7 @@ def _tables(leaves: Sequence[Leaf], centre: float, depth: int) -> list[dict[str,
             group.count += len(leaf.values)
             group.total += total
             above = name
-    return [{name: one for name, one in table.items() if one.count} for table in tables]
+    return [{name: group for name, group in table.items() if group.count} for table in tables]
 
 
 def _square(group: _Group) -> float:
@@ -105,17 +105,17 @@ def _square(group: _Group) -> float:
 
 
 def _shares(tables: Sequence[dict[str, _Group]], count: int) -> list[list[float]]:
-    """Give how often a component is in the sum of squares of each level's means, expected.
+    """Return how often a component is in the sum of squares of each level's means, expected.
 
     Row: the level of the means, column: that of the component. Around a group: all of its values;
     within it: the sum over its parts of their squared size, by its own size.
     """
     depth = len(tables)
-    found = [[float(count)] * (depth + 1) for _ in range(depth + 1)]
+    shares = [[float(count)] * (depth + 1) for _ in range(depth + 1)]
     for inner in range(1, depth + 1):
         for outer in range(inner):
-            found[outer][inner] = _within(tables, outer, inner)
-    return found
+            shares[outer][inner] = _within(tables, outer, inner)
+    return shares
 
 
 def _within(tables: Sequence[dict[str, _Group]], outer: int, inner: int) -> float:

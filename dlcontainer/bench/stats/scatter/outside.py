@@ -28,14 +28,14 @@ class Range:
     high: float
 
     def side(self, value: float) -> str:
-        """Tell where a value lies: `above`, `below`, or empty within the bounds."""
+        """Return where a value lies: `above`, `below`, or empty within the bounds."""
         if value > self.high:
             return "above"
         return "below" if value < self.low else ""
 
 
 def usual(values: Sequence[float]) -> Range | None:
-    """Give the usual range of positive values; None for fewer than FEWEST of them."""
+    """Return the usual range of positive values; None for fewer than FEWEST of them."""
     if len(values) < FEWEST:
         return None
     logs = [math.log(value) for value in values]

@@ -29,37 +29,39 @@ class Straggler:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
+class StragglerSearch:
     """The stragglers, the slowest first; or why nobody could be named."""
 
-    found: tuple[Straggler, ...] = ()
+    stragglers: tuple[Straggler, ...] = ()
     refused: str = ""
 
 
-def named(medians: Mapping[int, Sequence[float]]) -> Verdict:
+def named(medians: Mapping[int, Sequence[float]]) -> StragglerSearch:
     """Name the stragglers; `medians` has each rank's median step, s, of the same launches."""
-    launches = min((len(own) for own in medians.values()), default=0)
+    launches = min((len(steps) for steps in medians.values()), default=0)
     if len(medians) < FEWEST_RANKS:
-        return Verdict(refused=f"fewer than {FEWEST_RANKS} ranks: one of two is always slower")
+        return StragglerSearch(
+            refused=f"fewer than {FEWEST_RANKS} ranks: one of two is always slower"
+        )
     if launches < FEWEST_LAUNCHES:
-        return Verdict(refused=f"fewer than {FEWEST_LAUNCHES} launches")
-    logs = {rank: [math.log(value) for value in own] for rank, own in medians.items()}
+        return StragglerSearch(refused=f"fewer than {FEWEST_LAUNCHES} launches")
+    logs = {rank: [math.log(value) for value in steps] for rank, steps in medians.items()}
     middles = [median(column) for column in zip(*logs.values(), strict=True)]
-    beside = {
-        rank: [value - middle for value, middle in zip(own, middles, strict=True)]
-        for rank, own in logs.items()
+    ratios = {
+        rank: [value - middle for value, middle in zip(steps, middles, strict=True)]
+        for rank, steps in logs.items()
     }
-    judged = [_judged(rank, beside) for rank in beside]
-    found = [one for one in judged if one.ratio > one.bound]
-    return Verdict(found=tuple(sorted(found, key=lambda one: -one.ratio)))
+    judged = [_judged(rank, ratios) for rank in ratios]
+    stragglers = [rank for rank in judged if rank.ratio > rank.bound]
+    return StragglerSearch(stragglers=tuple(sorted(stragglers, key=lambda rank: -rank.ratio)))
 
 
-def _judged(rank: int, beside: Mapping[int, Sequence[float]]) -> Straggler:
-    others = {other: own for other, own in beside.items() if other != rank}
-    centre = median(median(own) for own in others.values())
-    scale = SCALE * median(abs(value - centre) for own in others.values() for value in own)
+def _judged(rank: int, ratios: Mapping[int, Sequence[float]]) -> Straggler:
+    peers = {peer: steps for peer, steps in ratios.items() if peer != rank}
+    centre = median(median(steps) for steps in peers.values())
+    scale = SCALE * median(abs(value - centre) for steps in peers.values() for value in steps)
     return Straggler(
         rank=rank,
-        ratio=math.exp(median(beside[rank]) - centre),
+        ratio=math.exp(median(ratios[rank]) - centre),
         bound=math.exp(max(BOUND * scale, math.log1p(LEAST))),
     )

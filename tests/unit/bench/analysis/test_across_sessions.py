@@ -12,7 +12,7 @@ from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import html_report, json_report
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import reader
-from dlcontainer.bench.samples.records import Session, Stack
+from dlcontainer.bench.samples.records import AttestedStack, SessionHeader
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.cli import main
 from dlcontainer.errors import BenchDataError
@@ -24,11 +24,11 @@ from tests.unit.bench.report.test_html_report import TEMPLATES
 
 def written(folder: Path, plan: Plan, **machine: str) -> Analysis:
     path = folder / f"{plan.seed}.jsonl"
-    session: Session = benchseries.session(plan)
+    session: SessionHeader = benchseries.session(plan)
     session = replace(session, machine={**session.machine, **machine})
     with Writer(path, session) as out:
-        out.stack(Stack(arm="native", facts=plan.reference))
-        out.stack(Stack(arm="container", facts=plan.candidate))
+        out.stack(AttestedStack(arm="native", facts=plan.reference))
+        out.stack(AttestedStack(arm="container", facts=plan.candidate))
         for sample in benchseries.draw(plan):
             out.sample(sample)
         out.end(complete=plan.complete, reason="" if plan.complete else "interrupted by the user")

@@ -9,7 +9,7 @@ import pytest
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import reader
-from dlcontainer.bench.samples.records import Sample, Session, Stack
+from dlcontainer.bench.samples.records import AttestedStack, Sample, SessionHeader
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.cli import main
 from tests import benchseries
@@ -71,7 +71,7 @@ def test_no_figure_is_shown_while_it_runs(bench: Bench, monkeypatch: pytest.Monk
     assert not [word for word in words for line in said if word in line]
 
 
-def declared(plan: Plan, looks: tuple[int, ...]) -> Session:
+def declared(plan: Plan, looks: tuple[int, ...]) -> SessionHeader:
     session = benchseries.session(plan)
     return replace(session, declared=replace(session.declared, looks=looks, pairs=looks[-1]))
 
@@ -79,8 +79,8 @@ def declared(plan: Plan, looks: tuple[int, ...]) -> Session:
 def written(folder: Path, plan: Plan, looks: tuple[int, ...], *, complete: bool = True) -> Analysis:
     path = folder / "a.jsonl"
     with Writer(path, declared(plan, looks)) as out:
-        out.stack(Stack(arm="native", facts=plan.reference))
-        out.stack(Stack(arm="container", facts=plan.candidate))
+        out.stack(AttestedStack(arm="native", facts=plan.reference))
+        out.stack(AttestedStack(arm="container", facts=plan.candidate))
         for sample in benchseries.draw(plan):
             out.sample(sample)
         out.end(complete=complete)

@@ -14,7 +14,7 @@ from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import html_report, json_report
 from dlcontainer.bench.report.sections.notes import notes
 from dlcontainer.bench.samples import reader
-from dlcontainer.bench.samples.records import Json, Sample, Stack
+from dlcontainer.bench.samples.records import AttestedStack, Json, Sample
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.bench.stats import paired, power
 from tests import benchseries
@@ -88,8 +88,8 @@ def measured(folder: Path, factors: dict[str, float], plan: Plan | None = None) 
     session = replace(session, declared=replace(session.declared, secondary=SECONDARY))
     path = folder / "a.jsonl"
     with Writer(path, session) as out:
-        out.stack(Stack(arm="native", facts=plan.reference))
-        out.stack(Stack(arm="container", facts=plan.candidate))
+        out.stack(AttestedStack(arm="native", facts=plan.reference))
+        out.stack(AttestedStack(arm="container", facts=plan.candidate))
         for sample in benchseries.draw(plan):
             out.sample(sample)
         out.end(complete=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.analysis.steps import node_baseline, node_times
-from dlcontainer.bench.analysis.steps.node_times import Judged, Node
+from dlcontainer.bench.analysis.steps.node_times import NodeJudgement, NodeTimes
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.stats.scatter import outside
 from dlcontainer.errors import BenchDataError
@@ -17,7 +17,7 @@ from tests.stepseries import Plant
 COUNT = outside.FEWEST
 
 
-def nodes(folder: Path, plants: Sequence[Plant]) -> list[Node]:
+def nodes(folder: Path, plants: Sequence[Plant]) -> list[NodeTimes]:
     folder.mkdir(exist_ok=True)
     paths = [
         stepseries.write(folder / f"{i}-{plant.nodes[0]}.jsonl", plant)
@@ -31,7 +31,7 @@ def plant(number: int, **changes: object) -> Plant:
     return Plant(**{**usual, "pairs": 4, "steps": 60, **changes})  # type: ignore[arg-type]
 
 
-def states(judged: Sequence[Judged], state: str) -> list[str]:
+def states(judged: Sequence[NodeJudgement], state: str) -> list[str]:
     return [one.node.name for one in judged if one.state == state]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dlcontainer.bench.analysis import qualification
 from dlcontainer.bench.analysis.session_analysis import Analysis
-from dlcontainer.bench.analysis.verdict import Verdict, Word
+from dlcontainer.bench.analysis.verdict import SessionVerdict, Word
 from dlcontainer.bench.report import html_report, json_report
 from dlcontainer.bench.report.sections.notes import notes
 from dlcontainer.bench.samples import reader
@@ -54,7 +54,7 @@ def between(low: float, high: float) -> Interval:
 def test_what_a_control_would_have_noticed(
     word: Word, found: Interval, control: Interval, tells: bool
 ) -> None:
-    assert qualification.tells(control, Verdict(word=word, difference=found), 0.02) is tells
+    assert qualification.tells(control, SessionVerdict(word=word, difference=found), 0.02) is tells
 
 
 def analysed(folder: Path, *, steady: bool) -> Analysis:

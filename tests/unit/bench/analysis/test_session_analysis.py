@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.samples import reader
-from dlcontainer.bench.samples.records import Sample, Stack
+from dlcontainer.bench.samples.records import AttestedStack, Sample
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.errors import BenchDataError
 from tests import benchseries
@@ -135,8 +135,8 @@ def test_few_pairs_are_inconclusive(pairs: int, tmp_path: Path) -> None:
 def test_more_or_fewer_pairs_than_declared_are_inconclusive(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     with Writer(path, benchseries.session(Plan(pairs=16))) as out:
-        out.stack(Stack(arm="native", facts=benchseries.FACTS))
-        out.stack(Stack(arm="container", facts=benchseries.INSIDE))
+        out.stack(AttestedStack(arm="native", facts=benchseries.FACTS))
+        out.stack(AttestedStack(arm="container", facts=benchseries.INSIDE))
         for sample in benchseries.draw(Plan(pairs=12, ratio=1.2)):
             out.sample(sample)
         out.end(complete=True)
@@ -166,7 +166,7 @@ def test_a_session_of_warm_ups_only(tmp_path: Path) -> None:
 def test_a_session_interrupted_before_one_side_ran_is_inconclusive(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     with Writer(path, benchseries.session(Plan())) as out:
-        out.stack(Stack(arm="native", facts=benchseries.FACTS))
+        out.stack(AttestedStack(arm="native", facts=benchseries.FACTS))
         out.sample(benchseries.draw(Plan())[0])
     verdict = analyse(reader.read(path)).verdict
     assert verdict.word == "INCONCLUSIVE"
@@ -177,7 +177,7 @@ def test_a_side_that_crashes_at_once_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     first, second, *_ = benchseries.draw(Plan())
     with Writer(path, benchseries.session(Plan())) as out:
-        out.stack(Stack(arm="native", facts=benchseries.FACTS))
+        out.stack(AttestedStack(arm="native", facts=benchseries.FACTS))
         native, container = sorted((first, second), key=lambda s: s.arm == "container")
         out.sample(native)
         out.sample(replace(container, arm="container", returncode=139, error="ended by signal 11"))
@@ -234,7 +234,7 @@ def test_ranks_with_fewer_cpus_than_asked_for_are_not_compared(
     )
     verdict = analysed(tmp_path, plan).verdict
     assert verdict.word == word
-    node = Stack(arm="native", facts={}).node
+    node = AttestedStack(arm="native", facts={}).node
     assert [one for one in verdict.reasons if "CPU" in one] == [
         reason.replace("this node", str(node)) for reason in reasons
     ]

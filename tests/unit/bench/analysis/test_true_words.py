@@ -12,7 +12,13 @@ from dlcontainer.bench.report import html_report, inputs, markdown_report
 from dlcontainer.bench.report.sections.notes import notes
 from dlcontainer.bench.report.text import cold_text, scope_text, seconds_text, verdict_text
 from dlcontainer.bench.samples import reader
-from dlcontainer.bench.samples.records import ArmDescription, Json, Sample, Session, Stack
+from dlcontainer.bench.samples.records import (
+    ArmDescription,
+    AttestedStack,
+    Json,
+    Sample,
+    SessionHeader,
+)
 from dlcontainer.bench.samples.writer import Writer
 from tests import benchseries
 from tests.benchseries import FACTS, INSIDE, Plan
@@ -33,11 +39,11 @@ HOST: dict[str, Json] = {
 
 
 def analysed(folder: Path, plan: Plan, **changes: object) -> Analysis:
-    session: Session = replace(benchseries.session(plan), **changes)  # type: ignore[arg-type]
+    session: SessionHeader = replace(benchseries.session(plan), **changes)  # type: ignore[arg-type]
     path = folder / f"{plan.pairs}.jsonl"
     with Writer(path, session) as out:
-        out.stack(Stack(arm="native", facts=plan.reference))
-        out.stack(Stack(arm="container", facts=plan.candidate))
+        out.stack(AttestedStack(arm="native", facts=plan.reference))
+        out.stack(AttestedStack(arm="container", facts=plan.candidate))
         for sample in benchseries.draw(plan):
             out.sample(sample)
         out.end(complete=True)

@@ -6,25 +6,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlcontainer.bench.analysis.verdict import Evidence, Rules, judge
+from dlcontainer.bench.analysis.verdict import Evidence, VerdictRules, judge
 from dlcontainer.bench.stats import power, regression
-from dlcontainer.bench.stats.differences import Difference
-from dlcontainer.bench.stats.regression import Fit
+from dlcontainer.bench.stats.differences import PairDifference
+from dlcontainer.bench.stats.regression import RegressionFit
 
-TRAIN = Rules(margin=0.02, alpha=0.05, equivalence=True)
-IMPORT = Rules(margin=0.02, alpha=0.05, equivalence=False)
+TRAIN = VerdictRules(margin=0.02, alpha=0.05, equivalence=True)
+IMPORT = VerdictRules(margin=0.02, alpha=0.05, equivalence=False)
 
 
-def fit(values: Sequence[float]) -> Fit:
+def fit(values: Sequence[float]) -> RegressionFit:
     return regression.fit(
         [
-            Difference(number=index + 1, d=value, candidate_first=index % 2 == 1)
+            PairDifference(number=index + 1, d=value, candidate_first=index % 2 == 1)
             for index, value in enumerate(values)
         ]
     )
 
 
-def around(mean: float, spread: float, n: int = 12) -> Fit:
+def around(mean: float, spread: float, n: int = 12) -> RegressionFit:
     """Values whose mean is exactly the one asked for, in either order."""
     steps = [spread * (index // 2 - (n // 2 - 1) / 2) / n for index in range(n)]
     random.Random(n).shuffle(half := steps[::2])
@@ -50,7 +50,7 @@ WIDE = around(0.0, 0.5)
         (IMPORT, around(0.008, 0.005), "SLOWER"),
     ],
 )
-def test_the_words(rules: Rules, pairs: Fit, word: str) -> None:
+def test_the_words(rules: VerdictRules, pairs: RegressionFit, word: str) -> None:
     verdict = judge(rules, Evidence(pairs=pairs))
     assert verdict.word == word
     assert verdict.difference is not None
@@ -64,7 +64,7 @@ def test_a_difference_within_the_margin_is_still_printed() -> None:
 
 
 @pytest.mark.parametrize("pairs", [EQUAL, SLOW, WIDE, fit([0.1]), None])
-def test_not_comparable_comes_before_all(pairs: Fit | None) -> None:
+def test_not_comparable_comes_before_all(pairs: RegressionFit | None) -> None:
     verdict = judge(TRAIN, Evidence(pairs=pairs, refusals=("x differs",), holds=("cut",)))
     assert verdict.word == "NOT COMPARABLE"
     assert verdict.reasons == ("x differs",)
@@ -72,7 +72,7 @@ def test_not_comparable_comes_before_all(pairs: Fit | None) -> None:
 
 
 @pytest.mark.parametrize("pairs", [EQUAL, SLOW, WIDE, None])
-def test_what_holds_a_verdict_back(pairs: Fit | None) -> None:
+def test_what_holds_a_verdict_back(pairs: RegressionFit | None) -> None:
     verdict = judge(TRAIN, Evidence(pairs=pairs, holds=("the session is incomplete",)))
     assert verdict.word == "INCONCLUSIVE"
     assert verdict.reasons[0] == "the session is incomplete"
@@ -117,7 +117,9 @@ def test_pairs_that_are_the_same_to_the_last_digit_are_no_measurement(d: float) 
 
 
 def test_one_order_only_decides_nothing() -> None:
-    pairs = regression.fit([Difference(number=i, d=1.0, candidate_first=True) for i in range(12)])
+    pairs = regression.fit(
+        [PairDifference(number=i, d=1.0, candidate_first=True) for i in range(12)]
+    )
     assert judge(TRAIN, Evidence(pairs=pairs)).reasons == ("all pairs ran in the same order",)
 
 

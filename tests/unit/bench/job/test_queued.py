@@ -11,16 +11,16 @@ from typing import Any, Unpack
 import pytest
 
 from dlcontainer.bench.job import queued
-from dlcontainer.bench.job.queued import Queued
-from dlcontainer.bench.job.submit import Done
+from dlcontainer.bench.job.queued import QueueSubmitter
+from dlcontainer.bench.job.submit import JobEnding
 from dlcontainer.errors import BenchDataError, InterruptedByUserError
 from dlcontainer.schedulers import SCHEDULERS
-from dlcontainer.schedulers.base import Queue
+from dlcontainer.schedulers.base import BatchQueue
 from dlcontainer.system.process import (
     CommandFailedError,
     CommandNotFoundError,
     CommandTimeoutError,
-    Completed,
+    CompletedCommand,
     RunOptions,
 )
 from tests.fakes import completed
@@ -121,7 +121,7 @@ class Scheduler:
     stdin: str | None = None
 
     @property
-    def queue(self) -> Queue:
+    def queue(self) -> BatchQueue:
         found = SCHEDULERS[self.kind].queue
         assert found is not None
         return found
@@ -137,7 +137,7 @@ class Scheduler:
         }
         return max(fits, key=lambda name: fits[name])
 
-    def __call__(self, argv: Sequence[str], **options: Unpack[RunOptions]) -> Completed:
+    def __call__(self, argv: Sequence[str], **options: Unpack[RunOptions]) -> CompletedCommand:
         role = self.role(argv)
         self.calls.append((role, tuple(argv)))
         trouble = self.trouble(role, self.roles().count(role))
@@ -157,7 +157,7 @@ class Scheduler:
             return self._listed(role, argv)
         return completed(*argv)
 
-    def _listed(self, role: str, argv: Sequence[str]) -> Completed:
+    def _listed(self, role: str, argv: Sequence[str]) -> CompletedCommand:
         said = SAID[self.kind]
         self.hidden -= role == "listing"
         self.questions -= role == "listing" and self.hidden < 0
@@ -197,9 +197,9 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def run(scheduler: Scheduler, folder: Path, **changes: Any) -> Done:
+def run(scheduler: Scheduler, folder: Path, **changes: Any) -> JobEnding:
     (folder / "job.sh").write_text("#!/bin/bash\n#HEAD\n")
-    own = Queued(runner=scheduler, queue=replace(scheduler.queue, **changes))
+    own = QueueSubmitter(runner=scheduler, queue=replace(scheduler.queue, **changes))
     return own.run(folder / "job.sh", folder / "job.log")
 
 
@@ -366,10 +366,10 @@ def test_a_path_that_the_scheduler_reads_otherwise(tmp_path: Path, kind: str, pa
 def test_a_submission_that_names_no_job(tmp_path: Path) -> None:
     queue = Scheduler(kind="lsf").queue
 
-    def runner(argv: Sequence[str], **_: Unpack[RunOptions]) -> Completed:
+    def runner(argv: Sequence[str], **_: Unpack[RunOptions]) -> CompletedCommand:
         return completed(*argv, stdout="a banner\n" if argv[0] == "bsub" else "")
 
     (tmp_path / "job.sh").write_text("")
     with pytest.raises(BenchDataError, match="named no job") as caught:
-        Queued(runner=runner, queue=queue).run(tmp_path / "job.sh", tmp_path / "job.log")
+        QueueSubmitter(runner=runner, queue=queue).run(tmp_path / "job.sh", tmp_path / "job.log")
     assert caught.value.why == "a banner"

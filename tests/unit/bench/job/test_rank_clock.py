@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench.job.rank_clock import Stream, Watch
+from dlcontainer.bench.job.rank_clock import RankWatch, Stream
 from dlcontainer.bench.job.scripts import CLOCK, MARK
-from dlcontainer.bench.job.stamps import RankStamps, Stamp
+from dlcontainer.bench.job.stamps import ClockStamp, RankStamps
 from tests.skips import skip
 
 
@@ -61,7 +61,7 @@ def test_a_signal_a_missing_program_and_a_child_that_stays(
 def test_a_mark_is_a_stamp(real_processes: None, tmp_path: Path) -> None:
     argv = [sys.executable, "-I", "-S", str(CLOCK), "mark", str(tmp_path / "m.json"), "4"]
     subprocess.run(argv, check=True, timeout=60)
-    assert Stamp.model_validate_json((tmp_path / "m.json").read_text()).code == 4
+    assert ClockStamp.model_validate_json((tmp_path / "m.json").read_text()).code == 4
 
 
 def test_lines_are_found_however_they_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +72,7 @@ def test_lines_are_found_however_they_arrive(monkeypatch: pytest.MonkeyPatch) ->
         return len(data)
 
     monkeypatch.setattr("os.write", write)
-    watch = Watch(b"THE MARK", "step")
+    watch = RankWatch(b"THE MARK", "step")
     stream = Stream(1, watch)
     for at, chunk in enumerate([b"hello\nTHE", b" MARK\nst", b"ep 1\r50 %", b"\rstep 2\nend"]):
         stream.feed(chunk, float(at))

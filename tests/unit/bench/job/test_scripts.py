@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.job import scripts
-from dlcontainer.bench.job.scripts import FOLDER, Framing, NativeSide, Placing
+from dlcontainer.bench.job.scripts import FOLDER, JobFrame, NativeSide, Placing
 from dlcontainer.errors import UsageError
 from dlcontainer.planning.plan import Plan
 from tests.jobs import plan_at
@@ -95,7 +95,7 @@ def test_a_runtime_that_takes_no_file(tmp_path: Path) -> None:
 def test_a_frame_stamps_around_its_arm(tmp_path: Path) -> None:
     folder = tmp_path / "it's 1"
     folder.mkdir()
-    framing = Framing(
+    framing = JobFrame(
         command=("python", "a b.py"), first_step="s", cwd=Path("/home/u v"),
         image=Path("/i/x.sif"), head=("#SBATCH -N 2",),
     )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.job import analysis, file, session
-from dlcontainer.bench.job.records import Job
+from dlcontainer.bench.job.records import JobSession
 from dlcontainer.bench.report import csv_report, inputs, json_report, markdown_report
 from dlcontainer.bench.report.sections import jobs, predictions
 from dlcontainer.bench.samples import hash_chain
@@ -16,7 +16,7 @@ from dlcontainer.errors import BenchDataError, InterruptedByUserError
 from tests.jobsessions import Clockwork, context, declared
 
 
-def measured(folder: Path, submitter: Clockwork, **changes: Any) -> Job:
+def measured(folder: Path, submitter: Clockwork, **changes: Any) -> JobSession:
     return file.read(session.run(context(folder, submitter, **changes)))
 
 

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.job import stamps
-from dlcontainer.bench.job.stamps import Timed
+from dlcontainer.bench.job.stamps import JobTimes
 from dlcontainer.errors import BenchDataError
 from tests.jobsessions import NOW, leave, rank
 
 
 def timed(
     folder: Path, ranks: list[dict[str, Any]], first: str | None = "step", **job: Any
-) -> Timed:
+) -> JobTimes:
     leave(folder, ranks, **job)
     return stamps.timed(stamps.read(folder), NOW - 5, first)
 

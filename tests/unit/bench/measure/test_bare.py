@@ -15,7 +15,7 @@ from dlcontainer.bench.samples import continuation
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.errors import BenchDataError
 from dlcontainer.image.contents import elf
-from dlcontainer.system.process import Completed, RunOptions
+from dlcontainer.system.process import CompletedCommand, RunOptions
 from tests.benchrunner import Bench, ProbeRunner
 from tests.judging import analyse
 from tests.unit.bench.samples.test_continuation import interrupted
@@ -63,7 +63,7 @@ class Unpacker(ProbeRunner):
     mapped: str = ""
     failing: str = ""
 
-    def __call__(self, argv: Sequence[str], **options: Unpack[RunOptions]) -> Completed:
+    def __call__(self, argv: Sequence[str], **options: Unpack[RunOptions]) -> CompletedCommand:
         if "--sandbox" in argv:
             root = unpacked(Path(argv[-2]))
             packages = root / "opt/demo/lib/python3.11/site-packages"

@@ -11,7 +11,7 @@ from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.probes import train
 from dlcontainer.build import write_record
 from dlcontainer.build.base.root_tree import BaseTree
-from dlcontainer.build.write_record import Facts
+from dlcontainer.build.write_record import BuildFacts
 from dlcontainer.errors import BenchDataError, ChecksFailedError, UsageError
 from dlcontainer.image import record, sif
 from tests.values import HOST, TRIAL, folder_of, plan_of
@@ -47,7 +47,7 @@ def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def read(image: Path, *imports: str, asked: str | None = None, **changes: Any) -> BenchImage:
     verify = {"script": "verify.py", "imports": dict.fromkeys(imports, "1.0")}
     plan = plan_of(folder_of(image.parent, verify=verify, **changes), asked=asked)
-    facts = Facts(
+    facts = BuildFacts(
         plan=plan,
         host=HOST,
         trial=TRIAL,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.measure.arms import Contained, Workload
+from dlcontainer.bench.measure.arms import ContainerArm, Workload
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.probes.import_ import IMPORT, cell
 from dlcontainer.engines.apptainer import Apptainer
@@ -58,7 +58,7 @@ def test_both_of_the_container_s_arms_get_them(tmp_path: Path, image: str) -> No
     argvs = []
     for flags in ((), ("--nv",)):
         here = replace(context(tmp_path), accelerators=flags)
-        side = Contained(context=here, image=tmp_path / image, python="/opt/x/bin/python")
+        side = ContainerArm(context=here, image=tmp_path / image, python="/opt/x/bin/python")
         argvs.append(list(side.launch(work).argv))
     without, given = argvs
     place = given.index("--nv")

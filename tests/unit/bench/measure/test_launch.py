@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.measure import launch
-from dlcontainer.bench.measure.launch import Launch, inside, perform, stamped
+from dlcontainer.bench.measure.launch import LaunchCommand, inside, perform, stamped
 from dlcontainer.bench.probes import PROBES
 from dlcontainer.system.process import CommandFailedError, CommandNotFoundError, CommandTimeoutError
 from tests.fakes import RecordingRunner, completed
 
-LAUNCH = Launch(argv=("probe",), environment={"A": "1"}, probe=PROBES["import"])
+LAUNCH = LaunchCommand(argv=("probe",), environment={"A": "1"}, probe=PROBES["import"])
 TRAINING = replace(LAUNCH, probe=PROBES["train"])
 SECOND = 1_000_000_000
 START = 1_700_000_000 * SECOND

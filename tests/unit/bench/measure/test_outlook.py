@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.measure import outlook
-from dlcontainer.bench.measure.outlook import Load
+from dlcontainer.bench.measure.outlook import MachineLoad
 from dlcontainer.bench.samples.schedule import Schedule
 
 
@@ -28,11 +28,11 @@ def test_each_look_counts_what_came_before() -> None:
 
 
 def test_the_load_is_said_beside_the_cores_and_is_a_warning_above_them() -> None:
-    assert Load(load_1min=1.94, busy_cores=None).said(2) == "load 1.9 on 2 cores"
-    busy = Load(load_1min=35.0, busy_cores=2.0).said(2)
+    assert MachineLoad(load_1min=1.94, busy_cores=None).said(2) == "load 1.9 on 2 cores"
+    busy = MachineLoad(load_1min=35.0, busy_cores=2.0).said(2)
     assert busy.startswith("warning: load 35.0 on 2 cores, 2.0 of them busy just then: others are")
     # What this program did in the minute before is nobody's work now.
-    assert not Load(load_1min=3.6, busy_cores=0.04).said(2).startswith("warning")
+    assert not MachineLoad(load_1min=3.6, busy_cores=0.04).said(2).startswith("warning")
 
 
 def ticks(*cores: str) -> str:
@@ -68,7 +68,7 @@ LONG = Schedule(looks=(8, 16), seed=1, controls=16, candidate_controls=9, joiner
 
 
 def test_on_a_busy_machine_the_first_look_is_the_last() -> None:
-    seen = Load(load_1min=11.0, busy_cores=2.0)
+    seen = MachineLoad(load_1min=11.0, busy_cores=2.0)
     schedule, why = outlook.one_look(LONG, seen, 2)
     # What nothing is decided by is not controlled either.
     assert schedule == Schedule(looks=(8,), seed=1)
@@ -81,13 +81,13 @@ def test_on_a_busy_machine_the_first_look_is_the_last() -> None:
 @pytest.mark.parametrize(
     "seen",
     [
-        Load(load_1min=0.1, busy_cores=0.0),
+        MachineLoad(load_1min=0.1, busy_cores=0.0),
         # What this program did in the minute before is nobody's work now.
-        Load(load_1min=11.0, busy_cores=0.1),
-        Load(load_1min=1.9, busy_cores=None),
+        MachineLoad(load_1min=11.0, busy_cores=0.1),
+        MachineLoad(load_1min=1.9, busy_cores=None),
     ],
 )
-def test_on_an_idle_machine_all_looks_are_taken(seen: Load) -> None:
+def test_on_an_idle_machine_all_looks_are_taken(seen: MachineLoad) -> None:
     assert outlook.one_look(LONG, seen, 2) == (LONG, None)
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from dlcontainer.bench.analysis import nodes
 from dlcontainer.bench.measure import launcher, outlook, ranked_launch, ranks
-from dlcontainer.bench.measure.launch import Launch, Outcome
+from dlcontainer.bench.measure.launch import LaunchCommand, LaunchOutcome
 from dlcontainer.bench.measure.launcher import RankOptions
-from dlcontainer.bench.measure.ranks import Gathering, RankGroup
+from dlcontainer.bench.measure.ranks import RankGroup, RankLaunch
 from dlcontainer.bench.probes import PROBES
 from dlcontainer.bench.samples import comparable
-from dlcontainer.bench.samples.records import Stack
+from dlcontainer.bench.samples.records import AttestedStack
 from dlcontainer.bench.samples.vocabulary import ArmPair
 from dlcontainer.errors import BenchDataError, UsageError
 from dlcontainer.sites.facts import LaunchForm, Scheduler
@@ -52,25 +52,25 @@ def body(rank: int, ready: float, node: str = "n1", **changes: Any) -> dict[str,
 
 
 @pytest.fixture
-def gathering(tmp_path: Path) -> Gathering:
+def gathering(tmp_path: Path) -> RankLaunch:
     folder = tmp_path / "launch"
     folder.mkdir()
-    return Gathering(rank_group=GROUP, folder=folder, patience_s=60, meet=1, master=2, token="t")
+    return RankLaunch(rank_group=GROUP, folder=folder, patience_s=60, meet=1, master=2, token="t")
 
 
-def leave(gathering: Gathering, *bodies: dict[str, Any]) -> None:
+def leave(gathering: RankLaunch, *bodies: dict[str, Any]) -> None:
     for said in bodies:
         path = gathering.folder / f"rank-{said['place']['rank']:05d}.json"
         path.write_text(json.dumps(said))
 
 
-def performed(gathering: Gathering, answer: Any = None, probe: str = "import") -> Outcome:
+def performed(gathering: RankLaunch, answer: Any = None, probe: str = "import") -> LaunchOutcome:
     answer = answer or completed("mpirun", stdout=f"dlc-start {START}\nmixed\n")
-    started = Launch(argv=("mpirun",), environment={}, probe=PROBES[probe])
+    started = LaunchCommand(argv=("mpirun",), environment={}, probe=PROBES[probe])
     return ranked_launch.perform(started, gathering, RecordingRunner([answer]), 60)
 
 
-def test_the_last_rank_settles_the_time(gathering: Gathering) -> None:
+def test_the_last_rank_settles_the_time(gathering: RankLaunch) -> None:
     leave(gathering, body(0, 1.0), body(1, 3.0), body(2, 2.0))
     outcome = performed(gathering)
     assert (outcome.status, outcome.values["wall_s"]) == ("ok", 3.0)
@@ -84,7 +84,7 @@ def test_the_last_rank_settles_the_time(gathering: Gathering) -> None:
     assert not gathering.folder.exists()
 
 
-def test_ranks_that_train_are_averaged_and_counted_together(gathering: Gathering) -> None:
+def test_ranks_that_train_are_averaged_and_counted_together(gathering: RankLaunch) -> None:
     def trained(rank: int, wall: float, losses: list[float]) -> dict[str, Any]:
         # 32 samples each, whatever the time.
         more: dict[str, Any] = {
@@ -107,7 +107,7 @@ def test_ranks_that_train_are_averaged_and_counted_together(gathering: Gathering
     assert outcome.steps_s == (4.0,)
 
 
-def test_a_rank_that_died_is_named_with_its_last_words(gathering: Gathering) -> None:
+def test_a_rank_that_died_is_named_with_its_last_words(gathering: RankLaunch) -> None:
     waited = body(0, 1.0, error="RanksError: waiting for rank 1: it is gone")
     leave(gathering, waited)
     (gathering.folder / "rank-00001.err").write_text("first\nSegmentation fault\n")
@@ -123,7 +123,7 @@ def test_a_rank_that_died_is_named_with_its_last_words(gathering: Gathering) -> 
     assert [rank["exit_code"] for rank in outcome.ranks] == [None, 139, None]
 
 
-def test_a_hanging_rank_is_named(gathering: Gathering) -> None:
+def test_a_hanging_rank_is_named(gathering: RankLaunch) -> None:
     leave(gathering, body(0, 1.0), body(2, 1.0))
     (gathering.folder / "rank-00001.err").write_text("")
     outcome = performed(gathering, CommandTimeoutError(completed("mpirun", code=-9), 60))
@@ -147,14 +147,14 @@ def test_a_hanging_rank_is_named(gathering: Gathering) -> None:
     ids=["none", "one", "an error", "no stack"],
 )
 def test_what_is_not_whole_is_no_measurement(
-    gathering: Gathering, left: list[dict[str, Any]], reason: str
+    gathering: RankLaunch, left: list[dict[str, Any]], reason: str
 ) -> None:
     leave(gathering, *left)
     outcome = performed(gathering)
     assert (outcome.status, outcome.reason) == ("failed", reason)
 
 
-def test_a_result_that_is_cut_is_none(gathering: Gathering) -> None:
+def test_a_result_that_is_cut_is_none(gathering: RankLaunch) -> None:
     leave(gathering, body(0, 1.0), body(1, 1.0), body(2, 1.0))
     path = gathering.folder / "rank-00001.json"
     path.write_text(path.read_text()[:40])
@@ -254,8 +254,8 @@ def test_a_launcher_that_is_known_is_told_the_counts(tmp_path: Path) -> None:
     assert launcher.rank_group(settled, scheduler(), environ).launcher == ("mpirun", "-n", "4")
 
 
-def stack(arm: Any, node: str, **facts: Any) -> Stack:
-    return Stack(arm=arm, node=node, facts={"python": "3.11.2", "hostname": node, **facts})
+def stack(arm: Any, node: str, **facts: Any) -> AttestedStack:
+    return AttestedStack(arm=arm, node=node, facts={"python": "3.11.2", "hostname": node, **facts})
 
 
 def test_nodes_are_compared_one_by_one_and_with_each_other() -> None:
@@ -282,7 +282,7 @@ def test_sides_on_other_nodes_are_refused() -> None:
 
 @pytest.mark.parametrize(("cpus", "status"), [(None, "ok"), (1, "ok"), (2, "failed")])
 def test_a_launch_on_fewer_cpus_than_asked_for_is_refused(
-    gathering: Gathering, cpus: int | None, status: str
+    gathering: RankLaunch, cpus: int | None, status: str
 ) -> None:
     gathering = replace(gathering, rank_group=replace(GROUP, cpus=cpus))
     leave(gathering, body(0, 1.0, affinity=[0, 1]), body(1, 3.0), body(2, 2.0))

@@ -11,7 +11,7 @@ from dlcontainer.bench.measure.native_twin import ImageBuilds
 from dlcontainer.errors import BenchDataError, BuildError
 from dlcontainer.formats import texts
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system.process import CommandFailedError, Completed, RunOptions
+from dlcontainer.system.process import CommandFailedError, CompletedCommand, RunOptions
 from tests.benchrunner import Bench, ProbeRunner
 from tests.fakes import completed
 from tests.values import TEMPLATES, execution_of, folder_of, plan_of
@@ -76,7 +76,7 @@ def test_such_a_twin_needs_no_compiler_and_is_one_image_s(tmp_path: Path) -> Non
 
 
 def test_it_is_taken_out_of_the_image(tmp_path: Path) -> None:
-    def answer(argv: Sequence[str], **_: Unpack[RunOptions]) -> Completed:
+    def answer(argv: Sequence[str], **_: Unpack[RunOptions]) -> CompletedCommand:
         (bind,) = (argv[i + 1] for i, word in enumerate(argv) if word == "--bind")
         assert bind.endswith(":/mnt")
         assert list(argv[-2:]) == ["/opt/demo", "own"]

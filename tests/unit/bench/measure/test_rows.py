@@ -5,14 +5,14 @@ from dataclasses import asdict, replace
 import pytest
 
 from dlcontainer.bench.measure import outlook
-from dlcontainer.bench.measure.launch import Outcome
+from dlcontainer.bench.measure.launch import LaunchOutcome
 from dlcontainer.bench.measure.units.launches import held
 from dlcontainer.bench.samples.rows import joining
 from dlcontainer.bench.samples.traits import ROWS_METRIC
 from tests.rowseries import PLAN, N, row
 
 ROWS = tuple(row(number, 1e-3) for number in range(len(PLAN.rows)))
-FINE = Outcome(status="ok", returncode=0, elapsed_s=3.0, values={"wall_s": 2.0}, rows=ROWS)
+FINE = LaunchOutcome(status="ok", returncode=0, elapsed_s=3.0, values={"wall_s": 2.0}, rows=ROWS)
 
 
 def test_what_a_probe_says_is_read() -> None:
@@ -63,7 +63,7 @@ def test_rows_that_nobody_declared() -> None:
 
 
 def test_a_launch_that_failed_stays_as_it_is() -> None:
-    lost = Outcome(status="failed", returncode=1, elapsed_s=1.0, reason="rank 1: gone")
+    lost = LaunchOutcome(status="failed", returncode=1, elapsed_s=1.0, reason="rank 1: gone")
     assert held(lost, PLAN) is lost
 
 

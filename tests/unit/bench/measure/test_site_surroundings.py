@@ -6,22 +6,22 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.measure import arms, declaration, shared_mount
-from dlcontainer.bench.measure.arms import Contained, Native, Workload
+from dlcontainer.bench.measure.arms import ContainerArm, Native, Workload
 from dlcontainer.bench.measure.context import BenchContext
-from dlcontainer.bench.measure.ranks import Gathering, RankGroup
+from dlcontainer.bench.measure.ranks import RankGroup, RankLaunch
 from dlcontainer.bench.probes.import_ import IMPORT, cell
 from dlcontainer.bench.report import html_report, markdown_report
 from dlcontainer.bench.samples.reader import read
 from dlcontainer.bench.samples.records import SURROUNDINGS, Json
 from dlcontainer.errors import BenchDataError
-from dlcontainer.planning.launch.here import Here
+from dlcontainer.planning.launch.here import HostSurroundings
 from tests import benchseries
 from tests.benchrunner import Bench, ProbeRunner
 from tests.benchseries import FACTS, INSIDE, Plan
 from tests.judging import analyse
 from tests.values import TEMPLATES, execution_of
 
-AROUND = Here(
+AROUND = HostSurroundings(
     flags=("--workdir", "/w"),
     binds=("/scratch:/data",),
     environment={"APPTAINER_CONTAINLIBS": "/usr/lib64/libcxi.so.1", "FI_CXI": "it's"},
@@ -67,7 +67,7 @@ def test_the_session_declares_them_and_the_report_shows_them(bench: Bench) -> No
 
 
 def test_a_site_that_adds_nothing_leaves_a_session_as_it_was(bench: Bench) -> None:
-    bench.surroundings = Here()
+    bench.surroundings = HostSurroundings()
     series = read(bench.run(ProbeRunner()))
     assert SURROUNDINGS not in series.session.declared.workload
     assert "Around the image" not in markdown_report.page(html_report.page([analyse(series)]))
@@ -81,7 +81,7 @@ def test_a_session_goes_on_in_the_same_surroundings_alone(bench: Bench) -> None:
     with pytest.raises(KeyboardInterrupt):
         bench.run(ProbeRunner(odd=cut))
     begun = read(bench.folder / "samples.jsonl")
-    bench.surroundings = Here()
+    bench.surroundings = HostSurroundings()
     with pytest.raises(BenchDataError, match="not the session that was begun") as caught:
         bench.run(ProbeRunner(), cut=begun)
     assert "surroundings.binds" in str(caught.value.why)
@@ -109,7 +109,7 @@ def test_a_site_s_variables_are_every_probe_s_but_for_its_threads(tmp_path: Path
     assert given["OMP_NUM_THREADS"] == "2"
 
 
-def work(gathering: Gathering | None = None) -> Workload:
+def work(gathering: RankLaunch | None = None) -> Workload:
     environment = dict(AROUND.inside)
     one = cell("torch", threads=1)
     return Workload(probe=IMPORT, cell=one, environment=environment, gathering=gathering)
@@ -117,7 +117,7 @@ def work(gathering: Gathering | None = None) -> Workload:
 
 def test_the_engine_s_own_variables_are_no_other_side_s(tmp_path: Path) -> None:
     python = "/opt/x/bin/python"
-    side = Contained(context=context(tmp_path), image=tmp_path / "x.sif", python=python)
+    side = ContainerArm(context=context(tmp_path), image=tmp_path / "x.sif", python=python)
     given = side.launch(work()).environment
     assert given["APPTAINER_CONTAINLIBS"] == "/usr/lib64/libcxi.so.1"
     native = Native(prefix=tmp_path, probe=tmp_path, home=tmp_path)
@@ -127,11 +127,11 @@ def test_the_engine_s_own_variables_are_no_other_side_s(tmp_path: Path) -> None:
 
 def test_ranks_on_other_nodes_get_the_engine_s_variables_too(tmp_path: Path) -> None:
     group = RankGroup(launcher=("mpirun",), ranks=2, per_node=2, environment={})
-    gathering = Gathering(
+    gathering = RankLaunch(
         rank_group=group, folder=tmp_path, patience_s=1.0, meet=1, master=2, token="t"
     )
     python = "/opt/x/bin/python"
-    side = Contained(context=context(tmp_path), image=tmp_path / "x.sif", python=python)
+    side = ContainerArm(context=context(tmp_path), image=tmp_path / "x.sif", python=python)
     argv = side.launch(work(gathering)).argv
     (script,) = [word for word in argv if "dlc_own=" in word]
     assert script.startswith("export APPTAINER_CONTAINLIBS=/usr/lib64/libcxi.so.1; ")

@@ -15,7 +15,7 @@ import pytest
 from dlcontainer.bench.analysis import calibration
 from dlcontainer.build import write_record
 from dlcontainer.build.base.root_tree import BaseTree
-from dlcontainer.build.write_record import Facts
+from dlcontainer.build.write_record import BuildFacts
 from dlcontainer.config import resources
 from dlcontainer.image import record
 from tests.sifs import write_sif
@@ -75,7 +75,7 @@ def checkout(tmp_path: Path) -> Path:
 def image(tmp_path: Path) -> Path:
     path = write_sif(tmp_path / "demo.sif")
     plan = plan_of(folder_of(tmp_path))
-    facts = Facts(
+    facts = BuildFacts(
         plan=plan,
         host=HOST,
         trial=TRIAL,

@@ -13,15 +13,15 @@ import pytest
 
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.probes.base import Cell, Contents, Setting
+from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.probes.convergence import DATA, RULES, SHA256
-from dlcontainer.bench.probes.lending import Lending
+from dlcontainer.bench.probes.lending import SharedStorage
 from dlcontainer.bench.report import csv_report, html_report, json_report
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.encoding import declared_sha256
-from dlcontainer.bench.samples.records import Json, Sample, Stack
+from dlcontainer.bench.samples.records import AttestedStack, Json, Sample
 from dlcontainer.bench.samples.rows import agreement
-from dlcontainer.bench.samples.rows.records import Row
+from dlcontainer.bench.samples.rows.records import SampleRow
 from dlcontainer.bench.samples.traits import ROWS_METRIC
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.cli.bench import probe_command
@@ -30,13 +30,13 @@ from tests import benchseries, rowseries
 from tests.judging import analyse
 from tests.unit.bench.report.test_html_report import TEMPLATES
 
-TORCH = Contents(image="x.sif", recipe="demo", modules=("torch",))
+TORCH = ProbeSubject(image="x.sif", recipe="demo", modules=("torch",))
 PROBE = PROBES["convergence"]
 Outcome = dict[str, Json]
 
 
-def settled(**typed: Any) -> Cell:
-    return Cell(values=PROBE.values(typed, Setting(contents=TORCH)), threads=2)
+def settled(**typed: Any) -> ProbeCell:
+    return ProbeCell(values=PROBE.values(typed, ParameterContext(contents=TORCH)), threads=2)
 
 
 def test_each_optimizer_batch_and_seed_is_a_row() -> None:
@@ -78,7 +78,7 @@ def test_the_data_are_lent_to_both_sides(tmp_path: Path) -> None:
     def runner(*_: object, **__: object) -> Any:
         raise AssertionError
 
-    lending = Lending(work=tmp_path, runner=runner, note=lambda _: None)
+    lending = SharedStorage(work=tmp_path, runner=runner, note=lambda _: None)
     with PROBE.lends(settled().values, lending) as (one,):
         assert (one.option, one.inside) == ("data", "/mnt")
         assert (one.source / "digits.npz").read_bytes() == DATA.read_bytes()
@@ -102,10 +102,10 @@ def test_what_can_not_be_trained(typed: dict[str, Any], says: str) -> None:
 
 def test_images_and_ranks_that_can_not() -> None:
     with pytest.raises(UsageError, match="bench convergence: one process computes"):
-        PROBE.values({}, Setting(contents=TORCH, ranks=2))
-    none = Contents(image="x.sif", recipe="demo", modules=("mxnet",))
+        PROBE.values({}, ParameterContext(contents=TORCH, ranks=2))
+    none = ProbeSubject(image="x.sif", recipe="demo", modules=("mxnet",))
     with pytest.raises(ChecksFailedError, match=r"nothing to compute with in x\.sif"):
-        PROBE.values({}, Setting(contents=none))
+        PROBE.values({}, ParameterContext(contents=none))
 
 
 def test_there_is_no_quick_session(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def write(path: Path, plant: Callable[[Any, str], Outcome] = trained) -> Path:
 
     def changed(sample: Sample) -> Sample:
         rows = tuple(
-            Row(
+            SampleRow(
                 parameters=row, n=1, best=0.5, median=0.5, cpu_s=0.5, steal_s=0.0, checked=1,
                 outcome=plant(row, sample.arm),
             )
@@ -147,8 +147,8 @@ def write(path: Path, plant: Callable[[Any, str], Outcome] = trained) -> Path:
         return replace(sample, rows=rows, values=values, wall_s=60.0 + sample.wall_s)
 
     with Writer(path, replace(base, declared=declared)) as out:
-        out.stack(Stack(arm="native", facts=benchseries.FACTS))
-        out.stack(Stack(arm="container", facts=benchseries.INSIDE))
+        out.stack(AttestedStack(arm="native", facts=benchseries.FACTS))
+        out.stack(AttestedStack(arm="container", facts=benchseries.INSIDE))
         for sample in rowseries.draw(rowseries.Plant()):
             out.sample(changed(sample))
         out.end(complete=True)

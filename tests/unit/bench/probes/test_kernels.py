@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES, kernel_shapes, kernels, processor
-from dlcontainer.bench.probes.base import Cell, Contents, Setting
+from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.errors import ChecksFailedError, UsageError
 
-TORCH = Contents(image="x.sif", recipe="demo", modules=("torch",))
+TORCH = ProbeSubject(image="x.sif", recipe="demo", modules=("torch",))
 FLAGS = ("fp64", "fp32", "bf16", "int8")
 
 
@@ -19,12 +19,12 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processor, "last_caches", lambda: 32 << 20)
 
 
-def settled(**typed: Any) -> Cell:
-    values = PROBES["kernels"].values(typed, Setting(contents=TORCH))
-    return Cell(values=values, threads=2)
+def settled(**typed: Any) -> ProbeCell:
+    values = PROBES["kernels"].values(typed, ParameterContext(contents=TORCH))
+    return ProbeCell(values=values, threads=2)
 
 
-def rows(cell: Cell) -> list[dict[str, str | int]]:
+def rows(cell: ProbeCell) -> list[dict[str, str | int]]:
     plan = PROBES["kernels"].rows(cell)
     assert plan is not None
     return [dict(row) for row in plan.rows]
@@ -134,10 +134,10 @@ def test_what_can_not_be_measured(typed: dict[str, str], says: str) -> None:
 def test_images_and_ranks_that_can_not() -> None:
     values = PROBES["kernels"].values
     with pytest.raises(UsageError, match="one process computes"):
-        values({}, Setting(contents=TORCH, ranks=2))
-    none = Contents(image="x.sif", recipe="demo", modules=("tensorflow",))
+        values({}, ParameterContext(contents=TORCH, ranks=2))
+    none = ProbeSubject(image="x.sif", recipe="demo", modules=("tensorflow",))
     with pytest.raises(ChecksFailedError, match=r"nothing to compute with in x\.sif"):
-        values({}, Setting(contents=none))
+        values({}, ParameterContext(contents=none))
 
 
 @pytest.mark.parametrize(

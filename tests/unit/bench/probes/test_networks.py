@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES, processor
-from dlcontainer.bench.probes.base import Cell, Contents, Setting
+from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.probes.networks import choices
 from dlcontainer.bench.probes.networks.published import NETWORKS
 from dlcontainer.bench.report import json_report
@@ -21,8 +21,8 @@ from tests.judging import analyse
 from tests.networks_by_hand import BY_HAND
 
 TRAIN = PROBES["train"]
-TORCH = Contents(image="x.sif", recipe="demo", modules=("torch", "horovod"))
-TENSORFLOW = Contents(image="x.sif", recipe="demo", modules=("tensorflow",))
+TORCH = ProbeSubject(image="x.sif", recipe="demo", modules=("torch", "horovod"))
+TENSORFLOW = ProbeSubject(image="x.sif", recipe="demo", modules=("tensorflow",))
 
 
 @pytest.fixture(autouse=True)
@@ -30,9 +30,9 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processor, "precisions", lambda: ("fp64", "fp32", "bf16", "int8"))
 
 
-def settled(contents: Contents = TORCH, ranks: int = 0, **typed: Any) -> Cell:
-    setting = Setting(contents=contents, ranks=ranks)
-    return Cell(values=TRAIN.values(typed, setting), threads=2, steps=3, ranks=ranks)
+def settled(contents: ProbeSubject = TORCH, ranks: int = 0, **typed: Any) -> ProbeCell:
+    setting = ParameterContext(contents=contents, ranks=ranks)
+    return ProbeCell(values=TRAIN.values(typed, setting), threads=2, steps=3, ranks=ranks)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -100,8 +100,8 @@ def test_a_session_that_goes_on_trains_the_same(tmp_path: Path) -> None:
     first = settled(device="cpu", workload="alexnet", optimizer="larc", batch=2, peak="15.7")
     plan = Plan(declared=TRAIN.declared(first), pairs=8)
     begun = reader.read(benchseries.write(tmp_path / "x.jsonl", plan)).session.declared
-    setting = Setting(contents=TORCH, begun=begun)
-    again = Cell(values=TRAIN.values({}, setting), threads=2, steps=3)
+    setting = ParameterContext(contents=TORCH, begun=begun)
+    again = ProbeCell(values=TRAIN.values({}, setting), threads=2, steps=3)
     assert TRAIN.declared(again) == TRAIN.declared(first)
     assert TRAIN.words(again) == TRAIN.words(first)
 

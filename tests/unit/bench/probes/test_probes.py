@@ -11,11 +11,11 @@ from dlcontainer.bench.probes import PROBES, import_, traits
 from dlcontainer.bench.probes.base import (
     MARGIN,
     STEPS,
-    Cell,
-    Contents,
     Option,
+    ParameterContext,
     Probe,
-    Setting,
+    ProbeCell,
+    ProbeSubject,
     given_or_default,
 )
 from dlcontainer.bench.samples import reader
@@ -29,7 +29,7 @@ from tests.benchrunner import Bench, ProbeRunner
 from tests.benchseries import Plan
 from tests.values import ROOT
 
-TORCH = Contents(image="x.sif", recipe="demo", modules=("torch", "numpy"))
+TORCH = ProbeSubject(image="x.sif", recipe="demo", modules=("torch", "numpy"))
 WHOLE = Metric(name="wall_s", unit="s", margin=MARGIN)
 
 
@@ -80,15 +80,15 @@ OLDER = {
 @pytest.mark.parametrize("name", OLDER)
 def test_what_images_from_before_are_called_with(name: str) -> None:
     typed = {"device": "cpu"} if name == "train" else {}
-    values = PROBES[name].values(typed, Setting(contents=TORCH))
+    values = PROBES[name].values(typed, ParameterContext(contents=TORCH))
     steps = 220 if PROBES[name].repeats else 0
-    assert PROBES[name].words(Cell(values=values, threads=8, steps=steps)) == OLDER[name]
+    assert PROBES[name].words(ProbeCell(values=values, threads=8, steps=steps)) == OLDER[name]
 
 
 def test_what_only_newer_images_know_is_said_last() -> None:
-    contents = Contents(image="x.sif", recipe="demo", modules=("tensorflow", "horovod"))
-    values = PROBES["train"].values({}, Setting(contents=contents, ranks=2))
-    words = PROBES["train"].words(Cell(values=values, threads=8, steps=3))
+    contents = ProbeSubject(image="x.sif", recipe="demo", modules=("tensorflow", "horovod"))
+    values = PROBES["train"].values({}, ParameterContext(contents=contents, ranks=2))
+    words = PROBES["train"].words(ProbeCell(values=values, threads=8, steps=3))
     assert words[-4:] == ("--framework", "tensorflow", "--distributed", "horovod")
 
 
@@ -121,13 +121,13 @@ def test_an_image_with_this_probe_is_held_against_the_native_side(tmp_path: Path
 
 def test_parameters_as_typed_else_the_default() -> None:
     options = (STEPS, Option(name="size", help="MiB", kind=int, default=4))
-    setting = Setting(contents=TORCH)
+    setting = ParameterContext(contents=TORCH)
     assert given_or_default(options, {}, setting) == {"steps": None, "size": 4}
     assert given_or_default(options, {"size": 8, "steps": 2}, setting) == {"steps": 2, "size": 8}
 
 
 def test_a_recipe_that_verifies_no_module() -> None:
-    nothing = Setting(contents=Contents(image="x.sif", recipe="demo", modules=()))
+    nothing = ParameterContext(contents=ProbeSubject(image="x.sif", recipe="demo", modules=()))
     with pytest.raises(UsageError, match="verifies no module"):
         import_.IMPORT.values({}, nothing)
     assert import_.IMPORT.values({"module": "json"}, nothing)["module"] == "json"

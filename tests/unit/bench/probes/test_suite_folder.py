@@ -7,14 +7,14 @@ import pytest
 
 from dlcontainer.bench.probes import PROBES
 from dlcontainer.bench.probes import suite_folder as suite
-from dlcontainer.bench.probes.base import InSuite
-from dlcontainer.bench.probes.suite_folder import Subject
+from dlcontainer.bench.probes.base import SuiteOptions
+from dlcontainer.bench.probes.suite_folder import SuiteSubject
 from dlcontainer.errors import BenchDataError, UsageError
 from dlcontainer.system.process import CommandFailedError
 from tests.benchrunner import Answer, Bench, ProbeRunner
 from tests.fakes import completed
 
-SUBJECT = Subject(image_sha256="ab" * 32, site="demo", quick=False)
+SUBJECT = SuiteSubject(image_sha256="ab" * 32, site="demo", quick=False)
 IMPORT = PROBES["import"]
 
 
@@ -110,7 +110,7 @@ def test_the_probes_of_a_suite() -> None:
 
 
 def test_a_long_probe_is_in_no_quick_suite() -> None:
-    long = replace(PROBES["train"], in_suite=InSuite(quick=False))
+    long = replace(PROBES["train"], in_suite=SuiteOptions(quick=False))
     probes = [PROBES["import"], long]
     assert suite.chosen(probes, None, quick=True) == (PROBES["import"],)
     assert suite.chosen(probes, None, quick=False) == tuple(probes)

@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES, kernels, threads
-from dlcontainer.bench.probes.base import Cell, Contents, Setting
+from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.samples import reader
 from dlcontainer.errors import UsageError
 from tests import kernelseries
 from tests.judging import analyse
 from tests.kernelseries import Plant
 
-TORCH = Contents(image="x.sif", recipe="demo", modules=("torch",))
+TORCH = ProbeSubject(image="x.sif", recipe="demo", modules=("torch",))
 
 
-def settled(own: int = 2, **typed: Any) -> Cell:
-    values = PROBES["threads"].values(typed, Setting(contents=TORCH))
-    return Cell(values=values, threads=own)
+def settled(own: int = 2, **typed: Any) -> ProbeCell:
+    values = PROBES["threads"].values(typed, ParameterContext(contents=TORCH))
+    return ProbeCell(values=values, threads=own)
 
 
 @pytest.mark.parametrize(

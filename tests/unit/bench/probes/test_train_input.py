@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.measure.arms import Workload
-from dlcontainer.bench.measure.ranks import Gathering, RankGroup
-from dlcontainer.bench.measure.units.baton import Seat
+from dlcontainer.bench.measure.ranks import RankGroup, RankLaunch
+from dlcontainer.bench.measure.units.baton import GroupSeat
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.probes.base import Cell, Contents, Setting
+from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.probes.inputs import training
 from dlcontainer.bench.probes.inputs.options import FORMATS, VARIANT
 from dlcontainer.bench.probes.inputs.waiting import WAITED
-from dlcontainer.bench.probes.lending import Lending
+from dlcontainer.bench.probes.lending import SharedStorage
 from dlcontainer.bench.report import json_report
 from dlcontainer.bench.report.tables import session_tables
 from dlcontainer.bench.samples import reader
@@ -27,20 +27,20 @@ from tests.benchseries import Plan
 from tests.judging import analyse
 
 TRAIN = PROBES["train"]
-TORCH = Contents(image="x.sif", recipe="demo", modules=("torch", "numpy"))
+TORCH = ProbeSubject(image="x.sif", recipe="demo", modules=("torch", "numpy"))
 WHOLE = replace(TORCH, modules=("torch", "h5py", "lmdb", "zarr", "pyarrow"))
 BARE_FORMATS = [name for name, module in FORMATS.items() if not module]
 
 
-def settled(contents: Contents = TORCH, ranks: int = 0, **typed: Any) -> Cell:
-    setting = Setting(contents=contents, ranks=ranks)
+def settled(contents: ProbeSubject = TORCH, ranks: int = 0, **typed: Any) -> ProbeCell:
+    setting = ParameterContext(contents=contents, ranks=ranks)
     values = TRAIN.values({"device": "cpu", **typed}, setting)
-    return Cell(values=values, threads=2, steps=3, ranks=ranks)
+    return ProbeCell(values=values, threads=2, steps=3, ranks=ranks)
 
 
-def lending_of(folder: Path) -> Lending:
+def lending_of(folder: Path) -> SharedStorage:
     folder.mkdir(exist_ok=True)
-    return Lending(work=folder, runner=ProbeRunner(), note=list[str]().append)
+    return SharedStorage(work=folder, runner=ProbeRunner(), note=list[str]().append)
 
 
 def test_noise_is_declared_and_called_as_ever(tmp_path: Path) -> None:
@@ -84,7 +84,9 @@ def test_a_session_that_goes_on_reads_the_same(tmp_path: Path) -> None:
     first = settled(input="npz", shuffle="window", samples=64, batch=4)
     plan = Plan(declared=TRAIN.declared(first), pairs=8)
     begun = reader.read(benchseries.write(tmp_path / "x.jsonl", plan)).session.declared
-    again = Cell(values=TRAIN.values({}, Setting(contents=TORCH, begun=begun)), threads=2, steps=3)
+    again = ProbeCell(
+        values=TRAIN.values({}, ParameterContext(contents=TORCH, begun=begun)), threads=2, steps=3
+    )
     assert TRAIN.declared(again) == TRAIN.declared(first)
     assert TRAIN.words(again) == TRAIN.words(first)
 
@@ -146,11 +148,11 @@ def test_both_sides_are_handed_one_folder(tmp_path: Path) -> None:
         assert load.argv("p", "x")[-2:] == ("--at", str(own))
         assert load.argv("p", "x", contained=True)[-2:] == ("--at", "/mnt")
         # Pipes and ranks have /mnt: the folder lies below them there.
-        pipes = Seat(folder=tmp_path / "g", name="n0", cpus=(0,))
+        pipes = GroupSeat(folder=tmp_path / "g", name="n0", cpus=(0,))
         group = replace(load, seat=pipes)
         assert group.binds == ((tmp_path / "g", "/mnt"), (own, "/mnt/lent"))
         assert "--at /mnt/lent --baton /mnt" in " ".join(group.argv("p", "x", contained=True))
-        gathered = Gathering(
+        gathered = RankLaunch(
             rank_group=RankGroup(launcher=(), ranks=2, per_node=2, environment={}),
             folder=tmp_path / "r/launch-1", patience_s=1.0, meet=1, master=2, token="t",
         )  # fmt: skip

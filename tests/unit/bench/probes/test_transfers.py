@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES, processor
-from dlcontainer.bench.probes.base import Cell, Contents, Setting
+from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.report import json_report
 from dlcontainer.bench.samples import reader
-from dlcontainer.bench.samples.records import Json, Stack
+from dlcontainer.bench.samples.records import AttestedStack, Json
 from dlcontainer.bench.samples.rows import agreement
-from dlcontainer.bench.samples.rows.records import Row
+from dlcontainer.bench.samples.rows.records import SampleRow
 from dlcontainer.bench.samples.traits import ROWS_METRIC
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.errors import ChecksFailedError, UsageError
@@ -21,7 +21,7 @@ from tests import benchseries, rowseries
 from tests.judging import analyse
 
 PROBE = PROBES["transfers"]
-TORCH = Contents(image="x.sif", recipe="demo", modules=("torch",))
+TORCH = ProbeSubject(image="x.sif", recipe="demo", modules=("torch",))
 KILO, MEGA = 1 << 10, 1 << 20
 ALPHA_S, GIGABYTES = 10e-6, 20.0
 
@@ -31,11 +31,11 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processor, "nodes", lambda: (0, 1))
 
 
-def settled(**typed: Any) -> Cell:
-    return Cell(values=PROBE.values(typed, Setting(contents=TORCH)), threads=1)
+def settled(**typed: Any) -> ProbeCell:
+    return ProbeCell(values=PROBE.values(typed, ParameterContext(contents=TORCH)), threads=1)
 
 
-def rows(cell: Cell) -> list[dict[str, str | int]]:
+def rows(cell: ProbeCell) -> list[dict[str, str | int]]:
     plan = PROBE.rows(cell)
     assert plan is not None
     assert plan.curve == "bytes"
@@ -94,10 +94,10 @@ def test_what_can_not_be_measured(typed: dict[str, Any], says: str) -> None:
 
 def test_images_and_ranks_that_can_not() -> None:
     with pytest.raises(UsageError, match="bench transfers: one process"):
-        PROBE.values({}, Setting(contents=TORCH, ranks=2))
-    none = Contents(image="x.sif", recipe="demo", modules=("tensorflow",))
+        PROBE.values({}, ParameterContext(contents=TORCH, ranks=2))
+    none = ProbeSubject(image="x.sif", recipe="demo", modules=("tensorflow",))
     with pytest.raises(ChecksFailedError, match=r"nothing to compute with in x\.sif"):
-        PROBE.values({}, Setting(contents=none))
+        PROBE.values({}, ParameterContext(contents=none))
 
 
 def test_the_nodes_that_this_process_may_use(
@@ -123,7 +123,7 @@ def truth(row: Mapping[str, str | int]) -> float:
     return line * (3 if row["memory"] == "pageable" and size == 64 * KILO else 1)
 
 
-def write(path: Path, cell: Cell, attested: Mapping[str, Json]) -> Path:
+def write(path: Path, cell: ProbeCell, attested: Mapping[str, Json]) -> Path:
     base = rowseries.session(rowseries.Plant())
     plan = PROBE.rows(cell)
     assert plan is not None
@@ -133,10 +133,10 @@ def write(path: Path, cell: Cell, attested: Mapping[str, Json]) -> Path:
     facts = (benchseries.FACTS, benchseries.INSIDE)
     with Writer(path, replace(base, declared=declared)) as out:
         for arm, own in zip(declared.arms, facts, strict=True):
-            out.stack(Stack(arm=arm, facts={**own, **attested}))
+            out.stack(AttestedStack(arm=arm, facts={**own, **attested}))
         for sample in rowseries.draw(rowseries.Plant()):
             made = tuple(
-                Row(
+                SampleRow(
                     parameters=row, n=9, best=truth(row), median=truth(row), cpu_s=0.1,
                     steal_s=0.0, checked=int(row["bytes"]) // 4,
                 )

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES, variability
-from dlcontainer.bench.probes.base import Cell, Contents, Setting
+from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.records import Json, Sample
-from dlcontainer.bench.samples.traits import Section
+from dlcontainer.bench.samples.traits import ProbeTable
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.errors import BenchDataError, UsageError
 from tests import stepseries
@@ -18,22 +18,22 @@ from tests.judging import analyse
 from tests.stepseries import Plant
 from tests.values import ROOT
 
-TORCH = Contents(image="x.sif", recipe="demo", modules=("numpy", "torch"))
-NONE = Contents(image="x.sif", recipe="demo", modules=())
+TORCH = ProbeSubject(image="x.sif", recipe="demo", modules=("numpy", "torch"))
+NONE = ProbeSubject(image="x.sif", recipe="demo", modules=())
 PROBE = PROBES["variability"]
 
 
-def settled(contents: Contents = TORCH, **typed: Any) -> Cell:
-    return Cell(values=PROBE.values(typed, Setting(contents=contents)), threads=2)
+def settled(contents: ProbeSubject = TORCH, **typed: Any) -> ProbeCell:
+    return ProbeCell(values=PROBE.values(typed, ParameterContext(contents=contents)), threads=2)
 
 
-def section(path: Path, plant: Plant) -> Section:
+def section(path: Path, plant: Plant) -> ProbeTable:
     found = analyse(reader.read(stepseries.write(path, plant))).traits.section
     assert found is not None
     return found
 
 
-def lines(found: Section) -> dict[str, tuple[str, ...]]:
+def lines(found: ProbeTable) -> dict[str, tuple[str, ...]]:
     return {row[0]: row[1:] for row in found.rows}
 
 
@@ -163,7 +163,7 @@ def test_the_slow_tail_has_a_ratio_with_an_interval(tmp_path: Path) -> None:
     analysis = analyse(reader.read(path))
     (figure,) = (one for one in analysis.secondary if one.metric == "counts.tail_ratio")
     assert figure.interval.low > 1.2
-    shown = lines(analysis.traits.section or Section(title="", head=(), rows=()))
+    shown = lines(analysis.traits.section or ProbeTable(title="", head=(), rows=()))
     assert float(shown["slow tail"][3]) == pytest.approx(figure.interval.ratio, rel=0.05)
 
 

@@ -12,7 +12,7 @@ from dlcontainer.bench.report.figures import ecdf, seconds
 from dlcontainer.bench.report.tables import session_tables
 from dlcontainer.bench.report.text import scope_text, summary
 from dlcontainer.bench.samples import reader
-from dlcontainer.bench.samples.records import Json, Sample, Stack
+from dlcontainer.bench.samples.records import AttestedStack, Json, Sample
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.errors import BenchDataError, UsageError
 from dlcontainer.system import report_files
@@ -87,8 +87,8 @@ def test_what_a_terminal_obeys_is_in_no_page(tmp_path: Path) -> None:
     session = replace(session, declared=replace(session.declared, site=evil), machine={evil: evil})
     path = tmp_path / "s.jsonl"
     with Writer(path, session) as out:
-        out.stack(Stack(arm="native", facts=benchseries.FACTS))
-        out.stack(Stack(arm="container", facts=benchseries.FACTS))
+        out.stack(AttestedStack(arm="native", facts=benchseries.FACTS))
+        out.stack(AttestedStack(arm="container", facts=benchseries.FACTS))
         for sample in benchseries.draw(plan):
             out.sample(sample)
     analysis = analyse(reader.read(path))
@@ -252,7 +252,7 @@ def test_ready_times_are_ranks_where_they_are_listed(tmp_path: Path) -> None:
 
 def test_quantiles_are_of_the_sample() -> None:
     points = tuple((float(n), n) for n in range(1, 11))
-    one = ecdf.Ready(name="a", unit="launches", points=points)
+    one = ecdf.ReadyTimes(name="a", unit="launches", points=points)
     assert [one.quantile(q) for q in (0.05, 0.5, 0.51, 0.95, 1.0)] == [1, 5, 6, 10, 10]
 
 

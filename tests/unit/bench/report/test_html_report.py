@@ -12,7 +12,7 @@ from dlcontainer.bench.report import svg as plot
 from dlcontainer.bench.report.figures import session_plots
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import reader
-from dlcontainer.bench.samples.records import ArmDescription, Json, Session, Stack
+from dlcontainer.bench.samples.records import ArmDescription, AttestedStack, Json, SessionHeader
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.bench.stats.paired import Interval
 from dlcontainer.errors import BenchDataError
@@ -74,14 +74,14 @@ def hostile(folder: Path) -> Analysis:
             values={**s.values, HOSTILE: 1.0},
         ),
     )  # fmt: skip
-    session: Session = benchseries.session(plan)
+    session: SessionHeader = benchseries.session(plan)
     declared = replace(session.declared, site=HOSTILE, recipe=HOSTILE, image=HOSTILE)
     arms = {name: ArmDescription(what=HOSTILE, why=HOSTILE) for name in declared.arms}
     session = replace(session, declared=declared, arms=arms, machine={HOSTILE: HOSTILE})
     path = folder / "a'; echo <b>\n\".jsonl"
     with Writer(path, session) as out:
-        out.stack(Stack(arm="native", facts=benchseries.FACTS))
-        out.stack(Stack(arm="container", facts=facts))
+        out.stack(AttestedStack(arm="native", facts=benchseries.FACTS))
+        out.stack(AttestedStack(arm="container", facts=facts))
         for sample in benchseries.draw(plan):
             out.sample(sample)
     return analyse(reader.read(path))
@@ -196,7 +196,7 @@ def test_a_report_is_replaced_whole(tmp_path: Path) -> None:
 
 
 def test_scales() -> None:
-    scale = plot.Scale(low=1.0, high=4.0, start=0, end=100, log=True)
+    scale = plot.AxisScale(low=1.0, high=4.0, start=0, end=100, log=True)
     assert scale.at(2.0) == pytest.approx(50)
     assert scale.at(100.0) == 100
     assert [label for _, label in scale.ticks()] == [
@@ -211,7 +211,7 @@ def test_scales() -> None:
     same = plot.spanning([5.0, 5.0], 0, 100)
     assert same.low < 5.0 < same.high
     assert plot.spanning([], 0, 100).low < 1
-    assert [label for _, label in plot.Scale(low=0.97, high=1.03, start=0, end=1).ticks()] == [
+    assert [label for _, label in plot.AxisScale(low=0.97, high=1.03, start=0, end=1).ticks()] == [
         "0.97", "0.98", "0.99", "1.00", "1.01", "1.02", "1.03",
     ]  # fmt: skip
 

@@ -7,7 +7,7 @@ import pytest
 
 from dlcontainer.bench.report import html_report, import_trees, inputs
 from dlcontainer.bench.report.figures import count_plots
-from dlcontainer.bench.report.inputs import Counting, Imported, Storm, Trial
+from dlcontainer.bench.report.inputs import CountingRun, ImportNode, PredictionTrial, Storm
 from dlcontainer.errors import BenchDataError
 from tests import findings as made
 from tests import values
@@ -20,7 +20,7 @@ def test_each_kind_is_read_and_sessions_are_none(tmp_path: Path) -> None:
     paths = made.all_of(tmp_path)
     assert all(inputs.is_one(path) for path in paths)
     kinds = [type(inputs.read(path).finding) for path in paths]
-    assert kinds == [Storm, Trial, Counting, Counting]
+    assert kinds == [Storm, PredictionTrial, CountingRun, CountingRun]
     assert not inputs.is_one(RECORDINGS / "equal.jsonl")
     assert not inputs.is_one(tmp_path / "none.json")
 
@@ -124,5 +124,5 @@ import time:        10 |        460 | a
 
 
 def test_a_deep_tree_is_no_recursion() -> None:
-    deep = [Imported(name=f"m{i}", depth=i, self_us=1, total_us=5000 - i) for i in range(5000)]
+    deep = [ImportNode(name=f"m{i}", depth=i, self_us=1, total_us=5000 - i) for i in range(5000)]
     assert len(count_plots.placed(deep)) == 5000

@@ -13,9 +13,9 @@ import pytest
 
 from dlcontainer.bench.report import csv_report, files, html_report, inputs, markdown_report
 from dlcontainer.bench.report.figures import scale_ratios
-from dlcontainer.bench.report.inputs import Found
+from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.report.sections import predictions
-from dlcontainer.bench.report.svg import Drawing, Scale
+from dlcontainer.bench.report.svg import AxisScale, Drawing
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.tables import scale_glossary
 from dlcontainer.bench.samples.declared_file import digest
@@ -26,11 +26,11 @@ from tests.unit.bench.report.test_html_report import TEMPLATES
 from tests.unit.bench.scale.test_analysis import CELLS, header, launched, seconds, write
 
 
-def found_in(folder: Path, rounds: int = 6) -> Found:
+def found_in(folder: Path, rounds: int = 6) -> InputFinding:
     return inputs.read(write(folder / "a <m>.jsonl", rounds=rounds))
 
 
-def csv_of(*found: Found, sessions: tuple[str, ...] = ()) -> list[dict[str, str]]:
+def csv_of(*found: InputFinding, sessions: tuple[str, ...] = ()) -> list[dict[str, str]]:
     out = io.StringIO(newline="")
     csv_report.write([recorded(name).series for name in sessions], out, found)
     return list(csv.DictReader(io.StringIO(out.getvalue(), newline="")))
@@ -119,7 +119,7 @@ def test_the_figure_of_ratios_says_what_the_table_says(tmp_path: Path) -> None:
 
 def test_intervals_stand_where_the_axis_says() -> None:
     drawing = Drawing(title="", height=1)
-    up = Scale(low=1, high=100, start=200, end=0, log=True)
+    up = AxisScale(low=1, high=100, start=200, end=0, log=True)
     drawing.upright_whisker(up, 10, 1000, 50, "x")
     ends = [[float(n) for n in re.findall(r'[xy]\d="([\d.]+)"', part)] for part in drawing.parts]
     assert ends[0] == [50, 100, 50, 0]
@@ -147,8 +147,8 @@ def test_cells_in_other_states_have_figures_of_their_own(tmp_path: Path) -> None
     scale = file.read(tmp_path / "m.jsonl")
     panels = scale_ratios.panels(analysis.rows(scale))
     assert [panel.name for panel in panels] == ["cold", "warm"]
-    assert [[row.cell.ranks for row in way.rows] for way in panels[0].ways] == [[1, 2], [1, 2]]
-    assert {row.cell.state for way in panels[1].ways for row in way.rows} == {"warm"}
+    assert [[row.cell.ranks for row in way.rows] for way in panels[0].series] == [[1, 2], [1, 2]]
+    assert {row.cell.state for way in panels[1].series for row in way.rows} == {"warm"}
 
 
 def test_many_launches_are_in_the_file_alone(

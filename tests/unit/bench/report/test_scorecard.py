@@ -9,7 +9,12 @@ import pytest
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.probes import PROBES
 from dlcontainer.bench.report import inputs, scorecard
-from dlcontainer.bench.report.scorecard import ByNone, ByRatio, ByVerdict, Score
+from dlcontainer.bench.report.scorecard import (
+    ClaimScore,
+    JudgedByNothing,
+    JudgedByRatio,
+    JudgedByVerdict,
+)
 from dlcontainer.bench.samples import reader
 from tests import benchseries, kernelseries, rowseries
 from tests import findings as made
@@ -18,7 +23,7 @@ from tests.rowseries import Plant
 from tests.unit.bench.analysis.test_session_analysis import recorded
 
 
-def scores(*names: str, found: tuple[Path, ...] = ()) -> dict[str, Score]:
+def scores(*names: str, found: tuple[Path, ...] = ()) -> dict[str, ClaimScore]:
     given = [inputs.read(path) for path in found]
     return {s.claim.id: s for s in scorecard.scores([recorded(name) for name in names], given)}
 
@@ -124,13 +129,13 @@ def test_no_claim_holds_an_outcome() -> None:
 
 def test_claims_are_judged_by_probes_that_exist() -> None:
     rules = [claim.judged for claim in scorecard.claims()]
-    named = {rule.probe for rule in rules if isinstance(rule, ByVerdict | ByRatio)}
+    named = {rule.probe for rule in rules if isinstance(rule, JudgedByVerdict | JudgedByRatio)}
     assert named
     assert named <= PROBES.keys()
 
 
-def claim_of(*beside: dict[str, Any]) -> Score:
-    rule = ByNone.model_validate({"by": "none", "needs": "a V100", "beside": beside})
+def claim_of(*beside: dict[str, Any]) -> ClaimScore:
+    rule = JudgedByNothing.model_validate({"by": "none", "needs": "a V100", "beside": beside})
     claim = scorecard.claims()[0].model_copy(update={"judged": rule})
     return scorecard._score(claim, [recorded("equal"), kernels()], ())
 
@@ -196,7 +201,7 @@ def test_each_figure_beside_is_one_of_its_probe() -> None:
     """A row that names no probe's figure would stay empty for ever."""
     session = benchseries.session(benchseries.Plan()).declared
     for claim in scorecard.claims():
-        for wanted in claim.judged.beside if isinstance(claim.judged, ByNone) else ():
+        for wanted in claim.judged.beside if isinstance(claim.judged, JudgedByNothing) else ():
             probe = PROBES[wanted.probe]
             names = {one.name for one in probe.metrics}
             names |= {one.name for one in probe.derived(session)} | {"seconds"}

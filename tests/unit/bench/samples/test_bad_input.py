@@ -10,7 +10,7 @@ import pytest
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.records import Json
 from dlcontainer.errors import BenchDataError
-from dlcontainer.system.process import Completed
+from dlcontainer.system.process import CompletedCommand
 from tests import benchseries
 from tests.benchrunner import Bench, ProbeRunner, said
 from tests.benchseries import FACTS, INSIDE, Plan
@@ -44,7 +44,7 @@ def test_different_gpus_are_not_comparable(
     assert any("Tesla V100" in reason for reason in judged.reasons)
 
 
-def with_devices(*names: str) -> Completed:
+def with_devices(*names: str) -> CompletedCommand:
     body = json.loads(said(1.0, train=False).splitlines()[1])
     body["stack"]["devices"] = list(names)
     first = said(1.0, train=False).splitlines()[0]
@@ -52,7 +52,7 @@ def with_devices(*names: str) -> Completed:
 
 
 def test_a_gpu_that_goes_within_the_session(bench: Bench) -> None:
-    def answers(number: int) -> Completed:
+    def answers(number: int) -> CompletedCommand:
         return with_devices("A100", "A100") if number < 5 else with_devices("A100")
 
     with pytest.raises(BenchDataError, match="changed within the session: devices"):

@@ -3,15 +3,19 @@ from dataclasses import replace
 import pytest
 
 from dlcontainer.bench.samples import comparable
-from dlcontainer.bench.samples.records import Json, Sample, Stack
+from dlcontainer.bench.samples.records import AttestedStack, Json, Sample
 from dlcontainer.bench.samples.vocabulary import ArmPair, Question
 from tests.benchseries import FACTS, INSIDE, losses_of
 
 SIDES = ArmPair(reference="native", candidate="container")
 
 
-def stacks(changes: dict[str, Json], base: dict[str, Json] = INSIDE) -> tuple[Stack, Stack]:
-    return Stack(arm="native", facts=FACTS), Stack(arm="container", facts={**base, **changes})
+def stacks(
+    changes: dict[str, Json], base: dict[str, Json] = INSIDE
+) -> tuple[AttestedStack, AttestedStack]:
+    return AttestedStack(arm="native", facts=FACTS), AttestedStack(
+        arm="container", facts={**base, **changes}
+    )
 
 
 def refusing(question: str, changes: dict[str, Json]) -> list[str]:
@@ -65,9 +69,11 @@ def test_what_a_question_bears(
 
 
 def test_another_build_of_a_library_refuses_and_is_named() -> None:
-    ours = Stack(arm="native", facts={"library_builds": ["liba.so 12"], "numpy_blas": "mkl 1"})
+    ours = AttestedStack(
+        arm="native", facts={"library_builds": ["liba.so 12"], "numpy_blas": "mkl 1"}
+    )
     facts: dict[str, Json] = {"library_builds": ["liba.so 34"], "numpy_blas": "open 2"}
-    found = comparable.differences("overhead", ours, Stack(arm="container", facts=facts))
+    found = comparable.differences("overhead", ours, AttestedStack(arm="container", facts=facts))
     assert all(item.refuses for item in found)
     assert {item.name: item.values for item in found} == {
         "library_builds": ('["liba.so 12"]', '["liba.so 34"]'),
@@ -76,23 +82,25 @@ def test_another_build_of_a_library_refuses_and_is_named() -> None:
 
 
 def test_an_older_probe_says_nothing_of_builds() -> None:
-    ours = Stack(arm="native", facts={"library_builds": ["liba.so 12"], "numpy_blas": "mkl"})
-    found = comparable.differences("overhead", ours, Stack(arm="container", facts={}))
+    ours = AttestedStack(
+        arm="native", facts={"library_builds": ["liba.so 12"], "numpy_blas": "mkl"}
+    )
+    found = comparable.differences("overhead", ours, AttestedStack(arm="container", facts={}))
     assert [item.name for item in found] == ["library_builds", "numpy_blas"]
     assert not any(item.refuses for item in found)
 
 
 def test_two_limits_that_differ_refuse() -> None:
-    ours = Stack(arm="native", facts={"cgroup": {"cpu.max": "max"}})
-    theirs = Stack(arm="container", facts={"cgroup": {"cpu.max": "100000 100000"}})
+    ours = AttestedStack(arm="native", facts={"cgroup": {"cpu.max": "max"}})
+    theirs = AttestedStack(arm="container", facts={"cgroup": {"cpu.max": "100000 100000"}})
     assert comparable.differences("deployment", ours, theirs)[0].refuses
 
 
 def test_a_variable_of_the_image_s_own_is_part_of_what_is_compared() -> None:
     name = "environment.DNNL_MAX_CPU_ISA"
     ours, theirs = stacks({"environment": {"DNNL_MAX_CPU_ISA": "SSE41"}})
-    declared = comparable.Expected(image=frozenset({name}))
-    cases: tuple[tuple[Question, comparable.Expected, bool], ...] = (
+    declared = comparable.CandidateFacts(image=frozenset({name}))
+    cases: tuple[tuple[Question, comparable.CandidateFacts, bool], ...] = (
         ("overhead", declared, True),
         ("deployment", declared, False),
         # Nobody declared it: it came from around the image.
@@ -107,10 +115,10 @@ def test_a_variable_of_the_image_s_own_is_part_of_what_is_compared() -> None:
 
 def test_a_variable_that_the_reference_has_too_is_no_image_s() -> None:
     ours, theirs = (
-        Stack(arm=arm, facts={"environment": {"MALLOC_TRIM_THRESHOLD_": value}})
+        AttestedStack(arm=arm, facts={"environment": {"MALLOC_TRIM_THRESHOLD_": value}})
         for arm, value in zip(SIDES.names, ("0", "1"), strict=True)
     )
-    declared = comparable.Expected(image=frozenset({"environment.MALLOC_TRIM_THRESHOLD_"}))
+    declared = comparable.CandidateFacts(image=frozenset({"environment.MALLOC_TRIM_THRESHOLD_"}))
     (item,) = comparable.differences("deployment", ours, theirs, declared)
     assert (item.refuses, item.owner) == (True, "surroundings")
 
@@ -130,8 +138,10 @@ def test_a_side_that_attests_nothing_refuses() -> None:
 
 
 def test_of_long_lists_only_the_difference_is_shown() -> None:
-    ours = Stack(arm="native", facts={"libraries": [f"lib{i}.so" for i in range(9)]})
-    theirs = Stack(arm="container", facts={"libraries": [f"lib{i}.so" for i in range(1, 9)]})
+    ours = AttestedStack(arm="native", facts={"libraries": [f"lib{i}.so" for i in range(9)]})
+    theirs = AttestedStack(
+        arm="container", facts={"libraries": [f"lib{i}.so" for i in range(1, 9)]}
+    )
     (found,) = comparable.differences("overhead", ours, theirs)
     assert found.values == ("only here: lib0.so", "nothing that is missing in the other")
     assert found.refuses

@@ -231,9 +231,9 @@ def test_another_order_than_the_seeds_is_refused(bench: Bench) -> None:
         replace(s, order="cn" if s.order == "nc" else "nc") if s.pair == 1 else s
         for s in series.samples
     )
-    from dlcontainer.bench.samples.launch_order import Counts, plan_stages
+    from dlcontainer.bench.samples.launch_order import LaunchCounts, plan_stages
 
-    stages = plan_stages(looks=LOOKS, counts=Counts(controls=4), seed=5)
+    stages = plan_stages(looks=LOOKS, counts=LaunchCounts(controls=4), seed=5)
     schedule = [pair for stage in stages for pair in stage]
     assert continuation.groups_done(series, schedule) == 3
     with pytest.raises(BenchDataError, match="where the declared seed draws"):

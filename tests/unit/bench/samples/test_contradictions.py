@@ -13,7 +13,7 @@ from dlcontainer.bench.report import given, html_report, json_report, markdown_r
 from dlcontainer.bench.report.sections.notes import notes
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import contradictions, reader
-from dlcontainer.bench.samples.records import Declared, Sample
+from dlcontainer.bench.samples.records import Sample, SessionDeclaration
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.errors import BenchDataError
@@ -31,7 +31,9 @@ def same(sample: Sample) -> Sample:
 
 
 def forged(
-    folder: Path, change: Change = same, declared: Callable[[Declared], Declared] = lambda d: d
+    folder: Path,
+    change: Change = same,
+    declared: Callable[[SessionDeclaration], SessionDeclaration] = lambda d: d,
 ) -> Series:
     """Measure a session, then write it again with other values: every hash fits."""
     folder.mkdir(exist_ok=True)
@@ -101,7 +103,7 @@ def test_an_order_that_the_seed_does_not_draw(tmp_path: Path) -> None:
         refuse(forged(tmp_path, declared=lambda d: replace(d, seed=6)))
 
 
-def unheld(declared: Declared) -> Declared:
+def unheld(declared: SessionDeclaration) -> SessionDeclaration:
     """Declare what is held to no rule: the seed draws another order."""
     return replace(declared, seed=6, procedure=1, lost_most=None)
 

@@ -1,7 +1,7 @@
 """Records as fields, and back."""
 
 from dlcontainer.bench.samples.encoding import declared_sha256, to_fields
-from dlcontainer.bench.samples.records import End, Session, Stack
+from dlcontainer.bench.samples.records import AttestedStack, End, SessionHeader
 from tests import benchseries
 from tests.benchseries import Plan
 from tests.unit.bench.samples.test_writer import sample
@@ -19,10 +19,10 @@ def test_the_same_declaration_has_the_same_hash() -> None:
 def test_every_kind_round_trips_through_its_fields() -> None:
     for record in (
         benchseries.session(Plan()),
-        Stack(arm="native", facts={"a": {"b": [1, None, "x"]}}),
+        AttestedStack(arm="native", facts={"a": {"b": [1, None, "x"]}}),
         sample(3),
         End(complete=False, samples=2, reason="x"),
     ):
         kind = to_fields(record)
         assert kind["kind"] in {"session", "stack", "sample", "end"}
-        assert isinstance(record, Session) == ("schema" in kind)
+        assert isinstance(record, SessionHeader) == ("schema" in kind)

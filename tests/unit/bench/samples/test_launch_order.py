@@ -2,16 +2,23 @@ import random
 
 import pytest
 
-from dlcontainer.bench.samples.launch_order import Counts, Group, Pair, balanced, due, plan_stages
+from dlcontainer.bench.samples.launch_order import (
+    Group,
+    LaunchCounts,
+    ScheduledPair,
+    balanced,
+    due,
+    plan_stages,
+)
 
 
-def only_pairs(stage: list[Group]) -> list[Pair]:
-    assert all(isinstance(group, Pair) for group in stage)
-    return [group for group in stage if isinstance(group, Pair)]
+def only_pairs(stage: list[Group]) -> list[ScheduledPair]:
+    assert all(isinstance(group, ScheduledPair) for group in stage)
+    return [group for group in stage if isinstance(group, ScheduledPair)]
 
 
-def plan_pairs(*, pairs: int, joiners: int, controls: int, seed: int) -> list[Pair]:
-    counts = Counts(joiners=joiners, controls=controls)
+def plan_pairs(*, pairs: int, joiners: int, controls: int, seed: int) -> list[ScheduledPair]:
+    counts = LaunchCounts(joiners=joiners, controls=controls)
     (stage,) = plan_stages(looks=(pairs,), counts=counts, seed=seed)
     return only_pairs(stage)
 
@@ -53,8 +60,8 @@ def test_one_pair_is_possible() -> None:
 def test_each_look_has_its_share_balanced_and_numbered_through() -> None:
     looks = (8, 16, 32)
     for seed in range(20):
-        stages = plan_stages(looks=looks, counts=Counts(joiners=8, controls=32), seed=seed)
-        done: list[Pair] = []
+        stages = plan_stages(looks=looks, counts=LaunchCounts(joiners=8, controls=32), seed=seed)
+        done: list[ScheduledPair] = []
         for look, stage in zip(looks, stages, strict=True):
             done += only_pairs(stage)
             for series, count in (("pair", 32), ("joiner", 8), ("control", 32)):

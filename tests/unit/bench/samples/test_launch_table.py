@@ -16,8 +16,8 @@ from dlcontainer.bench.samples import continuation, reader
 from dlcontainer.bench.samples.records import Json, Role, Sample
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.stats import regression
-from dlcontainer.bench.stats.differences import Difference
-from dlcontainer.bench.stats.regression import Fit
+from dlcontainer.bench.stats.differences import PairDifference
+from dlcontainer.bench.stats.regression import RegressionFit
 from dlcontainer.errors import BenchDataError
 from tests import benchseries, benchtriples
 from tests.benchrunner import Bench, ProbeRunner
@@ -116,12 +116,14 @@ def carried(series: Series, ours: Sample, theirs: Sample) -> tuple[int, ...]:
     return tuple((before[0] == arm) - (before[1] == arm) for arm in arms)
 
 
-def fitted(series: Series, metric: str, pairs: list[Whole], *controls: list[Whole]) -> Fit | None:
+def fitted(
+    series: Series, metric: str, pairs: list[Whole], *controls: list[Whole]
+) -> RegressionFit | None:
     found, *beside = (_differences(series, metric, one) for one in (pairs, *controls))
     return regression.fit(found, *beside) if found else None
 
 
-def _differences(series: Series, metric: str, pairs: list[Whole]) -> list[Difference]:
+def _differences(series: Series, metric: str, pairs: list[Whole]) -> list[PairDifference]:
     found = []
     for number, ours, theirs in pairs:
         one, other = ours.figure(metric), theirs.figure(metric)
@@ -130,7 +132,7 @@ def _differences(series: Series, metric: str, pairs: list[Whole]) -> list[Differ
         at = ours.position, theirs.position
         in_triple = at if len(ours.order or "") == 3 else None
         found.append(
-            Difference(
+            PairDifference(
                 number=number, d=math.log(other / one), candidate_first=at[1] < at[0],
                 places=in_triple, carry=carried(series, ours, theirs),
             )

@@ -7,7 +7,7 @@ import pytest
 
 from dlcontainer.bench.samples import comparable, owners
 from dlcontainer.bench.samples.comparable import FactDifference
-from dlcontainer.bench.samples.records import Json, Stack
+from dlcontainer.bench.samples.records import AttestedStack, Json
 from dlcontainer.bench.samples.vocabulary import ArmName, Question
 
 
@@ -18,7 +18,7 @@ def compared(
     arms: tuple[ArmName, ArmName] = ("native", "container"),
 ) -> list[FactDifference]:
     one, other = (
-        Stack(arm=arm, facts=facts) for arm, facts in zip(arms, (ours, theirs), strict=True)
+        AttestedStack(arm=arm, facts=facts) for arm, facts in zip(arms, (ours, theirs), strict=True)
     )
     return comparable.differences(question, one, other)
 

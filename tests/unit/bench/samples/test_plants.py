@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.samples import comparable
-from dlcontainer.bench.samples.records import Stack
+from dlcontainer.bench.samples.records import AttestedStack
 from dlcontainer.bench.samples.vocabulary import ArmPair, Question
 from tests.plants import planting
 from tests.plants.planting import NAMED
@@ -36,8 +36,8 @@ def refusals(name: str, question: Question) -> tuple[str, ...]:
     """Judge the recorded pair, without the .pth file by which some were planted."""
     facts = {k: v for k, v in pairs()[name].items() if not k.startswith("pth_files")}
     clean, planted = ({k: pair[i] for k, pair in facts.items()} for i in (0, 1))
-    ours = Stack(arm="native", facts={k: v for k, v in planted.items() if v is not None})
-    theirs = Stack(arm="container", facts={k: v for k, v in clean.items() if v is not None})
+    ours = AttestedStack(arm="native", facts={k: v for k, v in planted.items() if v is not None})
+    theirs = AttestedStack(arm="container", facts={k: v for k, v in clean.items() if v is not None})
     found = comparable.differences(question, ours, theirs)
     return comparable.refusals(found, SIDES, ())
 

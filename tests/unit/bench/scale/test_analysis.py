@@ -12,15 +12,21 @@ from dlcontainer.bench.report import inputs, json_report, markdown_report
 from dlcontainer.bench.report.sections import predictions
 from dlcontainer.bench.samples.declared_file import digest
 from dlcontainer.bench.scale import analysis, file
-from dlcontainer.bench.scale.cells import Cell
-from dlcontainer.bench.scale.records import Coldness, Declared, Header, Launched, Missing
+from dlcontainer.bench.scale.cells import MatrixCell
+from dlcontainer.bench.scale.records import (
+    CellLaunch,
+    ColdState,
+    MatrixDeclaration,
+    MatrixHeader,
+    OmittedRecord,
+)
 from dlcontainer.errors import BenchDataError
 
-COLD = Coldness(method="drop_caches", resident=0.0, data=True, names=True)
+COLD = ColdState(method="drop_caches", resident=0.0, data=True, names=True)
 
 
-def cell(**own: Any) -> Cell:
-    return Cell(where="shared", state="cold", start="storm", nodes=1, **own)
+def cell(**own: Any) -> MatrixCell:
+    return MatrixCell(where="shared", state="cold", start="storm", nodes=1, **own)
 
 
 CELLS = tuple(
@@ -34,8 +40,8 @@ CELLS = tuple(
 )
 
 
-def header() -> Header:
-    declared = Declared(
+def header() -> MatrixHeader:
+    declared = MatrixDeclaration(
         matrix={"reference": {"subject": "native", "open": "files"}, "stand_in": None},
         cells=CELLS,
         rounds=6,
@@ -45,17 +51,17 @@ def header() -> Header:
         subjects={},
         launchers={},
     )
-    return Header(
+    return MatrixHeader(
         declared=declared,
         declared_sha256=digest(declared),
-        left_out=(Missing(cell="image, tmpfs", why="no <tmpfs>"),),
+        left_out=(OmittedRecord(cell="image, tmpfs", why="no <tmpfs>"),),
         machine={"node": "n1", "cores": 2},
         started="2026-01-01T00:00:00Z",
         dlcontainer="0",
     )
 
 
-def launched(cell: int, number: int, seconds: float | None, **more: Any) -> Launched:
+def launched(cell: int, number: int, seconds: float | None, **more: Any) -> CellLaunch:
     ranks: tuple[dict[str, Any], ...] = ()
     if seconds is not None:
         ranks = tuple(
@@ -66,7 +72,7 @@ def launched(cell: int, number: int, seconds: float | None, **more: Any) -> Laun
         "before": COLD, "read_bytes": 4096, "ranks": ranks,
         "mounted": {"image_mounts": 2, "fuse_processes": 1},
     }  # fmt: skip
-    return Launched(**{**values, **more})
+    return CellLaunch(**{**values, **more})
 
 
 # Seconds of each cell; a little scatter, the same for none.
@@ -77,7 +83,7 @@ def seconds(cell: int, number: int) -> float:
     return TIMES[cell] * (1 + 0.01 * ((number * 7 + cell * 3) % 5))
 
 
-def write(path: Path, rounds: int = 6, **odd: Launched) -> Path:
+def write(path: Path, rounds: int = 6, **odd: CellLaunch) -> Path:
     with file.FORMAT.writer(path, header()) as writer:
         for number in range(rounds):
             for cell in range(len(CELLS)):

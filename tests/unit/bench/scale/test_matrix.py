@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.scale import cells, matrix
-from dlcontainer.bench.scale.cells import Cell
+from dlcontainer.bench.scale.cells import MatrixCell
 from dlcontainer.bench.scale.matrix import FACTORS, Matrix
 from dlcontainer.errors import ConfigError
 from tests.values import ROOT
@@ -80,11 +80,11 @@ def test_every_combination_is_a_cell_or_left_out(tmp_path: Path) -> None:
         assert any(words in reason for reason in why), words
 
 
-def cell(**changes: object) -> Cell:
+def cell(**changes: object) -> MatrixCell:
     values = dict(
         zip(FACTORS, ("image", "shared", "engine", "rank", "cold", "storm", 3, 1), strict=True)
     )
-    return Cell(**{**values, **changes})  # type: ignore[arg-type]
+    return MatrixCell(**{**values, **changes})  # type: ignore[arg-type]
 
 
 def test_what_can_not_be_had_here_is_left_out_with_its_reason(tmp_path: Path) -> None:

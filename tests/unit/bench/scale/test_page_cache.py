@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.scale import page_cache
-from dlcontainer.bench.scale.records import Coldness
+from dlcontainer.bench.scale.records import ColdState
 from dlcontainer.lab.filesystem import mount_watch
 from dlcontainer.system import machine
 from tests.skips import skip
@@ -47,7 +47,7 @@ def test_what_can_not_be_told_is_not_said(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     assert page_cache.in_memory(tmp_path) is None
     assert page_cache.in_memory(tmp_path / "gone") is None
-    unknown = Coldness(method="fadvise on a fresh copy", resident=None, data=None, names=None)
+    unknown = ColdState(method="fadvise on a fresh copy", resident=None, data=None, names=None)
     assert not unknown.is_proved
 
 
@@ -76,6 +76,6 @@ def test_a_server_that_waits_for_its_child_is_no_second_one() -> None:
 
 
 def test_a_watch_of_nothing_counts_nothing(tmp_path: Path) -> None:
-    with mount_watch.Watch(tmp_path) as seen:
+    with mount_watch.MountWatch(tmp_path) as seen:
         pass
     assert seen.seen() == {"image_mounts": 0, "fuse_processes": 0, "servers": [], "looks": 0}

@@ -11,11 +11,11 @@ import pytest
 
 from dlcontainer.bench.measure import native_tree
 from dlcontainer.bench.scale import staging
-from dlcontainer.bench.scale.cells import Cell
+from dlcontainer.bench.scale.cells import MatrixCell
 from dlcontainer.errors import ChecksFailedError
 from tests.fakes import Quiet
 
-TMPFS = Cell(
+TMPFS = MatrixCell(
     subject="image",
     where="tmpfs",
     open="engine",
@@ -46,7 +46,7 @@ def test_a_copy_has_the_records_bytes(
     )
     monkeypatch.setattr(staging, "remove", lambda folder, _: shutil.rmtree(folder))
     with ExitStack() as stack:
-        places = staging.Places(context=context, stack=stack)
+        places = staging.StagingArea(context=context, stack=stack)
         if says == "another":
             with pytest.raises(ChecksFailedError, match="has not the SHA-256 of its record"):
                 places.body(TMPFS)

@@ -7,7 +7,7 @@ import pytest
 
 from dlcontainer.bench.probes import collectives
 from dlcontainer.bench.stats import bandwidth
-from dlcontainer.bench.stats.bandwidth import Point, bus, line
+from dlcontainer.bench.stats.bandwidth import TransferTime, bus, line
 from dlcontainer.config.resources import PROBE
 
 
@@ -47,8 +47,8 @@ def test_a_proof_has_the_same_definition(monkeypatch: pytest.MonkeyPatch) -> Non
     assert proof["busbw"] == pytest.approx(bus("all_reduce", 1 << 20, 0.002, 6))
 
 
-def points(alpha: float, beta: float, *sizes: int) -> list[Point]:
-    return [Point(size=size, seconds=alpha + beta * size) for size in sizes]
+def points(alpha: float, beta: float, *sizes: int) -> list[TransferTime]:
+    return [TransferTime(size=size, seconds=alpha + beta * size) for size in sizes]
 
 
 def test_a_line_is_found() -> None:
@@ -62,7 +62,11 @@ def test_a_line_is_found() -> None:
 def test_small_sizes_count_as_much_as_large_ones() -> None:
     # By hand: of T = 1, 1.2, 2 at S = 0, 1, 2 the equations alpha/T + beta S/T = 1 have the normal
     # matrix [[1.944444, 1.194444], [1.194444, 1.694444]] and the right side [2.333333, 1.833333].
-    rows = [Point(size=0, seconds=1.0), Point(size=1, seconds=1.2), Point(size=2, seconds=2.0)]
+    rows = [
+        TransferTime(size=0, seconds=1.0),
+        TransferTime(size=1, seconds=1.2),
+        TransferTime(size=2, seconds=2.0),
+    ]
     found = line(rows)
     determinant = 1.9444444 * 1.6944444 - 1.1944444**2
     assert found.alpha == pytest.approx(
@@ -76,7 +80,7 @@ def test_small_sizes_count_as_much_as_large_ones() -> None:
 @pytest.mark.parametrize(("factor", "is_fitted"), [(1.2, True), (2.5, False)])
 def test_a_line_that_misses_a_size_is_not_fitted(factor: float, *, is_fitted: bool) -> None:
     given = points(30e-6, 0.5e-9, 4, 1024, 65536, 1 << 20)
-    given[2] = Point(size=65536, seconds=factor * given[2].seconds)
+    given[2] = TransferTime(size=65536, seconds=factor * given[2].seconds)
     found = line(given)
     assert (found.problem == "") == is_fitted
     assert is_fitted or "more than 25 %" in found.problem
@@ -86,5 +90,5 @@ def test_what_is_no_line() -> None:
     assert "2 sizes" in line(points(1e-6, 1e-9, 4, 1024)).problem
     assert math.isnan(line([]).alpha)
     # Quicker with more bytes: no bandwidth.
-    flat = [Point(size=size, seconds=1e-3 - size * 1e-10) for size in (4, 1 << 20, 1 << 21)]
+    flat = [TransferTime(size=size, seconds=1e-3 - size * 1e-10) for size in (4, 1 << 20, 1 << 21)]
     assert line(flat).problem == "a latency or a bandwidth below 0"

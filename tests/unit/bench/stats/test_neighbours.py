@@ -5,7 +5,7 @@ import math
 import pytest
 
 from dlcontainer.bench.stats import neighbours, paired, power, regression
-from dlcontainer.bench.stats.differences import Difference
+from dlcontainer.bench.stats.differences import PairDifference
 
 
 def test_what_is_seen_is_numpy_s() -> None:
@@ -52,7 +52,7 @@ def test_the_rules(raw: float, n: int, launches: float, groups: float) -> None:
 def test_groups_keep_their_degrees_of_freedom() -> None:
     values = [0.01, -0.02, 0.015, 0.0, -0.01, 0.005, 0.02, -0.005]
     pairs = [
-        Difference(number=i + 1, d=value, candidate_first=i % 4 in {1, 2})
+        PairDifference(number=i + 1, d=value, candidate_first=i % 4 in {1, 2})
         for i, value in enumerate(values)
     ]
     fitted = regression.fit(pairs, rule="groups")
@@ -73,7 +73,7 @@ def test_the_power_of_groups_is_that_of_a_simulation(n: int, sd: float) -> None:
     won = 0
     for row in drawn.tolist():
         pairs = [
-            Difference(number=i + 1, d=value, candidate_first=i % 4 in {1, 2})
+            PairDifference(number=i + 1, d=value, candidate_first=i % 4 in {1, 2})
             for i, value in enumerate(row)
         ]
         won += paired.interval(regression.fit(pairs, rule="groups"), 0.9).within(0.02)

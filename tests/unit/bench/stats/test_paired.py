@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlcontainer.bench.stats import hodges_lehmann, paired, regression
-from dlcontainer.bench.stats.differences import Difference
-from dlcontainer.bench.stats.regression import Fit
+from dlcontainer.bench.stats.differences import PairDifference
+from dlcontainer.bench.stats.regression import RegressionFit
 
 finite = st.floats(-1, 1, allow_nan=False)
 pairs_of = st.lists(st.tuples(finite, st.booleans()), min_size=3, max_size=40).filter(
@@ -18,10 +18,12 @@ pairs_of = st.lists(st.tuples(finite, st.booleans()), min_size=3, max_size=40).f
 )
 
 
-def differences(values: Sequence[float], first: Sequence[bool] | None = None) -> list[Difference]:
+def differences(
+    values: Sequence[float], first: Sequence[bool] | None = None
+) -> list[PairDifference]:
     order = first or [index % 2 == 1 for index in range(len(values))]
     return [
-        Difference(number=index + 1, d=value, candidate_first=candidate_first)
+        PairDifference(number=index + 1, d=value, candidate_first=candidate_first)
         for index, (value, candidate_first) in enumerate(zip(values, order, strict=True))
     ]
 
@@ -31,7 +33,7 @@ def normal(n: int, mean: float, sd: float, seed: int = 1) -> list[float]:
     return [drawn.gauss(mean, sd) for _ in range(n)]
 
 
-def fit(values: Sequence[float]) -> Fit:
+def fit(values: Sequence[float]) -> RegressionFit:
     return regression.fit(differences(values))
 
 
@@ -72,7 +74,7 @@ def test_equivalence_is_statsmodels_two_one_sided_tests() -> None:
         d = numpy.array(normal(10, 0.006, 0.012, seed))
         p, _, _ = DescrStatsW(d).ttost_mean(-margin, margin)
         centre, se = float(d.mean()), float(d.std(ddof=1) / math.sqrt(len(d)))
-        ours = Fit(
+        ours = RegressionFit(
             numbers=tuple(range(10)), adjusted=tuple(d), mean=centre,
             sd=float(d.std(ddof=1)), se=se, df=9,
         )  # fmt: skip

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from dlcontainer.bench.samples.launch_order import Counts, plan_stages
+from dlcontainer.bench.samples.launch_order import LaunchCounts, plan_stages
 from dlcontainer.bench.stats import linear, paired, regression
-from dlcontainer.bench.stats.differences import Difference, Differences
+from dlcontainer.bench.stats.differences import Differences, PairDifference
 
 LETTERS = {"control": "nn", "candidate_control": "cc"}
 
@@ -16,11 +16,11 @@ LETTERS = {"control": "nn", "candidate_control": "cc"}
 def drawn(
     seed: int, *, arm: float = 0.0, second: float = 0.0, carry: float = 0.0, sd: float = 0.01,
     controls: int = 8, own: int = 0, pairs: int = 8, own_sd: float | None = None,
-) -> dict[str, list[Difference]]:  # fmt: skip
+) -> dict[str, list[PairDifference]]:  # fmt: skip
     """Draw a session launch by launch; a launch after a container takes `carry` longer."""
     random_ = random.Random(seed)
-    counts = Counts(controls=controls, candidate_controls=own)
-    found: dict[str, list[Difference]] = {name: [] for name in ("pair", *LETTERS)}
+    counts = LaunchCounts(controls=controls, candidate_controls=own)
+    found: dict[str, list[PairDifference]] = {name: [] for name in ("pair", *LETTERS)}
     before = 0
     for group in plan_stages(looks=(pairs,), counts=counts, seed=seed)[0]:
         letters = LETTERS.get(group.series, group.order)
@@ -32,7 +32,7 @@ def drawn(
             before = int(letter == "c")
         sign = 1 if group.order == "nc" else -1
         found[group.series].append(
-            Difference(
+            PairDifference(
                 number=group.number, d=sign * (times[1] - times[0]), candidate_first=sign < 0,
                 carry=(sign * (follows[1] - follows[0]),),
             )
@@ -40,7 +40,7 @@ def drawn(
     return found
 
 
-def fit(found: dict[str, list[Difference]]) -> regression.Fit:
+def fit(found: dict[str, list[PairDifference]]) -> regression.RegressionFit:
     return regression.fit(*found.values())
 
 
@@ -110,7 +110,7 @@ def test_pairs_that_drift_together_widen_the_interval() -> None:
     one, other = (
         regression.fit(
             [
-                Difference(number=i + 1, d=value, candidate_first=i % 2 == 1)
+                PairDifference(number=i + 1, d=value, candidate_first=i % 2 == 1)
                 for i, value in enumerate(values)
             ]
         )

@@ -25,36 +25,36 @@ def test_a_slow_rank_is_named(ranks: int, slow: int) -> None:
     medians = draw(random.Random(SEED), ranks, 8, 0.01)
     medians[slow] = [1.2 * value for value in medians[slow]]
     verdict = stragglers.named(medians)
-    assert [one.rank for one in verdict.found] == [slow]
-    assert verdict.found[0].ratio == pytest.approx(1.2, rel=0.03)
-    assert verdict.found[0].ratio > verdict.found[0].bound >= 1 + stragglers.LEAST
+    assert [one.rank for one in verdict.stragglers] == [slow]
+    assert verdict.stragglers[0].ratio == pytest.approx(1.2, rel=0.03)
+    assert verdict.stragglers[0].ratio > verdict.stragglers[0].bound >= 1 + stragglers.LEAST
 
 
 def test_a_quick_rank_makes_nobody_slow() -> None:
     medians = draw(random.Random(SEED), 4, 8, 0.01)
     medians[1] = [0.5 * value for value in medians[1]]
-    assert stragglers.named(medians).found == ()
+    assert stragglers.named(medians).stragglers == ()
 
 
 def test_two_of_five_are_named_the_slowest_first() -> None:
     medians = draw(random.Random(SEED), 5, 8, 0.005)
     for rank, factor in ((1, 1.3), (4, 1.5)):
         medians[rank] = [factor * value for value in medians[rank]]
-    assert [one.rank for one in stragglers.named(medians).found] == [4, 1]
+    assert [one.rank for one in stragglers.named(medians).stragglers] == [4, 1]
 
 
 def test_one_slow_launch_names_nobody() -> None:
     medians = draw(random.Random(SEED), 4, 8, 0.01)
     medians[2][3] *= 5
-    assert stragglers.named(medians).found == ()
+    assert stragglers.named(medians).stragglers == ()
 
 
 def test_less_than_declared_names_nobody() -> None:
     medians = {rank: [1.0] * 8 for rank in range(4)}
     medians[3] = [1.0499] * 8
-    assert stragglers.named(medians).found == ()
+    assert stragglers.named(medians).stragglers == ()
     medians[3] = [1.0501] * 8
-    assert [one.rank for one in stragglers.named(medians).found] == [3]
+    assert [one.rank for one in stragglers.named(medians).stragglers] == [3]
 
 
 def test_too_few_to_say() -> None:
@@ -73,7 +73,8 @@ def test_how_often_an_equal_rank_is_named(
 ) -> None:
     chance, sessions = random.Random(SEED), 1000
     named = sum(
-        bool(stragglers.named(draw(chance, ranks, launches, sd)).found) for _ in range(sessions)
+        bool(stragglers.named(draw(chance, ranks, launches, sd)).stragglers)
+        for _ in range(sessions)
     )
     assert named / sessions <= most
     assert counts.rate_not_excluded(named, sessions) < most + 0.015
@@ -89,7 +90,7 @@ def test_how_often_a_rank_of_unequal_ones_is_named(ranks: int, most: float) -> N
             rank: [math.exp(place + chance.gauss(0, 0.05)) for _ in range(8)]
             for rank, place in enumerate(places)
         }
-        named += bool(stragglers.named(medians).found)
+        named += bool(stragglers.named(medians).stragglers)
     assert named / sessions <= most
 
 
@@ -102,5 +103,5 @@ def test_how_often_a_slow_rank_is_found(ranks: int, factor: float, least: float)
     for _ in range(sessions):
         medians = draw(chance, ranks, 8, 0.02)
         medians[0] = [factor * value for value in medians[0]]
-        found += [one.rank for one in stragglers.named(medians).found] == [0]
+        found += [one.rank for one in stragglers.named(medians).stragglers] == [0]
     assert found / sessions >= least

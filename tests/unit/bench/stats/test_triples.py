@@ -7,11 +7,17 @@ from itertools import permutations
 
 import pytest
 
-from dlcontainer.bench.analysis.verdict import Evidence, Rules, judge
+from dlcontainer.bench.analysis.verdict import Evidence, VerdictRules, judge
 from dlcontainer.bench.samples import launch_order
-from dlcontainer.bench.samples.launch_order import SEQUENCES, Counts, Triple, plan_stages, sequences
+from dlcontainer.bench.samples.launch_order import (
+    SEQUENCES,
+    LaunchCounts,
+    Triple,
+    plan_stages,
+    sequences,
+)
 from dlcontainer.bench.stats import hodges_lehmann, power, regression
-from dlcontainer.bench.stats.differences import Difference
+from dlcontainer.bench.stats.differences import PairDifference
 
 
 def test_each_block_is_a_williams_design() -> None:
@@ -38,7 +44,7 @@ def test_the_order_of_a_block_is_drawn() -> None:
 def test_each_look_has_whole_blocks_and_its_share_of_the_rest() -> None:
     looks = (12, 18, 36)
     for seed in range(10):
-        counts = Counts(joiners=36, controls=36, candidate_controls=12, triples=True)
+        counts = LaunchCounts(joiners=36, controls=36, candidate_controls=12, triples=True)
         stages = plan_stages(looks=looks, counts=counts, seed=seed)
         done: list[launch_order.Group] = []
         for look, stage in zip(looks, stages, strict=True):
@@ -53,7 +59,7 @@ def test_each_look_has_whole_blocks_and_its_share_of_the_rest() -> None:
 
 def planted(
     count: int, sd: float, seed: int, effects: tuple[float, float, float]
-) -> list[Difference]:
+) -> list[PairDifference]:
     """Draw d of native to container: the arm's effect, those of running second and third."""
     random_ = random.Random(seed)
     arm, second, third = effects
@@ -62,7 +68,7 @@ def planted(
     for number, one in enumerate(sequences(count, random_), start=1):
         at = (one.index("n"), one.index("c"))
         d = arm + of_place[at[1]] - of_place[at[0]] + random_.gauss(0, sd)
-        found.append(Difference(number=number, d=d, candidate_first=at[1] < at[0], places=at))
+        found.append(PairDifference(number=number, d=d, candidate_first=at[1] < at[0], places=at))
     return found
 
 
@@ -104,7 +110,7 @@ def test_one_far_launch_does_not_move_the_ranks() -> None:
     found = hodges_lehmann.interval(hodges_lehmann.walsh(fitted.adjusted), 12, 0.95)
     assert found is not None
     assert abs(found.ratio - 1) < 0.003
-    rules = Rules(margin=0.02, alpha=0.05, equivalence=True, block=6)
+    rules = VerdictRules(margin=0.02, alpha=0.05, equivalence=True, block=6)
     verdict = judge(rules, Evidence(pairs=fitted))
     assert (verdict.word, verdict.tail) == ("INCONCLUSIVE", (12,))
 
@@ -115,9 +121,9 @@ def test_too_few_to_fit(count: int) -> None:
 
 
 def test_a_verdict_takes_whole_blocks() -> None:
-    rules = Rules(margin=0.02, alpha=0.05, equivalence=True, block=launch_order.TRIPLES)
+    rules = VerdictRules(margin=0.02, alpha=0.05, equivalence=True, block=launch_order.TRIPLES)
     assert rules.fewest == 12
-    assert Rules(margin=0.02, alpha=0.05, equivalence=True).fewest == power.FEWEST == 8
+    assert VerdictRules(margin=0.02, alpha=0.05, equivalence=True).fewest == power.FEWEST == 8
     few = judge(rules, Evidence(pairs=regression.fit(planted(6, 0.001, 1, (0.0, 0.0, 0.0)))))
     assert few.word == "INCONCLUSIVE"
     assert few.reasons == ("6 triples, and a verdict takes at least 12",)

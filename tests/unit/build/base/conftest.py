@@ -3,12 +3,12 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 from tests.values import folder_of, host, plan_of
 
 
 @pytest.fixture
-def tools(tmp_path: Path) -> Host:
+def tools(tmp_path: Path) -> HostMachine:
     folder = tmp_path / "it's bin"
     folder.mkdir()
     for name in ("mmdebstrap", "mksquashfs"):

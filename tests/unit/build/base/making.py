@@ -8,23 +8,23 @@ from typing import Any
 from dlcontainer.build.base import root_tree
 from dlcontainer.build.base.bootstrap import BaseMaker
 from dlcontainer.build.base.root_tree import BaseTree
-from dlcontainer.packages.routing import Routed
+from dlcontainer.packages.routing import PreparedRouting
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system.machine import Host
-from dlcontainer.system.process import Completed
+from dlcontainer.system.machine import HostMachine
+from dlcontainer.system.process import CompletedCommand
 from tests.fakes import RecordingRunner
 
 
-def routed(folder: Path, **changes: Any) -> Routed:
+def routed(folder: Path, **changes: Any) -> PreparedRouting:
     from dataclasses import replace
 
-    return replace(Routed.nothing(folder), **changes)
+    return replace(PreparedRouting.nothing(folder), **changes)
 
 
 class Making(RecordingRunner):
     """Stands in for mmdebstrap and mksquashfs: writes what they would."""
 
-    def __call__(self, argv: Any, **kwargs: Any) -> Completed:
+    def __call__(self, argv: Any, **kwargs: Any) -> CompletedCommand:
         done = super().__call__(argv, **kwargs)
         if "--format=tar" in argv:
             with tarfile.open(argv[-1], "w") as tar:
@@ -44,7 +44,7 @@ class Making(RecordingRunner):
         return done
 
 
-def maker(tools: Host, runner: RecordingRunner, tmp_path: Path) -> BaseMaker:
+def maker(tools: HostMachine, runner: RecordingRunner, tmp_path: Path) -> BaseMaker:
     said: list[str] = []
     return BaseMaker(
         host=tools,
@@ -55,7 +55,7 @@ def maker(tools: Host, runner: RecordingRunner, tmp_path: Path) -> BaseMaker:
     )
 
 
-def make(plan: Plan, tools: Host, runner: RecordingRunner, tmp_path: Path) -> BaseTree:
+def make(plan: Plan, tools: HostMachine, runner: RecordingRunner, tmp_path: Path) -> BaseTree:
     work = tmp_path / "work"
     work.mkdir(exist_ok=True)
     return root_tree.prepare(

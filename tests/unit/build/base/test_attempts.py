@@ -15,8 +15,8 @@ from dlcontainer.errors import BuildError
 from dlcontainer.packages.apt import apt_config
 from dlcontainer.packages.apt.apt_config import AptSource
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system.machine import Host
-from dlcontainer.system.process import CommandFailedError, Completed
+from dlcontainer.system.machine import HostMachine
+from dlcontainer.system.process import CommandFailedError, CompletedCommand
 from tests.fakes import completed
 from tests.unit.build.base.making import Making, make, routed
 from tests.values import folder_of, plan_of, site_of
@@ -36,7 +36,7 @@ class Lacking(Making):
         # What apt was told at each attempt: its settings, its sources.
         self.told: list[tuple[str, list[str]]] = []
 
-    def __call__(self, argv: Any, **kwargs: Any) -> Completed:
+    def __call__(self, argv: Any, **kwargs: Any) -> CompletedCommand:
         if "--format=tar" not in argv:
             return super().__call__(argv, **kwargs)
         work = Path(argv[-1]).parent
@@ -65,7 +65,7 @@ def foreign(tmp_path: Path) -> Plan:
 
 
 def prepare(
-    plan: Plan, tools: Host, runner: Making, folder: Path, notes: list[str], *suites: str
+    plan: Plan, tools: HostMachine, runner: Making, folder: Path, notes: list[str], *suites: str
 ) -> BaseTree:
     work, routing = folder / "work", folder / "routing"
     for path in (work, routing):
@@ -83,7 +83,7 @@ def prepare(
 
 
 def test_a_fresh_index_is_asked_for(
-    plan: Plan, tools: Host, tmp_path: Path, notes: list[str]
+    plan: Plan, tools: HostMachine, tmp_path: Path, notes: list[str]
 ) -> None:
     runner = Lacking(1)
     assert not prepare(plan, tools, runner, tmp_path, notes, *SUITES).cached
@@ -99,7 +99,7 @@ def test_a_fresh_index_is_asked_for(
 
 
 def test_updates_of_another_architecture_are_left_out_for_the_steps_too(
-    foreign: Plan, tools: Host, tmp_path: Path, notes: list[str]
+    foreign: Plan, tools: HostMachine, tmp_path: Path, notes: list[str]
 ) -> None:
     runner = Lacking(2)
     prepare(foreign, tools, runner, tmp_path, notes, *SUITES)
@@ -118,7 +118,7 @@ def test_updates_of_another_architecture_are_left_out_for_the_steps_too(
 def test_the_mirror_is_named_where_no_way_is_left(
     plan: Plan,
     foreign: Plan,
-    tools: Host,
+    tools: HostMachine,
     tmp_path: Path,
     notes: list[str],
     own: bool,
@@ -147,7 +147,7 @@ def test_the_mirror_is_named_where_no_way_is_left(
     ],
 )
 def test_another_failure_is_not_tried_again(
-    foreign: Plan, tools: Host, tmp_path: Path, notes: list[str], said: str
+    foreign: Plan, tools: HostMachine, tmp_path: Path, notes: list[str], said: str
 ) -> None:
     runner = Lacking(9, said)
     with pytest.raises(BuildError, match="the base could not be made"):
@@ -156,7 +156,7 @@ def test_another_failure_is_not_tried_again(
 
 
 def test_a_name_that_can_not_be_resolved_names_the_network(
-    plan: Plan, tools: Host, tmp_path: Path
+    plan: Plan, tools: HostMachine, tmp_path: Path
 ) -> None:
     said = "E: Failed to fetch http://m.example/x  Could not resolve 'proxy.example'\n"
     with pytest.raises(BuildError) as caught:
@@ -166,7 +166,7 @@ def test_a_name_that_can_not_be_resolved_names_the_network(
 
 @pytest.mark.parametrize(("days", "is_taken"), [(2, True), (6, True), (8, False), (-1, False)])
 def test_a_kept_base_of_the_last_week_serves(
-    plan: Plan, tools: Host, tmp_path: Path, notes: list[str], days: int, is_taken: bool
+    plan: Plan, tools: HostMachine, tmp_path: Path, notes: list[str], days: int, is_taken: bool
 ) -> None:
     first = prepare(plan, tools, Lacking(0), tmp_path, notes, *SUITES)
     then = time.time() - days * 24 * 3600

@@ -11,7 +11,7 @@ from dlcontainer.engines import base_modes
 from dlcontainer.errors import BuildError
 from dlcontainer.packages.apt.apt_config import AptSource
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 from dlcontainer.system.process import CommandTimeoutError
 from tests.fakes import RecordingRunner, completed
 from tests.unit.build.base.making import Making, make, maker, routed
@@ -26,7 +26,7 @@ WITHOUT_DOCUMENTATION = (
 )
 
 
-def test_what_reaches_the_tools(plan: Plan, tools: Host, tmp_path: Path) -> None:
+def test_what_reaches_the_tools(plan: Plan, tools: HostMachine, tmp_path: Path) -> None:
     runner = Making()
     make(plan, tools, runner, tmp_path)
     names = [Path(argv[0]).name for argv in runner.argvs]
@@ -49,7 +49,7 @@ def test_what_reaches_the_tools(plan: Plan, tools: Host, tmp_path: Path) -> None
     assert as_root.argvs[1][3:5] == ("--mode=root", "--variant=minbase")
 
 
-def test_a_user_who_maps_one_id(plan: Plan, tools: Host, tmp_path: Path) -> None:
+def test_a_user_who_maps_one_id(plan: Plan, tools: HostMachine, tmp_path: Path) -> None:
     runner = Making([completed("mmdebstrap", code=1, stderr="E: no newuidmap\n")])
     make(plan, tools, runner, tmp_path)
     tried, argv = runner.argvs[1:3]
@@ -67,7 +67,7 @@ def test_a_user_who_maps_one_id(plan: Plan, tools: Host, tmp_path: Path) -> None
     assert env["TMPDIR"] == str(tmp_path / "work")
 
 
-def test_why_a_way_does_not_work(tools: Host, tmp_path: Path) -> None:
+def test_why_a_way_does_not_work(tools: HostMachine, tmp_path: Path) -> None:
     # As mmdebstrap 1.3.5 says it to a user whose home is closed to others.
     said = (
         "sh: 1: /home/ada/bin/mmdebstrap: Permission denied\n"
@@ -80,7 +80,7 @@ def test_why_a_way_does_not_work(tools: Host, tmp_path: Path) -> None:
     assert tried.failures == {"unshare": "sh: 1: /home/ada/bin/mmdebstrap: Permission denied"}
 
 
-def test_where_no_way_works(plan: Plan, tools: Host, tmp_path: Path) -> None:
+def test_where_no_way_works(plan: Plan, tools: HostMachine, tmp_path: Path) -> None:
     late = CommandTimeoutError(completed("x"), 60)
     no = completed("mmdebstrap", code=1, stderr="E: this\nE: that\n\n")
     with pytest.raises(BuildError, match="mmdebstrap can't make a base here") as caught:
@@ -89,11 +89,11 @@ def test_where_no_way_works(plan: Plan, tools: Host, tmp_path: Path) -> None:
     assert "doctor" in str(caught.value.next_step)
 
 
-def _kept(tools: Host) -> dict[str, str]:
+def _kept(tools: HostMachine) -> dict[str, str]:
     return {name: tools.environ[name] for name in ("PATH", "HOME")}
 
 
-def test_the_command_that_makes_the_tree(plan: Plan, tools: Host, tmp_path: Path) -> None:
+def test_the_command_that_makes_the_tree(plan: Plan, tools: HostMachine, tmp_path: Path) -> None:
     target = Path("/it's here/rootfs.tar")
     argv = bootstrap.mmdebstrap_argv(root_tree.root_tree(plan), routed(tmp_path), tools, target)
     assert argv == [
@@ -107,7 +107,9 @@ def test_the_command_that_makes_the_tree(plan: Plan, tools: Host, tmp_path: Path
     ]
 
 
-def test_the_hosts_mirrors_are_put_aside_again(plan: Plan, tools: Host, tmp_path: Path) -> None:
+def test_the_hosts_mirrors_are_put_aside_again(
+    plan: Plan, tools: HostMachine, tmp_path: Path
+) -> None:
     source = AptSource(
         uri="https://m.example/it's", suite="bookworm", components=("main",), keyring=Path("/k.gpg")
     )
@@ -138,7 +140,7 @@ def test_the_hosts_mirrors_are_put_aside_again(plan: Plan, tools: Host, tmp_path
     assert list(work.iterdir()) == []
 
 
-def test_no_secret_in_an_argument(plan: Plan, tools: Host, tmp_path: Path) -> None:
+def test_no_secret_in_an_argument(plan: Plan, tools: HostMachine, tmp_path: Path) -> None:
     uri = "https://puser:PLANTED@m.example/debian"
     source = AptSource(uri=uri, suite="bookworm", components=("main",), keyring=None)
     setting = 'Acquire::http::Proxy "http://puser:PLANTED@p.example:1";'
@@ -154,7 +156,7 @@ def test_no_secret_in_an_argument(plan: Plan, tools: Host, tmp_path: Path) -> No
     assert not [path for path in (tmp_path / "work").iterdir() if path.is_file()]
 
 
-def test_a_maker_that_fails(plan: Plan, tools: Host, tmp_path: Path) -> None:
+def test_a_maker_that_fails(plan: Plan, tools: HostMachine, tmp_path: Path) -> None:
     said = "".join(f"line {number}\n" for number in range(20))
     runner = RecordingRunner([completed("tried"), completed("mmdebstrap", code=25, stdout=said)])
     with pytest.raises(BuildError, match="the base could not be made") as caught:
@@ -163,7 +165,7 @@ def test_a_maker_that_fails(plan: Plan, tools: Host, tmp_path: Path) -> None:
     assert "doctor" in str(caught.value.next_step)
 
 
-def test_a_mirror_that_lags(plan: Plan, tools: Host, tmp_path: Path) -> None:
+def test_a_mirror_that_lags(plan: Plan, tools: HostMachine, tmp_path: Path) -> None:
     said = "E: Failed to fetch http://m.example/Packages.xz  Mirror sync in progress?\n"
     runner = RecordingRunner([completed("tried"), completed("mmdebstrap", code=25, stdout=said)])
     with pytest.raises(BuildError) as caught:
@@ -173,7 +175,7 @@ def test_a_mirror_that_lags(plan: Plan, tools: Host, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("missing", ["mmdebstrap", "mksquashfs"])
 def test_a_tool_that_is_missing(
-    plan: Plan, tools: Host, tmp_path: Path, missing: str, monkeypatch: pytest.MonkeyPatch
+    plan: Plan, tools: HostMachine, tmp_path: Path, missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.executable", "/no/such/python")
     (tmp_path / "it's bin" / missing).unlink()
@@ -182,7 +184,9 @@ def test_a_tool_that_is_missing(
     assert "make setup" in str(caught.value.next_step)
 
 
-def test_private_keys_are_carried_into_the_tree(plan: Plan, tools: Host, tmp_path: Path) -> None:
+def test_private_keys_are_carried_into_the_tree(
+    plan: Plan, tools: HostMachine, tmp_path: Path
+) -> None:
     # As a subordinate user mmdebstrap can't enter the folder that they lie in.
     way = routed(tmp_path / "routing")
     way.folder.mkdir()
@@ -210,7 +214,7 @@ def test_private_keys_are_carried_into_the_tree(plan: Plan, tools: Host, tmp_pat
     assert list(work.iterdir()) == []
 
 
-def test_missing_keys_name_the_package(plan: Plan, tools: Host, tmp_path: Path) -> None:
+def test_missing_keys_name_the_package(plan: Plan, tools: HostMachine, tmp_path: Path) -> None:
     said = "W: GPG error: http://u.example noble InRelease: NO_PUBKEY 871920D1991BC93C\n"
     runner = RecordingRunner([completed("tried"), completed("mmdebstrap", code=25, stdout=said)])
     with pytest.raises(BuildError, match="the base could not be made") as caught:

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.build.base import carried_base, finished, root_tree
-from dlcontainer.build.base.finished import Finisher
+from dlcontainer.build.base.finished import BaseFinisher
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.errors import BuildError, ConfigError, DlcontainerError
 from dlcontainer.packages.bundle import Bundle
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system import digests, guarded_files
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 from tests.fakes import Quiet, RecordingRunner
 from tests.locks import lock
 from tests.unit.build.base.making import Making
@@ -132,14 +132,14 @@ def test_somebody_else_made_it(
     assert take(trusting, given, tmp_path).path.exists()
 
 
-def finisher(tools: Host, runner: RecordingRunner, tmp_path: Path) -> Finisher:
-    return Finisher(
+def finisher(tools: HostMachine, runner: RecordingRunner, tmp_path: Path) -> BaseFinisher:
+    return BaseFinisher(
         host=tools, runner=runner, cache=tmp_path / "cache", scratch=tmp_path, progress=Quiet()
     )
 
 
 @pytest.fixture
-def complete(tools: Host) -> Host:
+def complete(tools: HostMachine) -> HostMachine:
     """Give a host that has all that makes a base."""
     for name in ("apt-get", "dpkg"):
         path = Path(tools.environ["PATH"]) / name
@@ -153,7 +153,7 @@ def plain(tmp_path: Path) -> Plan:
     return plan_of(folder_of(tmp_path / "r"), site=site_of(routing=quiet))
 
 
-def test_made_once_and_then_of_the_cache(complete: Host, tmp_path: Path) -> None:
+def test_made_once_and_then_of_the_cache(complete: HostMachine, tmp_path: Path) -> None:
     runner, plan = Making(), plain(tmp_path)
     record = finished.make(plan, None, finisher(complete, runner, tmp_path), tmp_path / "one")
     ran = len(runner.argvs)
@@ -163,7 +163,7 @@ def test_made_once_and_then_of_the_cache(complete: Host, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("case", ["image", "no programs"])
-def test_what_can_t_be_made(tools: Host, tmp_path: Path, case: str) -> None:
+def test_what_can_t_be_made(tools: HostMachine, tmp_path: Path, case: str) -> None:
     plan = (
         plan_of(folder_of(tmp_path / "i", base=IMAGE_BASE)) if case == "image" else plain(tmp_path)
     )

@@ -5,7 +5,7 @@ import pytest
 from dlcontainer import config
 from dlcontainer.build.base import pinning
 from dlcontainer.errors import Mark
-from dlcontainer.registry.connection import Way
+from dlcontainer.registry.connection import RegistryAccess
 from tests.fakeregistry import NAME, serving
 from tests.values import folder_of, plan_of
 
@@ -18,7 +18,7 @@ def test_the_line_that_pins(tmp_path_factory: pytest.TempPathFactory) -> None:
         plan = plan_of(folder_of(folder, base={"image": image}))
         reference = plan.recipe.base.reference
         assert reference is not None
-        error = pinning.refusal(plan, reference, Way())
+        error = pinning.refusal(plan, reference, RegistryAccess())
         assert error.what == f"the base {image} is not pinned"
         assert isinstance(error.where, Mark)
         assert error.where.file == "recipe.yaml"
@@ -43,7 +43,7 @@ def test_what_the_registry_says_instead(tmp_path_factory: pytest.TempPathFactory
         plan = plan_of(folder_of(tmp_path_factory.mktemp("a"), base={"image": image}))
         reference = plan.recipe.base.reference
         assert reference is not None
-        error = pinning.refusal(plan, reference, Way())
+        error = pinning.refusal(plan, reference, RegistryAccess())
     assert error.what == f"the base {image} is not pinned"
     assert "has no tag '8.9'" in str(error.why)
     assert "--set base.digest=sha256:…" in str(error.next_step)

@@ -7,7 +7,7 @@ import pytest
 
 from dlcontainer import config
 from dlcontainer.build.base import pins
-from dlcontainer.build.base.pins import Pin
+from dlcontainer.build.base.pins import ImagePin
 from dlcontainer.config.image_names import parse_image
 from dlcontainer.errors import BuildError, ConfigError, DlcontainerError
 from dlcontainer.planning.plan import Plan
@@ -23,7 +23,7 @@ def oci_plan(folder: Path) -> Plan:
     return plan_of(folder_of(folder), site=site_of(routing=quiet), changes=[OCI])
 
 
-def read(folder: Path, image: str) -> Pin:
+def read(folder: Path, image: str) -> ImagePin:
     return pins.read(oci_plan(folder), parse_image(image), host(), replaces_tree=True)
 
 
@@ -44,10 +44,10 @@ def test_what_it_writes_is_what_a_site_reads(tmp_path: Path) -> None:
     path = tmp_path / "no folder yet" / "pins.yaml"
     first = f"docker://r.example/a:1@sha256:{'ab' * 32}"
     second = first.replace("ab", "cd")
-    pins.write(path, "mine", Pin(image=SLIM, pinned=first, replaces_tree=True))
-    pins.write(path, "other", Pin(image=SLIM, pinned=first, replaces_tree=False))
-    pins.write(path, "mine", Pin(image="docker://a:2", pinned=first, replaces_tree=False))
-    pins.write(path, "mine", Pin(image=SLIM, pinned=second, replaces_tree=True))
+    pins.write(path, "mine", ImagePin(image=SLIM, pinned=first, replaces_tree=True))
+    pins.write(path, "other", ImagePin(image=SLIM, pinned=first, replaces_tree=False))
+    pins.write(path, "mine", ImagePin(image="docker://a:2", pinned=first, replaces_tree=False))
+    pins.write(path, "mine", ImagePin(image=SLIM, pinned=second, replaces_tree=True))
     body = config.load(path, layer="pins", display="pins.yaml").data
     assert body == {
         "sites": {
@@ -60,7 +60,7 @@ def test_what_it_writes_is_what_a_site_reads(tmp_path: Path) -> None:
 def test_the_lines_for_a_site_file(tmp_path: Path) -> None:
     pinned = f"docker://r.example/a:1@sha256:{'ab' * 32}"
     lines = tmp_path / "lines.yaml"
-    lines.write_text(pins.as_site_lines(Pin(image=SLIM, pinned=pinned, replaces_tree=True)))
+    lines.write_text(pins.as_site_lines(ImagePin(image=SLIM, pinned=pinned, replaces_tree=True)))
     body: dict[str, Any] = config.load(lines, layer="site", display="lines.yaml").data
     assert body == {"base": {"kind": "oci"}, "images": {SLIM: pinned}}
     assert site_of(**body).value.images == {SLIM: pinned}
@@ -104,6 +104,6 @@ def test_a_file_that_can_t_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="can't write") as caught:
         pins.write(
-            tmp_path / "file/pins.yaml", "a", Pin(image=SLIM, pinned="b", replaces_tree=True)
+            tmp_path / "file/pins.yaml", "a", ImagePin(image=SLIM, pinned="b", replaces_tree=True)
         )
     assert "--print" in str(caught.value.next_step)

@@ -10,13 +10,13 @@ import pytest
 
 from dlcontainer.build.base import bootstrap, root_tree
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 from tests.fakes import RecordingRunner
 from tests.unit.build.base.making import Making, make, maker, routed
 from tests.values import folder_of, plan_of, site_of
 
 
-def test_a_new_base_and_then_the_kept_one(plan: Plan, tools: Host, tmp_path: Path) -> None:
+def test_a_new_base_and_then_the_kept_one(plan: Plan, tools: HostMachine, tmp_path: Path) -> None:
     runner = Making()
     made = make(plan, tools, runner, tmp_path)
     assert made.path == tmp_path / "the cache/bases/debian-bookworm-amd64/base.sqfs"
@@ -33,7 +33,7 @@ def test_a_new_base_and_then_the_kept_one(plan: Plan, tools: Host, tmp_path: Pat
     )
 
 
-def test_the_squash_command(plan: Plan, tools: Host, tmp_path: Path) -> None:
+def test_the_squash_command(plan: Plan, tools: HostMachine, tmp_path: Path) -> None:
     runner = Making()
     make(plan, tools, runner, tmp_path)
     work = tmp_path / "work"
@@ -85,7 +85,9 @@ def spoil(folder: Path, how: str) -> None:
         *("", "[]", "null", "{}", '{"maker": 2, "sha256": 1}'),
     ],
 )
-def test_a_kept_base_that_is_not_taken(plan: Plan, tools: Host, tmp_path: Path, how: str) -> None:
+def test_a_kept_base_that_is_not_taken(
+    plan: Plan, tools: HostMachine, tmp_path: Path, how: str
+) -> None:
     first = make(plan, tools, Making(), tmp_path)
     spoil(first.path.parent, how)
     (first.path.parent / ".base.sqfs.1").write_text("of a killed maker")
@@ -100,7 +102,7 @@ def test_a_kept_base_that_is_not_taken(plan: Plan, tools: Host, tmp_path: Path, 
     assert make(plan, tools, RecordingRunner(strict=True), tmp_path).cached
 
 
-def test_another_architecture_and_its_companion(tools: Host, tmp_path: Path) -> None:
+def test_another_architecture_and_its_companion(tools: HostMachine, tmp_path: Path) -> None:
     plan = plan_of(folder_of(tmp_path), site=site_of(arch="ppc64le"))
     foreign, companion = root_tree.root_tree(plan), root_tree.companion_tree(plan, tools)
     assert foreign.name == "debian-bookworm-ppc64el"

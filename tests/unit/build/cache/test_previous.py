@@ -8,13 +8,13 @@ import pytest
 
 from dlcontainer.build import write_record
 from dlcontainer.build.backends import oci_backend
-from dlcontainer.build.backends.oci_export import Delivered, ExportTarget
+from dlcontainer.build.backends.oci_export import ExportedImage, ExportTarget
 from dlcontainer.build.base import root_tree
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.cache import previous
 from dlcontainer.build.cache.oci_layers import OciStore
 from dlcontainer.build.context import BuildContext
-from dlcontainer.build.write_record import Facts
+from dlcontainer.build.write_record import BuildFacts
 from dlcontainer.engines.base import Outcome
 from dlcontainer.image import record
 from dlcontainer.planning.plan import Plan
@@ -47,7 +47,7 @@ def client_with(plan: Plan) -> FakeClient:
     return client
 
 
-def write(plan: Plan, context: BuildContext, output: Path) -> previous.Places:
+def write(plan: Plan, context: BuildContext, output: Path) -> previous.BuildOutputs:
     """Write what a build would have left."""
     there = previous.places(plan, context, output)
     output.mkdir(exist_ok=True)
@@ -55,12 +55,12 @@ def write(plan: Plan, context: BuildContext, output: Path) -> previous.Places:
         path.write_text("content")
     stored = context.oci.store if isinstance(context.oci, FakeClient) else {}
     delivered = [
-        Delivered(
+        ExportedImage(
             engine="docker 20.10.24", name=name, id=one.id, size=one.total, pushed=None, digest=None
         )
         for name, one in stored.items()
     ]
-    facts = Facts(
+    facts = BuildFacts(
         plan=plan,
         host=HOST,
         trial=TRIAL,
@@ -138,7 +138,7 @@ def test_a_changed_file_is_made_anew(plan: Plan, tmp_path: Path) -> None:
 
 
 def test_where_it_is_in_a_registry() -> None:
-    delivered = Delivered(
+    delivered = ExportedImage(
         engine="docker 1", name="n", id="i", size=1, pushed="e.org:1/ns/a:t", digest=DIGEST
     )
     assert delivered.reference == f"e.org:1/ns/a@{DIGEST}"

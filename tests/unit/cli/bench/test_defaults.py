@@ -10,7 +10,7 @@ import pytest
 from dlcontainer.bench.measure import outlook
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.launcher import RankOptions
-from dlcontainer.bench.samples.records import Declared
+from dlcontainer.bench.samples.records import SessionDeclaration
 from dlcontainer.bench.samples.schedule import DEFAULT_LOOKS, DEFAULT_TRIPLES, Schedule
 from dlcontainer.cli.bench import defaults
 from dlcontainer.cli.bench.session_options import SessionOptions
@@ -34,7 +34,7 @@ def typed(**options: Any) -> SessionOptions:
     return SessionOptions(site="local", image=IMAGE.image, **options)
 
 
-def declared(**changes: Any) -> Declared:
+def declared(**changes: Any) -> SessionDeclaration:
     return replace(benchseries.session(benchseries.Plan()).declared, **changes)
 
 
@@ -92,7 +92,7 @@ def test_a_quick_session_is_one_look_without_controls() -> None:
 def test_one_look_is_for_a_busy_machine_and_a_session_that_begins(
     busy: float, asked: bool, begun: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = outlook.Load(load_1min=9.0, busy_cores=busy)
+    seen = outlook.MachineLoad(load_1min=9.0, busy_cores=busy)
     monkeypatch.setattr(outlook, "load", lambda: seen)
     given = typed(one_look_if_busy=asked)
     wanted = defaults.schedule(given, None, joins=True)

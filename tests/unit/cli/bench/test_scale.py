@@ -17,7 +17,7 @@ MATRIX = matrix.read(ROOT / "docs/scale-laptop.yaml")
 
 def settled(own: dict[str, Any] | None = None, **options: Any) -> ScaleSettings:
     usual = {"module": None, "rounds": None, "shared": None}
-    measured = scale._Measured(file=Path("m.yaml"), matrix=MATRIX, **{**usual, **(own or {})})
+    measured = scale._MatrixOptions(file=Path("m.yaml"), matrix=MATRIX, **{**usual, **(own or {})})
     return scale._settings(typed(**options), measured, IMAGE)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.image.contents import Entry, elf
+from dlcontainer.image.contents import TreeEntry, elf
 
 
 def library(wide: bool, order: str, needed: tuple[str, ...] = ("libm.so.6", "libc.so.6")) -> bytes:
@@ -85,8 +85,8 @@ def test_a_real_one() -> None:
     ],
 )
 def test_which_files(name: str, size: int, is_one: bool) -> None:
-    assert elf.is_library(Entry(path=f"/opt/{name}", kind="-", size=size)) is is_one
-    assert not elf.is_library(Entry(path=f"/opt/{name}", kind="l", size=size))
+    assert elf.is_library(TreeEntry(path=f"/opt/{name}", kind="-", size=size)) is is_one
+    assert not elf.is_library(TreeEntry(path=f"/opt/{name}", kind="l", size=size))
 
 
 def test_the_versions_that_a_real_one_needs(tmp_path: Path) -> None:

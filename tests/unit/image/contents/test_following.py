@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.image.contents import Unpacked
+from dlcontainer.image.contents import FolderTree
 
 STATUS = "/var/lib/dpkg/status"
 
@@ -16,7 +16,7 @@ def test_a_link_above_a_file_leads_within_the_tree(tmp_path: Path, target: str) 
     (tree / "realvar/lib/dpkg/status").write_text("x")
     (tree / "link").symlink_to("/realvar")
     (tree / "var").symlink_to(target)
-    found = Unpacked(folder=tree).fetch([STATUS, "/none", "/var/none"], tmp_path)
+    found = FolderTree(folder=tree).fetch([STATUS, "/none", "/var/none"], tmp_path)
     assert {path: file.read_text() for path, file in found.items()} == {STATUS: "x"}
 
 
@@ -27,4 +27,4 @@ def test_no_link_leads_to_this_host(tmp_path: Path, target: str) -> None:
     (host / "lib/dpkg").mkdir(parents=True)
     (host / "lib/dpkg/status").write_text("this host's")
     (tree / "var").symlink_to(target.format(host=host))
-    assert Unpacked(folder=tree).fetch([STATUS, "/lib/dpkg/status"], tmp_path) == {}
+    assert FolderTree(folder=tree).fetch([STATUS, "/lib/dpkg/status"], tmp_path) == {}

@@ -9,7 +9,15 @@ import pytest
 
 from dlcontainer.errors import ChecksFailedError, EngineError
 from dlcontainer.image import contents
-from dlcontainer.image.contents import Contents, Packed, Tree, Unpacked, conda, dpkg, python
+from dlcontainer.image.contents import (
+    FileTree,
+    FolderTree,
+    SquashfsTree,
+    TreeContents,
+    conda,
+    dpkg,
+    python,
+)
 from dlcontainer.image.contents.rpm import RpmReader
 from dlcontainer.system.process import CommandFailedError
 from tests.fakes import RecordingRunner, completed
@@ -28,9 +36,9 @@ def lay(root: Path, files: Mapping[str, str]) -> Path:
     return root
 
 
-def take(root: Path, runner: RecordingRunner | None = None, path: str = "/none") -> Contents:
+def take(root: Path, runner: RecordingRunner | None = None, path: str = "/none") -> TreeContents:
     reader = RpmReader(runner=runner or RecordingRunner(strict=True), environ={"PATH": path})
-    return contents.take(Unpacked(folder=root), reader)
+    return contents.take(FolderTree(folder=root), reader)
 
 
 def dist_info(name: str, version: str, at: str = SITE, **files: str) -> dict[str, str]:
@@ -149,7 +157,7 @@ def test_no_link_leads_out(tmp_path: Path) -> None:
     (root / "var/lib/dpkg/status").symlink_to(outside / "status")
     (root / "opt").symlink_to(outside)
     assert take(root).packages == ()
-    kinds = {entry.path: entry.kind for entry in Unpacked(folder=root).entries()}
+    kinds = {entry.path: entry.kind for entry in FolderTree(folder=root).entries()}
     assert kinds["/opt"] == kinds["/var/lib/dpkg/status"] == "l"
     assert not any("hostile" in path for path in kinds)
 
@@ -173,11 +181,11 @@ lrwxrwxrwx 0/0                   7 2023-11-14 22:13 squashfs-root/bin -> usr/bin
 """
 
 
-def packed(tmp_path: Path, runner: RecordingRunner) -> Packed:
+def packed(tmp_path: Path, runner: RecordingRunner) -> SquashfsTree:
     program = lay(tmp_path / "bin", {"unsquashfs": ""}) / "unsquashfs"
     program.chmod(0o755)
     image = write_sif(tmp_path / "it's an image.sif")
-    return Packed.of(image, {"PATH": str(program.parent)}, runner)
+    return SquashfsTree.of(image, {"PATH": str(program.parent)}, runner)
 
 
 def test_listing_of_an_image(tmp_path: Path) -> None:
@@ -211,7 +219,10 @@ def test_no_file_of_this_host_is_taken_for_a_trees(tmp_path: Path) -> None:
     host.mkdir()
     (host / "key").write_text("secret")
     paths = ["/etc/key", "/etc/../../host/key", "/../host/key", "/lib/deep/key", "/own"]
-    trees: list[Tree] = [Unpacked(folder=tmp_path / "tree"), packed(tmp_path, RecordingRunner())]
+    trees: list[FileTree] = [
+        FolderTree(folder=tmp_path / "tree"),
+        packed(tmp_path, RecordingRunner()),
+    ]
     out = tmp_path / "out"
     for tree, folder in zip(trees, (tmp_path / "tree", out / "tree"), strict=True):
         lay(folder, {"/own": "x", "/usr/deep/x": "y"})
@@ -263,14 +274,14 @@ def test_a_tree_that_can_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "xz compression" in str(caught.value.why)
     monkeypatch.setattr("sys.executable", "/no/such/python")
     with pytest.raises(EngineError, match="no unsquashfs"):
-        Packed.of(tree.image, {"PATH": "/none"}, RecordingRunner())
+        SquashfsTree.of(tree.image, {"PATH": "/none"}, RecordingRunner())
 
 
 def test_what_no_one_may_enter_is_passed_over(tmp_path: Path) -> None:
     root = lay(tmp_path, {"/secret/x": "1", "/open/y": "2"})
     (root / "secret").chmod(0)
     try:
-        paths = [entry.path for entry in Unpacked(folder=root).entries()]
+        paths = [entry.path for entry in FolderTree(folder=root).entries()]
     finally:
         (root / "secret").chmod(0o700)
     assert "/open/y" in paths

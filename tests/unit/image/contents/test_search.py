@@ -6,8 +6,8 @@ import tarfile
 from pathlib import Path
 
 from dlcontainer.image.contents import search
-from dlcontainer.image.contents.folder_tree import Unpacked
-from dlcontainer.image.contents.tar_tree import Archived
+from dlcontainer.image.contents.folder_tree import FolderTree
+from dlcontainer.image.contents.tar_tree import TarTree
 
 NEEDLE = b"planted-secret"
 
@@ -29,25 +29,27 @@ EXPECTED = ["/etc/holds", "/etc/link", "/etc/named-planted-secret"]
 
 
 def test_a_folder(tmp_path: Path) -> None:
-    found = search.search(Unpacked(folder=tree(tmp_path / "t")), [b"other", NEEDLE], most=2_000_000)
+    found = search.search(
+        FolderTree(folder=tree(tmp_path / "t")), [b"other", NEEDLE], most=2_000_000
+    )
     assert found == EXPECTED
 
 
 def test_a_tar(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "t.tar", "w") as tar:
         tar.add(tree(tmp_path / "t"), ".")
-    found = search.search(Archived(path=tmp_path / "t.tar"), [NEEDLE], most=2_000_000)
+    found = search.search(TarTree(path=tmp_path / "t.tar"), [NEEDLE], most=2_000_000)
     assert found == EXPECTED
 
 
 def test_what_nobody_changed_since_is_not_read(tmp_path: Path) -> None:
     folder = tree(tmp_path / "t")
     after = (folder / "etc/holds").stat().st_ctime_ns + 1
-    assert search.search(Unpacked(folder=folder), [NEEDLE], after, most=2_000_000) == []
+    assert search.search(FolderTree(folder=folder), [NEEDLE], after, most=2_000_000) == []
     # Its own time may lie in the past: what counts is the inode's.
     (folder / "etc/new").write_bytes(NEEDLE)
     os.utime(folder / "etc/new", (1, 1))
-    found = search.search(Unpacked(folder=folder), [NEEDLE], after, most=2_000_000)
+    found = search.search(FolderTree(folder=folder), [NEEDLE], after, most=2_000_000)
     assert found == ["/etc/new"]
 
 

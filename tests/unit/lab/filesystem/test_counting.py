@@ -45,10 +45,10 @@ def test_what_was_asked_for_and_is_not_here(bare: Path) -> None:
 
 
 def test_our_counters_need_a_folder_that_the_command_names(tmp_path: Path) -> None:
-    task = counting.Task(argv=("true",), ranks=1, under=None, work=tmp_path)
+    task = counting.CountingTask(argv=("true",), ranks=1, under=None, work=tmp_path)
     with pytest.raises(UsageError, match="--under FOLDER"):
         counting.count(task, "slowfs", RUNNER)
-    named = counting.Task(argv=("true", "/x"), ranks=1, under=tmp_path / "y", work=tmp_path)
+    named = counting.CountingTask(argv=("true", "/x"), ranks=1, under=tmp_path / "y", work=tmp_path)
     with pytest.raises(UsageError, match="does not name it"):
         counting.count(named, "slowfs", RUNNER)
 
@@ -76,9 +76,9 @@ def test_cold_that_cannot_be_proved_is_said(
 def test_facts_are_written_whole_and_what_can_not_be_is_said_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def probed(folder: Path, file: Path | None) -> microbenchmark.Probed:
+    def probed(folder: Path, file: Path | None) -> microbenchmark.MicrobenchmarkResult:
         speed = FileSystemSpeed.model_validate({"latency_ms": 1.0})
-        return microbenchmark.Probed(
+        return microbenchmark.MicrobenchmarkResult(
             speed=speed, samples_ms=(1.0,), rates=(), saturated=True, cold_proved=None, notes=()
         )
 

@@ -16,7 +16,7 @@ from dlcontainer.lab.slowfs.counters import Counters
 from dlcontainer.lab.slowfs.fuse_protocol import Opcode, Request
 from dlcontainer.lab.slowfs.passthrough import Delay, PassThrough
 from dlcontainer.lab.slowfs.server import StandIn
-from dlcontainer.lab.slowfs.server_queue import Queue, Speed
+from dlcontainer.lab.slowfs.server_queue import ServerQueue, ServerRates
 from dlcontainer.system.process import ProcessRunner
 
 HEAD = 16  # of a reply
@@ -35,7 +35,7 @@ class Client:
 
     def __init__(self, root: int, profile: str) -> None:
         self.counters = Counters()
-        queue = Queue.alone(Speed())
+        queue = ServerQueue.alone(ServerRates())
         self.files = PassThrough(root, PROFILES[profile], Delay(), queue, self.counters)
 
     def ask(
@@ -143,38 +143,38 @@ def test_profiles_are_what_clients_are_told(client: Client, request: pytest.Fixt
 
 
 def test_a_queue_serves_one_after_the_other() -> None:
-    queue = Queue.alone(Speed(rate=100, service="constant"), clock=lambda: 50.0)
+    queue = ServerQueue.alone(ServerRates(rate=100, service="constant"), clock=lambda: 50.0)
     assert [queue.operation() for _ in range(3)] == pytest.approx([50.01, 50.02, 50.03])
     # Reads have a queue of their own.
-    bandwidth = Queue.alone(Speed(rate=100, bandwidth=1e6), clock=lambda: 50.0)
+    bandwidth = ServerQueue.alone(ServerRates(rate=100, bandwidth=1e6), clock=lambda: 50.0)
     assert bandwidth.transfer(500_000) == pytest.approx(50.5)
 
 
 def test_a_queue_that_was_idle_serves_at_once() -> None:
     moment = [0.0]
-    queue = Queue.alone(Speed(rate=10, service="constant"), clock=lambda: moment[0])
+    queue = ServerQueue.alone(ServerRates(rate=10, service="constant"), clock=lambda: moment[0])
     assert queue.operation() == pytest.approx(0.1)
     moment[0] = 5.0
     assert queue.operation() == pytest.approx(5.1)
 
 
 def test_exponential_service_keeps_the_rate() -> None:
-    queue = Queue.alone(Speed(rate=1000), clock=lambda: 0.0)
+    queue = ServerQueue.alone(ServerRates(rate=1000), clock=lambda: 0.0)
     last = [queue.operation() for _ in range(20_000)][-1]
     assert last == pytest.approx(20.0, rel=0.05)
 
 
 def test_mounts_share_a_server_through_a_file(tmp_path: Path) -> None:
-    speed = Speed(rate=1, service="constant")
-    one, two = (Queue.shared(speed, tmp_path / "server") for _ in range(2))
+    speed = ServerRates(rate=1, service="constant")
+    one, two = (ServerQueue.shared(speed, tmp_path / "server") for _ in range(2))
     first = one.operation()
     assert two.operation() == pytest.approx(first + 1, abs=0.5)
     assert one.operation() == pytest.approx(first + 2, abs=0.5)
 
 
 def test_no_booking_is_lost_between_threads(tmp_path: Path) -> None:
-    speed = Speed(rate=1, service="constant")
-    queues = [Queue.shared(speed, tmp_path / "server") for _ in range(4)]
+    speed = ServerRates(rate=1, service="constant")
+    queues = [ServerQueue.shared(speed, tmp_path / "server") for _ in range(4)]
     start = queues[0].operation()
     threads = [
         threading.Thread(target=lambda queue=queue: [queue.operation() for _ in range(50)])
@@ -191,18 +191,18 @@ def test_a_server_file_of_another_kind_speed_or_boot(tmp_path: Path) -> None:
     path = tmp_path / "server"
     path.write_text("my notes, longer than any state of a server's would ever have to be\n" * 4)
     with pytest.raises(UsageError, match="another kind of file"):
-        Queue.shared(Speed(rate=5), path)
+        ServerQueue.shared(ServerRates(rate=5), path)
     path.unlink()
-    Queue.shared(Speed(rate=5), path).operation()
+    ServerQueue.shared(ServerRates(rate=5), path).operation()
     with pytest.raises(UsageError, match="5 operations/s"):
-        Queue.shared(Speed(rate=6), path)
+        ServerQueue.shared(ServerRates(rate=6), path)
     raw = bytearray(path.read_bytes())
     raw[8:44] = b"0" * 36
     path.write_bytes(raw)
     # Of another boot: its clock says nothing any more, and its speed binds nobody.
-    Queue.shared(Speed(rate=6), path).operation()
+    ServerQueue.shared(ServerRates(rate=6), path).operation()
     with pytest.raises(UsageError, match="--server"):
-        Queue.shared(Speed(), tmp_path / "no/folder")
+        ServerQueue.shared(ServerRates(), tmp_path / "no/folder")
 
 
 def test_no_fuse_here(tmp_path: Path) -> None:

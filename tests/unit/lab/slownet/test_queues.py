@@ -3,7 +3,7 @@
 import pytest
 
 from dlcontainer.lab.slownet import network, queues
-from dlcontainer.lab.slownet.network import Asked
+from dlcontainer.lab.slownet.network import NetworkOptions
 from dlcontainer.lab.slownet.queues import Queues
 
 ACK, PUSH = 0x10, 0x18
@@ -20,7 +20,7 @@ def packet(begin: int, end: int, size: int, flags: int | None = None) -> bytes:
 
 
 def made(**asked: object) -> Queues:
-    return Queues(network.settled(Asked(**asked)))  # type: ignore[arg-type]
+    return Queues(network.settled(NetworkOptions(**asked)))  # type: ignore[arg-type]
 
 
 def arrivals(at: Queues, until: float = 1e9) -> list[float]:

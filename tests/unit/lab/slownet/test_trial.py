@@ -8,13 +8,13 @@ import pytest
 from dlcontainer.lab.filesystem import mount_watch
 from dlcontainer.lab.slownet import launch, mounts, trial
 from dlcontainer.lab.slownet.network import Link
-from dlcontainer.lab.slownet.trial import Found
+from dlcontainer.lab.slownet.trial import LinkTrial
 
 LINK = Link(one=0, other=1, latency_s=1e-3, rate=100e6)
 
 
-def found(*, trip: float = 2.1e-3, rate: float = 98e6) -> Found:
-    return Found(begin=1, end=0, round_trip_s=trip, rate=rate)
+def found(*, trip: float = 2.1e-3, rate: float = 98e6) -> LinkTrial:
+    return LinkTrial(begin=1, end=0, round_trip_s=trip, rate=rate)
 
 
 def test_a_link_as_it_was_asked_for() -> None:
@@ -32,7 +32,7 @@ def test_a_link_as_it_was_asked_for() -> None:
         (found(rate=111e6), "111 Mbit/s in place of 100"),
     ],
 )
-def test_a_link_that_is_not(bad: Found, words: str) -> None:
+def test_a_link_that_is_not(bad: LinkTrial, words: str) -> None:
     assert words in trial.problem(LINK, bad)
     assert trial.problem(LINK, bad).startswith("n2 to n1: ")
 
@@ -51,7 +51,7 @@ def test_ranks_that_do_not_fit(numbers: list[int]) -> None:
 
 
 def test_mounts_are_not_looked_at_before_hosts_stand(tmp_path: Path) -> None:
-    watch = mounts.Watch(tmp_path / "ready.json")
+    watch = mounts.HostMountWatch(tmp_path / "ready.json")
     watch.look()
     assert (watch.most, watch.looks) == ({}, 0)
 
@@ -66,6 +66,6 @@ def test_mounts_of_our_own_are_no_host_s(tmp_path: Path, monkeypatch: pytest.Mon
         mounts, "_space", lambda pid, kind: spaces[pid] if kind == "net" else f"mnt:{pid}"
     )
     monkeypatch.setattr(mount_watch, "image_mounts", lambda pid: seen.get(pid, {}))
-    watch = mounts.Watch(tmp_path / "ready.json")
+    watch = mounts.HostMountWatch(tmp_path / "ready.json")
     watch.look()
     assert watch.most == {"n1": 2, "n2": 0}

@@ -3,34 +3,38 @@ import math
 import pytest
 
 from dlcontainer.lab.storm.alternatives import (
-    Case,
-    Staging,
+    StagingCost,
+    StormCase,
     curve,
     launches_to_pay,
     nodes_to_pay,
     rows,
 )
-from dlcontainer.lab.storm.model import FileSystem, Job, Load
+from dlcontainer.lab.storm.model import ImportLoad, ServerModel, StormJob
 
-SYSTEM = FileSystem(
+SYSTEM = ServerModel(
     latency_s=0.001, rate=1000, read_s=0.001, client_mb_s=100, target_mb_s=200, stripes=2
 )
-TREE = Load(shared_operations=3000, own_operations=0, read_waits=0, mb=0, cpu_s=1.0)
-IMAGE = Load(shared_operations=3, own_operations=0, read_waits=100, mb=50, cpu_s=1.0, start_s=0.5)
-LOCAL = Load(shared_operations=0, own_operations=0, read_waits=0, mb=0, cpu_s=1.0, start_s=0.5)
-CASE = Case(
+TREE = ImportLoad(shared_operations=3000, own_operations=0, read_waits=0, mb=0, cpu_s=1.0)
+IMAGE = ImportLoad(
+    shared_operations=3, own_operations=0, read_waits=100, mb=50, cpu_s=1.0, start_s=0.5
+)
+LOCAL = ImportLoad(
+    shared_operations=0, own_operations=0, read_waits=0, mb=0, cpu_s=1.0, start_s=0.5
+)
+CASE = StormCase(
     loads={"tree": TREE, "image per node": IMAGE, "staged": LOCAL},
-    staging=Staging(mb=1000, network_mb_s=1000),
+    staging=StagingCost(mb=1000, network_mb_s=1000),
     system=SYSTEM,
 )
 
 
-def job(nodes: int) -> Job:
-    return Job(nodes=nodes, ranks=1, cores=1)
+def job(nodes: int) -> StormJob:
+    return StormJob(nodes=nodes, ranks=1, cores=1)
 
 
 def test_staging_copies_or_broadcasts() -> None:
-    staging = Staging(mb=1000, network_mb_s=1000)
+    staging = StagingCost(mb=1000, network_mb_s=1000)
     # Alone: 100 MB/s of one client; 16 nodes: 400 MB/s of two stripes.
     assert staging.copy_s(SYSTEM, 1) == pytest.approx(10)
     assert staging.copy_s(SYSTEM, 16) == pytest.approx(40)
@@ -38,7 +42,7 @@ def test_staging_copies_or_broadcasts() -> None:
     assert staging.best(SYSTEM, 1)[0] == "copy"
     name, seconds = staging.best(SYSTEM, 16)
     assert (name, round(seconds, 6)) == ("broadcast", 14.0)
-    assert Staging(mb=1).broadcast_s(SYSTEM, 4) == math.inf
+    assert StagingCost(mb=1).broadcast_s(SYSTEM, 4) == math.inf
 
 
 def test_staging_is_inside() -> None:
@@ -64,8 +68,8 @@ def test_break_even_in_launches() -> None:
 
 
 def test_what_never_pays() -> None:
-    idle = Load(shared_operations=0, own_operations=0, read_waits=0, mb=0, cpu_s=1.0)
-    case = Case(loads={"tree": idle, "staged": LOCAL}, staging=CASE.staging, system=SYSTEM)
+    idle = ImportLoad(shared_operations=0, own_operations=0, read_waits=0, mb=0, cpu_s=1.0)
+    case = StormCase(loads={"tree": idle, "staged": LOCAL}, staging=CASE.staging, system=SYSTEM)
     assert nodes_to_pay(case, job(1), "staged") is None
     assert launches_to_pay(rows(case, job(4))) is None
     assert nodes_to_pay(case, job(1), "image per node") is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlcontainer.lab.storm.model import Load
+from dlcontainer.lab.storm.model import ImportLoad
 from tests.values import ROOT
 
 RANKS = (1, 4, 64)
@@ -21,7 +21,7 @@ COUNTED = {
 def test_requests_of_a_node(way: str) -> None:
     one, two = COUNTED[way]
     own = two - one
-    load = Load(shared_operations=one - own, own_operations=own, read_waits=0, mb=0, cpu_s=0)
+    load = ImportLoad(shared_operations=one - own, own_operations=own, read_waits=0, mb=0, cpu_s=0)
     wanted = [f"{load.operations(ranks):,.0f}" for ranks in RANKS]
     text = (ROOT / "docs" / "importing.md").read_text()
     [line] = [line for line in text.splitlines() if line.startswith(f"| cold: {way} |")]

@@ -6,7 +6,14 @@ import random
 
 import pytest
 
-from dlcontainer.lab.storm.model import FileSystem, Job, Load, closed_queue, predict, saturation
+from dlcontainer.lab.storm.model import (
+    ImportLoad,
+    ServerModel,
+    StormJob,
+    closed_queue,
+    predict,
+    saturation,
+)
 
 
 def simulated(clients: int, think_s: float, service_s: float, *, constant: bool) -> float:
@@ -82,11 +89,11 @@ def burst(clients: int, asked: int, think_s: float, *, constant: bool, seed: int
 
 
 def predicted(clients: int, asked: int, think_s: float, *, constant: bool) -> float:
-    load = Load(
+    load = ImportLoad(
         shared_operations=asked, own_operations=0, read_waits=0, mb=0, cpu_s=asked * think_s
     )
-    system = FileSystem(latency_s=0, rate=1.0, read_s=0, variation=0.0 if constant else 1.0)
-    return predict(load, system, Job(nodes=clients, ranks=1, cores=1)).seconds
+    system = ServerModel(latency_s=0, rate=1.0, read_s=0, variation=0.0 if constant else 1.0)
+    return predict(load, system, StormJob(nodes=clients, ranks=1, cores=1)).seconds
 
 
 @pytest.mark.parametrize("full", [0.3, 0.7, 1.0, 1.4, 3.0])
@@ -112,22 +119,22 @@ def test_the_last_of_a_burst_at_a_constant_server(full: float) -> None:
 
 def test_what_is_asked_at_the_start_is_one_queue() -> None:
     # An image is opened before anything is computed: 50 nodes, 3 questions, 1 s for each.
-    load = Load(
+    load = ImportLoad(
         shared_operations=3, own_operations=0, read_waits=0, mb=0, cpu_s=500.0, at_start=True
     )
-    system = FileSystem(latency_s=0, rate=1.0, read_s=0)
-    found = predict(load, system, Job(nodes=50, ranks=1, cores=1))
+    system = ServerModel(latency_s=0, rate=1.0, read_s=0)
+    found = predict(load, system, StormJob(nodes=50, ranks=1, cores=1))
     assert found.metadata_s == pytest.approx(150)
     assert found.seconds == pytest.approx(650)
     assert found.busy == pytest.approx(150 / 650)
 
 
-TREE = Load(shared_operations=200, own_operations=100, read_waits=50, mb=10, cpu_s=0.4)
-SYSTEM = FileSystem(latency_s=0.001, rate=1000, read_s=0.002, client_mb_s=100, target_mb_s=50)
+TREE = ImportLoad(shared_operations=200, own_operations=100, read_waits=50, mb=10, cpu_s=0.4)
+SYSTEM = ServerModel(latency_s=0.001, rate=1000, read_s=0.002, client_mb_s=100, target_mb_s=50)
 
 
 def test_one_rank_by_hand() -> None:
-    found = predict(TREE, SYSTEM, Job(nodes=1, ranks=1, cores=4))
+    found = predict(TREE, SYSTEM, StormJob(nodes=1, ranks=1, cores=4))
     assert found.processor_s == pytest.approx(0.4)
     assert found.read_s == pytest.approx(50 * 0.002 + 10 / 50)
     assert found.metadata_s == pytest.approx(300 * (0.001 + 0.001))
@@ -135,42 +142,44 @@ def test_one_rank_by_hand() -> None:
 
 
 def test_a_full_server_takes_what_all_operations_take() -> None:
-    job = Job(nodes=1000, ranks=4, cores=4)
+    job = StormJob(nodes=1000, ranks=4, cores=4)
     found = predict(TREE, SYSTEM, job)
     assert found.seconds == pytest.approx(1000 * (200 + 4 * 100) / 1000, rel=0.01)
     assert found.busy == pytest.approx(1.0, rel=0.01)
 
 
 def test_ranks_of_a_node_share_what_one_has_fetched() -> None:
-    together = predict(TREE, SYSTEM, Job(nodes=100, ranks=8, cores=8)).seconds
-    apart = predict(TREE, SYSTEM, Job(nodes=800, ranks=1, cores=8)).seconds
+    together = predict(TREE, SYSTEM, StormJob(nodes=100, ranks=8, cores=8)).seconds
+    apart = predict(TREE, SYSTEM, StormJob(nodes=800, ranks=1, cores=8)).seconds
     assert together < 0.5 * apart
 
 
 def test_more_ranks_than_cores_compute_longer() -> None:
-    found = predict(TREE, SYSTEM, Job(nodes=1, ranks=8, cores=2))
+    found = predict(TREE, SYSTEM, StormJob(nodes=1, ranks=8, cores=2))
     assert found.processor_s == pytest.approx(1.6)
 
 
 def test_saturation_is_the_knee() -> None:
-    job = Job(nodes=1, ranks=1, cores=1)
-    system = FileSystem(latency_s=0.001, rate=1000, read_s=0.002)
+    job = StormJob(nodes=1, ranks=1, cores=1)
+    system = ServerModel(latency_s=0.001, rate=1000, read_s=0.002)
     knee = saturation(TREE, system, job)
     assert knee == pytest.approx((0.4 + 0.1 + 0.6) * 1000 / 300)
     for nodes, full in ((knee / 3, False), (knee * 3, True)):
-        busy = predict(TREE, system, Job(nodes=max(1, round(nodes)), ranks=1, cores=1)).busy
+        busy = predict(TREE, system, StormJob(nodes=max(1, round(nodes)), ranks=1, cores=1)).busy
         assert (busy > 0.95) is full
 
 
 def test_nothing_to_ask_never_saturates() -> None:
-    local = Load(shared_operations=0, own_operations=0, read_waits=0, mb=0, cpu_s=1, start_s=2)
-    job = Job(nodes=500, ranks=2, cores=2)
+    local = ImportLoad(
+        shared_operations=0, own_operations=0, read_waits=0, mb=0, cpu_s=1, start_s=2
+    )
+    job = StormJob(nodes=500, ranks=2, cores=2)
     assert saturation(local, SYSTEM, job) == math.inf
     assert predict(local, SYSTEM, job).seconds == pytest.approx(3.0)
 
 
 def test_bandwidth_is_the_narrowest() -> None:
-    system = FileSystem(
+    system = ServerModel(
         latency_s=0,
         rate=0,
         read_s=0,
@@ -180,4 +189,4 @@ def test_bandwidth_is_the_narrowest() -> None:
         total_mb_s=1000,
     )
     assert [system.bandwidth(nodes) for nodes in (1, 5, 11, 100)] == [100, 500, 1000, 1000]
-    assert FileSystem(latency_s=0, rate=0, read_s=0).bandwidth(3) == math.inf
+    assert ServerModel(latency_s=0, rate=0, read_s=0).bandwidth(3) == math.inf

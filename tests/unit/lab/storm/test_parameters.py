@@ -10,8 +10,8 @@ from dlcontainer.errors import BenchDataError, ConfigError, UsageError
 from dlcontainer.lab.filesystem.counting import Count
 from dlcontainer.lab.slowfs.counters import METADATA
 from dlcontainer.lab.storm import measure, parameters
-from dlcontainer.lab.storm.measure import Measured, Timing, of_image, of_tree
-from dlcontainer.lab.storm.repeats import Node, Run, Waits
+from dlcontainer.lab.storm.measure import LoadMeasurement, Timing, of_image, of_tree
+from dlcontainer.lab.storm.repeats import MeasuringNode, ReadWaits, WarmImport
 from dlcontainer.sites.facts import FileSystemSpeed
 from dlcontainer.sites.site import Site
 
@@ -99,9 +99,10 @@ def counted(metadata: int, reads: int = 0, size: int = 0) -> Count:
 
 
 def timed(reads: float, processor_s: float) -> Timing:
-    run = Run(processor_s=processor_s, wall_s=9.0)
+    run = WarmImport(processor_s=processor_s, wall_s=9.0)
     return Timing(
-        runs=(run,) * 3, waits=Waits(reads=reads, is_bound=False, prompt_s=(1.0,), late_s=(2.0,))
+        runs=(run,) * 3,
+        waits=ReadWaits(reads=reads, is_bound=False, prompt_s=(1.0,), late_s=(2.0,)),
     )
 
 
@@ -130,12 +131,12 @@ def test_an_image_asks_the_same_whatever_the_ranks() -> None:
 
 
 def test_loads_are_kept(tmp_path: Path) -> None:
-    kept = Measured(
+    kept = LoadMeasurement(
         loads=of_image(counted(3), timed(1.0, 1.0), 1.0),
         image_mb=5.0,
         profile="nfs",
         subject="x",
-        node=Node(cores=2, load_1min=9.5),
+        node=MeasuringNode(cores=2, load_1min=9.5),
         timings={"image": timed(1.0, 1.0)},
     )
     measure.write(kept, tmp_path / "loads.json")
@@ -168,7 +169,7 @@ def test_loads_that_were_kept_stay_when_the_new_can_not_be_written(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(BenchDataError, match="No space left"):
-        measure.write(Measured(loads={}, image_mb=None, profile="nfs", subject="x"), path)
+        measure.write(LoadMeasurement(loads={}, image_mb=None, profile="nfs", subject="x"), path)
     assert (path.read_text(), list(tmp_path.iterdir())) == ("old", [path])
 
 

@@ -7,17 +7,17 @@ import pytest
 from dlcontainer.errors import BenchDataError
 from dlcontainer.lab.storm.repeats import (
     MOST_RUNS,
-    Cold,
-    Node,
-    Run,
-    Waits,
+    ColdImport,
+    MeasuringNode,
+    ReadWaits,
+    WarmImport,
     processor_s,
     settled,
     waits,
 )
 
-QUIET = Node(cores=2, load_1min=0.4)
-BUSY = Node(cores=2, load_1min=9.62)
+QUIET = MeasuringNode(cores=2, load_1min=0.4)
+BUSY = MeasuringNode(cores=2, load_1min=9.62)
 
 # `import numpy`, 8 times each, on 2 cores that others used too (load 8.6 to 9.6, 23 November 2026):
 # seconds of the processor by rusage, and on the wall; then beside 1, 2 and 6 processes that spin.
@@ -31,8 +31,8 @@ BESIDE_6 = ((0.132, 1.64), (0.136, 1.54), (0.127, 1.34), (0.145, 1.69), (0.148, 
             (0.162, 1.64), (0.159, 1.75), (0.153, 1.57))  # fmt: skip
 
 
-def recorded(times: Sequence[tuple[float, float]]) -> tuple[Run, ...]:
-    runs = [Run(processor_s=used, wall_s=wall) for used, wall in times]
+def recorded(times: Sequence[tuple[float, float]]) -> tuple[WarmImport, ...]:
+    runs = [WarmImport(processor_s=used, wall_s=wall) for used, wall in times]
     given = iter(runs * MOST_RUNS)
     return settled(lambda: next(given), BUSY)
 
@@ -79,11 +79,11 @@ def test_a_loaded_machine_is_named_so() -> None:
     assert not QUIET.is_shared
 
 
-def answered(prompt: Sequence[float], late: Sequence[float], turns: float = 1000) -> Waits:
+def answered(prompt: Sequence[float], late: Sequence[float], turns: float = 1000) -> ReadWaits:
     prompt_left, late_left = iter(prompt), iter(late)
 
-    def cold(late_s: float) -> Cold:
-        return Cold(wall_s=next(late_left if late_s else prompt_left), read_turns=turns)
+    def cold(late_s: float) -> ColdImport:
+        return ColdImport(wall_s=next(late_left if late_s else prompt_left), read_turns=turns)
 
     return waits(cold, 0.01)
 

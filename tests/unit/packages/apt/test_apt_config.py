@@ -6,7 +6,7 @@ import pytest
 
 from dlcontainer.packages.apt import apt_config
 from dlcontainer.packages.apt.apt_config import AptSource
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 from tests.fakes import RecordingRunner, completed
 from tests.values import IMAGE_BASE, folder_of, host, plan_of, recorded, site_of
 
@@ -44,7 +44,7 @@ SOURCES = (
 
 
 @pytest.fixture
-def apt(tmp_path: Path) -> Host:
+def apt(tmp_path: Path) -> HostMachine:
     """Give a host that has apt."""
     folder = tmp_path / "it's bin"
     folder.mkdir()
@@ -72,7 +72,7 @@ def test_a_keyring_that_is_there(tmp_path: Path) -> None:
     assert source.line(None) == "deb https://m.example bookworm main"
 
 
-def test_reading_the_hosts(apt: Host, tmp_path: Path) -> None:
+def test_reading_the_hosts(apt: HostMachine, tmp_path: Path) -> None:
     answers = [completed("apt-get", stdout=recorded(LISTED)), completed("apt-config", stdout=DUMP)]
     runner = RecordingRunner([*answers], strict=True)
     plan = plan_of(folder_of(tmp_path))
@@ -93,7 +93,9 @@ def test_reading_the_hosts(apt: Host, tmp_path: Path) -> None:
     ]
 
 
-def test_an_image_that_states_its_system_has_the_hosts_mirrors(apt: Host, tmp_path: Path) -> None:
+def test_an_image_that_states_its_system_has_the_hosts_mirrors(
+    apt: HostMachine, tmp_path: Path
+) -> None:
     system = {"distribution": "debian", "release": "bookworm", "source": "a page"}
     plan = plan_of(folder_of(tmp_path, base={**IMAGE_BASE, "system": system}))
     runner = RecordingRunner(
@@ -103,7 +105,7 @@ def test_an_image_that_states_its_system_has_the_hosts_mirrors(apt: Host, tmp_pa
 
 
 @pytest.mark.parametrize("case", ["other distribution", "no apt", "default", "image"])
-def test_when_the_hosts_are_not_asked(apt: Host, tmp_path: Path, case: str) -> None:
+def test_when_the_hosts_are_not_asked(apt: HostMachine, tmp_path: Path, case: str) -> None:
     from dataclasses import replace
 
     on = {
@@ -117,7 +119,7 @@ def test_when_the_hosts_are_not_asked(apt: Host, tmp_path: Path, case: str) -> N
     assert apt_config.read(plan, on, RecordingRunner(strict=True), {}) == ((), ())
 
 
-def test_an_apt_that_fails_is_passed_over(apt: Host, tmp_path: Path) -> None:
+def test_an_apt_that_fails_is_passed_over(apt: HostMachine, tmp_path: Path) -> None:
     runner = RecordingRunner([completed("apt-get", code=100, stderr="E: broken")])
     assert apt_config.read(plan_of(folder_of(tmp_path)), apt, runner, {}) == ((), ())
 

@@ -7,7 +7,7 @@ import pytest
 from dlcontainer.errors import BuildError, MisfitError
 from dlcontainer.packages.apt.apt_config import AptSource
 from dlcontainer.packages.apt.apt_resolver import Apt, parse_printed, parse_stanzas
-from dlcontainer.packages.apt.image_status import Installed
+from dlcontainer.packages.apt.image_status import DpkgPackage
 from dlcontainer.system.process import CommandFailedError
 from tests.fakes import RecordingRunner, completed
 from tests.locks import deb
@@ -66,7 +66,7 @@ def test_stanzas() -> None:
 
 
 def test_what_an_image_has_counts_as_installed(apt: Apt, runner: RecordingRunner) -> None:
-    apt.assume([Installed(name="bash", arch="ppc64el", paragraph="Package: bash\nVersion: 5\n")])
+    apt.assume([DpkgPackage(name="bash", arch="ppc64el", paragraph="Package: bash\nVersion: 5\n")])
     runner.answers = [completed("apt-get")]
     apt.update()
     assert (apt.folder / "status").read_text() == "Package: bash\nVersion: 5\n"

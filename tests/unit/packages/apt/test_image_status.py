@@ -4,7 +4,7 @@ import pytest
 
 from dlcontainer.errors import BuildError, ConfigError
 from dlcontainer.packages.apt import image_status
-from dlcontainer.packages.apt.image_status import OS_RELEASES, STATUS, Installed
+from dlcontainer.packages.apt.image_status import OS_RELEASES, STATUS, DpkgPackage
 from dlcontainer.recipes.base import System
 from tests.layers import BASH, BOOKWORM
 
@@ -13,7 +13,7 @@ APT = "Package: apt\nStatus: install ok installed\nArchitecture: amd64\nVersion:
 GONE = "Package: gone\nStatus: deinstall ok config-files\nArchitecture: amd64\nVersion: 1\n"
 
 
-def read(status: str | None, release: str = BOOKWORM.decode()) -> list[Installed]:
+def read(status: str | None, release: str = BOOKWORM.decode()) -> list[DpkgPackage]:
     files = {OS_RELEASES[0]: release} | ({STATUS: status} if status is not None else {})
     return list(image_status.read(files, SYSTEM, "docker://x"))
 

@@ -6,7 +6,7 @@ import pytest
 
 from dlcontainer.packages.apt import mirror_state
 from dlcontainer.packages.apt.apt_config import AptSource
-from dlcontainer.packages.apt.mirror_state import Look
+from dlcontainer.packages.apt.mirror_state import MirrorProbe
 from tests.fakeregistry import Reply, serving
 
 UPDATES = AptSource(
@@ -60,7 +60,7 @@ def test_a_look_over_http() -> None:
         source = replace(UPDATES, uri=f"http://{fake.address}")
         fake.replies["/dists/trixie-updates/InRelease"] = Reply(body=RELEASE.encode())
         fake.replies[f"/dists/trixie-updates/{LIST}"] = Reply(body=b"x" * 720)
-        look = Look(environment={})
+        look = MirrorProbe(environment={})
         found = mirror_state.faults(source, "ppc64el", look.text, look.size)
         assert found == [f"{LIST} has 720, announced are 1108 bytes"]
         assert look.text(f"http://{fake.address}/no") is None

@@ -10,7 +10,7 @@ import pytest
 from dlcontainer.errors import ConfigError
 from dlcontainer.packages.pip import pip_config
 from dlcontainer.packages.pip.pip_config import PipSettings
-from dlcontainer.system.machine import Host
+from dlcontainer.system.machine import HostMachine
 from tests.values import host
 
 
@@ -22,7 +22,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "it's a home"
 
 
-def machine(home: Path, **environ: str) -> Host:
+def machine(home: Path, **environ: str) -> HostMachine:
     return host(home=home, environ={"XDG_CONFIG_DIRS": str(home.parent / "xdg"), **environ})
 
 

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlcontainer import config
-from dlcontainer.cli.context import World
-from dlcontainer.config import Sourced
+from dlcontainer.cli.context import CliContext
+from dlcontainer.config import SelectedDocument
 from dlcontainer.errors import MisfitError
 from dlcontainer.planning import conflicts
 from dlcontainer.recipes.recipe import Recipe
-from dlcontainer.sites.site import Site, Target
+from dlcontainer.sites.site import Site, SiteTarget
 from tests.misfits import GPU, MPI, refused, settle
 from tests.values import RECIPE, SITE, folder_of, write_yaml
 
@@ -60,7 +60,7 @@ def test_a_fact_of_an_epoch_is_named_at_its_place(tmp_path: Path) -> None:
     said = refused(tmp_path, site, **STACK)
     at_site = line(tmp_path / "site.yaml", "        toolkit: 11.0.3")
     assert f"against site.yaml:{at_site}:9: accelerator.toolkit: CUDA 13.0 is newer" in said
-    assert settle(tmp_path, site, Target(epoch="new"), **STACK).recipe.stack.cuda == "13.0"
+    assert settle(tmp_path, site, SiteTarget(epoch="new"), **STACK).recipe.stack.cuda == "13.0"
 
 
 def test_all_that_contradicts_is_said_at_once(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_all_that_contradicts_is_said_at_once(tmp_path: Path) -> None:
     assert caught.value.brief.count("; ") == 5
 
 
-def world(tmp_path: Path) -> World:
+def world(tmp_path: Path) -> CliContext:
     home = tmp_path / "config" / "dlcontainer"
     changes = {
         name: {"accelerator": {**GPU, "toolkit": newest, "sources": ["made-up"]}}
@@ -100,7 +100,7 @@ def world(tmp_path: Path) -> World:
     folder = folder_of(home / "recipes", **recipe, variants=variants)
     folder.rename(home / "recipes" / "demo")
     environ = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config"), "PATH": ""}
-    return World(environ=environ)
+    return CliContext(environ=environ)
 
 
 def test_the_variants_and_epochs_that_go_are_named(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_the_variants_and_epochs_that_go_are_named(tmp_path: Path) -> None:
     assert caught.value.next_step.endswith("; or --variant cu110; or --epoch new")
     assert here.plan("demo", "demo").recipe.stack.cuda == "11.0.3"
     assert here.plan("demo", "demo", variant="cu110").recipe.stack.cuda == "11.0.3"
-    assert here.plan("demo", "demo", target=Target(epoch="new")).recipe.stack.cuda == "12.6"
+    assert here.plan("demo", "demo", target=SiteTarget(epoch="new")).recipe.stack.cuda == "12.6"
     assert here.plan("demo", "demo", ["site.accelerator.driver=525.60.13"])
 
 
@@ -158,7 +158,7 @@ def test_no_version_makes_it_fall(
     stack = {**versions, "gpu_targets": codes, "cpu_target": wanted}
     recipe = {**RECIPE, "verify": {"script": "verify.py"}, "stack": stack}
     documents = [config.from_data(one, layer=name) for one, name in ((site, "s"), (recipe, "r"))]
-    at = Sourced(value=config.validate(documents[0], Site), document=documents[0])
+    at = SelectedDocument(value=config.validate(documents[0], Site), document=documents[0])
     settled = config.validate(documents[1], Recipe)
     found = list(conflicts.find(at.value, settled))
     said = list(conflicts.doubts(at.value, settled))

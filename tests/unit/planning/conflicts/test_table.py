@@ -12,7 +12,7 @@ import pytest
 from dlcontainer.errors import ConfigError, DlcontainerError, MisfitError
 from dlcontainer.planning import conflicts, plan
 from dlcontainer.planning.conflicts import table
-from dlcontainer.planning.plan import Setting
+from dlcontainer.planning.plan import PlanContext
 from dlcontainer.recipes import recipe as recipes
 from dlcontainer.sites import loading
 from dlcontainer.sites.site import read_target
@@ -590,7 +590,7 @@ def settle(tmp_path: Path, site: Mapping[str, Any], recipe: Mapping[str, Any]) -
         recipe=recipes.read(folder / "recipe.yaml", display="recipe.yaml"),
         folder=folder,
         changes=[],
-        setting=Setting(host=HOST, trial=None, templates={}, today=DAY),
+        setting=PlanContext(host=HOST, trial=None, templates={}, today=DAY),
         cpu="accelerator" in site and not has_code,
     )
 
@@ -680,7 +680,7 @@ def test_shipped_recipes_contradict_nothing_at_any_shipped_site() -> None:
         for one in plans
         for rule in table.RECIPE
         for finding in rule.check(one.recipe)
-        if isinstance(finding, conflicts.Clash)
+        if isinstance(finding, conflicts.FactConflict)
     ]
     assert found == []
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.image.record import Content
+from dlcontainer.image.record import ImageContent
 from dlcontainer.planning.launch import on_host
-from dlcontainer.planning.launch.here import Here
+from dlcontainer.planning.launch.here import HostSurroundings
 from dlcontainer.planning.launch.on_host import UnsetError
 from dlcontainer.planning.launch.surroundings import ImageFacts
 from tests.jobs import SWAP
@@ -31,14 +31,14 @@ def here(
     files: Iterable[str],
     image: ImageFacts | None = None,
     **site: Any,
-) -> Here:
+) -> HostSurroundings:
     known = {Path(name) for name in files}
     wanted = site_of(SITE, **site).value
     return on_host.here(wanted, image or ImageFacts(), environ, known.__contains__)
 
 
 def test_a_site_without_facts_adds_nothing() -> None:
-    assert here({}, ()) == Here(facts=dict.fromkeys(here({}, ()).facts, ()))
+    assert here({}, ()) == HostSurroundings(facts=dict.fromkeys(here({}, ()).facts, ()))
     assert here({}, ()).declared() == {}
     assert here({}, ()).words == ()
 
@@ -170,9 +170,9 @@ def test_words_that_the_engine_refuses() -> None:
 
 def test_a_record_tells_whether_its_image_uses_mpi() -> None:
     recipe = {**CONTENT["recipe"], "stack": {"mpi": {"family": "mpich"}}}
-    written = Content.model_validate(CONTENT, strict=False)
+    written = ImageContent.model_validate(CONTENT, strict=False)
     assert on_host.facts_of(written) == ImageFacts()
-    written = Content.model_validate({**CONTENT, "recipe": recipe}, strict=False)
+    written = ImageContent.model_validate({**CONTENT, "recipe": recipe}, strict=False)
     assert on_host.facts_of(written).uses_mpi
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from dlcontainer.planning.launch import refused_variables
-from dlcontainer.planning.launch.refused_variables import TABLE, Row
+from dlcontainer.planning.launch.refused_variables import TABLE, RefusalRow
 from tests.values import ROOT
 
 NOTHING = refused_variables.rules({})
@@ -23,7 +23,7 @@ def test_what_is_not_on_the_table_goes_in(name: str) -> None:
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.key)
-def test_each_pattern_of_the_table_is_one_that_a_shell_reads_alike(row: Row) -> None:
+def test_each_pattern_of_the_table_is_one_that_a_shell_reads_alike(row: RefusalRow) -> None:
     for name in row.names:
         assert re.fullmatch(r"\*?[A-Za-z0-9_]+\*?", name)
         refused = NOTHING.refusal(name.replace("*", "X"))

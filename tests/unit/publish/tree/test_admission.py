@@ -11,7 +11,7 @@ from dlcontainer.errors import PublishError
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import changes
 from dlcontainer.publish.tree.generation import Deprecation
-from dlcontainer.publish.tree.transaction import Hand, opened
+from dlcontainer.publish.tree.transaction import Publisher, opened
 from dlcontainer.system.guarded_files import name_of
 from tests.hostile import open_place
 from tests.skips import skip
@@ -34,7 +34,7 @@ class Gate:
                 raise PublishError(f"{module} is not signed")
 
     @property
-    def hand(self) -> Hand:
+    def hand(self) -> Publisher:
         return replace(hand(), admit=self.admit)
 
 

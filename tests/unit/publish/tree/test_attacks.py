@@ -17,7 +17,7 @@ import pytest
 
 from dlcontainer.errors import PublishError
 from dlcontainer.publish.tree import audit, changes, collection, store
-from dlcontainer.publish.tree.collection import Policy
+from dlcontainer.publish.tree.collection import RetentionPolicy
 from tests.trees import act, draft, hidden, image_file, put, seen
 from tests.unit.publish.test_shared_tree import (
     ADA,
@@ -58,7 +58,7 @@ def root(shared: Path) -> Path:  # noqa: F811
     (shared / "warm").mkdir()
     # What publishing imports is there by then: Python may lie where others can't read.
     put(shared / "warm", first(shared / "root"))
-    act(shared / "warm", lambda tree: collection.collect(tree, Policy(keep_s=0)))
+    act(shared / "warm", lambda tree: collection.collect(tree, RetentionPolicy(keep_s=0)))
     list(audit.audit(shared / "warm"))
     key = shared / "key"
     key.mkdir(mode=0o700)
@@ -158,7 +158,7 @@ def test_what_a_member_plants_reaches_nothing_outside(root: Path, name: str) -> 
         for action in (
             lambda: put(root, second(root), "2.0"),
             lambda: act(root, lambda tree: changes.rollback(tree, 1)),
-            lambda: act(root, lambda tree: collection.collect(tree, Policy(keep_s=0))),
+            lambda: act(root, lambda tree: collection.collect(tree, RetentionPolicy(keep_s=0))),
             lambda: audit.audit(root),
         ):
             tried(action)

@@ -12,10 +12,10 @@ import pytest
 from dlcontainer.errors import PublishError
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import audit, audit_users, changes, generation
-from dlcontainer.publish.tree.contents import Fault
+from dlcontainer.publish.tree.contents import ReleaseFault
 from dlcontainer.publish.tree.generation import Deprecation
 from dlcontainer.publish.tree.transaction import opened
-from dlcontainer.system.process import Completed
+from dlcontainer.system.process import CompletedCommand
 from tests.fakes import completed
 from tests.trees import act, draft, hand, image_file, put
 
@@ -308,8 +308,8 @@ def test_an_engine_that_wrappers_fall_back_on(
 
 
 def _inside(
-    folder: Path, real: Callable[[Path], Iterator[Fault]]
-) -> Callable[[Path], Iterator[Fault]]:
+    folder: Path, real: Callable[[Path], Iterator[ReleaseFault]]
+) -> Callable[[Path], Iterator[ReleaseFault]]:
     """Leave pytest's own folders out: they are closed to others."""
     return lambda path: (fault for fault in real(path) if str(folder / "root") in fault.where)
 
@@ -349,7 +349,7 @@ class Loading:
     def __init__(self, folder: Path, code: int = 0) -> None:
         self.folder, self.code, self.seen = folder, code, ""
 
-    def __call__(self, argv: Sequence[str], **options: Any) -> Completed:
+    def __call__(self, argv: Sequence[str], **options: Any) -> CompletedCommand:
         self.seen = options["env"]["MODULEPATH"]
         out = "" if self.code else f"{self.folder}/python\n"
         return completed(*argv, code=self.code, stdout=out, stderr="no such module\n")

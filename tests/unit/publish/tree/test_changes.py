@@ -17,7 +17,7 @@ from dlcontainer.publish import modulefiles
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import changes, transaction
 from dlcontainer.publish.tree.generation import Deprecation
-from dlcontainer.publish.tree.layout import Tree
+from dlcontainer.publish.tree.layout import PublishedTree
 from dlcontainer.system import guarded_files
 from tests.skips import skip
 from tests.trees import Clock, act, both, draft, hand, hidden, image_file, put, seen
@@ -173,7 +173,7 @@ def test_another_image_needs_another_version(root: Path, image: Path, tmp_path: 
 
 
 def test_the_image_of_another_record_is_refused(root: Path, image: Path) -> None:
-    def lying(tree: Tree) -> None:
+    def lying(tree: PublishedTree) -> None:
         with draft(image) as given:
             image.write_bytes(b"exchanged")
             changes.publish(tree, given)
@@ -335,7 +335,7 @@ def test_a_root_that_is_none(root: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../x", "bin/.hidden", "a/b/c", "launch/x\ny", "/etc/x", ""])
 def test_files_that_can_not_be_named(root: Path, image: Path, name: str) -> None:
-    def named(tree: Tree) -> None:
+    def named(tree: PublishedTree) -> None:
         with draft(image) as given:
             changes.publish(tree, replace(given, files={**given.files, name: b""}))
 

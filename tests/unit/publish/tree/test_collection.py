@@ -12,13 +12,13 @@ from dlcontainer.errors import PublishError
 from dlcontainer.publish import tree_lock
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import changes, collection, in_use
-from dlcontainer.publish.tree.collection import Collected, Policy
-from dlcontainer.publish.tree.in_use import Inode, Queue, Seen
+from dlcontainer.publish.tree.collection import CollectionResult, RetentionPolicy
+from dlcontainer.publish.tree.in_use import Inode, OldestJob, OpenFiles
 from dlcontainer.system.process import CommandNotFoundError
 from tests.fakes import RecordingRunner, completed
 from tests.trees import DAY, Clock, act, both, hand, image_file, put, seen
 
-KEEP = Policy(keep_s=30 * DAY)
+KEEP = RetentionPolicy(keep_s=30 * DAY)
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def root(tmp_path: Path, clock: Clock) -> Path:
     return root
 
 
-def collect(root: Path, clock: Clock, policy: Policy = KEEP) -> Collected:
-    found: list[Collected] = []
+def collect(root: Path, clock: Clock, policy: RetentionPolicy = KEEP) -> CollectionResult:
+    found: list[CollectionResult] = []
     act(root, lambda tree: found.append(collection.collect(tree, policy)), by=hand(clock))
     return found[0]
 
@@ -95,11 +95,11 @@ def test_less_than_the_longest_job_is_refused(root: Path, clock: Clock) -> None:
 def test_a_job_that_is_still_there(root: Path, clock: Clock) -> None:
     submitted = clock.now - 60
     clock.now += 100 * DAY
-    found = collect(root, clock, replace(KEEP, queue=Queue(oldest=submitted)))
+    found = collect(root, clock, replace(KEEP, queue=OldestJob(oldest=submitted)))
     assert found.removed == ()
     assert "a job that is still there" in found.kept[0].why
-    assert collect(root, clock, replace(KEEP, queue=Queue(known=False))).removed == ()
-    later = Queue(oldest=submitted + DAY)
+    assert collect(root, clock, replace(KEEP, queue=OldestJob(is_known=False))).removed == ()
+    later = OldestJob(oldest=submitted + DAY)
     assert len(collect(root, clock, replace(KEEP, queue=later)).removed) == 3
 
 
@@ -109,10 +109,12 @@ def test_what_a_process_has_open(root: Path, clock: Clock, sign: str) -> None:
     info = (path / "image.sif").stat()
     inode = Inode(device=info.st_dev, number=info.st_ino)
     seen_open = (
-        Seen(inodes=frozenset({inode})) if sign == "inode" else Seen(digests=frozenset({path.name}))
+        OpenFiles(inodes=frozenset({inode}))
+        if sign == "inode"
+        else OpenFiles(digests=frozenset({path.name}))
     )
     clock.now += 100 * DAY
-    found = collect(root, clock, replace(KEEP, seen=seen_open))
+    found = collect(root, clock, replace(KEEP, open_files=seen_open))
     assert found.removed == ("generations/1", "generations/2")
     assert path.exists()
     assert "open" in found.kept[0].why
@@ -192,9 +194,9 @@ def test_folders_of_before_the_takeover(tmp_path: Path) -> None:
     clock.now += 29 * DAY
     assert collect(root, clock).removed == ()
     info = (root / "images/demo/1.0/image.sif").stat()
-    in_hand = Seen(inodes=frozenset({Inode(device=info.st_dev, number=info.st_ino)}))
+    in_hand = OpenFiles(inodes=frozenset({Inode(device=info.st_dev, number=info.st_ino)}))
     clock.now += 2 * DAY
-    assert collect(root, clock, replace(KEEP, seen=in_hand)).removed == ()
+    assert collect(root, clock, replace(KEEP, open_files=in_hand)).removed == ()
     assert collect(root, clock).removed == ("images/demo/1.0",)
     assert seen(root) == both("1.0")
 
@@ -238,13 +240,13 @@ def test_processes_that_may_not_be_asked(proc: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("told", "wanted"),
     [
-        ("", Queue()),
-        ("2027-01-15T08:00:00+00:00\n2027-01-14T08:00:00+00:00\n", Queue(oldest=1799913600.0)),
-        ("N/A\n", Queue(known=False)),
-        ("SUBMIT_TIME\n", Queue(known=False)),
+        ("", OldestJob()),
+        ("2027-01-15T08:00:00+00:00\n2027-01-14T08:00:00+00:00\n", OldestJob(oldest=1799913600.0)),
+        ("N/A\n", OldestJob(is_known=False)),
+        ("SUBMIT_TIME\n", OldestJob(is_known=False)),
     ],
 )
-def test_the_scheduler(told: str, wanted: Queue) -> None:
+def test_the_scheduler(told: str, wanted: OldestJob) -> None:
     runner = RecordingRunner(answers=[completed(stdout=told)])
     assert in_use.queue(["squeue", "-h", "-a", "-o", "%V"], runner) == wanted
     assert runner.argvs == [("squeue", "-h", "-a", "-o", "%V")]
@@ -253,4 +255,4 @@ def test_the_scheduler(told: str, wanted: Queue) -> None:
 @pytest.mark.parametrize("answer", [completed(code=1), CommandNotFoundError("squeue", "gone")])
 def test_a_scheduler_that_does_not_answer(answer: object) -> None:
     runner = RecordingRunner(answers=[answer])  # type: ignore[list-item]
-    assert in_use.queue(["squeue"], runner) == Queue(known=False)
+    assert in_use.queue(["squeue"], runner) == OldestJob(is_known=False)

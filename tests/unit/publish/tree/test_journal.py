@@ -12,14 +12,16 @@ from dlcontainer.errors import PublishError
 from dlcontainer.publish import ownership
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import changes, journal
-from dlcontainer.publish.tree.journal import Journal, Line, State
+from dlcontainer.publish.tree.journal import Journal, JournalLine, State
 from tests.trees import Clock, act, hand, image_file, put
 
 NOW = "2027-01-15T08:00:00Z"
 
 
-def line(state: State, left: int, entered: int, time: str = NOW) -> Line:
-    return Line(time=time, who="ada@login1", what="x", state=state, left=left, entered=entered)
+def line(state: State, left: int, entered: int, time: str = NOW) -> JournalLine:
+    return JournalLine(
+        time=time, who="ada@login1", what="x", state=state, left=left, entered=entered
+    )
 
 
 def line_text(**changes: object) -> str:
@@ -130,7 +132,7 @@ def test_a_journal_that_is_gone(root: Path, image: Path) -> None:
     ],
 )
 def test_lines_that_a_killed_run_did_not_write(
-    lines: list[Line], live: int | None, wanted: list[object]
+    lines: list[JournalLine], live: int | None, wanted: list[object]
 ) -> None:
     missing = journal.settled(Journal(lines=tuple(lines)), live, NOW, "bob@login2")
     assert [(one.state, one.left, one.entered) for one in missing] == wanted
@@ -195,7 +197,7 @@ def test_what_is_no_journal(root: Path, plant: Callable[[Path], None]) -> None:
 def test_a_full_disk_after_the_switch_is_a_note(root: Path, image: Path) -> None:
     real = journal.append
 
-    def full(top: Folder, own: ownership.Ownership, one: Line) -> None:
+    def full(top: Folder, own: ownership.Ownership, one: JournalLine) -> None:
         if one.state == "done":
             raise OSError(28, "No space left on device")
         real(top, own, one)

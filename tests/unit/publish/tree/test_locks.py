@@ -8,8 +8,8 @@ import pytest
 
 from dlcontainer.errors import PublishError
 from dlcontainer.publish.tree import changes, journal
-from dlcontainer.publish.tree.journal import Line
-from dlcontainer.publish.tree.layout import Tree
+from dlcontainer.publish.tree.journal import JournalLine
+from dlcontainer.publish.tree.layout import PublishedTree
 from tests.trees import Clock, act, both, hand, hidden, image_file, put, seen
 
 
@@ -25,13 +25,13 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def lines(root: Path) -> list[Line]:
+def lines(root: Path) -> list[JournalLine]:
     texts = (root / "journal.jsonl").read_text().splitlines()
-    return [Line(**json.loads(text)) for text in texts]
+    return [JournalLine(**json.loads(text)) for text in texts]
 
 
-def of_another(clock: Clock) -> Line:
-    return Line(
+def of_another(clock: Clock) -> JournalLine:
+    return JournalLine(
         time=journal.stamp(clock()),
         who="bob@login2",
         what="publish demo/3.0",
@@ -48,7 +48,11 @@ def test_it_works_without_locks(root: Path, tmp_path: Path) -> None:
 
 def test_another_who_began_before(root: Path) -> None:
     clock = Clock()
-    act(root, lambda tree: journal.append(tree.top, tree.own, of_another(clock)), by=hand(clock))
+    act(
+        root,
+        lambda tree: journal.append(tree.top, tree.ownership, of_another(clock)),
+        by=hand(clock),
+    )
     clock.now += 59
     with pytest.raises(PublishError, match="another publisher is at work"):
         act(root, lambda tree: changes.unpublish(tree, "demo/1.0"), by=hand(clock))
@@ -60,8 +64,8 @@ def test_another_who_began_before(root: Path) -> None:
 def test_another_who_began_meanwhile(root: Path) -> None:
     clock = Clock()
 
-    def late(tree: Tree) -> None:
-        journal.append(tree.top, tree.own, of_another(clock))
+    def late(tree: PublishedTree) -> None:
+        journal.append(tree.top, tree.ownership, of_another(clock))
         changes.unpublish(tree, "demo/1.0")
 
     with pytest.raises(PublishError, match="another publisher is at work"):
@@ -74,7 +78,7 @@ def test_another_who_began_meanwhile(root: Path) -> None:
 
 
 def test_a_number_that_is_taken(root: Path) -> None:
-    def taken(tree: Tree) -> None:
+    def taken(tree: PublishedTree) -> None:
         (root / "generations/2").mkdir()
         (root / "generations/2/x").touch()
         changes.unpublish(tree, "demo/1.0")

@@ -9,7 +9,7 @@ import pytest
 
 from dlcontainer.errors import PublishError
 from dlcontainer.publish.tree import audit, changes, collection
-from dlcontainer.publish.tree.collection import Collected, Policy
+from dlcontainer.publish.tree.collection import CollectionResult, RetentionPolicy
 from dlcontainer.system.guarded_files import name_of
 from tests.trees import DAY, Clock, act, both, hand, image_file, put, seen
 from tests.unit.publish.test_shared_tree import (
@@ -32,7 +32,7 @@ def root(shared: Path) -> Path:  # noqa: F811
     with_everything.mkdir()
     # What publishing imports is there by then: Python may lie where others can't read.
     put(with_everything, image(shared / "root"))
-    act(with_everything, lambda tree: collection.collect(tree, Policy(keep_s=0)))
+    act(with_everything, lambda tree: collection.collect(tree, RetentionPolicy(keep_s=0)))
     return shared / "root"
 
 
@@ -78,8 +78,8 @@ def test_a_colleague_s_folders_stay(root: Path) -> None:
     )
 
     def collected() -> None:
-        found: list[Collected] = []
-        policy = Policy(keep_s=DAY)
+        found: list[CollectionResult] = []
+        policy = RetentionPolicy(keep_s=DAY)
         act(root, lambda tree: found.append(collection.collect(tree, policy)), by=hand(later))
         (told / str(os.getuid())).write_text("\n".join(kept.why for kept in found[0].kept))
 

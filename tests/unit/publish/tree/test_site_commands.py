@@ -11,14 +11,14 @@ import pytest
 
 from dlcontainer.publish.tree import changes, journal, layout
 from dlcontainer.publish.tree.generation import Deprecation
-from dlcontainer.publish.tree.layout import Tree
+from dlcontainer.publish.tree.layout import PublishedTree
 from dlcontainer.publish.tree.site_commands import AFTER_S, SiteCommands
-from dlcontainer.publish.tree.transaction import Hand
+from dlcontainer.publish.tree.transaction import Publisher
 from dlcontainer.system.process import (
     CommandFailedError,
     CommandNotFoundError,
     CommandTimeoutError,
-    Completed,
+    CompletedCommand,
     RunOptions,
 )
 from tests.fakes import RecordingRunner, completed
@@ -38,10 +38,10 @@ class Site:
     commands: SiteCommands = field(default_factory=lambda: SiteCommands(after_publish=AFTER))
 
     @property
-    def hand(self) -> Hand:
+    def hand(self) -> Publisher:
         return replace(hand(), runner=self.runner, note=self.notes.append, commands=self.commands)
 
-    def act(self, change: Callable[[Tree], object]) -> int:
+    def act(self, change: Callable[[PublishedTree], object]) -> int:
         """Change the tree; count the site's commands that ran."""
         before = len(self.runner.calls)
         act(self.root, change, self.hand)
@@ -96,7 +96,7 @@ def test_it_runs_while_the_tree_is_held(site: Site, tmp_path: Path) -> None:
     """Of two publishers, the last switch is followed last."""
     held: list[bool] = []
 
-    def run(argv: Sequence[str], **options: Unpack[RunOptions]) -> Completed:
+    def run(argv: Sequence[str], **options: Unpack[RunOptions]) -> CompletedCommand:
         with (site.root / ".lock").open() as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -116,7 +116,7 @@ def test_a_change_that_fails_is_followed_only_if_it_switched(
         site.act(lambda tree: (_ for _ in ()).throw(ValueError("before")))
     assert site.runner.calls == []
 
-    def fail(tree: Tree) -> None:
+    def fail(tree: PublishedTree) -> None:
         changes.unpublish(tree, "demo/1.0")
         raise ValueError("after")
 
@@ -144,8 +144,8 @@ def test_the_run_after_a_killed_one_follows_its_switch(site: Site, tmp_path: Pat
     assert site.runner.argvs == [AFTER]
 
 
-def begun(tree: Tree, number: int) -> None:
-    line = journal.Line(
+def begun(tree: PublishedTree, number: int) -> None:
+    line = journal.JournalLine(
         time=journal.stamp(tree.clock()),
         who=tree.who,
         what="publish demo/3.0",
@@ -153,14 +153,14 @@ def begun(tree: Tree, number: int) -> None:
         left=layout.current(tree.top) or 0,
         entered=number,
     )
-    journal.append(tree.top, tree.own, line)
+    journal.append(tree.top, tree.ownership, line)
 
 
 def test_the_image_s_folder_is_striped_before_the_copy(site: Site, tmp_path: Path) -> None:
     site.commands = SiteCommands(stripe=STRIPE)
     folders: list[tuple[str, int, list[Path]]] = []
 
-    def run(argv: Sequence[str], **options: Unpack[RunOptions]) -> Completed:
+    def run(argv: Sequence[str], **options: Unpack[RunOptions]) -> CompletedCommand:
         *words, folder = argv
         assert tuple(words) == STRIPE
         # What lies in it later gets the layout that the folder has now.

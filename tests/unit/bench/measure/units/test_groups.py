@@ -16,7 +16,7 @@ from dlcontainer.bench.samples.series import Series
 from dlcontainer.config.resources import probe_files
 from dlcontainer.errors import BenchDataError, UsageError
 from dlcontainer.system import digests
-from dlcontainer.system.process import Completed, Runner, RunOptions
+from dlcontainer.system.process import CompletedCommand, Runner, RunOptions
 from tests.benchrunner import Bench, ProbeRunner
 from tests.judging import analyse
 from tests.residents import STEP_S, Odd, ResidentRunner, short
@@ -183,7 +183,7 @@ def test_launches_where_a_process_would_spin(bench: Bench) -> None:
     bench.unit = None
     fresh, resident = ProbeRunner(), ResidentRunner(spun_s=0.01)
 
-    def runner(argv: Sequence[str], **options: Unpack[RunOptions]) -> Completed:
+    def runner(argv: Sequence[str], **options: Unpack[RunOptions]) -> CompletedCommand:
         return (resident if "--baton" in argv else fresh)(argv, **options)
 
     series = run(bench, runner, controls=1)

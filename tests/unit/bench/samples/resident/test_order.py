@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 
-from dlcontainer.bench.samples.launch_order import Pair
+from dlcontainer.bench.samples.launch_order import ScheduledPair
 from dlcontainer.bench.samples.resident import balanced, order
 from dlcontainer.bench.samples.resident.records import GroupPlan
 
@@ -25,8 +25,8 @@ def plan(per_arm: int = 2, rounds: int = 4) -> GroupPlan:
     )  # fmt: skip
 
 
-def pair(number: int) -> Pair:
-    return Pair(series="pair", number=number, native_first=number % 2 == 0)
+def pair(number: int) -> ScheduledPair:
+    return ScheduledPair(series="pair", number=number, native_first=number % 2 == 0)
 
 
 @pytest.mark.parametrize("per_arm", [2, 3, 4])

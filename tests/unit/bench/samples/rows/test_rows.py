@@ -10,7 +10,7 @@ from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.encoding import declared_sha256
 from dlcontainer.bench.samples.records import ROWS_VERSION, Sample
 from dlcontainer.bench.samples.rows import agreement
-from dlcontainer.bench.samples.rows.records import Row
+from dlcontainer.bench.samples.rows.records import SampleRow
 from dlcontainer.bench.samples.traits import ROWS_METRIC
 from dlcontainer.errors import BenchDataError
 from tests import benchseries, rowseries
@@ -66,7 +66,7 @@ def test_a_session_without_rows_is_hashed_and_written_as_ever(tmp_path: Path) ->
         ),
     ],
 )
-def test_rows_that_are_not_those_declared(rows: tuple[Row, ...], says: str) -> None:
+def test_rows_that_are_not_those_declared(rows: tuple[SampleRow, ...], says: str) -> None:
     assert says in agreement.problem(PLAN, rows)
 
 
