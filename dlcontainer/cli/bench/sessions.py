@@ -138,7 +138,7 @@ def _cores(world: "CliContext", ranks: "RankOptions | None") -> int:
 
 def commands(probes: Mapping[str, Probe]) -> typer.Typer:
     """Make `dlcontainer bench`: a command for each probe, and those that need none."""
-    app = App(help="Measure what an image costs, and foresee what it does to a file system.")
+    app = App(help="Measure what an image costs: native against container, and many ranks.")
     for probe in probes.values():
         # Its options are made when it is meant: they are those of all probes.
         made = partial(probe_command.make, probe, probes, _run)

@@ -205,7 +205,7 @@ export MASTER_ADDR MASTER_PORT
 # What each rank runs.
 set -- apptainer exec ${dlc_shown[@]+"${dlc_shown[@]}"} "$dlc_image" "$@"
 { printf 'job:'; printf ' %q' "$@"; echo; } >&2
-# What stays outside of the image, which gets all else: `dlcontainer explain-env` tells why.
+# What stays outside of the image, which gets all else: `dlcontainer site environment` tells why.
 dlc_exported=$(compgen -e) || dlc_exported=
 set -f
 IFS='

@@ -294,7 +294,7 @@ dlc_launcher=(srun -N"$dlc_nodes" -n"$dlc_ranks" -c16 --cpu-bind=cores)
 [ -n "$dlc_proof" ] || export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}
 
 # What goes in of this environment, by name: the runtime takes nothing of it by itself, and no value
-# stands on a command line. `dlcontainer explain-env` tells why a variable stays outside.
+# stands on a command line. `dlcontainer site environment` tells why a variable stays outside.
 dlc_names=() dlc_exported=$(compgen -e) ||
     dlc_fail "this bash can't list its variables" "ask your site for a bash that has compgen"
 for dlc_name in $dlc_exported; do

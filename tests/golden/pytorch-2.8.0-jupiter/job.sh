@@ -535,7 +535,7 @@ if [ "$dlc_image" != "$dlc_given" ]; then
 fi
 [ -n "$dlc_given" ] || set -- \
     nsenter --preserve-credentials -U -m -t "$dlc_pid" /bin/sh -c "$dlc_there" dlc-enter "$PWD" "$@"
-# What stays outside of the image, which gets all else: `dlcontainer explain-env` tells why.
+# What stays outside of the image, which gets all else: `dlcontainer site environment` tells why.
 dlc_exported=$(export -p)
 set -f
 IFS='

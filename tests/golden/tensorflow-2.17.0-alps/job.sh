@@ -330,7 +330,7 @@ END_OF_RANK
 set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
     "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" "$dlc_gpus" \
     "$@"
-# What stays outside of the image, which gets all else: `dlcontainer explain-env` tells why.
+# What stays outside of the image, which gets all else: `dlcontainer site environment` tells why.
 dlc_exported=$(compgen -e) || dlc_exported=
 set -f
 IFS='

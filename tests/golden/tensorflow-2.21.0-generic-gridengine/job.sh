@@ -354,7 +354,7 @@ done
 unset IFS
 set +f
 [ -z "$dlc_bound" ] || export APPTAINER_BIND="$dlc_bound"
-# What stays outside of the image, which gets all else: `dlcontainer explain-env` tells why.
+# What stays outside of the image, which gets all else: `dlcontainer site environment` tells why.
 dlc_exported=$(export -p)
 set -f
 IFS='

@@ -46,11 +46,11 @@ class Started:
 # those of Python itself differ between its versions.
 CEILINGS = {
     "--help": Ceiling(files=105, own=15, packages=33),
-    "plan --help": Ceiling(files=110, own=20, packages=33),
+    "plan --help": Ceiling(files=112, own=23, packages=33),
     "bench --help": Ceiling(files=160, own=62, packages=33),
     "export --help": Ceiling(files=110, own=17, packages=33),
-    "site list": Ceiling(files=355, own=69, packages=105),
-    "render pytorch --site example-slurm": Ceiling(files=480, own=122, packages=130),
+    "site list": Ceiling(files=355, own=75, packages=105),
+    "render pytorch --site example-slurm": Ceiling(files=495, own=136, packages=130),
 }
 # None of it is needed to say what there is: the page is made of cli/command_list.py.
 NOT_FOR_HELP = {
@@ -155,7 +155,7 @@ def test_a_command_imports_no_other_command(start: Start) -> None:
     for line, own in (
         ("plan --help", {"plan"}),
         ("export jupyter --help", {"export", "export_jupyter"}),
-        ("lab count --help", {"bench.sessions", "bench.count"}),
+        ("lab count --help", {"lab.group", "lab.count"}),
     ):
         found = {name.removeprefix("dlcontainer.cli.") for name in start(*line.split()).own()}
         assert found & places == own

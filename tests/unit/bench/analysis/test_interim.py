@@ -65,7 +65,7 @@ def test_no_figure_is_shown_while_it_runs(bench: Bench, monkeypatch: pytest.Monk
     monkeypatch.setattr("tests.fakes.Quiet.step", lambda _, title: said.append(title))
     monkeypatch.setattr("tests.fakes.Quiet.note", lambda _, text: said.append(text))
     bench.run(ProbeRunner(wall=lambda inside: 1.2345 if inside else 1.0), looks=(8, 12))
-    assert said[2].startswith("to the look at 8 pairs: ")
+    assert said[2].startswith("a result at 8 measured pairs: ")
     assert said[4].startswith("pair 1 of ")
     words = ("1.2345", "0.2345", "ratio", "SLOWER", "FASTER", "EQUIVALENT", "INCONCLUSIVE")
     assert not [word for word in words for line in said if word in line]

@@ -148,7 +148,7 @@ def test_a_private_folder_that_is_not_ours(
     """Who may write in ROOT puts another folder in the place of the one just made."""
 
     @contextlib.contextmanager
-    def swapped(parent: Path, runner: object, note: object) -> Iterator[Path]:
+    def swapped(parent: Path, runner: object, note: object, *, hands_on: bool) -> Iterator[Path]:
         made = parent / ".dlcontainer-build-other"
         made.mkdir(mode=0o755)
         made.chmod(0o777)

@@ -15,7 +15,7 @@ PROXIES = ("http_proxy", "https_proxy", "no_proxy", "ftp_proxy", "all_proxy")
 # Who may name such a variable beside the reader, and why.
 OTHERS = {
     # Code that runs inside images or on a job's nodes, where nothing else of ours is.
-    "bench/filesystem/audit_hook.py",
+    "lab/filesystem/audit_hook.py",
     # They hand a child a bare environment: of the reader's, name by name.
     "bench/measure/native_twin.py",
     "build/provenance.py",
