@@ -150,7 +150,13 @@ def test_a_group_says_of_each_command_what_its_own_page_says() -> None:
 
 
 def test_a_command_imports_no_other_command(start: Start) -> None:
-    lists = (*command_list.TOP, *command_list.BENCH, *command_list.EXPORT)
+    lists = (
+        *command_list.TOP,
+        *command_list.BENCH,
+        *command_list.EVIDENCE,
+        *command_list.EXPORT,
+        *command_list.LAB,
+    )
     places = {str(entry.place).partition(":")[0] for entry in lists}
     for line, own in (
         ("plan --help", {"plan"}),
