@@ -19,7 +19,7 @@ RENAMED: Mapping[Words, Words] = {
     ("verify",): ("evidence", "verify"),
 }
 # Commands that are gone, and the last version that has them.
-GONE: Mapping[Words, str] = {("modules", "takeover"): "0.9.1"}
+GONE: Mapping[Words, str] = {("modules", "takeover"): "0.9.0"}
 
 
 def resolve(argv: Sequence[str]) -> tuple[list[str], str | None]:

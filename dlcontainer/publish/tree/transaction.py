@@ -34,7 +34,7 @@ from dlcontainer.system.workspace import workspace
 
 _WAIT_S = 600.0
 # The last version that turns a tree of before 0.6 into one of generations.
-_LAST_READER = "0.9.1"
+_LAST_READER = "0.9.0"
 
 
 def _silent(text: str) -> None:

@@ -144,7 +144,7 @@ def test_a_tree_of_before_generations(run: Run, tmp_path: Path) -> None:
     for argv in (("list",), ("history",), ("gc", "--keep", "1")):
         code, _, err = run(*argv, root=old)
         assert (code, "is a tree of dlcontainer 0.5 or earlier" in err) == (6, True)
-        assert "dlcontainer 0.9.1, the last version that reads it" in err
+        assert "dlcontainer 0.9.0, the last version that reads it" in err
         assert f"dlcontainer modules takeover --root '{old}'" in err
 
 

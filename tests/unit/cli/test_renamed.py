@@ -25,4 +25,4 @@ def test_what_has_its_name_still(argv: list[str]) -> None:
 def test_what_is_gone() -> None:
     with pytest.raises(UsageError, match="modules takeover is gone") as caught:
         renamed.resolve(["modules", "takeover", "--root", "x"])
-    assert "dlcontainer 0.9.1" in str(caught.value.next_step)
+    assert "dlcontainer 0.9.0" in str(caught.value.next_step)
