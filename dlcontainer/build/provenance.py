@@ -39,7 +39,7 @@ class BuildSources:
 
 
 def gather(plan: Plan, sources: BuildSources) -> dict[str, object]:
-    """Return of what and with what an image is made."""
+    """Return the materials and the tools that an image is made of and with."""
     return {
         "schema": SCHEMA,
         "plan": {"digest": plan.digest, "content": plan.content},
@@ -62,7 +62,7 @@ def render(body: Mapping[str, object]) -> str:
 
 
 def checkout(folder: Path, sources: BuildSources) -> dict[str, object] | None:
-    """Return the words for the last git commit that changed a folder; `dirty`: something in it
+    """Return the last git commit that changed a folder; `dirty`: something in it
     differs from that.
 
     Not the checkout's HEAD: a commit elsewhere makes no other image. None where no commit holds

@@ -125,7 +125,7 @@ def _said(text: str, width: int) -> list[str]:
 
 
 def _is_typed(command: str) -> bool:
-    """Return the words for a command from a sentence about one: options, paths and words to fill
+    """Tell a command from a sentence about one: options, paths and words to fill
     in are typed.
     """
     words = command.split()[1:]

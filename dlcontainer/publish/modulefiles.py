@@ -246,7 +246,7 @@ def commands(release: ModuleRelease) -> tuple[str, ...]:
 
 
 def _kind(command: str) -> Mapping[str, object]:
-    """Return the words for a wrapper's template which parts it has."""
+    """Return what a wrapper's template needs to know: which parts the image has."""
     return {
         "making": command == VENV,
         "pip": command == PIP,

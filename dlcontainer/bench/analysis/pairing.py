@@ -269,7 +269,7 @@ def _ran(
     before_reference: LaunchKind | None,
     before_candidate: LaunchKind | None,
 ) -> PairOrder:
-    """Return the words for the places of both, and which arm ran just before each."""
+    """Return the places of both, and which arm ran just before each."""
     if reference is None or candidate is None:
         raise ValueError("a pair of one launch")
     carry = tuple(_is_of(arm, before_candidate) - _is_of(arm, before_reference) for arm in arms[1:])

@@ -125,7 +125,7 @@ class NetworkStand:
         return code
 
     def _ask(self, host: RunningHost, what: str, **more: object) -> dict[str, Any]:
-        """Return the words for a host to do something, and carry packets until it has."""
+        """Ask a host to do something, and carry packets until it has; return its answer."""
         host.tell(what, **more)
         answers: list[dict[str, Any]] = []
 

@@ -40,7 +40,7 @@ def devices(image: ImageInspection) -> Iterator[CheckOutcome]:
 
 
 def _unanswered(printed: MissingAnswer) -> CheckOutcome:
-    """Return the words for a probe that could not ask, which is no fault of the image's, from one
+    """Distinguish a probe that could not ask, which is no fault of the image's, from one
     that broke.
     """
     why = printed.why
