@@ -172,7 +172,7 @@ def look_ahead(demo: Demo) -> str:
             next_step=f"{WAYS_TO_A_BASE}\n        and then: make demo BUILD='--offline BUNDLE'",
         )
     if not answer.get("ok", True):
-        raise SetupError("images can't be built and run here", why="the lines above")
+        raise SetupError("can't build or run images here", why="the lines above")
     plan = demo.answer("plan", "pytorch", "--site", "local")
     for text in plan["notes"]:
         if text.startswith("no native twin"):

@@ -23,19 +23,30 @@ Source = Annotated[
 ]
 Command = Annotated[
     list[str] | None,
-    typer.Option("--command", metavar="NAME", help="A command that the module offers, too."),
+    typer.Option(
+        "--command", metavar="NAME", help="Add this command to the module; may be repeated."
+    ),
 ]
 Named = Annotated[
     str | None,
-    typer.Option("--name", metavar="NAME[/VERSION]", help="The module's name; else the image's."),
+    typer.Option(
+        "--name", metavar="NAME[/VERSION]", help="Name of the module. Default: the image's own."
+    ),
 ]
 Trust = Annotated[
     bool,
-    typer.Option("--trust", help="Run it as what you built yourself; your name is recorded."),
+    typer.Option(
+        "--trust", help="Run the image like one that you built; the record keeps your name."
+    ),
 ]
 Most = Annotated[
     int,
-    typer.Option("--most-gb", min=1, metavar="N", help="Refuse what unpacks to more."),
+    typer.Option(
+        "--most-gb",
+        min=1,
+        metavar="N",
+        help="Largest unpacked size, in GB; a larger image is refused.",
+    ),
 ]
 
 
@@ -51,7 +62,7 @@ def adopt(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Take an image that was built elsewhere, with a record of what its files tell."""
+    """Adopt an image that was built elsewhere: add a record and a probe, and validate it."""
     from dlcontainer.adopt import adopt as adopting
     from dlcontainer.adopt import given
     from dlcontainer.cli.context import here

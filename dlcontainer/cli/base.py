@@ -11,7 +11,7 @@ from dlcontainer.cli.app import App
 if TYPE_CHECKING:
     from dlcontainer.config.image_names import ImageReference
 
-app = App(help="The base: pin an image of a registry by its digest, or make a root tree as a file.")
+app = App(help="Bases: pin a registry image by its digest, or build a root tree as a file.")
 
 
 @app.command()
@@ -23,7 +23,7 @@ def pin(
         typer.Option(
             "--image",
             metavar="docker://NAME[:TAG]",
-            help="Take this image in its place: a mirror's, or a centre's own.",
+            help="Pin this image instead of the recipe's, such as a mirror's copy.",
         ),
     ] = None,
     show: Annotated[
@@ -36,7 +36,7 @@ def pin(
     settings: options.Set = None,
     as_json: options.Json = False,
 ) -> None:
-    """Read the digest of a base's image from its registry, and write it down for this site."""
+    """Pin a base image: read its digest from the registry and save it for this site."""
     from dlcontainer.build.base import pins
     from dlcontainer.cli.context import here
     from dlcontainer.sites.site import SiteTarget
@@ -59,17 +59,17 @@ def pin(
     elif show:
         output.write(f"{pins.as_site_lines(pin)}\n")
     else:
-        output.say(f"{place}: {pin.image} is {pin.pinned} for site {name}")
+        output.say(f"{place}: pinned {pin.image} to {pin.pinned} for site {name}")
 
 
 @app.command()
 def make(
     site: options.Site,
-    target: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file.")],
+    target: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")],
     recipe: options.Recipe = None,
     locked: Annotated[
         Path | None,
-        typer.Option("--locked", metavar="FILE", help="Make it of exactly this lock's packages."),
+        typer.Option("--locked", metavar="FILE", help="Use exactly the packages of this lock."),
     ] = None,
     node_type: options.NodeType = None,
     epoch: options.Epoch = None,
@@ -80,7 +80,7 @@ def make(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Make the root tree that an image starts from, as a file for `build --base` elsewhere."""
+    """Build the root tree that an image starts from, as a file for `build --base` elsewhere."""
     from dlcontainer.build.base import finished
     from dlcontainer.cli import fetch
     from dlcontainer.cli.context import here

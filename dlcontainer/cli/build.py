@@ -25,7 +25,7 @@ SHOW, STEPS = "Instead of building", "Steps"
 Engine = Annotated[
     EngineKind | None,
     typer.Option(
-        "--engine", help="The engine to build with. Default: the site's.", rich_help_panel=HOW
+        "--engine", help="Engine to build with. Default: the site's.", rich_help_panel=HOW
     ),
 ]
 Registry = Annotated[
@@ -33,7 +33,7 @@ Registry = Annotated[
     typer.Option(
         "--registry",
         metavar="HOST[:PORT]/NAMESPACE",
-        help="Push the OCI image there, on its way to what --to says (--engine docker or podman).",
+        help="Push the OCI image to this registry on its way to --to (--engine docker or podman).",
         rich_help_panel=HOW,
     ),
 ]
@@ -41,8 +41,8 @@ To = Annotated[
     Outcome,
     typer.Option(
         "--to",
-        help="What is made: a SIF; of Docker or Podman also an image in its store, or a "
-        "docker-archive.",
+        help="Output: a SIF; with Docker or Podman also an image in the engine's store, "
+        "or a docker-archive.",
         rich_help_panel=HOW,
     ),
 ]
@@ -55,7 +55,10 @@ DryRun = Annotated[
 Locked = Annotated[
     Path | None,
     typer.Option(
-        "--locked", metavar="FILE", help="Take exactly what this lock names.", rich_help_panel=FROM
+        "--locked",
+        metavar="FILE",
+        help="Use exactly the packages of this lock.",
+        rich_help_panel=FROM,
     ),
 ]
 Offline = Annotated[
@@ -63,26 +66,28 @@ Offline = Annotated[
     typer.Option(
         "--offline",
         metavar="DIR",
-        help="Take all from a folder of `fetch`; no network.",
+        help="Build offline from a folder made by `fetch`.",
         rich_help_panel=FROM,
     ),
 ]
 Base = Annotated[
     Path | None,
-    typer.Option("--base", metavar="FILE", help="Start from this base; `base make` wrote it."),
+    typer.Option("--base", metavar="FILE", help="Start from this base file, made by `base make`."),
 ]
 Explain = Annotated[
     bool,
     typer.Option(
         "--explain",
-        help="Say which steps the cache holds, and why another not; build nothing.",
+        help="Show which steps are cached, and why others are not; build nothing.",
         rich_help_panel=SHOW,
     ),
 ]
 NoCache = Annotated[
     bool,
     typer.Option(
-        "--no-cache", help="Take no step and no image that is there already.", rich_help_panel=STEPS
+        "--no-cache",
+        help="Rebuild every step and the image, even if they exist already.",
+        rich_help_panel=STEPS,
     ),
 ]
 Until = Annotated[
@@ -90,7 +95,7 @@ Until = Annotated[
     typer.Option(
         "--until",
         metavar="STEP",
-        help="End after this step and keep it; no image.",
+        help="Stop after this step and keep it in the cache; make no image.",
         rich_help_panel=STEPS,
     ),
 ]
@@ -100,7 +105,7 @@ Level = Annotated[
         min=1,
         max=22,
         metavar="N",
-        help="zstd's level of the image: 5 is quick; 15 is smaller, for what is published.",
+        help="zstd compression level: 5 is fast; 15 makes a smaller image, for publishing.",
     ),
 ]
 Order = Annotated[
@@ -108,14 +113,14 @@ Order = Annotated[
     typer.Option(
         "--order-from",
         metavar="TRACE",
-        help="Files of this trace first, in its order (`lab count --trace`).",
+        help="Pack the files of this trace (from `lab count --trace`) first, in its order.",
     ),
 ]
 Shell = Annotated[
     bool,
     typer.Option(
         "--shell-on-failure",
-        help="Open a shell in the tree of a step that failed.",
+        help="If a step fails, open a shell in its tree.",
         rich_help_panel=STEPS,
     ),
 ]

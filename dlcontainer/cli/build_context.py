@@ -42,8 +42,8 @@ def ready(
     check_compression(request, settled.recipe.image.compression)
     if request.base is not None and settled.recipe.base.image:
         raise UsageError(
-            "--base is for a root tree, and this base is an image of a registry",
-            next_step="leave it out, or: --set base.kind=tree",
+            "--base takes a root tree, but this recipe's base is a registry image",
+            next_step="leave --base out, or add --set base.kind=tree",
         )
     bundle = fetch.bundle_of(
         world,
@@ -56,9 +56,9 @@ def ready(
     kind = request.engine
     if bundle is not None and bundle.image is not None and kind != "apptainer":
         raise UsageError(
-            f"{kind} can't start from the image that the bundle carries",
-            why=f"{kind} takes a base from its registry alone",
-            next_step="--engine apptainer; or, where the registry is reached, --locked LOCK",
+            f"{kind} can't start from the base image in the bundle",
+            why=f"{kind} takes a base only from its registry",
+            next_step="use --engine apptainer or, if this host reaches the registry, --locked LOCK",
         )
     return BuildContext(
         execution=world.execution(console),
@@ -81,24 +81,24 @@ def ready(
 def _check(request: BuildRequest) -> None:
     if request.engine == "apptainer" and request.outcome != "sif":
         raise UsageError(
-            f"--to {request.outcome}: Apptainer makes SIFs, and nothing else",
-            next_step="--engine docker, or --engine podman",
+            f"--to {request.outcome}: Apptainer makes only SIFs",
+            next_step="use --engine docker or --engine podman",
         )
     if request.engine == "apptainer" and request.registry:
         raise UsageError(
-            "--registry is for images that Docker or Podman builds",
-            next_step="--engine docker, or --engine podman",
+            "--registry works with --engine docker or podman only",
+            next_step="use --engine docker or --engine podman",
         )
     if request.engine != "apptainer" and request.order_from:
         raise UsageError(
-            "--order-from is for images that Apptainer packs from a tree",
-            why=f"what {request.engine} builds has no tree that lies open",
-            next_step="--engine apptainer",
+            "--order-from works with --engine apptainer only",
+            why="Docker and Podman build layers",
+            next_step="use --engine apptainer",
         )
     if request.engine != "apptainer" and request.dry_run:
         raise UsageError(
-            f"--dry-run shows commands, and {request.engine} is asked over its socket",
-            next_step="--explain says what would be built",
+            f"--dry-run shows commands, but builds by {request.engine} go through its socket",
+            next_step="use --explain to see what would be built",
         )
 
 
@@ -108,15 +108,15 @@ def check_compression(request: BuildRequest, compression: str) -> None:
 
     if compression == "lz4" and request.level != LEVEL:
         raise UsageError(
-            f"--level {request.level} is zstd's, and the recipe or the site wants lz4",
+            f"--level {request.level} applies to zstd, but the recipe or the site sets lz4",
             why="lz4 has no levels",
             next_step="leave one of them out: --level, or image.compression",
         )
     if compression == "raw-libraries" and request.engine != "apptainer":
         raise UsageError(
-            "image.compression: raw-libraries is for images that Apptainer packs from a tree",
-            why=f"what {request.engine} builds has no tree that lies open",
-            next_step="--engine apptainer, or --set image.compression=lz4",
+            "image.compression: raw-libraries works with --engine apptainer only",
+            why="Docker and Podman build layers",
+            next_step="use --engine apptainer, or --set image.compression=lz4",
         )
 
 

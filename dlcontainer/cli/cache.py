@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dlcontainer.cli.context import CliContext
 
 app = App(
-    help="The cache: kept steps, in the engines' stores too, bases, locked packages, native twins."
+    help="The cache: steps (also in the engines' stores), bases, locked packages, native twins."
 )
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -26,7 +26,7 @@ Kinds = Annotated[
     typer.Option(
         "--kind",
         metavar="KIND",
-        help="Only these: steps, docker, podman, bases, locked, twins, notes; may be repeated.",
+        help="Only this kind: steps, docker, podman, bases, locked, twins, notes; may be repeated.",
     ),
 ]
 
@@ -38,7 +38,7 @@ def list_(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """List all that is kept, the last used first; with --site the steps that its users share.
+    """List the cache, last used first; with --site, the steps that the site's users share.
 
     With -v also the key of each.
     """
@@ -68,7 +68,9 @@ def prune(
     max_size: Annotated[
         str,
         typer.Option(
-            "--max-size", metavar="SIZE", help="What may stay in all: 500M, 20G; 0 for nothing."
+            "--max-size",
+            metavar="SIZE",
+            help="Largest total size to keep, e.g. 500M or 20G; 0 keeps nothing.",
         ),
     ],
     kind: Kinds = None,
@@ -76,12 +78,14 @@ def prune(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Remove what was used longest ago until the rest fits; what a build uses stays."""
+    """Remove the least recently used entries until the rest fits; a running build keeps its own."""
     from dlcontainer.build.cache import stores
 
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)B?", max_size.strip().upper())
     if match is None:
-        raise UsageError(f"--max-size: not a size: {max_size!r}", next_step="500M, 20G, 0")
+        raise UsageError(
+            f"--max-size: not a size: {max_size!r}", next_step="give, for example, 500M, 20G or 0"
+        )
     world, console = _world(), output.Console(events=as_json)
     most = int(float(match[1]) * _UNITS[match[2]])
     gone = stores.prune(_stores(world, kind, site), most, world.cache, console.note)
@@ -108,7 +112,7 @@ def _stores(world: "CliContext", kinds: list[str] | None, site: str | None) -> "
         if name not in stores.KINDS:
             raise UsageError(
                 f"--kind: no kind {name!r}{suggest(name, stores.KINDS)}",
-                next_step=", ".join(stores.KINDS),
+                next_step=f"use one of: {', '.join(stores.KINDS)}",
             )
     shared = world.site(site).value.engine.cache if site else None
     steps = StepCache(
@@ -137,7 +141,7 @@ def _engines(world: "CliContext", kinds: list[str] | None) -> "list[OciStore]":
             client = oci_socket.connect(kind, world.environ, world.host.uid)
         except EngineError as error:
             if kinds or find_program(kind, world.environ):
-                output.Console().note(f"{kind}'s store is not seen: {error.what}")
+                output.Console().note(f"{kind}'s store is left out: {error.what}")
             continue
         engine_stores.append(OciStore(client=client, arch=arch))
     return engine_stores

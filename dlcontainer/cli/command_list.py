@@ -13,13 +13,13 @@ TOP = (
     at(
         "doctor:doctor",
         "doctor",
-        "Try what building and running needs here; say why, and what to type to fix it.",
+        "Check whether this host can build and run images; show how to fix each problem.",
         panel=_LOOK,
     ),
     at(
         "plan:plan",
         "plan",
-        "Show what a build would make: base, steps, digest; with -v where each value comes from.",
+        "Show what a build would make: base, steps, digest; with -v the origin of each value.",
         panel=_LOOK,
     ),
     at(
@@ -31,26 +31,26 @@ TOP = (
     at(
         "lock:lock",
         "lock",
-        "Write down exactly which packages a plan comes to, with checksums.",
+        "Resolve a plan's packages and write them to a lock, with versions and checksums.",
         panel=_MAKE,
     ),
     at(
         "fetch:fetch",
         "fetch",
-        "Collect packages, wheels and the lock in a folder that `build --offline` builds from.",
+        "Download packages, wheels and the lock into a folder for `build --offline`.",
         panel=_MAKE,
     ),
     at("build:build", "build", "Build an image for a site.", panel=_MAKE),
     at(
         "adopt:adopt",
         "adopt",
-        "Take an image that was built elsewhere, with a record of what its files tell.",
+        "Adopt an image that was built elsewhere: add a record and a probe, and validate it.",
         panel=_MAKE,
     ),
     at(
         "validate:validate",
         "validate",
-        "Check that an image is what its record says, keeps the host out, and works.",
+        "Check that an image matches its record, is isolated from the host, and works.",
         panel=_SHIP,
     ),
     at(
@@ -62,7 +62,7 @@ TOP = (
     at(
         "diff:diff",
         "diff",
-        "Show what differs between two images: packages, sizes, environment, how they were made.",
+        "Compare two images: packages, sizes, environment, and how they were built.",
         panel=_SHIP,
     ),
     at(
@@ -74,41 +74,41 @@ TOP = (
     at(
         "signing.pull:pull",
         "pull",
-        "Pull an image with its record and evidence; nothing is kept that does not hold.",
+        "Pull an image with its record and evidence; keep nothing that fails verification.",
         panel=_SHIP,
     ),
     at("publish:publish", "publish", "Check an image and publish it as a module.", panel=_SHIP),
     at(
         "prove:prove",
         "prove",
-        "Judge a job's proof: devices, ranks, network, bandwidth; 1 where one failed or "
+        "Check a job proof: devices, ranks, network, bandwidth; exit 1 if one failed or "
         "is missing.",
         panel=_SHIP,
     ),
     at(
         "report:report",
         "report",
-        "Report measured sessions; a verdict alone is never an error.",
+        "Report measured sessions; a verdict is an error only with --fail-on.",
         panel=_MEASURE,
     ),
-    at("site:app", "site", "Site configs: where images run.", panel=_LOOK),
-    at("recipe:app", "recipe", "Recipes: what is in an image.", panel=_LOOK),
+    at("site:app", "site", "Site configs: the machines that images run on.", panel=_LOOK),
+    at("recipe:app", "recipe", "Recipes: the software in an image.", panel=_LOOK),
     at(
         "base:app",
         "base",
-        "The base: pin an image of a registry by its digest, or make a root tree as a file.",
+        "Bases: pin a registry image by its digest, or build a root tree as a file.",
         panel=_MAKE,
     ),
     at(
         "cache:app",
         "cache",
-        "The cache: kept steps, in the engines' stores too, bases, locked packages, native twins.",
+        "The cache: steps (also in the engines' stores), bases, locked packages, native twins.",
         panel=_MAKE,
     ),
     at(
         "modules.group:app",
         "modules",
-        "The published tree: what is live, what was, going back, making room.",
+        "The published tree: list, audit, roll back, promote and clean up modules.",
         panel=_SHIP,
     ),
     at(
@@ -126,13 +126,13 @@ TOP = (
     at(
         "lab.group:app",
         "lab",
-        "Foresee what an image does to a file system; stand-ins for it and for a network.",
+        "Predict an image's load on a file system; emulate slow file systems and networks.",
         panel=_MEASURE,
     ),
     at(
         "export:app",
         "export",
-        "Write files: a ReFrame test, a Jupyter kernel, engine limits, a site's threads.",
+        "Export files: a ReFrame test, a Jupyter kernel, engine limits, a site's thread count.",
         panel=_MEASURE,
     ),
 )
@@ -141,23 +141,22 @@ BENCH = (
     at(
         "bench.scale:scale",
         "import-matrix",
-        "Measure how long many ranks take to import, cell by cell of a matrix, in rounds.",
+        "Measure how long many ranks take to import, for each cell of a matrix, in rounds.",
     ),
     at(
         "bench.job:job",
         "job",
-        "Measure a command of yours as a job, native and container, from submission to last exit.",
+        "Measure your own command as native and container jobs, from submission to the last exit.",
     ),
     at(
         "bench.suite:suite",
         "suite",
-        "Measure an image with every probe that fits, one after the other, and report "
-        "them together.",
+        "Measure an image with every probe that fits, one after another, and write one report.",
     ),
     at(
         "bench.nodes:nodes",
         "nodes",
-        "Name the nodes outside of what is usual of their kind; exit with 1 where there are any.",
+        "List the nodes whose step times are unusual for their kind; exit with 1 if there are any.",
     ),
 )
 EXPORT = (
@@ -169,7 +168,7 @@ EXPORT = (
     at(
         "export_jupyter:jupyter",
         "jupyter",
-        "Write a kernelspec: Jupyter's notebooks then run in a published module.",
+        "Write a kernelspec, so that Jupyter notebooks run in a published module.",
     ),
     at(
         "export_ecl:ecl",
@@ -179,14 +178,14 @@ EXPORT = (
     at(
         "export_threads:threads",
         "threads",
-        "Write a site file with the number of threads that took the least time in the image.",
+        "Write a site file with the number of threads that was fastest in the image.",
     ),
 )
 EVIDENCE = (
     at(
         "signing.sign:sign",
         "sign",
-        "Sign an image, and with a PEM key its record and bill of materials too.",
+        "Sign an image; with a PEM key, also its record and bill of materials.",
     ),
     at(
         "signing.attest:attest",
@@ -196,25 +195,24 @@ EVIDENCE = (
     at(
         "signing.verify:verify",
         "verify",
-        "Verify an image's signature and its evidence, by keys that are given or the site's.",
+        "Verify an image's signature and evidence, with the keys given or the site's.",
     ),
 )
 LAB = (
     at(
         "lab.slowfs:slowfs",
         "slowfs",
-        "Show a folder as a slow file system would, read-only, until Ctrl-C; count what "
-        "reaches it.",
+        "Mount a folder read-only as a slow file system until Ctrl-C, and count the operations.",
     ),
     at(
         "lab.slownet:slownet",
         "slownet",
-        "Run a command on hosts of this machine that a slow network joins; no root is needed.",
+        "Run a command on virtual hosts that a slow network joins; needs no root.",
     ),
     at(
         "lab.count:count",
         "count",
-        "Count what a command asks of the file system, per rank and per node; not for timing.",
+        "Count a command's file-system operations, per rank and per node; not for timing.",
     ),
     at(
         "lab.count:probe_fs",
@@ -224,6 +222,6 @@ LAB = (
     at(
         "lab.storm:storm",
         "storm",
-        "Predict the time until the last rank has imported: from a tree, an image, or staged.",
+        "Predict the time until all ranks have imported: from a tree, an image, or staged files.",
     ),
 )

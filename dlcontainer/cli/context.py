@@ -85,7 +85,7 @@ class CliContext:
                 raise ConfigError(
                     f"{key}: unknown key{config.suggest(key, OVERRIDES)}",
                     where=document.origin((key,)).where,
-                    next_step="overrides stand below sites.NAME or recipes.NAME",
+                    next_step="write overrides under sites.NAME or recipes.NAME",
                 )
         return document
 

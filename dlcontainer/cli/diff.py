@@ -32,16 +32,19 @@ def diff(
         Path, typer.Argument(metavar="IMAGE", readable=False, help="An image file (.sif).")
     ],
     other: Annotated[
-        Path, typer.Argument(metavar="IMAGE", readable=False, help="The one to compare with.")
+        Path, typer.Argument(metavar="IMAGE", readable=False, help="Image to compare with.")
     ],
     bits: Annotated[
         bool,
-        typer.Option("--bits", help="Bit by bit: the differing parts and files; unpacks both."),
+        typer.Option(
+            "--bits",
+            help="Unpack both and compare them bit by bit; list the parts and files that differ.",
+        ),
     ] = False,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Show what differs between two images: packages, sizes, environment, how they were made."""
+    """Compare two images: packages, sizes, environment, and how they were built."""
     from dlcontainer.cli.context import here
 
     world = here()

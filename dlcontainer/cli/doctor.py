@@ -18,13 +18,13 @@ _IN_JSON = {"ok": "ok", "warning": "poor", "error": "bad"}
 def doctor(
     engine: Annotated[
         EngineKind,
-        typer.Option("--engine", help="The engine that is meant; the others are not looked at."),
+        typer.Option("--engine", help="Engine to check; the others are skipped."),
     ] = "apptainer",
     site: options.OptionalSite = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Try what building and running needs here; say why, and what to type to fix it."""
+    """Check whether this host can build and run images; show how to fix each problem."""
     from dlcontainer.cli.context import here
     from dlcontainer.doctor import checks as examining
     from dlcontainer.errors import ChecksFailedError
@@ -44,14 +44,14 @@ def doctor(
         line = f"{finding.name}: {finding.detail}"
         output.finding(finding.state, line, width=7, then=finding.mend)
         if verbose and finding.said:
-            output.say(f"         said: {finding.said}")
+            output.say(f"         output: {finding.said}")
     if not fit:
         bad = ", ".join(finding.name for finding in findings if finding.state == "error")
-        raise ChecksFailedError(f"images can't be built and run here: {bad}")
-    output.say(f"images can be built and run here{_limits(findings)}")
+        raise ChecksFailedError(f"can't build or run images here: {bad}")
+    output.say(f"this host can build and run images{_limits(findings)}")
 
 
 def _limits(findings: list["DoctorFinding"]) -> str:
     """Say of the last line that it promises less than it seems."""
     without = any(finding.name == "base" and finding.state != "ok" for finding in findings)
-    return ", but no distribution's base can be made: see 'base'" if without else ""
+    return ", but can't make a distribution's base: see 'base'" if without else ""

@@ -3,12 +3,14 @@
 from dlcontainer.cli import command_list
 from dlcontainer.cli.app import App
 
-app = App(help="Write files: a ReFrame test, a Jupyter kernel, engine limits, a site's threads.")
+app = App(
+    help="Export files: a ReFrame test, a Jupyter kernel, engine limits, a site's thread count."
+)
 
 
 @app.callback()
 def root() -> None:
-    """Write files: a ReFrame test, a Jupyter kernel, engine limits, a site's threads."""
+    """Export files: a ReFrame test, a Jupyter kernel, engine limits, a site's thread count."""
 
 
 app.add(*command_list.EXPORT)

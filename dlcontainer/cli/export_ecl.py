@@ -12,19 +12,19 @@ from dlcontainer.cli.modules.tree_options import Root
 
 def ecl(
     target: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where both files go.")
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for both files.")
     ],
     keys: Annotated[
         list[str] | None,
         typer.Option(
             "--key",
             metavar="FINGERPRINT",
-            help="A PGP key that signs images (40 hexadecimal digits); more than once. "
+            help="PGP key that signs images (40 hexadecimal digits); may be repeated. "
             "Default: any key of the engine's global keyring.",
         ),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--all-keys", help="All keys must have signed, not one of them.")
+        bool, typer.Option("--all-keys", help="Require signatures of all keys, not just of one.")
     ] = False,
     root: Root = None,
     site: options.OptionalSite = None,
@@ -51,5 +51,5 @@ def ecl(
     for path in written:
         output.copied(str(path), before="wrote ")
     output.say(
-        "next: root copies both into the engine's etc/apptainer; docs/published-tree.md says when"
+        "next: have root copy both into the engine's etc/apptainer (see docs/published-tree.md)"
     )

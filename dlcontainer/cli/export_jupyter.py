@@ -19,20 +19,20 @@ def jupyter(
         str | None,
         typer.Argument(
             metavar="[MODULE]",
-            help="A published version's folder, or NAME/VERSION with --root. Default: the module "
-            "that is loaded.",
+            help="A published version's folder, or NAME/VERSION with --root. Default: "
+            "the loaded module.",
         ),
     ] = None,
     root: Annotated[
         Path | None,
-        typer.Option("--root", metavar="DIR", help="Where the module was published."),
+        typer.Option("--root", metavar="DIR", help="Published tree that has the module."),
     ] = None,
     venv: Annotated[
         Path | None,
         typer.Option(
             "--venv",
             metavar="DIR",
-            help=f"An environment that dlcontainer-venv made. Default: ${_VENV}, if it is set.",
+            help=f"Environment made by dlcontainer-venv. Default: ${_VENV}, if it is set.",
         ),
     ] = None,
     name: Annotated[
@@ -45,13 +45,13 @@ def jupyter(
             "--output",
             "-o",
             metavar="DIR",
-            help="The folder of kernels. Default: Jupyter's own of this user.",
+            help="Folder for kernels. Default: this user's Jupyter folder.",
         ),
     ] = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Write a kernelspec: Jupyter's notebooks then run in a published module."""
+    """Write a kernelspec, so that Jupyter notebooks run in a published module."""
     from dlcontainer.cli.context import here
     from dlcontainer.publish import kernelspec
     from dlcontainer.system.environ import variables
@@ -79,8 +79,8 @@ def jupyter(
         return
     if variables.text(kernel.environ, "DLCONTAINER_BIND"):
         console.note(
-            f"the image sees {places.runtime} by DLCONTAINER_BIND: this kernel is for users "
-            "whose Jupyter writes there"
+            f"DLCONTAINER_BIND shows {places.runtime} to the image: this kernel "
+            "works only for users whose Jupyter writes there"
         )
     output.copied(str(path), before="wrote ")
     output.say(
@@ -101,13 +101,13 @@ def _module(world: "CliContext", name: str | None, root: Path | None) -> "Kernel
             return kernelspec.at(folder)
         raise UsageError(
             "no module is loaded, and none was named",
-            next_step="module load NAME, or give NAME/VERSION with --root ROOT",
+            next_step="run `module load NAME`, or give NAME/VERSION with --root ROOT",
         )
     if root is None:
         return kernelspec.at(Path(name))
     version = name.partition("/")[2]
     if not version or "/" in version:
-        raise UsageError(f"{name}: not NAME/VERSION", next_step="give it as `module load` takes it")
+        raise UsageError(f"{name}: not NAME/VERSION", next_step="write it as for `module load`")
     for listed in changes.listing(root.absolute()):
         if listed.entry.module == name:
             return kernelspec.at(listed.folder)

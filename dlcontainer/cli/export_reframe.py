@@ -24,24 +24,28 @@ Probes = Annotated[
     typer.Option(
         "--probe",
         metavar="NAMES",
-        help=f"{', '.join(PROBES)}, or several: {','.join((*PROBES,)[:2])}.",
+        help=f"Probes to run: {', '.join(PROBES)}, or several, e.g. {','.join((*PROBES,)[:2])}.",
     ),
 ]
 Words = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[-- OPTION...]", help="Options of `dlcontainer bench`: -- --pairs 8"),
+    typer.Argument(
+        metavar="[-- OPTION...]", help="Options for `dlcontainer bench`, e.g. -- --pairs 8"
+    ),
 ]
 References = Annotated[
     list[str] | None,
     typer.Option(
         "--reference",
         metavar="PROBE.FIGURE=VALUE[,LOWEST[,HIGHEST]]",
-        help="The centre's own value, with bounds as shares of it: import.ratio=1,,0.05.",
+        help="Reference value, with bounds as shares of it, e.g. import.ratio=1,,0.05.",
     ),
 ]
 Settings = Annotated[
     Path | None,
-    typer.Option("--settings", metavar="FILE.py", help="Write ReFrame's settings of the site too."),
+    typer.Option(
+        "--settings", metavar="FILE.py", help="Also write ReFrame's settings for the site."
+    ),
 ]
 
 
@@ -49,7 +53,7 @@ def reframe(
     site: options.Site,
     image: session_options.Image,
     target: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE.py", help="Where the test goes.")
+        Path, typer.Option("--output", "-o", metavar="FILE.py", help="File to write the test to.")
     ],
     words: Words = None,
     probes: Probes = _USUAL,
@@ -105,7 +109,7 @@ def _probes(text: str) -> tuple[str, ...]:
         if word not in probes:
             raise UsageError(
                 f"--probe: no probe is called {word!r}{suggest(word, probes)}",
-                next_step=f"the probes: {', '.join(probes)}",
+                next_step=f"use one or more of: {', '.join(probes)}",
             )
     return selected
 
@@ -132,7 +136,8 @@ def _references(
             figure_names = [f"{probe}.{name}" for probe, names in figures.items() for name in names]
             raise UsageError(
                 f"--reference {text}: no figure {key!r}{suggest(key, figure_names)}",
-                next_step="PROBE.FIGURE=VALUE[,LOWEST[,HIGHEST]] of " + ", ".join(figure_names),
+                next_step="use PROBE.FIGURE=VALUE[,LOWEST[,HIGHEST]] with one of "
+                + ", ".join(figure_names),
             )
         references.setdefault(probe, {})[figure] = _reference(text, numbers)
     return references
@@ -152,12 +157,13 @@ def _reference(text: str, numbers: str) -> "MetricReference":
     if not values or not all(map(isfinite, values)) or len(bounds) > _BOUNDS:
         raise UsageError(
             f"--reference {text}: not VALUE[,LOWEST[,HIGHEST]]",
-            next_step="shares of the value, e.g. 1,-0.05,0.05; empty: no bound",
+            next_step="give bounds as shares of the value, e.g. 1,-0.05,0.05; leave one empty "
+            "for no bound",
         )
     lowest, highest = [*limits, None, None][:_BOUNDS]
     if (lowest or 0) > 0 or (highest or 0) < 0:
         raise UsageError(
             f"--reference {text}: bounds must include the value",
-            next_step="the lowest is a share below: 1,-0.05,0.05",
+            next_step="give shares below and above the value, e.g. 1,-0.05,0.05",
         )
     return MetricReference(value=values[0], lowest=lowest, highest=highest)

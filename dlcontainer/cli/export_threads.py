@@ -19,26 +19,28 @@ _PROBE = "threads"
 
 def threads(
     samples: Annotated[
-        Path, typer.Argument(metavar="FILE", help="What `dlcontainer bench threads -o` wrote.")
+        Path, typer.Argument(metavar="FILE", help="Session file of `dlcontainer bench threads`.")
     ],
     target: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="NAME.yaml", help="The site file; NAME is new."),
+        typer.Option(
+            "--output", "-o", metavar="NAME.yaml", help="Site file to write; NAME must be new."
+        ),
     ],
     site: Annotated[
         str | None,
-        typer.Option(
-            "--site", metavar="SITE", help="The site that it extends. Default: the session's."
-        ),
+        typer.Option("--site", metavar="SITE", help="Site to extend. Default: the session's."),
     ] = None,
     is_unsure_enough: Annotated[
         bool,
-        typer.Option("--unsure", help="Write the best number though others are not told apart."),
+        typer.Option(
+            "--unsure", help="Write the best number even if it can't be told apart from others."
+        ),
     ] = False,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Write a site file with the number of threads that took the least time in the image."""
+    """Write a site file with the number of threads that was fastest in the image."""
     from dlcontainer.cli.context import here
     from dlcontainer.sites import with_threads
     from dlcontainer.system import digests, report_files
@@ -80,7 +82,7 @@ def _session(samples: Path) -> "Series":
     analyses, _ = given.read([samples])
     if not analyses or analyses[0].series.session.declared.probe != _PROBE:
         raise BenchDataError(
-            f"{samples} is no session of `bench {_PROBE}`",
+            f"{samples} is not a session of `bench {_PROBE}`",
             next_step=f"dlcontainer bench {_PROBE} --site SITE --image IMAGE -o {_PROBE}.jsonl",
         )
     return analyses[0].series
@@ -92,8 +94,8 @@ def _choice(series: "Series") -> "ThreadChoice":
     choice = probe.choice(series, series.session.declared.arms[-1])
     if choice is None:
         raise BenchDataError(
-            f"{series.path} has times of one number of threads alone, or of none",
-            next_step=f"dlcontainer bench {_PROBE} with --counts 1,2,4",
+            f"{series.path} has times for fewer than two numbers of threads",
+            next_step=f"run `dlcontainer bench {_PROBE}` with --counts 1,2,4",
         )
     return choice
 
@@ -101,10 +103,10 @@ def _choice(series: "Series") -> "ThreadChoice":
 def _unsure(chosen: "ThreadChoice") -> ChecksFailedError:
     tied = ", ".join(map(str, chosen.tied))
     return ChecksFailedError(
-        f"{chosen.threads} threads are not told apart from {tied}: nothing was written",
+        f"{chosen.threads} threads can't be told apart from {tied}: nothing was written",
         why=f"next / best {_ratio(chosen)}; launches: {chosen.launches}, kernels: {chosen.kernels}",
-        next_step="measure more pairs, on a quiet machine: --pairs 16; or --unsure writes "
-        f"{chosen.threads} all the same",
+        next_step="measure more pairs on a quiet machine (--pairs 16), or write "
+        f"{chosen.threads} anyway with --unsure",
     )
 
 
@@ -133,8 +135,8 @@ def _parent(world: "CliContext", name: str) -> "Site":
     bare, _ = read_target(name)
     if "/" in bare or bare.endswith((".yaml", ".yml")):
         raise UsageError(
-            f"{name} is a path: a site extends another by its name",
-            next_step="put that file into ~/.config/dlcontainer/site-configs, then: --site NAME",
+            f"{name}: `extends` takes a site's name, not a path",
+            next_step="put that file into ~/.config/dlcontainer/site-configs, then use --site NAME",
         )
     return world.site(name).value
 
@@ -142,13 +144,13 @@ def _parent(world: "CliContext", name: str) -> "Site":
 def _require_new(target: Path, parent: "Site") -> None:
     if target.exists():
         raise UsageError(
-            f"{target} exists: a site file is never replaced",
-            next_step="another name: -o NAME.yaml",
+            f"{target} exists already: a site file is never overwritten",
+            next_step="choose another name: -o NAME.yaml",
         )
     if target.stem == parent.name:
         raise UsageError(
-            f"{target}: a site can't extend the one of its own name",
-            next_step=f"another name: -o {parent.name}-threads.yaml",
+            f"{target}: a site can't extend a site of the same name",
+            next_step=f"choose another name: -o {parent.name}-threads.yaml",
         )
 
 
@@ -166,7 +168,7 @@ def _require_loads(world: "CliContext", target: Path, text: str, threads: int) -
     numbers = {site.environment.get(VARIABLE), site.jobs.environment.get(VARIABLE)}
     if numbers != {str(threads)}:
         raise ConfigError(
-            f"{VARIABLE} would be {', '.join(sorted(map(str, numbers)))} in place of {threads}",
-            why="your overrides.yaml lies over every site file",
-            next_step=f"take {VARIABLE} out of overrides.yaml, sites: {target.stem}",
+            f"{VARIABLE} would be {', '.join(sorted(map(str, numbers)))} instead of {threads}",
+            why="your overrides.yaml overrides every site file",
+            next_step=f"remove {VARIABLE} from overrides.yaml, under sites.{target.stem}",
         )

@@ -17,12 +17,17 @@ if TYPE_CHECKING:
 def fetch(
     site: options.Site,
     folder: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="The folder; one of its own.")
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="DIR", help="Folder for the bundle and nothing else."
+        ),
     ],
     recipe: options.Recipe = None,
     locked: Annotated[
         Path | None,
-        typer.Option("--locked", metavar="FILE", help="Use this lock. Default: resolve again."),
+        typer.Option(
+            "--locked", metavar="FILE", help="Use this lock. Default: resolve the packages again."
+        ),
     ] = None,
     node_type: options.NodeType = None,
     epoch: options.Epoch = None,
@@ -32,7 +37,7 @@ def fetch(
         bool,
         typer.Option(
             "--base/--no-base",
-            help="The base too: `build --offline` needs no apt and no registry then.",
+            help="Include the base, so that `build --offline` needs no apt and no registry.",
         ),
     ] = True,
     settings: options.Set = None,
@@ -40,7 +45,7 @@ def fetch(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Collect packages, wheels and the lock in a folder that `build --offline` builds from."""
+    """Download packages, wheels and the lock into a folder for `build --offline`."""
     from dlcontainer.cli.context import here
     from dlcontainer.packages import fetch as fetching
     from dlcontainer.packages import lock_resolver
@@ -134,12 +139,12 @@ def bundle_of(
     if lock is not None:
         lock.require(settled, str(locked))
     if offline is not None:
-        console.step(f"{offline}: its files against its lock")
+        console.step(f"check the files of {offline} against its lock")
         bundle = bundles.opened(offline.absolute())
         bundle.lock.require(settled, str(offline / bundles.LOCK_FILE))
         if lock is not None and lock.digest != bundle.lock.digest:
             raise ConfigError(
-                f"{offline} is of another lock than {locked}",
+                f"{offline} has a different lock than {locked}",
                 next_step=f"dlcontainer lock --diff {locked} {offline / bundles.LOCK_FILE}",
             )
         return bundle

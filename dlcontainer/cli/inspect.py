@@ -22,7 +22,7 @@ def inspect(
     ],
     packages: Annotated[bool, typer.Option("--packages", help="List every package.")] = False,
     sbom: Annotated[
-        bool, typer.Option("--sbom", help="Print the bill of materials inside (CycloneDX).")
+        bool, typer.Option("--sbom", help="Print the image's bill of materials (CycloneDX).")
     ] = False,
     as_json: options.Json = False,
     verbose: options.Verbose = False,

@@ -21,16 +21,18 @@ def lock(
     target: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="The lock. Default: locks/NAME.lock.json."
+            "--output", "-o", metavar="FILE", help="Lock to write. Default: locks/NAME.lock.json."
         ),
     ] = None,
     check: Annotated[
         Path | None,
-        typer.Option("--check", metavar="FILE", help="Resolve again, and say what moved."),
+        typer.Option(
+            "--check", metavar="FILE", help="Resolve again, and show what changed since this lock."
+        ),
     ] = None,
     diff: Annotated[
         tuple[Path, Path] | None,
-        typer.Option("--diff", metavar="OLD NEW", help="Say what differs between two locks."),
+        typer.Option("--diff", metavar="OLD NEW", help="Show what differs between two locks."),
     ] = None,
     node_type: options.NodeType = None,
     epoch: options.Epoch = None,
@@ -41,7 +43,7 @@ def lock(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Write down exactly which packages a plan comes to, with checksums."""
+    """Resolve a plan's packages and write them to a lock, with versions and checksums."""
     from dlcontainer.cli.context import here
     from dlcontainer.errors import UsageError
     from dlcontainer.packages import lock_resolver
@@ -112,4 +114,4 @@ def _show(changes: "Sequence[LockChange]", schema: str, *, as_json: bool) -> Non
         ]
         output.say(output.table(rows, head=("where", "package", "old", "new")))
     else:
-        output.say("nothing moved" if schema == "lock-check" else "the same")
+        output.say("nothing changed" if schema == "lock-check" else "the locks are the same")

@@ -101,9 +101,11 @@ def _of_a_disk(raised: OSError, argv: list[str]) -> DlcontainerError:
     return kind(
         f"the file system failed: {raised.strerror}",
         where=str(raised.filename) if raised.filename else None,
-        next_step="make room, and try again"
+        next_step="free some space, then try again"
         if full
-        else "try again; if it stays, give the line above to whoever looks after that file system",
+        else (
+            "try again; if it fails again, send the line above to the file system's administrators"
+        ),
     )
 
 
@@ -142,8 +144,8 @@ def _run(argv: list[str], *, as_json: bool) -> int:
         # Whoever ran it had no better word for it, and a slow machine is no bug of ours.
         error = EngineError(
             str(raised),
-            next_step="try again on a machine, or at a time, with less to do; images that are "
-            "unpacked for each run (dlcontainer doctor says so) start slowly",
+            next_step="try again when the machine is less busy; images that are unpacked for "
+            "each run (see dlcontainer doctor) start slowly",
         )
     except OSError as raised:
         if raised.errno not in _OF_DISKS:
@@ -195,7 +197,7 @@ def run() -> None:
         import traceback
 
         output.complain(traceback.format_exc())
-        output.complain(f"dlcontainer {__version__}: a bug; please report the lines above")
+        output.complain(f"dlcontainer {__version__}: this is a bug; please report the lines above")
         code = 70
     gc.freeze()
     sys.exit(code)

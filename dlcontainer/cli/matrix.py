@@ -94,8 +94,8 @@ def render_all(
         output.emit("render-all", {"folder": str(folder), "combinations": body})
     else:
         output.say(
-            f"wrote {len(plans)} plans to {folder}; {len(left_out)} combinations are unsupported, "
-            "for reasons that `dlcontainer plan --all` shows"
+            f"wrote {len(plans)} plans to {folder}; {len(left_out)} combinations "
+            "are unsupported (`dlcontainer plan --all` shows why)"
         )
     _raise_errors(combinations)
 

@@ -23,7 +23,7 @@ Recipe = Annotated[
         autocompletion=completion.recipes,
     ),
 ]
-SITE_HELP = "A site's name, with @EPOCH and :NODE_TYPE where it has several; or its file."
+SITE_HELP = "A site's name, with @EPOCH and :NODE_TYPE if it has several; or its file."
 Site = Annotated[
     str,
     typer.Option(
@@ -50,7 +50,7 @@ All = Annotated[
     bool,
     typer.Option(
         "--all",
-        help="Every recipe for every site; RECIPE and --site restrict it.",
+        help="Take every recipe at every site; RECIPE and --site restrict the choice.",
         rich_help_panel=WHAT,
     ),
 ]
@@ -79,7 +79,8 @@ Variant = Annotated[
     typer.Option(
         "--variant",
         metavar="NAME",
-        help="A variant of the recipe, or a kind (vendor, distro). Default: the best that runs.",
+        help="Variant of the recipe, or kind of variants (vendor, distro). Default: the "
+        "best that runs.",
         autocompletion=completion.variants,
         rich_help_panel=WHAT,
     ),
@@ -88,7 +89,7 @@ Cpu = Annotated[
     bool,
     typer.Option(
         "--cpu",
-        help="Take a variant without device code, at a site with accelerators.",
+        help="Use a variant without device code, even at a site with accelerators.",
         rich_help_panel=WHAT,
     ),
 ]
@@ -103,12 +104,14 @@ Set = Annotated[
 ]
 Account = Annotated[
     str | None,
-    typer.Option("--account", metavar="NAME", help="A job script's account.", rich_help_panel=JOB),
+    typer.Option(
+        "--account", metavar="NAME", help="Account for the job script.", rich_help_panel=JOB
+    ),
 ]
 Partition = Annotated[
     str | None,
     typer.Option(
-        "--partition", metavar="NAME", help="A job script's partition.", rich_help_panel=JOB
+        "--partition", metavar="NAME", help="Partition for the job script.", rich_help_panel=JOB
     ),
 ]
 Time = Annotated[
@@ -116,41 +119,43 @@ Time = Annotated[
     typer.Option(
         "--time",
         metavar="LIMIT",
-        help="A job's limit: H:MM:SS, or as the site's scheduler reads it.",
+        help="Time limit for the job: H:MM:SS, or as the site's scheduler reads it.",
         rich_help_panel=JOB,
     ),
 ]
 Nodes = Annotated[
     int | None,
     typer.Option(
-        "--nodes", metavar="N", min=1, help="A job script's number of nodes.", rich_help_panel=JOB
+        "--nodes",
+        metavar="N",
+        min=1,
+        help="Number of nodes for the job script.",
+        rich_help_panel=JOB,
     ),
 ]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print JSON of a versioned schema, and nothing else.")
-]
+Json = Annotated[bool, typer.Option("--json", help="Print only JSON, in a versioned schema.")]
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Show the tools' own output and commands.")
 ]
 Output = Annotated[
-    Path, typer.Option("--output", "-o", metavar="DIR", help="Where the image goes.")
+    Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the image.")
 ]
 FilePath = Annotated[
-    bool, typer.Option("--path", help="Print where its file is, and nothing else: to copy it.")
+    bool, typer.Option("--path", help="Print only the path of the file, so that you can copy it.")
 ]
 Proofs = Annotated[
     list[Path] | None,
     typer.Option(
         "--proof",
         metavar="PATH",
-        help="A job's proof, what `validate --json` printed, or a folder of both: how far the "
-        "site got.",
+        help="A job's proof, output of `validate --json`, or a folder of both; shows "
+        "how far the site got.",
     ),
 ]
 Tmpdir = Annotated[
     Path | None,
     typer.Option(
-        "--tmpdir", metavar="DIR", help="The folder for temporary files, such as an unpacked tree."
+        "--tmpdir", metavar="DIR", help="Folder for temporary files, such as an unpacked tree."
     ),
 ]
 
@@ -160,7 +165,7 @@ def required_site(site: str | None, command: str, recipe: str | None = None) -> 
     if site is not None:
         return site
     why, step = usage_errors.with_site(f"dlcontainer {command}", [recipe or ""]) or (None, None)
-    step = step or "name one of those that `dlcontainer site list` shows"
+    step = step or "name a site that `dlcontainer site list` shows"
     raise UsageError("Missing option '--site' / '-s'.", why=why, next_step=step)
 
 
@@ -169,8 +174,8 @@ def refuse_with_all(**given: object) -> None:
     for name, value in given.items():
         if value:
             raise UsageError(
-                f"--{name.replace('_', '-')} does not go with --all",
-                next_step="restrict it by RECIPE and --site SITE[@EPOCH][:NODE_TYPE]",
+                f"--{name.replace('_', '-')} can't be combined with --all",
+                next_step="restrict --all with RECIPE and --site SITE[@EPOCH][:NODE_TYPE]",
             )
 
 

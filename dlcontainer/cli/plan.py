@@ -25,7 +25,7 @@ def plan(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Show what a build would make: base, steps, digest; with -v where each value comes from."""
+    """Show what a build would make: base, steps, digest; with -v the origin of each value."""
     from dlcontainer.cli.context import here
     from dlcontainer.planning.plan import base_python
     from dlcontainer.sites.site import SiteTarget

@@ -23,11 +23,13 @@ def prove(
     site: options.OptionalSite = None,
     image: Annotated[
         Path | None,
-        typer.Option("--image", metavar="IMAGE", help="The image (.sif) that it must be of."),
+        typer.Option(
+            "--image", metavar="IMAGE", help="Image (.sif) that the proof must belong to."
+        ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Judge a job's proof: devices, ranks, network, bandwidth; 1 where one failed or is missing."""
+    """Check a job proof: devices, ranks, network, bandwidth; exit 1 if one failed or is missing."""
     from dlcontainer.errors import ChecksFailedError
     from dlcontainer.image import record
     from dlcontainer.proof import judge, proof
@@ -64,8 +66,8 @@ def prove(
     output.say(output.table(rows))
     if bad:
         raise ChecksFailedError(
-            f"{len(bad)} of {len(findings)} findings are against it: {', '.join(bad)}",
-            next_step="see docs/prove.md for each",
+            f"{len(bad)} of {len(findings)} findings failed or are not shown: {', '.join(bad)}",
+            next_step="look up each finding in docs/prove.md",
         )
 
 

@@ -24,14 +24,14 @@ def publish(
     site: options.Site,
     root: Annotated[
         Path | None,
-        typer.Option(
-            "--root", metavar="DIR", help="Where modules are published. Default: the site's folder."
-        ),
+        typer.Option("--root", metavar="DIR", help="The published tree. Default: the site's."),
     ] = None,
     layout: Annotated[
         Literal["sif", "tree"],
         typer.Option(
-            "--layout", help="The image as one file, or as a folder of its files (CernVM-FS)."
+            "--layout",
+            help="Publish the image as one file (sif), or as a folder of its "
+            "files (tree, for CernVM-FS).",
         ),
     ] = "sif",
     cvmfs: Annotated[
@@ -39,7 +39,7 @@ def publish(
         typer.Option(
             "--cvmfs",
             metavar="FILE",
-            help="With --layout tree: write a script that publishes in CernVM-FS; publish nothing.",
+            help="With --layout tree: write a script that publishes to CernVM-FS; publish nothing.",
         ),
     ] = None,
     proofs: options.Proofs = None,
@@ -63,14 +63,14 @@ def publish(
     if cvmfs is not None:
         if layout != "tree" or root is None:
             raise UsageError(
-                "--cvmfs takes --layout tree and --root",
-                next_step="--layout tree --root /cvmfs/REPOSITORY/FOLDER",
+                "--cvmfs requires --layout tree and --root",
+                next_step="add --layout tree --root /cvmfs/REPOSITORY/FOLDER",
             )
         if key or certificate_roots or pgp or require_signed or require_evidence:
             raise UsageError(
-                "--cvmfs writes no demand of the command line into the script",
-                why="the script publishes later, and would demand nothing",
-                next_step="write it in the site's file: trust.require_signed (docs/signing.md)",
+                "--cvmfs takes no signers and no demands on the command line",
+                why="the script publishes later, without these options",
+                next_step="set trust.require_signed in the site's file (docs/signing.md)",
             )
         _write_script(cvmfs, path, site, root, as_json=as_json)
         return

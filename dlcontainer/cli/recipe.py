@@ -7,7 +7,7 @@ import typer
 from dlcontainer.cli import completion, options, output, wrong_files
 from dlcontainer.cli.app import App
 
-app = App(help="Recipes: what is in an image.")
+app = App(help="Recipes: the software in an image.")
 
 
 @app.command("list")

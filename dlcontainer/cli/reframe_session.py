@@ -41,8 +41,8 @@ def _ranks(name: str, words: Sequence[str], bench: typer.Typer) -> "RankOptions 
     sides = session_options.arms(typed.arms) or _SIDES
     if (sides[0], sides[-1]) != _SIDES:
         raise UsageError(
-            f"--arms {typed.arms}: the test's figures are those of {' and '.join(_SIDES)}",
-            next_step="leave --arms out, or run `dlcontainer bench` by itself",
+            f"--arms {typed.arms}: the test compares {' and '.join(_SIDES)}",
+            next_step="leave --arms out, or run `dlcontainer bench` directly",
         )
     session_options.check_pairs(typed.pairs)
     defaults.schedule(typed, None, joins=probe.joins)
@@ -62,14 +62,14 @@ def _read(name: str, words: Sequence[str], bench: typer.Typer) -> dict[str, Any]
         taken = [option for option in spelled[ours] if option in behind]
         if taken:
             raise UsageError(
-                f"{taken[0]} behind --: the test gives it to `bench` itself",
-                next_step="leave it out there",
+                f"{taken[0]} after --: the test itself passes this option to `bench`",
+                next_step="remove it after --",
             )
     for param, argument in context.params.items():
         path = Path(argument) if isinstance(argument, str) and "/" in argument else argument
         if isinstance(path, Path) and param not in _OURS and not path.is_absolute():
             raise UsageError(
-                f"{path}: a path that begins at this folder",
+                f"{path}: this path is relative to the current folder",
                 why="ReFrame runs the test in a folder of its own",
                 next_step=f"give the absolute path: {path.absolute()}",
             )

@@ -30,7 +30,7 @@ def resolve(argv: Sequence[str]) -> tuple[list[str], str | None]:
     for old, version in GONE.items():
         if tuple(argv[: len(old)]) == old:
             raise UsageError(
-                f"dlcontainer {' '.join(old)} is gone",
+                f"dlcontainer {' '.join(old)} was removed",
                 next_step=f"use dlcontainer {version}, the last version that has it",
             )
     for old, new in RENAMED.items():

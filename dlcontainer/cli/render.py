@@ -30,7 +30,7 @@ def render(
         typer.Option(
             "--format",
             "-f",
-            help="What to render. Default: apptainer; into a folder apptainer and dockerfile.",
+            help="Format to render. Default: apptainer; into a folder, apptainer and dockerfile.",
         ),
     ] = None,
     target: Annotated[
@@ -39,14 +39,14 @@ def render(
             "--output",
             "-o",
             metavar="PATH",
-            help="A file for the text; or a folder (ending in / or there already) for the text "
-            "and all that builds there without dlcontainer.",
+            help="File for the text; or folder (existing, or ending in /) for the text "
+            "and all files that a build without dlcontainer needs.",
         ),
     ] = None,
     with_base: Annotated[
         bool,
         typer.Option(
-            "--with-base", help="Put the base into the folder, too, where no registry has it."
+            "--with-base", help="Also put the base into the folder, if no registry has it."
         ),
     ] = False,
     every: options.All = False,
@@ -55,7 +55,7 @@ def render(
         typer.Option(
             "--form",
             metavar="NAME",
-            help="A job script's way to place ranks. Default: the site's first.",
+            help="The site's form that starts the job script's ranks. Default: its first.",
         ),
     ] = None,
     account: options.Account = None,
@@ -75,8 +75,8 @@ def render(
     )
     if (launch is not None or resource_settings) and form != "job":
         raise UsageError(
-            "--form, --account, --partition, --time and --nodes are a job script's",
-            next_step="--format job",
+            "--form, --account, --partition, --time and --nodes apply to job scripts only",
+            next_step="add --format job",
         )
     world = here()
     if every:
@@ -88,7 +88,7 @@ def render(
             with_base=with_base or None,
         )
         if target is None:
-            raise UsageError("--all writes a folder: which?", next_step="-o DIR")
+            raise UsageError("--all requires a folder to write to", next_step="add -o DIR")
         from dlcontainer.cli import matrix
 
         matrix.render_all(world, recipe, site, Path(target), cpu=cpu, as_json=as_json)
@@ -138,8 +138,8 @@ def _render(
     builds = request.into and _stands_alone(form)
     if request.with_base and not builds:
         raise UsageError(
-            "--with-base: only a folder that an image is built in can hold a base",
-            next_step="-o FOLDER/ with --format apptainer, dockerfile or route",
+            "--with-base requires a folder that an image is built in",
+            next_step="use -o FOLDER/ with --format apptainer, dockerfile or route",
         )
     text = texts.text(settled, form, folders, request.launch)
     for note in gpu_jobs.notes(settled.site) if form == "job" else ():

@@ -17,8 +17,9 @@ Files = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILE...",
-        help="Sessions (from three allocations on also together), and what `bench job`, "
-        "`bench import-matrix`, `lab count` and `lab storm` wrote with -o.",
+        help="Session files (three or more allocations are also analysed together), and "
+        "files that `bench job`, `bench import-matrix`, `lab count` and `lab "
+        "storm` wrote with -o.",
     ),
 ]
 Target = Annotated[
@@ -27,12 +28,12 @@ Target = Annotated[
         "--output",
         "-o",
         metavar="FILE.html",
-        help="Write a page with figures; beside it the same as Markdown, and all raw values as "
-        "CSV. A name in .md or .csv: that alone.",
+        help="Write an HTML page with figures and, beside it, the same as Markdown and "
+        "all raw values as CSV. A name in .md or .csv: only that file.",
     ),
 ]
 Formats = Annotated[
-    str, typer.Option("--format", metavar="html,md,csv", help="Which of these -o writes.")
+    str, typer.Option("--format", metavar="html,md,csv", help="Formats that -o writes.")
 ]
 FailOn = Annotated[
     str,
@@ -53,7 +54,7 @@ def report(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Report measured sessions; a verdict alone is never an error."""
+    """Report measured sessions; a verdict is an error only with --fail-on."""
     from dataclasses import replace
 
     from dlcontainer.bench.analysis.across_sessions import across
@@ -68,7 +69,7 @@ def report(
 
     failing = _words(fail_on)
     if formats and target is None:
-        raise UsageError("--format without -o", next_step="name the file: -o report.html")
+        raise UsageError("--format requires -o", next_step="name the file: -o report.html")
     targets = written.targets(target, formats) if target else ()
     if target is not None:
         written.check(targets, target, files)
@@ -105,7 +106,7 @@ def report(
         _say(markdown_report.summary(analyses, findings), reached, paths)
     if bad:
         raise ChecksFailedError(
-            f"{len(bad)} of {len(words)} verdicts are of --fail-on",
+            f"{len(bad)} of {len(words)} verdicts match --fail-on",
             why=", ".join(bad),
         )
 
@@ -169,8 +170,8 @@ def _reached(proofs: list[Path], sites: list[str]) -> dict[str, list[str]]:
 
     if not sites:
         raise UsageError(
-            "--proof: none of the files is a session, which would name its site",
-            next_step="ask for the site: dlcontainer site show SITE --proof PATH",
+            "--proof requires a session among the files, to know the site",
+            next_step="run dlcontainer site show SITE --proof PATH",
         )
     stages = {}
     for name in dict.fromkeys(sites):
@@ -192,6 +193,6 @@ def _words(text: str) -> set[str]:
     for word in sorted(chosen - set(words)):
         raise UsageError(
             f"--fail-on: no verdict is called '{word}'{suggest(word, words)}",
-            next_step=f"the verdicts: {', '.join(words)}",
+            next_step=f"use one or more of: {', '.join(words)}",
         )
     return chosen

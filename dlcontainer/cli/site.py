@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Of a target that the columns of all groups are set by.
 _LONGEST = 40
 
-app = App(help="Site configs: where images run.")
+app = App(help="Site configs: the machines that images run on.")
 
 Name = Annotated[
     str,
@@ -28,7 +28,7 @@ Name = Annotated[
 
 @app.command("list")
 def list_(as_json: options.Json = False, verbose: options.Verbose = False) -> None:
-    """List the known sites, with a line for each epoch and node type; more of each with -v.
+    """List the known sites, with a line for each epoch and node type; with -v more columns.
 
     Those in use come first, archived ones last.
     """
@@ -98,7 +98,7 @@ def show(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Show one site as resolved: its values, its sources, what is not known; origins with -v."""
+    """Show one site as resolved: values, sources, unknown facts; with -v each value's origin."""
     from dlcontainer import config
     from dlcontainer.cli.context import here
     from dlcontainer.sites.site import SiteTarget, read_target
@@ -163,7 +163,7 @@ def _remembered(site: "Site") -> "Iterator[str]":
 def diff(
     first: Name, second: Name, as_json: options.Json = False, verbose: options.Verbose = False
 ) -> None:
-    """Compare two sites, or two epochs or node types of one: what differs, and nothing else."""
+    """Compare two sites, or two epochs or node types of one site; show only the differences."""
     from dlcontainer import config
     from dlcontainer.cli.context import here
 

@@ -30,7 +30,9 @@ def environment(
     image: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[IMAGE]", readable=False, help="An image whose own folders stay its own."
+            metavar="[IMAGE]",
+            readable=False,
+            help="Image to check; its own folders are not replaced by the host's.",
         ),
     ] = None,
     site: options.OptionalSite = None,

@@ -20,7 +20,7 @@ def validate(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Check that an image is what its record says, keeps the host out, and works."""
+    """Check that an image matches its record, is isolated from the host, and works."""
     from datetime import UTC, datetime
 
     from dlcontainer.cli.context import here

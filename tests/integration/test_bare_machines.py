@@ -44,7 +44,7 @@ def test_two_commands_and_a_build(name: str) -> None:
             tree.own(tree.home / part)
         done = tree.call(_COMMANDS)
         assert done.returncode == 0, done.stdout[-6000:]
-        assert "images can be built and run here" in done.stdout
+        assert "this host can build and run images" in done.stdout
         assert (tree.home / "out/tiny-1.0-local.sif").is_file()
         # A user needs neither mypy nor ruff.
         assert not re.search(r"Downloading (mypy|ruff)-", done.stdout)

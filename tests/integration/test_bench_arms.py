@@ -140,7 +140,7 @@ def test_the_native_tree_is_shown_another_way(
     [
         (["--arms", "native,unpacked,container", "--pairs", "8"], "--pairs 12"),
         (["--arms", "native,unpacked,container", "--looks", "8,16"], "multiples of 6"),
-        (["--arms", "native"], "two or three different ones"),
+        (["--arms", "native"], "two or three different arms"),
         (["--arms", "unpacked,container", "--native", "/usr"], "no native arm"),
         (["--arms", "unpacked,container", "--native-as", "staged"], "no native arm"),
         (["--controls", "4,x"], "one or two numbers"),

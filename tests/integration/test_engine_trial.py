@@ -81,7 +81,7 @@ def test_running_is_tried_where_nothing_can_be_built(engine: Apptainer, tmp_path
     done = world.run("doctor", code=1)
     assert "error    build: plain failed: FATAL: no builds here; fakeroot failed: " in done.stdout
     assert "ok       run: works in mode " in done.stdout
-    assert "images can't be built and run here: build" in done.stderr
+    assert "can't build or run images here: build" in done.stderr
 
 
 def test_engine_that_does_not_start(tmp_path: Path) -> None:

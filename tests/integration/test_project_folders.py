@@ -54,7 +54,7 @@ def test_a_build_works_there(world: World, project: Path) -> None:
     user = placed(world, project)
     recipe = write_bare(project / "recipe", "ls -ldn / > /opt/seen")
     lines = user.run("doctor").stdout.splitlines()
-    assert lines[-1] == "images can be built and run here"
+    assert lines[-1] == "this host can build and run images"
     built = user.build(recipe, project / "out")
     # What is finished is the group's.
     assert owned(project / "out") == (GROUP, True)
@@ -70,7 +70,7 @@ def test_an_ordinary_user_builds_there(engine: Apptainer, project: Path) -> None
     with accounts.world_of(NOBODY, engine) as world:
         user = placed(world, project).having(XDG_CACHE_HOME=project / "cache")
         recipe = NOBODY.own(write_bare(project / "recipe"))
-        assert user.run("doctor").stdout.splitlines()[-1] == "images can be built and run here"
+        assert user.run("doctor").stdout.splitlines()[-1] == "this host can build and run images"
         user.build(recipe, project / "out")
         assert owned(project / "out") == owned(project / "cache") == (GROUP, True)
         assert list((project / "tmp").iterdir()) == []

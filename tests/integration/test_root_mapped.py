@@ -92,7 +92,7 @@ def test_owners_seem_to_change() -> None:
 
 def test_doctor_names_the_cause(owner: Owner) -> None:
     lines = owner.world.run("doctor").stdout.splitlines()
-    assert lines[-1] == "images can be built and run here"
+    assert lines[-1] == "this host can build and run images"
     [build] = [line for line in lines if line.startswith("ok       build: ")]
     assert "works in mode root-mapped (plain failed: FATAL: newuidmap was not found" in build
     [base] = [line for line in lines if line.startswith("ok       base: ")]

@@ -102,8 +102,8 @@ def test_mounts_are_counted_and_cold_is_shown(
     assert "Against the reference cell" in (folder / "page.html").read_text()
     # A whole matrix does not go on, and is not replaced.
     again = options(tiny_image, tiny, native, matrix)
-    assert "measured whole" in user.run(*again, "--resume", output, code=7).stderr
-    assert "of this name" in user.run(*again, "-o", output, code=7).stderr
+    assert "the matrix is complete" in user.run(*again, "--resume", output, code=7).stderr
+    assert "the file exists already" in user.run(*again, "-o", output, code=7).stderr
 
 
 def test_a_cell_that_fails_is_recorded_and_the_others_go_on(

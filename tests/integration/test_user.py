@@ -24,7 +24,7 @@ def user(engine: Apptainer) -> Iterator[World]:
 def test_doctor_is_content(user: World) -> None:
     done = user.run("doctor")
     lines = done.stdout.splitlines()
-    assert lines[-1] == "images can be built and run here"
+    assert lines[-1] == "this host can build and run images"
     assert not [line for line in lines if line.startswith("error")]
     assert any(line.startswith("ok       build: works in mode ") for line in lines)
     assert any(line.startswith("ok       run: works in mode ") for line in lines)

@@ -163,7 +163,7 @@ def test_a_locked_build_on_an_image(
     path = tmp_path / "lock.json"
     argv = (on_image, "--site", "local")
     world.run("lock", *argv, "-o", path)
-    assert world.run("lock", "--check", path, on_image).stdout == "nothing moved\n"
+    assert world.run("lock", "--check", path, on_image).stdout == "nothing changed\n"
     built = world.build(on_image, tmp_path / "out", "--locked", path)
     lock = locks.read(path)
     assert built.recorded()["lock"] == lock.digest

@@ -129,16 +129,16 @@ def looks(pairs: int | None, text: str | None, *, triples: bool = False) -> tupl
     block, fewest = (TRIPLES, schedule.FEWEST_TRIPLES) if triples else (BLOCK, schedule.FEWEST)
     if triples and pairs is not None and pairs % block:
         raise UsageError(
-            f"--pairs {pairs}: of three arms a multiple of {block}",
-            next_step=f"triples are balanced in blocks of six: --pairs {-(-pairs // block) * block}"
-            f"; a verdict takes {fewest}",
+            f"--pairs {pairs}: must be a multiple of {block} with three arms",
+            next_step=f"use --pairs {-(-pairs // block) * block}: triples are balanced in "
+            f"blocks of six, and a verdict needs {fewest}",
         )
     if text is None:
         return None if pairs is None else (pairs,)
     words = [word.strip() for word in text.split(",")]
     numbers = [int(word) for word in words if word.isdecimal() and len(word) < 7]
     if len(numbers) < len(words) or not numbers:
-        raise UsageError(f"--looks {text}: numbers of pairs, e.g. 8,16,32")
+        raise UsageError(f"--looks {text}: must be numbers of pairs, e.g. 8,16,32")
     if numbers[0] < fewest or sorted(set(numbers)) != numbers or any(n % block for n in numbers):
         unit, usual = "pairs", schedule.DEFAULT_LOOKS
         if triples:
@@ -146,11 +146,11 @@ def looks(pairs: int | None, text: str | None, *, triples: bool = False) -> tupl
         raise UsageError(
             f"--looks {text}: must be strictly increasing multiples of {block}, "
             f"the first at least {fewest}",
-            next_step=f"orders are balanced in blocks of {block} {unit}, and a verdict takes "
-            f"{fewest}: {','.join(map(str, usual))}",
+            next_step=f"use, for example, {','.join(map(str, usual))}: orders are balanced in "
+            f"blocks of {block} {unit}, and a verdict needs {fewest}",
         )
     if pairs is not None and pairs != numbers[-1]:
-        raise UsageError(f"--pairs {pairs} and --looks {text}: give one of them")
+        raise UsageError(f"--pairs {pairs} and --looks {text}: give only one of them")
     return tuple(numbers)
 
 
@@ -168,8 +168,8 @@ def ranks_of(options: "SessionOptions", begun: "SessionDeclaration | None") -> "
     if ranks is None and options.launcher is None:
         if any(setting is not None for setting in rank_settings):
             raise UsageError(
-                "--ranks-per-node, --nodes, --start, --form are about ranks",
-                next_step="say how many: --ranks R",
+                "--ranks-per-node, --nodes, --start and --form require --ranks",
+                next_step="add the number of ranks: --ranks R",
             )
         return None
     started = work.get("launcher")

@@ -28,7 +28,9 @@ REPLACE = 2
 
 Command = Annotated[
     list[str],
-    typer.Argument(metavar="-- COMMAND", help="What each rank runs, the same on both sides."),
+    typer.Argument(
+        metavar="-- COMMAND", help="Command that each rank runs, the same on both sides."
+    ),
 ]
 PerNode = Annotated[
     int | None,
@@ -36,14 +38,14 @@ PerNode = Annotated[
         "--tasks-per-node",
         metavar="K",
         min=1,
-        help="Ranks on each node. Default: as the site's jobs have it.",
+        help="Ranks per node. Default: as in the site's jobs.",
         rich_help_panel=options.JOB,
     ),
 ]
 Pairs = Annotated[
     int,
     typer.Option(
-        "--pairs", metavar="P", min=1, help="Pairs of jobs; a verdict takes 8.",
+        "--pairs", metavar="P", min=1, help="Number of pairs of jobs; a verdict needs 8.",
         rich_help_panel=own.SESSION,
     ),
 ]  # fmt: skip
@@ -52,8 +54,9 @@ FirstStep = Annotated[
     typer.Option(
         "--first-step",
         metavar="REGEX",
-        help="A pattern of the lines that steps print; the first match ends a rank's start-up. "
-        "Default: the start-up ends where the command's process begins.",
+        help="Regular expression for the lines that steps print; the first match ends a "
+        "rank's start-up. Default: the start-up ends when the command's process "
+        "begins.",
         rich_help_panel=own.SESSION,
     ),
 ]
@@ -62,7 +65,7 @@ Margin = Annotated[
     typer.Option(
         "--margin",
         metavar="SECONDS",
-        help="What is declared not to matter in the start-up, e.g. 0.5s.",
+        help="Largest start-up difference that does not matter, in seconds, e.g. 0.5s.",
         rich_help_panel=own.SESSION,
     ),
 ]
@@ -102,7 +105,7 @@ def job(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Measure a command of yours as a job, native and container, from submission to last exit."""
+    """Measure your own command as native and container jobs, from submission to the last exit."""
     from dlcontainer.bench.job import session
     from dlcontainer.bench.job.scripts import Placing
     from dlcontainer.cli.context import here
@@ -123,7 +126,7 @@ def job(
     chosen.check()
     console = output.Console(verbose=verbose, quiet=as_json)
     if pairs < PAIRS:
-        console.note(f"{pairs} pairs: a verdict takes {PAIRS}, this session will have none")
+        console.note(f"{pairs} pairs: a verdict needs {PAIRS}, so this session will have none")
     with ExitStack() as stack:
         path = session.run(_context(chosen, job_options, here(), console, stack))
     if as_json:
@@ -234,10 +237,10 @@ def _submitter(
     if queue is None:
         names = ", ".join(name for name, batch in SCHEDULERS.items() if batch.queue)
         raise UsageError(
-            f"site {plan.site.name}: bench job does not know how to follow a job of {kind}",
-            why=f"it submits to {names}, or runs on this node at a site without a scheduler",
-            next_step="within a job of yours: a site file with `scheduler: {kind: none}` and the "
-            "launcher of that job",
+            f"site {plan.site.name}: bench job can't track a job of {kind}",
+            why=f"it can submit to {names}, or run on this node at a site without a scheduler",
+            next_step="run bench job inside a job of your own, with a site file that has "
+            "`scheduler: {kind: none}` and the launcher of that job",
         )
     return QueueSubmitter(runner=runner, queue=queue)
 
@@ -255,7 +258,8 @@ def _native(
     if why:
         raise UsageError(
             f"no native side: {why}",
-            next_step="name a folder whose bin/ the command runs with: --native FOLDER",
+            next_step="name the native installation with --native FOLDER; its bin/ comes "
+            "first on PATH",
         )
     with bench_context.opened(world, console, plan, None) as context:
         return native_twin.prepare(plan, context), "same recipe, same wheels"
@@ -268,9 +272,9 @@ def _cut(options_: SessionOptions) -> "JobSession | None":
     if options_.resume is None:
         if options_.target is not None and options_.target.exists():
             raise BenchDataError(
-                "there is a file of this name",
+                "the file exists already",
                 where=str(options_.target),
-                next_step="give another name with -o, or let it go on with --resume",
+                next_step="choose another name with -o, or resume the session with --resume",
             )
         return None
     begun = file.read(options_.resume)

@@ -16,8 +16,8 @@ def seconds(text: str) -> float:
         margin_s = math.nan
     if not 0.001 <= margin_s <= 86_400:
         raise UsageError(
-            f"--margin {text}: seconds of the start-up, from 0.001 to 86400",
-            next_step="e.g. --margin 0.5s",
+            f"--margin {text}: must be 0.001 to 86400 seconds of start-up",
+            next_step="give seconds, e.g. --margin 0.5s",
         )
     return margin_s
 
@@ -28,7 +28,8 @@ def limit(text: str) -> float:
         return float(SCHEDULERS["none"].read_time(text))
     except ValueError as error:
         raise UsageError(
-            f"--time {error}", next_step="three numbers are hours, minutes and seconds: 0:30:00"
+            f"--time {error}",
+            next_step="write three numbers as hours, minutes and seconds: 0:30:00",
         ) from None
 
 
@@ -40,9 +41,10 @@ def pattern(text: str | None) -> str | None:
         re.compile(text.encode())
     except re.error as error:
         raise UsageError(
-            f"--first-step {text!r}: not a pattern: {error}",
-            next_step="it is Python's re, searched in each line: --first-step 'step +1 '",
+            f"--first-step {text!r}: not a regular expression: {error}",
+            next_step="give a Python regular expression, searched in each line: --first-step "
+            "'step +1 '",
         ) from None
     if not text:
-        raise UsageError("--first-step: an empty pattern", next_step="leave it out")
+        raise UsageError("--first-step: the pattern is empty", next_step="leave --first-step out")
     return text

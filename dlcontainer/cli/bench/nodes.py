@@ -13,16 +13,18 @@ if TYPE_CHECKING:
 
 Files = Annotated[
     list[Path],
-    typer.Argument(metavar="FILE...", help="Sessions of `bench variability`, of many nodes."),
+    typer.Argument(
+        metavar="FILE...", help="Session files of `bench variability` from several nodes."
+    ),
 ]
 Arm = Annotated[
     Literal["native", "bare", "unpacked", "container"],
-    typer.Option("--arm", help="Whose launches count. An image is the same on all nodes."),
+    typer.Option("--arm", help="Arm whose launches are judged. An image is the same on all nodes."),
 ]
 Write = Annotated[
     Path | None,
     typer.Option(
-        "--write-baseline", metavar="FILE.json", help="Keep these nodes' figures as a baseline."
+        "--write-baseline", metavar="FILE.json", help="Write these nodes' figures as a baseline."
     ),
 ]
 Against = Annotated[
@@ -30,12 +32,17 @@ Against = Annotated[
     typer.Option(
         "--baseline",
         metavar="FILE.json",
-        help="Hold the nodes against this one. Default: against each other.",
+        help="Baseline to compare the nodes with. Default: each other.",
     ),
 ]
 Target = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE.html", help="Write a page; .md: as Markdown."),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE.html",
+        help="Write the result as an HTML page, or as Markdown if the name ends in .md.",
+    ),
 ]
 
 
@@ -47,7 +54,7 @@ def nodes(
     target: Target = None,
     as_json: options.Json = False,
 ) -> None:
-    """Name the nodes outside of what is usual of their kind; exit with 1 where there are any."""
+    """List the nodes whose step times are unusual for their kind; exit with 1 if there are any."""
     from dlcontainer.bench.analysis.steps import node_baseline, node_times
     from dlcontainer.bench.report import node_page
     from dlcontainer.errors import ChecksFailedError
@@ -79,8 +86,8 @@ def nodes(
     if bad:
         raise ChecksFailedError(
             f"{node_page.headline(judged)}: {', '.join(node.node.name for node in bad)}",
-            why=f"held against {reference}",
-            next_step="look at the reasons above; measure such a node again before it is drained",
+            why=f"compared with {reference}",
+            next_step="read the reasons above; measure a node again before you drain it",
         )
     output.say(node_page.headline(judged))
 
@@ -96,12 +103,14 @@ def _check(
     for path, option in ((write, "--write-baseline"), (target, "-o")):
         if path is not None and path.resolve() in read:
             raise UsageError(
-                f"{option} {path}: it would replace a file that is read",
-                next_step="give another name",
+                f"{option} {path}: this would overwrite an input file",
+                next_step="choose another name",
             )
         report_files.require(path, option)
     if write is not None and target is not None and write.resolve() == target.resolve():
-        raise UsageError("--write-baseline and -o name one file", next_step="give another name")
+        raise UsageError(
+            "--write-baseline and -o name the same file", next_step="choose another name"
+        )
 
 
 def _read(path: Path) -> "Series":
@@ -114,7 +123,7 @@ def _read(path: Path) -> "Series":
     name = series.session.declared.probe
     if name != VARIABILITY.name:
         raise BenchDataError(
-            f"a session of `bench {name}`",
+            f"this is a session of `bench {name}`",
             where=str(path),
             why="it has no times of single steps",
             next_step=f"measure each node with `bench {VARIABILITY.name}`",

@@ -92,5 +92,5 @@ def _refuse_foreign(probe: Probe, probes: Mapping[str, Probe], values: Mapping[s
         commands = " and ".join(f"'bench {name}'" for name in names)
         raise UsageError(
             f"{option.flag} applies to {commands} only",
-            next_step=f"leave it out, or: bench {names[0]}",
+            next_step=f"leave it out, or use `bench {names[0]}`",
         )

@@ -14,7 +14,8 @@ Ranks = Annotated[
         "--ranks",
         metavar="R",
         min=1,
-        help="A launch is R ranks that the site's launcher starts. Default: one process.",
+        help="Number of ranks that the site's launcher starts in each launch. Default: "
+        "one process.",
         rich_help_panel=RANKS,
     ),
 ]
@@ -24,7 +25,7 @@ PerNode = Annotated[
         "--ranks-per-node",
         metavar="P",
         min=1,
-        help="Ranks on each node. Default: evenly over the nodes.",
+        help="Ranks per node. Default: spread evenly over the nodes.",
         rich_help_panel=RANKS,
     ),
 ]
@@ -34,7 +35,7 @@ Nodes = Annotated[
         "--nodes",
         metavar="N",
         min=1,
-        help="Nodes of the allocation that this runs in.",
+        help="Number of nodes to use in the current allocation.",
         rich_help_panel=RANKS,
     ),
 ]
@@ -42,7 +43,8 @@ Started = Annotated[
     Start | None,
     typer.Option(
         "--start",
-        help="storm: ranks wait for each other before the import; natural: each as it comes.",
+        help="storm: ranks wait for each other before the import; natural: each rank "
+        "imports at once.",
         rich_help_panel=RANKS,
     ),
 ]
@@ -51,8 +53,8 @@ LauncherWords = Annotated[
     typer.Option(
         "--launcher",
         metavar="WORDS",
-        help="In place of the site's: 'mpirun --oversubscribe'; may hold {nodes}, {ranks}, "
-        "{ranks_per_node}.",
+        help="Launcher to use instead of the site's, e.g. 'mpirun --oversubscribe'; "
+        "{nodes}, {ranks} and {ranks_per_node} are filled in.",
         rich_help_panel=RANKS,
     ),
 ]
@@ -61,7 +63,7 @@ FormName = Annotated[
     typer.Option(
         "--form",
         metavar="NAME",
-        help="One of the site's ways to place ranks. Default: its first.",
+        help="The site's form that starts the ranks. Default: its first.",
         rich_help_panel=RANKS,
     ),
 ]

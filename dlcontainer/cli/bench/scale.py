@@ -20,19 +20,20 @@ if TYPE_CHECKING:
     from dlcontainer.cli.context import CliContext
 
 MatrixFile = Annotated[
-    Path, typer.Argument(metavar="MATRIX.yaml", help="The factors; see docs/scale.md.")
+    Path, typer.Argument(metavar="MATRIX.yaml", help="File with the factors; see docs/scale.md.")
 ]
 Shared = Annotated[
     Path | None,
     typer.Option(
         "--shared",
         metavar="FOLDER",
-        help="On the file system that nodes share: what is `shared` is copied there first. "
-        "Without it all lies where it is.",
+        help="Folder on the file system that the nodes share; files of `where: shared` are copied "
+        "there first. Default: nothing is copied.",
     ),
 ]
 Rounds = Annotated[
-    int | None, typer.Option("--rounds", metavar="N", min=1, help="In place of the matrix's.")
+    int | None,
+    typer.Option("--rounds", metavar="N", min=1, help="Number of rounds. Default: the matrix's."),
 ]
 
 
@@ -66,7 +67,7 @@ def scale(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Measure how long many ranks take to import, cell by cell of a matrix, in rounds."""
+    """Measure how long many ranks take to import, for each cell of a matrix, in rounds."""
     from dlcontainer.bench.scale import matrix as matrices
     from dlcontainer.cli.context import here
 
@@ -135,17 +136,17 @@ def _cut(options: SessionOptions) -> "MatrixSession | None":
         place = options.target
         if place is not None and place.exists():
             raise BenchDataError(
-                "there is a file of this name",
+                "the file exists already",
                 where=str(place),
-                next_step="give another name with -o, or let it go on with --resume",
+                next_step="choose another name with -o, or resume the session with --resume",
             )
         return None
     if options.target is not None:
-        raise UsageError("-o and --resume: a session goes on in its own file")
+        raise UsageError("--resume takes no -o: a resumed session continues in its own file")
     begun = file.read(options.resume)
     if begun.end is not None and begun.end.complete:
         raise BenchDataError(
-            "the matrix is measured whole",
+            "the matrix is complete",
             where=str(options.resume),
             next_step="report it, or measure again into a new file",
         )

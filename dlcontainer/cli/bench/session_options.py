@@ -22,8 +22,8 @@ Asked = Annotated[
     Question,
     typer.Option(
         "--question",
-        help="overhead: the same bits without and with a container; deployment: the site's own "
-        "stack (--native) against the image, each as it is.",
+        help="overhead: the same software without and with a container; deployment: the "
+        "site's own stack (--native) against the image, each as it is installed.",
         rich_help_panel=SESSION,
     ),
 ]
@@ -32,8 +32,8 @@ Looks = Annotated[
     typer.Option(
         "--looks",
         metavar="N,N,...",
-        help="Numbers of pairs at which the session may end. Default: 8,16,32, or of three "
-        "arms triples: 12,18,36.",
+        help="Numbers of pairs after which the session may end. Default: 8,16,32; with "
+        "three arms, triples: 12,18,36.",
         rich_help_panel=SESSION,
     ),
 ]
@@ -42,7 +42,8 @@ Pairs = Annotated[
     typer.Option(
         "--pairs",
         metavar="N",
-        help="A quick session: one look, at N pairs (a verdict takes 8) or triples (12).",
+        help="Run a quick session with one look, after N pairs (a verdict needs 8) or "
+        "triples (12).",
         rich_help_panel=SESSION,
     ),
 ]
@@ -51,15 +52,15 @@ Resumed = Annotated[
     typer.Option(
         "--resume",
         metavar="FILE.jsonl",
-        help="Go on with a session that was interrupted, as it was declared.",
+        help="Resume an interrupted session with its declared settings.",
     ),
 ]
 OneLook = Annotated[
     bool,
     typer.Option(
         "--one-look-if-busy",
-        help="Where others are at work on this machine as the session begins: the pairs of the "
-        "first look alone, without controls.",
+        help="If other processes use this machine when the session begins, measure only "
+        "the pairs of the first look, without controls.",
         rich_help_panel=SESSION,
     ),
 ]
@@ -68,8 +69,8 @@ Controls = Annotated[
     typer.Option(
         "--controls",
         metavar="N[,M]",
-        help="N pairs native against native; M container against container. Default: as many "
-        "as pairs, and 0.",
+        help="Number of control pairs: N native against native, M container against "
+        "container. Default: as many as pairs, and 0.",
         rich_help_panel=SESSION,
     ),
 ]
@@ -78,8 +79,9 @@ Arms = Annotated[
     typer.Option(
         "--arms",
         metavar="ARM,ARM[,ARM]",
-        help="The sides to compare: native, bare (the image's Python without an engine), "
-        "unpacked, container. Default: native, or what stands for it, and container.",
+        help="Arms to compare: native, bare (the image's Python without an engine), "
+        "unpacked, container. Default: native, or the arm that stands in for it, "
+        "and container.",
         rich_help_panel=SESSION,
     ),
 ]
@@ -88,9 +90,9 @@ Margin = Annotated[
     typer.Option(
         "--margin",
         metavar="M",
-        help="The largest difference that does not matter, declared before: 2% or 0.02. "
-        "Default: the probe's own, mostly 2%. A report says the smallest that this machine "
-        "supports.",
+        help="Largest difference that does not matter, declared in advance: 2% or 0.02. "
+        "Default: the probe's own, mostly 2%. The report gives the smallest margin "
+        "that this machine supports.",
         rich_help_panel=SESSION,
     ),
 ]
@@ -99,20 +101,20 @@ Seed = Annotated[
     typer.Option(
         "--seed",
         metavar="K",
-        help="The seed of the launches' order. Default: a new one.",
+        help="Seed for the order of the launches. Default: a new one.",
         rich_help_panel=SESSION,
     ),
 ]
 File = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE.jsonl", help="Where the samples go."),
+    typer.Option("--output", "-o", metavar="FILE.jsonl", help="File to write the samples to."),
 ]
 NativeFolder = Annotated[
     Path | None,
     typer.Option(
         "--native",
         metavar="FOLDER",
-        help="The native side, a Python prefix. Default: the recipe's native twin.",
+        help="Python prefix of the native side. Default: the recipe's native twin.",
         rich_help_panel=LAUNCH,
     ),
 ]
@@ -122,8 +124,8 @@ Threads = Annotated[
         "--threads",
         metavar="T",
         min=1,
-        help="Threads on both sides. Default: all cores; in a group those of a rank at the "
-        "site, or 1.",
+        help="Threads on both sides. Default: all cores; in groups, the site's cores "
+        "per rank, or 1.",
         rich_help_panel=LAUNCH,
     ),
 ]
@@ -133,7 +135,7 @@ Timeout = Annotated[
         "--timeout",
         metavar="S",
         min=1.0,
-        help="A launch that takes longer is ended.",
+        help="Time limit of a launch, in seconds.",
         rich_help_panel=LAUNCH,
     ),
 ]
@@ -143,7 +145,7 @@ Module = Annotated[
     typer.Option(
         "--module",
         metavar="NAME",
-        help="What ranks import. Default: the recipe's first module.",
+        help="Module that ranks import. Default: the recipe's first module.",
         rich_help_panel=LAUNCH,
     ),
 ]
@@ -193,7 +195,7 @@ class SessionOptions:
         """Refuse what contradicts itself; raises UsageError."""
         check_pairs(self.pairs)
         if self.resume is not None and self.target is not None:
-            raise UsageError("--resume and -o: a resumed session goes on in its own file")
+            raise UsageError("--resume takes no -o: a resumed session continues in its own file")
         self._check_native()
 
     def _check_native(self) -> None:
@@ -211,7 +213,7 @@ class SessionOptions:
         if self.native is None:
             if self.question == "deployment":
                 raise UsageError(
-                    "--question deployment: the site's own stack is not given",
+                    "--question deployment requires the site's own stack",
                     next_step="name the folder that holds its bin/python: --native FOLDER",
                 )
         elif not (self.native / "bin/python").is_file():
@@ -224,7 +226,9 @@ class SessionOptions:
 def check_pairs(pairs: int | None) -> None:
     """Refuse a session of no pair; raises UsageError."""
     if pairs is not None and pairs < 1:
-        raise UsageError(f"--pairs {pairs}: at least 1", next_step="a verdict takes 8: --pairs 8")
+        raise UsageError(
+            f"--pairs {pairs}: must be at least 1", next_step="use --pairs 8: a verdict needs 8"
+        )
 
 
 def arms(text: str | None) -> tuple[ArmName, ...]:
@@ -235,13 +239,13 @@ def arms(text: str | None) -> tuple[ArmName, ...]:
     names = tuple(name for name in get_args(ArmName) if name in words)
     if len(names) < len(words) or len(words) < len(text.split(",")) or not 1 < len(words) < 4:
         raise UsageError(
-            f"--arms {text}: two or three different ones of {', '.join(get_args(ArmName))}",
-            next_step="e.g. --arms native,unpacked,container",
+            f"--arms {text}: must be two or three different arms of {', '.join(get_args(ArmName))}",
+            next_step="use, for example, --arms native,unpacked,container",
         )
     if len(names) == 3 and names not in TRIPLES:
         raise UsageError(
-            f"--arms {text}: not three arms that are measured together",
-            next_step="one of: " + "; ".join(map(",".join, TRIPLES)),
+            f"--arms {text}: these three arms can't be measured together",
+            next_step="use one of: " + "; ".join(map(",".join, TRIPLES)),
         )
     return names
 
@@ -260,8 +264,9 @@ def margin(text: str | None) -> float | None:
         share = 0.0
     if not LEAST_MARGIN <= share <= MOST_MARGIN:
         raise UsageError(
-            f"--margin {text}: a share from {100 * LEAST_MARGIN:g}% to {100 * MOST_MARGIN:g}%",
-            next_step="e.g. --margin 5%",
+            f"--margin {text}: must be a share from {100 * LEAST_MARGIN:g}% to "
+            f"{100 * MOST_MARGIN:g}%",
+            next_step="use, for example, --margin 5%",
         )
     # As it is typed, so that a session that goes on declares the same number.
     return round(share, 6)
@@ -274,8 +279,9 @@ def controls(text: str | None) -> tuple[int | None, int]:
     words = [word.strip() for word in text.split(",")]
     if len(words) > 2 or not all(word.isdecimal() and len(word) < 7 for word in words):
         raise UsageError(
-            f"--controls {text}: one or two numbers, 0 or more",
-            next_step="native against native, then container against container: --controls 8,8",
+            f"--controls {text}: must be one or two numbers, 0 or more",
+            next_step="give pairs of native against native, then of container against "
+            "container: --controls 8,8",
         )
     counts = [int(word) for word in words]
     return counts[0], counts[1] if len(counts) > 1 else 0

@@ -90,7 +90,7 @@ def settled(
     values = probe.values(options.values, setting)
     if schedule.longest < schedule.fewest:
         most = f"{schedule.longest} {schedule.unit}"
-        console.note(f"{most}: a verdict takes {schedule.fewest}, this will have none")
+        console.note(f"{most}: a verdict needs {schedule.fewest}, so this session will have none")
     # Site and recipe are read even where --native makes the twin needless: names must be right.
     plan = defaults.plan(options, image, world)
     image = _declared(image, plan, console)
@@ -123,8 +123,8 @@ def _declared(image: "BenchImage", plan: "Plan", console: output.Console) -> "Be
     if subject.own_environment:
         undeclared = ", ".join(subject.own_environment)
         console.note(
-            "the image's own, and not of the recipe here, so not set on the native side: "
-            f"{undeclared}"
+            "the image sets these variables and the recipe here does not, so the "
+            f"native side does not have them: {undeclared}"
         )
     return subject
 

@@ -23,20 +23,21 @@ Folder = Annotated[
         "--output",
         "-o",
         metavar="FOLDER",
-        help="Where the sessions and the report go. Given again, what is whole stays and what was "
-        "interrupted goes on.",
+        help="Folder for the sessions and the report. A second run keeps complete "
+        "sessions and resumes interrupted ones.",
     ),
 ]
 Quick = Annotated[
     bool,
     typer.Option(
         "--quick",
-        help="Small sets: about two minutes a probe on two cores, beside making the native side.",
+        help="Use small sets: about two minutes a probe on two cores, plus the time to "
+        "build the native side.",
     ),
 ]
 Only = Annotated[
     str | None,
-    typer.Option("--only", metavar="PROBE,...", help="These probes. Default: all that fit."),
+    typer.Option("--only", metavar="PROBE,...", help="Probes to run. Default: all that fit."),
 ]
 _REPORT = "report.html"
 # Of a quick session.
@@ -82,7 +83,7 @@ def suite(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Measure an image with every probe that fits, one after the other, and report them together.
+    """Measure an image with every probe that fits, one after another, and write one report.
 
     A probe that the image has nothing for is left out by name; one that fails keeps no other from
     being measured.
@@ -126,7 +127,7 @@ def _folder(folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
-            f"-o {folder}: {error.strerror}", next_step="name a folder that can be made"
+            f"-o {folder}: {error.strerror}", next_step="name a folder that you can create"
         ) from None
     return folder
 
@@ -135,11 +136,8 @@ def _outlook(probes: Sequence[Probe], *, quick: bool) -> str:
     names = ", ".join(probe.name for probe in probes)
     if quick:
         minutes = _QUICK_MINUTES * len(probes)
-        return f"{len(probes)} probes, about {minutes} minutes and the native side: {names}"
-    return (
-        f"{len(probes)} probes, each as long as its own command, which says so after its warm-up: "
-        f"{names}"
-    )
+        return f"{len(probes)} probes, about {minutes} minutes plus the native side: {names}"
+    return f"{len(probes)} probes; each prints an estimate of its time after its warm-up: {names}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,12 +162,14 @@ class _Suite:
         try:
             state = suites.state(path, probe, self.subject)
             if state == "whole":
-                self.console.step(f"{probe.name}, {place}: is whole")
+                self.console.step(f"{probe.name}, {place}: complete already")
                 return _Result(probe=probe.name, outcome="was whole", file=path)
-            self.console.step(f"{probe.name}, {place}{': goes on' if state == 'cut' else ''}")
+            self.console.step(f"{probe.name}, {place}{': resumed' if state == 'cut' else ''}")
             if state == "begun":
                 aside = suites.set_aside(path)
-                self.console.note(f"was cut before its first sample: now {aside.name}")
+                self.console.note(
+                    f"interrupted before its first sample; its file is now {aside.name}"
+                )
             typed = self._options(probe, path, goes_on=state == "cut")
             typed.check()
             try:
@@ -253,7 +253,7 @@ def _end(results: Sequence[_Result], folder: Path, world: "CliContext", *, as_js
             f"{len(failed)} of {len(results)} probes failed",
             where=str(folder),
             why="; ".join(f"{session.probe}: {session.why}" for session in failed),
-            next_step="remove the cause, then give the same command again: what is whole stays",
+            next_step="fix the cause, then run the same command again; complete sessions are kept",
         )
 
 

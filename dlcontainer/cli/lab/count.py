@@ -11,53 +11,71 @@ if TYPE_CHECKING:
     from dlcontainer.lab.filesystem.counting import Count, CountingResult
 
 Command = Annotated[
-    list[str], typer.Argument(metavar="-- COMMAND", help="What is counted, one rank's command.")
+    list[str], typer.Argument(metavar="-- COMMAND", help="Command to count, as one rank runs it.")
 ]
 Under = Annotated[
     Path | None,
-    typer.Option("--under", metavar="FOLDER", help="Only files below it. Default: all."),
+    typer.Option(
+        "--under", metavar="FOLDER", help="Count only files below this folder. Default: all files."
+    ),
 ]
 Ranks = Annotated[
-    int, typer.Option("--ranks", metavar="R", min=1, help="As many at once, on this node.")
+    int,
+    typer.Option(
+        "--ranks", metavar="R", min=1, help="Number of ranks to start at once on this node."
+    ),
 ]
 With = Annotated[
     Literal["auto", "strace", "slowfs", "audit"],
-    typer.Option("--with", help="The tool; auto: strace, else our FUSE counters, else audit."),
+    typer.Option(
+        "--with", help="Tool to count with; auto: strace, else our FUSE counters, else audit."
+    ),
 ]
 ProfileName = Annotated[
     Literal["lustre", "nfs", "gpfs"],
-    typer.Option("--profile", help="slowfs: what clients keep, and for how long."),
+    typer.Option("--profile", help="With slowfs: file system whose client cache is imitated."),
 ]
 Timeout = Annotated[
     float,
-    typer.Option("--timeout", metavar="S", min=1.0, help="A rank that takes longer is ended."),
+    typer.Option("--timeout", metavar="S", min=1.0, help="Time limit of a rank, in seconds."),
 ]
 ImportTree = Annotated[
     bool,
     typer.Option(
-        "--import-tree", help="One run more, of one rank, with what each Python import takes."
+        "--import-tree", help="Run one rank again and measure the time of each Python import."
     ),
 ]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="COUNT.json", help="Write it, for `report`."),
+    typer.Option(
+        "--output", "-o", metavar="COUNT.json", help="Write the counts to this file, for `report`."
+    ),
 ]
 TraceFile = Annotated[
     Path | None,
     typer.Option(
         "--trace",
         metavar="FILE",
-        help="Write which files were opened, in order, for `build --order-from`.",
+        help="Write the list of opened files, in order, for `build --order-from`.",
     ),
 ]
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="On the file system to probe.")]
+Folder = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="Folder on the file system to probe.")
+]
 ReadFile = Annotated[
     Path | None,
-    typer.Option("--file", metavar="FILE", help="The file to read. Default: the largest found."),
+    typer.Option(
+        "--file", metavar="FILE", help="File to read. Default: the largest in the folder."
+    ),
 ]
 FactsFile = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FACTS.yaml", help="Write it for `lab storm --fs`."),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FACTS.yaml",
+        help="Write the measured speed to this file, for `lab storm --fs`.",
+    ),
 ]
 
 
@@ -74,7 +92,7 @@ def count(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Count what a command asks of the file system, per rank and per node; not for timing."""
+    """Count a command's file-system operations, per rank and per node; not for timing."""
     from dataclasses import asdict
 
     from dlcontainer.bench.report import import_trees

@@ -3,12 +3,12 @@
 from dlcontainer.cli import command_list
 from dlcontainer.cli.app import App
 
-app = App(help="Foresee what an image does to a file system; stand-ins for it and for a network.")
+app = App(help="Predict an image's load on a file system; emulate slow file systems and networks.")
 
 
 @app.callback()
 def root() -> None:
-    """Foresee what an image does to a file system; stand-ins for it and for a network."""
+    """Predict an image's load on a file system; emulate slow file systems and networks."""
 
 
 app.add(*command_list.LAB)

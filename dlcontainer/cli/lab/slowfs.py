@@ -10,42 +10,52 @@ from dlcontainer.cli import options, output
 if TYPE_CHECKING:
     from dlcontainer.lab.slowfs.server import StandIn
 
-Source = Annotated[Path, typer.Argument(metavar="SOURCE", help="The folder that is shown.")]
-Point = Annotated[Path, typer.Argument(metavar="MOUNTPOINT", help="Where; an empty folder.")]
+Source = Annotated[Path, typer.Argument(metavar="SOURCE", help="Folder to show.")]
+Point = Annotated[Path, typer.Argument(metavar="MOUNTPOINT", help="Empty folder to mount it on.")]
 ProfileName = Annotated[
     Literal["lustre", "nfs", "gpfs"],
-    typer.Option("--profile", help="What clients keep, and for how long."),
+    typer.Option("--profile", help="File system whose client cache is imitated."),
 ]
 Latency = Annotated[
-    float, typer.Option("--latency-ms", metavar="MS", min=0.0, help="Of a metadata operation.")
+    float,
+    typer.Option(
+        "--latency-ms", metavar="MS", min=0.0, help="Latency of a metadata operation, ms."
+    ),
 ]
 ReadLatency = Annotated[
-    float, typer.Option("--read-latency-ms", metavar="MS", min=0.0, help="Of a read.")
+    float, typer.Option("--read-latency-ms", metavar="MS", min=0.0, help="Latency of a read, ms.")
 ]
 Rate = Annotated[
     float,
     typer.Option(
-        "--rate", metavar="OPS/S", min=0.0, help="Metadata operations the server does; 0: no limit."
+        "--rate",
+        metavar="OPS/S",
+        min=0.0,
+        help="Metadata operations per second of the server; 0: unlimited.",
     ),
 ]
 Bandwidth = Annotated[
     float,
-    typer.Option("--bandwidth", metavar="MB/S", min=0.0, help="Of all reads; 0: no limit."),
+    typer.Option(
+        "--bandwidth", metavar="MB/S", min=0.0, help="Total read bandwidth, MB/s; 0: unlimited."
+    ),
 ]
 Service = Annotated[
     Literal["constant", "exponential"],
-    typer.Option("--service", help="How the time of one operation at the server varies."),
+    typer.Option("--service", help="Distribution of the server's time for one operation."),
 ]
 Server = Annotated[
     Path | None,
     typer.Option(
-        "--server", metavar="FILE", help="Mounts that name the same file share one server."
+        "--server", metavar="FILE", help="Share one server with all mounts that name the same file."
     ),
 ]
 Stats = Annotated[
     Path | None,
     typer.Option(
-        "--stats", metavar="FILE.json", help="Where the counts go: at the end, and on SIGUSR1."
+        "--stats",
+        metavar="FILE.json",
+        help="File to write the counts to, at the end and on SIGUSR1.",
     ),
 ]
 
@@ -64,7 +74,7 @@ def slowfs(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Show a folder as a slow file system would, read-only, until Ctrl-C; count what reaches it."""
+    """Mount a folder read-only as a slow file system until Ctrl-C, and count the operations."""
     import contextlib
     import signal
 
@@ -91,7 +101,7 @@ def slowfs(
         contextlib.suppress(InterruptedByUserError, KeyboardInterrupt),
         shown.mounted(point, console.runner(here().environ)) as mount,
     ):
-        console.step(f"{source} is at {point}; Ctrl-C ends it")
+        console.step(f"{source} is mounted at {point}; press Ctrl-C to end")
         mount.ended.wait()
     if stats is not None:
         _write_now(shown, stats, console)
@@ -119,4 +129,4 @@ def _check_writable(stats: Path) -> None:
 
     folder = stats.absolute().parent
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
-        raise UsageError(f"--stats {stats}: its folder can't be written")
+        raise UsageError(f"--stats {stats}: its folder is missing or not writable")

@@ -18,51 +18,71 @@ if TYPE_CHECKING:
 Command = Annotated[
     list[str],
     typer.Argument(
-        metavar="-- COMMAND", help="Runs on the first host; dlc-launch on its PATH starts ranks."
+        metavar="-- COMMAND",
+        help="Command to run on the first host; it starts ranks with dlc-launch.",
     ),
 ]
-Hosts = Annotated[int, typer.Option("--hosts", metavar="N", min=2, max=4, help="Hosts n1, n2, ...")]
+Hosts = Annotated[
+    int,
+    typer.Option("--hosts", metavar="N", min=2, max=4, help="Number of hosts, named n1, n2, ..."),
+]
 Latency = Annotated[
-    str, typer.Option("--latency", metavar="TIME", help="Of each link, one way: 100us, 1.5ms.")
+    str,
+    typer.Option(
+        "--latency", metavar="TIME", help="One-way latency of each link, e.g. 100us or 1.5ms."
+    ),
 ]
 Rate = Annotated[
     str,
     typer.Option(
-        "--rate", metavar="RATE", help="Of each link, each way: 500Mbit, 1Gbit; 0: no limit."
+        "--rate",
+        metavar="RATE",
+        help="Rate of each link, each way, e.g. 500Mbit or 1Gbit; 0: unlimited.",
     ),
 ]
 Links = Annotated[
     list[str] | None,
-    typer.Option("--link", metavar="A-B=TIME,RATE", help="A link's own: n1-n2=1ms,100Mbit."),
+    typer.Option(
+        "--link",
+        metavar="A-B=TIME,RATE",
+        help="Latency and rate of one link, e.g. n1-n2=1ms,100Mbit.",
+    ),
 ]
 Down = Annotated[
     list[str] | None,
     typer.Option(
-        "--down", metavar="A-B@S", help="A link is cut so long after COMMAND's start: n1-n2@5s."
+        "--down", metavar="A-B@S", help="Cut a link this long after COMMAND's start, e.g. n1-n2@5s."
     ),
 ]
 Kill = Annotated[
     list[str] | None,
-    typer.Option("--kill", metavar="A@S", help="A host's processes are killed: n2@5s."),
+    typer.Option(
+        "--kill",
+        metavar="A@S",
+        help="Kill a host's processes this long after COMMAND's start, e.g. n2@5s.",
+    ),
 ]
 Mtu = Annotated[
-    int, typer.Option("--mtu", metavar="BYTES", help="The largest packet; 1280 to 65000.")
+    int, typer.Option("--mtu", metavar="BYTES", help="Largest packet, in bytes: 1280 to 65000.")
 ]
 Patience = Annotated[
     float,
     typer.Option(
-        "--patience", metavar="S", min=1.0, help="How long COMMAND may go on after the last loss."
+        "--patience",
+        metavar="S",
+        min=1.0,
+        help="Seconds that COMMAND may go on after the last loss.",
     ),
 ]
 By = Annotated[
     Literal["tun", "tbf"],
     typer.Option(
-        "--by", help="tun: a switch in user space; tbf: the kernel's own, rates without latencies."
+        "--by", help="tun: a switch in user space; tbf: the kernel's rate limit, without latencies."
     ),
 ]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE.json", help="Where the figures go as well."),
+    typer.Option("--output", "-o", metavar="FILE.json", help="File to write the figures to."),
 ]
 
 
@@ -81,7 +101,7 @@ def slownet(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Run a command on hosts of this machine that a slow network joins; no root is needed."""
+    """Run a command on virtual hosts that a slow network joins; needs no root."""
     from dlcontainer.cli.context import here
     from dlcontainer.lab.slownet import network, session
     from dlcontainer.system import report_files
@@ -129,8 +149,9 @@ def _refuse_late(ran: "NetworkRun", patience: float) -> None:
     if ran.ended:
         raise ChecksFailedError(
             f"the command had not ended {patience:g} s after the loss of {ran.lost[-1]['what']}",
-            why="what it runs waits longer for the other host; it was ended",
-            next_step="lower its own time limit (bench: --timeout), or raise --patience",
+            why="it waited longer for the lost host, and was ended",
+            next_step="lower the command's own time limit (for bench: --timeout), or raise "
+            "--patience",
         )
 
 
@@ -192,4 +213,4 @@ def _show(settled: "VirtualNetwork", ran: "NetworkRun", console: output.Console)
     for loss in ran.lost:
         console.step(f"lost: {loss['what']} after {loss['after_s']} s")
     mounts = ", ".join(f"{name} {most}" for name, most in sorted(ran.mounts.items()))
-    console.step(f"image mounts at a time: {mounts or 'not looked at'}")
+    console.step(f"most image mounts at a time: {mounts or 'not counted'}")

@@ -18,44 +18,62 @@ if TYPE_CHECKING:
 
 Subject = Annotated[
     Path | None,
-    typer.Argument(metavar="[IMAGE|PREFIX]", help="An image (.sif), or a Python's folder."),
+    typer.Argument(
+        metavar="[IMAGE|PREFIX]", help="Image (.sif), or prefix of a Python installation."
+    ),
 ]
 Nodes = Annotated[
-    int, typer.Option("--nodes", metavar="N", min=1, help="Nodes that start at once.")
+    int, typer.Option("--nodes", metavar="N", min=1, help="Number of nodes that start at once.")
 ]
 RanksPerNode = Annotated[
-    int, typer.Option("--ranks-per-node", metavar="R", min=1, help="Ranks on each node.")
+    int, typer.Option("--ranks-per-node", metavar="R", min=1, help="Ranks per node.")
 ]
 FactsFile = Annotated[
     Path | None,
-    typer.Option("--fs", metavar="FACTS.yaml", help="The file system's speed: `lab probe-fs -o`."),
+    typer.Option(
+        "--fs",
+        metavar="FACTS.yaml",
+        help="File with the file system's speed, from `lab probe-fs -o`.",
+    ),
 ]
 PathOf = Annotated[
     str | None,
-    typer.Option("--path", metavar="PATH", help="Which of the site's file systems."),
+    typer.Option("--path", metavar="PATH", help="Path of the site's file system to predict for."),
 ]
 Module = Annotated[
     str | None,
-    typer.Option("--module", metavar="NAME", help="What ranks import. Default: an image's first."),
+    typer.Option(
+        "--module", metavar="NAME", help="Module that ranks import. Default: the image's first."
+    ),
 ]
 Cores = Annotated[
-    int | None, typer.Option("--cores", metavar="C", min=1, help="Of a node; else the site's.")
+    int | None,
+    typer.Option("--cores", metavar="C", min=1, help="Cores per node. Default: the site's."),
 ]
 Loads = Annotated[
     Path | None,
-    typer.Option("--loads", metavar="FILE.json", help="Predict from what --keep kept."),
+    typer.Option("--loads", metavar="FILE.json", help="Predict from a file that --keep wrote."),
 ]
 Keep = Annotated[
     Path | None,
-    typer.Option("--keep", metavar="FILE.json", help="Keep what was measured on this machine."),
+    typer.Option(
+        "--keep",
+        metavar="FILE.json",
+        help="Write this machine's measurements to a file, for --loads.",
+    ),
 ]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="STORM.json", help="Write it, for `report`."),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="STORM.json",
+        help="Write the prediction to this file, for `report`.",
+    ),
 ]
 ProfileName = Annotated[
     Literal["lustre", "nfs", "gpfs"],
-    typer.Option("--profile", help="What the file system's clients keep."),
+    typer.Option("--profile", help="File system whose client cache is imitated."),
 ]
 
 
@@ -86,7 +104,7 @@ def storm(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Predict the time until the last rank has imported: from a tree, an image, or staged."""
+    """Predict the time until all ranks have imported: from a tree, an image, or staged files."""
     import os
 
     from dlcontainer.cli.context import here
@@ -101,7 +119,7 @@ def storm(
     if subject is not None and not os.access(subject, os.R_OK):
         raise UsageError(f"{subject}: no such image or folder, or you may not read it")
     if subject is not None and subject.is_dir() and module is None:
-        raise UsageError("--module: a folder does not say what ranks import")
+        raise UsageError("a folder requires --module: the module that ranks import")
     report_files.require(target)
     report_files.require(keep, "--keep")
     world = here()
@@ -164,7 +182,7 @@ def _measured(settling: _Settling, console: output.Console) -> "LoadMeasurement"
         tree = measure.of_prefix(settling.subject, settling.module, environ)
         image = measure.packed(tree, work, runner)
         if image is None:
-            console.note("no mksquashfs or squashfuse here: nothing is said of images")
+            console.note("no mksquashfs or squashfuse here: images are not predicted")
         return measure.measure(
             bench, tree, image, f"{settling.subject.name}: import {settling.module}"
         )
@@ -258,22 +276,24 @@ def _print(prediction: _Prediction) -> None:
     output.say(_told(measured))
     least, most = SHORT_BY
     output.say(
-        f"held-out imports took {least:.0%} to {most:.0%} longer than predicted: the figures above "
-        "are not raised by that"
+        f"in our tests imports took {least:.0%} to {most:.0%} longer than "
+        "predicted; the figures above do not include this"
     )
     for route in ("image per node", "staged"):
         nodes = nodes_to_pay(prediction.case, job, route)
         if nodes is not None:
-            output.say(f"{route}: quicker than the tree from {nodes} nodes on")
+            output.say(f"{route}: faster than the tree from {nodes} nodes on")
     launches = launches_to_pay(prediction.rows)
     if launches is not None:
-        output.say(f"staging has paid after {launches} launches of this size")
+        output.say(f"staging pays off after {launches} launches of this size")
     output.say("the file system:")
     output.say(
         output.table([[f"  {fact.key}", f"{fact.value:g}", fact.source] for fact in facts.facts])
     )
     if facts.assumed:
-        output.say(f"{len(facts.assumed)} of these are assumed: this is a sketch, not a promise")
+        output.say(
+            f"{len(facts.assumed)} of these values are assumed: this is a sketch, not a promise"
+        )
 
 
 def _told(measured: "LoadMeasurement") -> str:
@@ -281,10 +301,11 @@ def _told(measured: "LoadMeasurement") -> str:
     node = measured.node
     if node is None:
         return (
-            "kept by an older version: the processor's time is the wall's, with all that others did"
+            "written by an older version: processor time is wall time, and "
+            "includes the load of others"
         )
     runs = ", ".join(f"{route} {len(timing.runs)}" for route, timing in measured.timings.items())
-    shared = "; others were at work: caches and clocks shared with them are in it"
+    shared = "; others used the machine: shared caches and clocks affect the times"
     bounds = [route for route, timing in measured.timings.items() if timing.waits.is_bound]
     waits = f"; all reads of {' and '.join(bounds)} count as waited for" if bounds else ""
     return (

@@ -19,18 +19,22 @@ if TYPE_CHECKING:
 def catalogue(
     target: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FOLDER", help="Write page and JSON there."),
+        typer.Option(
+            "--output", "-o", metavar="FOLDER", help="Folder to write the page and its JSON to."
+        ),
     ] = None,
     renew: Annotated[
         bool,
-        typer.Option("--renew", help="Make a generation whose catalogue has the newest evidence."),
+        typer.Option(
+            "--renew", help="Make a new generation, so that the catalogue has the newest evidence."
+        ),
     ] = False,
     root: Root = None,
     site: options.OptionalSite = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """List what is published, with sizes, checks and verdicts; each change writes it as a page."""
+    """List the published modules with sizes, checks and verdicts; each change updates the page."""
     from dlcontainer.cli.context import here
     from dlcontainer.publish.catalogue import files, page
 

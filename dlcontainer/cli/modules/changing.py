@@ -17,7 +17,7 @@ def rollback(
     number: Annotated[
         int | None,
         typer.Argument(
-            metavar="N", min=1, help="A generation. Default: the one before what is live."
+            metavar="N", min=1, help="Generation number. Default: the one before the live one."
         ),
     ] = None,
     root: Root = None,
@@ -51,7 +51,7 @@ def unpublish(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Take a module back; shells and jobs that loaded it go on, until `gc` removes the files."""
+    """Withdraw a module; shells and jobs that loaded it go on until `gc` removes its files."""
     from dlcontainer.publish.tree import changes
 
     where = tree_options.chosen(root, site, as_json=as_json, verbose=verbose)
@@ -61,14 +61,14 @@ def unpublish(
 def promote(
     module: Module,
     source: Annotated[
-        Path, typer.Option("--from", metavar="DIR", help="The tree where it is live.")
+        Path, typer.Option("--from", metavar="DIR", help="Published tree where the module is live.")
     ],
     from_owner: Annotated[
         list[str] | None,
         typer.Option(
             "--from-owner",
             metavar="USER",
-            help="Take it from this user too, who does not publish here.",
+            help="Also accept files of this user, who is not a publisher here.",
         ),
     ] = None,
     root: Root = None,
@@ -81,7 +81,7 @@ def promote(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Publish the very bytes of another tree here: from the test tree to production."""
+    """Publish a module of another tree here, byte for byte: from the test tree to production."""
     from dlcontainer.publish.tree import changes
 
     signers = tree_options.Signers(
@@ -107,7 +107,7 @@ def default(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Let `module load NAME` mean this version."""
+    """Make `module load NAME` load this version."""
     from dlcontainer.publish.tree import changes
 
     where = tree_options.chosen(root, site, as_json=as_json, verbose=verbose)
@@ -119,7 +119,7 @@ def alias(
         str, typer.Argument(metavar="NAME/VERSION", help="A module; with --remove, NAME/ALIAS.")
     ],
     name: Annotated[
-        str | None, typer.Argument(metavar="ALIAS", help="A further name for the version.")
+        str | None, typer.Argument(metavar="ALIAS", help="Additional name for the version.")
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the alias.")] = False,
     root: Root = None,
@@ -127,7 +127,7 @@ def alias(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Let `module load NAME/ALIAS` mean this version."""
+    """Make `module load NAME/ALIAS` load this version."""
     from dlcontainer.publish.tree import changes
 
     if remove == (name is not None):
@@ -151,25 +151,29 @@ def deprecate(
     module: Module,
     message: Annotated[
         str | None,
-        typer.Option("--message", metavar="TEXT", help="What to use now; users read it on load."),
+        typer.Option(
+            "--message",
+            metavar="TEXT",
+            help="Text that users see on load, such as what to use instead.",
+        ),
     ] = None,
     removal: Annotated[
         str | None,
-        typer.Option("--removal", metavar="DATE", help="When it will go: YYYY-MM-DD."),
+        typer.Option("--removal", metavar="DATE", help="Planned date of removal: YYYY-MM-DD."),
     ] = None,
-    undo: Annotated[bool, typer.Option("--undo", help="Take the warning back.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Remove the warning.")] = False,
     root: Root = None,
     site: options.OptionalSite = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Warn users when they load a module; nothing is removed on that date by itself."""
+    """Warn users who load a module; the --removal date removes nothing by itself."""
     from dlcontainer.publish.tree import changes
     from dlcontainer.publish.tree.generation import Deprecation
 
     if undo == (message is not None) or (undo and removal):
         raise UsageError(
-            "--undo goes with nothing else" if undo else "Missing option '--message'.",
+            "--undo takes no other option" if undo else "Missing option '--message'.",
             next_step="dlcontainer modules deprecate NAME/VERSION --message TEXT",
         )
     warning = Deprecation(message=message, removal=removal) if message is not None else None

@@ -25,18 +25,18 @@ def gc(
             "--keep",
             metavar="DAYS",
             min=0,
-            help="How long a generation stays after it was left. Default: the site's.",
+            help="Days to keep a generation after it was replaced. Default: the site's.",
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would go; remove nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be removed; remove nothing.")
     ] = False,
     root: Root = None,
     site: options.OptionalSite = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Remove generations and releases that nothing can use any more; in doubt all stays."""
+    """Remove generations and releases that nothing can use any more; keep them when in doubt."""
     from dlcontainer.publish.tree import changes, collection, transaction
 
     where = tree_options.chosen(root, site, as_json=as_json, verbose=verbose)
@@ -67,14 +67,15 @@ def _policy(where: TreeSelection, keep: int | None, *, dry_run: bool) -> "Retent
     days = keep if keep is not None else (modules.keep_days if modules else None)
     if days is None:
         raise UsageError(
-            "nobody says how long a generation stays",
-            next_step="give --keep DAYS, at least the longest job and hold, or write "
+            "no retention period is set for old generations",
+            next_step="give --keep DAYS, no less than the longest job and hold, or set "
             "modules.keep_days in the site config",
         )
     longest = modules.longest_job_days if modules else None
     if longest is None:
         where.console.note(
-            "the longest job is not known (modules.longest_job_days): the days are taken as given"
+            "the longest job is unknown (modules.longest_job_days): the retention "
+            "period is taken as given"
         )
     return RetentionPolicy(
         keep_s=days * _DAY_S,
@@ -92,14 +93,17 @@ def _queue(where: TreeSelection) -> "OldestJob":
     from dlcontainer.schedulers import SCHEDULERS
 
     if where.site is None:
-        where.console.note("no scheduler is asked without --site: the time alone decides")
+        where.console.note(
+            "without --site no scheduler is asked for jobs: only the age of a generation decides"
+        )
         return OldestJob()
     scheduler = where.site.scheduler.kind
     argv = where.site.modules.submissions or SCHEDULERS[scheduler].submissions
     if not argv:
         if scheduler != "none":
             where.console.note(
-                f"{scheduler} is not asked (modules.submissions): the time alone decides"
+                f"{scheduler} is not asked for jobs (modules.submissions): only the "
+                "age of a generation decides"
             )
         return OldestJob()
     return in_use.queue(argv, where.console.runner(here().environ))
@@ -107,10 +111,10 @@ def _queue(where: TreeSelection) -> "OldestJob":
 
 def _show(collected: "CollectionResult", *, dry_run: bool) -> None:
     for path in collected.removed:
-        output.say(f"{'would go' if dry_run else 'removed'}  {path}")
+        output.say(f"{'would remove' if dry_run else 'removed'}  {path}")
     for kept in collected.kept:
         output.say(f"kept  {kept.path}: {kept.why}")
-    output.say(f"{len(collected.removed)} {'would go' if dry_run else 'removed'}")
+    output.say(f"{len(collected.removed)} {'would be removed' if dry_run else 'removed'}")
 
 
 COMMANDS: Mapping[str, Callable[..., None]] = {"gc": gc}

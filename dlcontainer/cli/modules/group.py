@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dlcontainer.publish.tree.changes import LiveModule
 
 _LOOK, _CHANGE, _KEEP = "Look", "Change", "Keep in order"
-app = App(help="The published tree: what is live, what was, going back, making room.")
+app = App(help="The published tree: list, audit, roll back, promote and clean up modules.")
 
 
 @app.command("list", rich_help_panel=_LOOK)
@@ -27,7 +27,7 @@ def list_(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """List the modules that are live: default, aliases, size, checks; -v each one's folder."""
+    """List the live modules: default, aliases, size, checks; with -v their folders."""
     from dlcontainer.publish.catalogue import files
     from dlcontainer.publish.tree import changes
 
@@ -66,7 +66,7 @@ def _body(listed: "LiveModule") -> dict[str, object]:
 def history(
     root: Root = None, site: options.OptionalSite = None, as_json: options.Json = False
 ) -> None:
-    """List all changes of the tree, the oldest first: generation, time, user, change."""
+    """List all changes of the tree, oldest first: generation, time, user, change."""
     from dlcontainer.publish.tree import changes
 
     where = tree_options.chosen(root, site)
@@ -94,11 +94,13 @@ def audit(
     site: options.OptionalSite = None,
     engine: Annotated[
         Path | None,
-        typer.Option("--engine", metavar="FILE", help="Look too whether users can run this one."),
+        typer.Option(
+            "--engine", metavar="FILE", help="Also check whether users can run this engine."
+        ),
     ] = None,
     load: Annotated[
         bool,
-        typer.Option("--load", help="Load each module too, by this shell's module system."),
+        typer.Option("--load", help="Also load each module with this shell's module system."),
     ] = False,
     key: trust_options.Keys = None,
     certificate_roots: trust_options.Roots = None,
@@ -107,7 +109,7 @@ def audit(
     require_evidence: trust_options.RequireEvidence = None,
     as_json: options.Json = False,
 ) -> None:
-    """Read every byte of what is live and compare it with what was published."""
+    """Read every byte of the live modules and compare it with the published version."""
     from dlcontainer.cli.context import here
     from dlcontainer.errors import ChecksFailedError
     from dlcontainer.publish.tree import audit as auditing
@@ -128,8 +130,8 @@ def audit(
         output.finding("FAILED", f"{fault.where}: {fault.why}")
     if faults:
         raise ChecksFailedError(
-            f"{where.root} is not as it was published, faults: {len(faults)}",
-            next_step="take back what is damaged: "
+            f"{where.root} is not as it was published; faults: {len(faults)}",
+            next_step="withdraw the damaged modules: "
             + layout.typed(where.root, "unpublish", "NAME/VERSION"),
         )
     output.copied(str(where.root), before="as it was published: ")
@@ -149,10 +151,13 @@ def _loader(where: tree_options.TreeSelection) -> "Loader":
         raise UsageError(
             "--load: this shell has no module system",
             why="neither LMOD_CMD nor MODULES_CMD is set",
-            next_step="run it in a login shell of a user, or leave --load out",
+            next_step="run it in a user's login shell, or leave --load out",
         )
     if not audit_users.is_seen(where.root, by.kind, environ):
-        where.console.note(f"MODULEPATH names no modules of {where.root}: tried without others")
+        where.console.note(
+            f"MODULEPATH does not name the modules of {where.root}: they are "
+            "loaded without those of other trees"
+        )
     return by
 
 

@@ -142,8 +142,8 @@ def tell(
     changed = current.number != previous
     if changed and where.site is None:
         where.console.note(
-            "without --site no modules.after_publish is run after the switch, and the site's trust "
-            "demands nothing"
+            "without --site, modules.after_publish does not run after the switch "
+            "and the site's trust demands are not checked"
         )
     if as_json:
         body = {

@@ -19,7 +19,8 @@ def attest(
         list[str],
         typer.Argument(
             metavar="KIND=FILE…",
-            help="validate=FILE, proof=FILE, bench=FILE, report=FILE, record=FILE, bill=FILE.",
+            help="Files to sign: validate=FILE, proof=FILE, bench=FILE, report=FILE, "
+            "record=FILE, bill=FILE.",
         ),
     ],
     key: Annotated[
@@ -57,7 +58,9 @@ def _source(text: str) -> "EvidenceSource":
     word, equals, name = text.partition("=")
     kinds = trust_options.kinds_of(word)
     if not (equals and name and len(kinds) == 1):
-        raise UsageError(f"{text!r} is not KIND=FILE", next_step="for example: bench=session.jsonl")
+        raise UsageError(
+            f"{text!r} is not KIND=FILE", next_step="write, for example, bench=session.jsonl"
+        )
     return EvidenceSource(kind=kinds[0], path=Path(name))
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def pull(
     place: trust_options.Place,
     target: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The image's file (.sif).")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Image file to write (.sif).")
     ],
     key: trust_options.Keys = None,
     certificate_roots: trust_options.Roots = None,
@@ -30,7 +30,7 @@ def pull(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Pull an image with its record and evidence; nothing is kept that does not hold."""
+    """Pull an image with its record and evidence; keep nothing that fails verification."""
     from dlcontainer.cli.context import here
     from dlcontainer.evidence import pull as pulling
 
@@ -68,14 +68,14 @@ def _show(path: Path, done: "PullResult", name: str, *, verifies: bool, as_json:
     if not verifies:
         output.finding("note", "nothing was verified: no --key, --certificate-roots or --pgp")
         trusted = f"dlcontainer adopt {path} --site SITE --trust"
-        output.finding("note", f"so it runs contained until you trust it: {trusted}")
+        output.finding("note", f"the image runs contained until you trust it: {trusted}")
     output.copied(where)
 
 
 def _new_file(target: Path) -> Path:
     if target.suffix != ".sif" or not target.absolute().parent.is_dir():
         raise UsageError(
-            f"-o {target}: not the name of an image's file in a folder that is there",
+            f"-o {target}: not an image's file name in an existing folder",
             next_step="give a name that ends in .sif",
         )
     return target.absolute()

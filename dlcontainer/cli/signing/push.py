@@ -28,8 +28,8 @@ def push(
     client = trust_options.client(world, loaded, place, login=login, ca=ca, pushes=True)
     if client.reference.digest is not None:
         raise UsageError(
-            "a digest can't be pushed to",
-            why="it is what comes out of a push",
+            "can't push to a digest",
+            why="a push computes the digest",
             next_step=f"give a tag: oras://{client.reference.name}:TAG",
         )
     console = output.Console(verbose=verbose, quiet=as_json)
@@ -41,7 +41,7 @@ def push(
         and f'"{opened_image.subject.sha256}"'.encode() not in opened_image.record
     ):
         raise ChecksFailedError(
-            f"{path} is not the image of its record", next_step="build it again, or copy it again"
+            f"{path} does not match its record", next_step="build it again, or copy it again"
         )
     with client, console.beating():
         evidence = list(pieces.loaded(opened_image.offers, pieces.RefusalNotes(tell=console.note)))

@@ -25,7 +25,7 @@ def sign(
         typer.Option(
             "--pgp",
             metavar="FINGERPRINT",
-            help="A key of Apptainer's own ring in its place.",
+            help="Sign with this PGP key of Apptainer's keyring instead of --key.",
             rich_help_panel="Signers",
         ),
     ] = None,
@@ -34,7 +34,7 @@ def sign(
         typer.Option(
             "--keyring",
             metavar="DIR",
-            help="The folder of that ring. Default: ~/.apptainer/keys.",
+            help="Folder of the PGP keyring. Default: ~/.apptainer/keys.",
             rich_help_panel="Signers",
         ),
     ] = None,
@@ -42,14 +42,14 @@ def sign(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Sign an image, and with a PEM key its record and bill of materials too."""
+    """Sign an image; with a PEM key, also its record and bill of materials."""
     from dlcontainer.cli.context import here
     from dlcontainer.evidence import signing
 
     if (key is None) is (pgp is None):
         raise UsageError(
             "exactly one of --key and --pgp is needed",
-            why="nothing is signed with whatever key is there",
+            why="no key is chosen for you",
             next_step="make a key: openssl genpkey -algorithm ed25519 -out release.key",
         )
     world = here()
@@ -78,7 +78,7 @@ def _with_key(
         secret.public.id
     ):
         raise UsageError(
-            f"the certificate {certificate} is of another key",
+            f"the certificate {certificate} belongs to another key",
             next_step="give the certificate that was made for this key",
         )
     return signing.ImageSigner(

@@ -30,7 +30,8 @@ Keys = Annotated[
     typer.Option(
         "--key",
         metavar="[ROLE,…=]FILE",
-        help="A signer's public key in PEM; bench=FILE counts for that alone (docs/signing.md).",
+        help="A signer's public key in PEM; bench=FILE counts only for that evidence "
+        "(docs/signing.md).",
         rich_help_panel=_WHO,
     ),
 ]
@@ -39,7 +40,7 @@ Roots = Annotated[
     typer.Option(
         "--certificate-roots",
         metavar="FILE",
-        help="Certificates in PEM: a signer's below these counts.",
+        help="Root certificates in PEM; signers whose certificates these roots issued count.",
         rich_help_panel=_WHO,
     ),
 ]
@@ -48,7 +49,7 @@ Certificates = Annotated[
     typer.Option(
         "--certificate",
         metavar="FILE",
-        help="A signer's certificate, where none came with the evidence.",
+        help="A signer's certificate, if none came with the evidence.",
         rich_help_panel=_WHO,
     ),
 ]
@@ -59,7 +60,9 @@ Keyrings = Annotated[
 RequireSigned = Annotated[
     bool,
     typer.Option(
-        "--require-signed", help="Refuse an image without such a signature.", rich_help_panel=_WHO
+        "--require-signed",
+        help="Refuse an image without a signature by one of these signers.",
+        rich_help_panel=_WHO,
     ),
 ]
 RequireEvidence = Annotated[
@@ -67,7 +70,7 @@ RequireEvidence = Annotated[
     typer.Option(
         "--require-evidence",
         metavar="KIND,…",
-        help="Refuse an image without signed evidence of these kinds: validate,bench …",
+        help="Refuse an image without signed evidence of these kinds, e.g. validate,bench.",
         rich_help_panel=_WHO,
     ),
 ]
@@ -80,7 +83,7 @@ Certificate = Annotated[
     typer.Option(
         "--certificate",
         metavar="FILE",
-        help="The key's certificate, which goes along with the evidence.",
+        help="The key's certificate, stored with the evidence.",
         rich_help_panel=_WHO,
     ),
 ]
@@ -89,19 +92,22 @@ PassphraseFd = Annotated[
     typer.Option(
         "--passphrase-fd",
         metavar="N",
-        help="Read the key's passphrase from this descriptor.",
+        help="Read the key's passphrase from this file descriptor.",
         rich_help_panel=_WHO,
     ),
 ]
 Place = Annotated[
-    str, typer.Argument(metavar="oras://REF", help="HOST/NAME[:TAG][@sha256:DIGEST].")
+    str,
+    typer.Argument(
+        metavar="oras://REF", help="Reference in a registry: HOST/NAME[:TAG][@sha256:DIGEST]."
+    ),
 ]
 Login = Annotated[
     Path | None,
     typer.Option(
         "--login",
         metavar="FILE",
-        help="USER:PASSWORD, or a file of `docker login`; of mode 0600.",
+        help="File with USER:PASSWORD, or file of `docker login`; its mode must be 0600.",
         rich_help_panel=_REGISTRY,
     ),
 ]
@@ -110,7 +116,7 @@ Ca = Annotated[
     typer.Option(
         "--ca",
         metavar="FILE",
-        help="The registry's CA, in PEM. Default: the site's.",
+        help="CA certificate of the registry, in PEM. Default: the site's.",
         rich_help_panel=_REGISTRY,
     ),
 ]
@@ -173,9 +179,9 @@ def _trusted(text: str) -> "TrustedKey":
     for word in words:
         if word not in KEY_ROLES:
             raise UsageError(
-                f"--key {text}: {word!r} is no role of a key",
-                next_step=f"one or more of {', '.join(KEY_ROLES)}; for a file of that name: "
-                f"--key ./{text}",
+                f"--key {text}: {word!r} is not a role of a key",
+                next_step=f"use one or more of {', '.join(KEY_ROLES)}; for a file of that "
+                f"name, --key ./{text}",
             )
     roles = tuple(role for role in KEY_ROLES if role in words)
     return TrustedKey(key=keys.read_public(Path(name)), roles=roles)
@@ -200,7 +206,7 @@ def kinds_of(text: str | None) -> "tuple[Kind, ...]":
     for word in names:
         if word not in KINDS:
             raise UsageError(
-                f"{word!r} is no kind of evidence", next_step=f"one of: {', '.join(KINDS)}"
+                f"{word!r} is not a kind of evidence", next_step=f"use one of: {', '.join(KINDS)}"
             )
     return tuple(kind for kind in KINDS if kind in names)
 
@@ -227,8 +233,7 @@ def note_unasked(demand: "EvidenceDemand", console: output.Console, *signers: ob
     """Say so where signers are named on the command line, and nothing is demanded of them."""
     if demand.is_empty and any(signers):
         console.note(
-            "nothing is verified: a signer is named, and neither --require-signed nor "
-            "--require-evidence given"
+            "nothing is verified: a signer is named without --require-signed or --require-evidence"
         )
 
 
@@ -279,7 +284,7 @@ def read_passphrase(number: int | None) -> str | None:
             return file.readline(4096).decode().rstrip("\n")
     except (OSError, UnicodeDecodeError):
         raise UsageError(
-            f"--passphrase-fd {number}: no passphrase can be read there",
+            f"--passphrase-fd {number}: can't read a passphrase from this descriptor",
             next_step="open it for the command: --passphrase-fd 3 3<FILE",
         ) from None
 
@@ -304,7 +309,7 @@ def client(
 
     reference = artifact.reference(place)
     if ca is not None and not ca.is_file():
-        raise UsageError(f"--ca {ca}: there is no such file", next_step="give the CA's PEM file")
+        raise UsageError(f"--ca {ca}: no such file", next_step="give the CA's PEM file")
     routing = site.routing if site else Routing()
     access = RegistryAccess(
         proxies=proxies_of(routing, world.host),

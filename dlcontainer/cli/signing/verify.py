@@ -21,7 +21,7 @@ def verify(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Verify an image's signature and its evidence, by keys that are given or the site's."""
+    """Verify an image's signature and evidence, with the keys given or the site's."""
     from dlcontainer.cli.context import here
     from dlcontainer.evidence import policy, signing
     from dlcontainer.system import foreign_files

@@ -193,8 +193,8 @@ def test_render_into_files(run: Run, tmp_path: Path) -> None:
         (["plan", *SLURM, "a", "b"], "unexpected extra argument"),
         (["plna"], "No such command 'plna'"),
         (["render", *SLURM, "--format", "docker"], "'docker' is not one of"),
-        (["render", *SLURM, "--form", "a"], "--nodes are a job script's"),
-        (["render", *SLURM, "--nodes", "2"], "--nodes are a job script's"),
+        (["render", *SLURM, "--form", "a"], "--nodes apply to job scripts only"),
+        (["render", *SLURM, "--nodes", "2"], "--nodes apply to job scripts only"),
         (["build", *SLURM, "--engine", "docker-compose"], "'docker-compose' is not"),
         (["plan", *SLURM, "--set", "no value"], "expected KEY=VALUE"),
         (["plan", *SLURM, "--set", "a="], "no VALUE after '='"),
@@ -337,7 +337,7 @@ def test_no_engine_says_how_to_get_one(run: Run, tmp_path: Path) -> None:
         assert "next: type `make setup`" in err
     code, out, err = run("doctor")
     assert (code, "error    engine: " in out) == (1, True)
-    assert "images can't be built and run here: engine" in err
+    assert "can't build or run images here: engine" in err
 
 
 def test_what_is_no_image_needs_no_engine(run: Run, tmp_path: Path) -> None:

@@ -95,8 +95,8 @@ def test_what_is_not_told_apart_is_not_written(
     samples, target = session(tmp_path / "a.jsonl", counts="2,4"), tmp_path / "quick.yaml"
     assert export(samples, "-o", target, "--site", "local") == 1
     said = capsys.readouterr().err
-    assert "2 threads are not told apart from 4: nothing was written" in said
-    assert "--pairs 16; or --unsure writes 2 all the same" in said
+    assert "2 threads can't be told apart from 4: nothing was written" in said
+    assert "(--pairs 16), or write 2 anyway with --unsure" in said
     assert not target.exists()
     assert export(samples, "-o", target, "--site", "local", "--unsure") == 0
     assert "not told apart from 4)" in here().site(str(target)).value.summary
@@ -115,7 +115,7 @@ def test_one_launch_has_no_interval() -> None:
     ("words", "code", "wanted"),
     [
         (("--site", "nowhere"), 3, "nowhere"),
-        (("--site", "./x.yaml"), 2, "a site extends another by its name"),
+        (("--site", "./x.yaml"), 2, "takes a site's name, not a path"),
     ],
 )
 def test_a_site_that_none_can_extend(
@@ -146,7 +146,7 @@ def test_no_site_file_is_replaced_or_hidden(
     samples, target = session(tmp_path / "a.jsonl"), tmp_path / "quick.yaml"
     target.write_text("written by hand")
     assert export(samples, "-o", target, "--site", "local") == 2
-    assert "a site file is never replaced" in capsys.readouterr().err
+    assert "a site file is never overwritten" in capsys.readouterr().err
     assert target.read_text() == "written by hand"
     assert export(samples, "-o", tmp_path / "local.yaml", "--site", "local") == 2
     assert "-o local-threads.yaml" in capsys.readouterr().err
@@ -170,10 +170,10 @@ def test_an_override_that_would_win_is_named(
 
 def test_another_probe_s_session(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert export(RECORDINGS / "equal.jsonl", "-o", tmp_path / "quick.yaml") == 7
-    assert "is no session of `bench threads`" in capsys.readouterr().err
+    assert "is not a session of `bench threads`" in capsys.readouterr().err
 
 
 def test_one_number_alone_is_no_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     samples = session(tmp_path / "a.jsonl", counts="2")
     assert export(samples, "-o", tmp_path / "quick.yaml") == 7
-    assert "one number of threads alone" in capsys.readouterr().err
+    assert "fewer than two numbers of threads" in capsys.readouterr().err

@@ -30,7 +30,7 @@ def test_a_disk_that_fails_is_explained(
     assert main._run(argv, as_json=False) == code
     first, _, last = capsys.readouterr().err.partition("\n")
     assert first == f"dlcontainer: /a/file: the file system failed: {os.strerror(number)}"
-    assert ("make room" in last) is (number in (errno.ENOSPC, errno.EDQUOT))
+    assert ("free some space" in last) is (number in (errno.ENOSPC, errno.EDQUOT))
 
 
 def test_a_program_that_takes_too_long_is_no_bug(

@@ -75,7 +75,7 @@ def test_groups_defaults_and_what_is_required(
     text = page(capsys, "build", "-h")
     assert text.startswith("Usage: dlcontainer build --site SITE [OPTIONS] [RECIPE]\n")
     flat = " ".join(text.split())
-    assert "Where the image goes. Default: images." in flat
+    assert "Folder for the image. Default: images." in flat
     assert "or its file. Required." in flat
     assert "--engine apptainer|docker|podman" in flat
 

@@ -177,9 +177,9 @@ def test_render_all_keeps_what_is_not_its_own(run: Run, tmp_path: Path) -> None:
     [
         (["plan"], "Missing option '--site'"),
         (["render"], "Missing option '--site'"),
-        (["plan", "--all", "--variant", "cuda"], "--variant does not go with --all"),
-        (["plan", "--all", "--set", "a=1"], "--set does not go with --all"),
-        (["render", "--all"], "--all writes a folder: which?"),
+        (["plan", "--all", "--variant", "cuda"], "--variant can't be combined with --all"),
+        (["plan", "--all", "--set", "a=1"], "--set can't be combined with --all"),
+        (["render", "--all"], "--all requires a folder to write to"),
     ],
 )
 def test_usage(run: Run, argv: list[str], message: str) -> None:

@@ -262,8 +262,8 @@ def test_gc_removes(run: Run, root: Path) -> None:
     assert (root / "generations/1").exists()
     code, out, err = run("gc", "--keep", 0)
     assert (code, "removed  generations/1" in out) == (0, True)
-    assert "no scheduler is asked without --site" in err
-    assert "the longest job is not known" in err
+    assert "without --site no scheduler is asked" in err
+    assert "the longest job is unknown" in err
     assert not (root / "generations/1").exists()
     assert seen(root) == both("2.0")
 
@@ -287,6 +287,6 @@ def test_a_switch_is_followed_by_the_site_s_command(
         SiteCommands(after_publish=("update", "-d", "/c"), stripe=("lfs", "setstripe"))
     ]
     assert "after_publish" not in run("rollback", 2, "--site", site)[2]
-    assert "without --site no modules.after_publish is run" in run("rollback")[2]
+    assert "without --site, modules.after_publish does not run" in run("rollback")[2]
     assert "after_publish" not in run("rollback", 1)[2]  # nothing to change
     assert "after_publish" not in run("default", "demo/1.0", "--json")[2]

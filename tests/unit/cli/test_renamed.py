@@ -23,6 +23,6 @@ def test_what_has_its_name_still(argv: list[str]) -> None:
 
 
 def test_what_is_gone() -> None:
-    with pytest.raises(UsageError, match="modules takeover is gone") as caught:
+    with pytest.raises(UsageError, match="modules takeover was removed") as caught:
         renamed.resolve(["modules", "takeover", "--root", "x"])
     assert "dlcontainer 0.9.0" in str(caught.value.next_step)

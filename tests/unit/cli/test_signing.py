@@ -33,7 +33,7 @@ def test_a_site_s_demand_can_only_grow(tmp_path: Path) -> None:
     own.chmod(0o666)
     with pytest.raises(ConfigError, match="others may write in it"):
         trust_options.trust_of(site)
-    with pytest.raises(UsageError, match="'bnech' is no kind of evidence"):
+    with pytest.raises(UsageError, match="'bnech' is not a kind of evidence"):
         trust_options.kinds_of("bnech")
 
 
@@ -58,7 +58,7 @@ def test_keys_have_roles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         (key,) = trust_options.trust_of(None, keys=[text]).keys
         assert key.roles == roles
     for text in ("images=own.pub", "=own.pub", "bench,=own.pub"):
-        with pytest.raises(UsageError, match="is no role of a key"):
+        with pytest.raises(UsageError, match="is not a role of a key"):
             trust_options.trust_of(None, keys=[text])
 
 
@@ -72,22 +72,22 @@ def test_keys_have_roles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ),
         (
             ["evidence", "sign", "IMAGE", "--key", "K", "--passphrase-fd", "99"],
-            "no passphrase can be read",
+            "can't read a passphrase",
         ),
         (["evidence", "attest", "IMAGE", "bench", "--key", "K"], "'bench' is not KIND=FILE"),
         (
             ["evidence", "attest", "IMAGE", "banch=x", "--key", "K"],
-            "'banch' is no kind of evidence",
+            "'banch' is not a kind of evidence",
         ),
         (["push", "IMAGE", "docker://h/x"], "is no place in a registry"),
-        (["push", "IMAGE", "oras://h/x@sha256:" + "0" * 64], "a digest can't be pushed to"),
-        (["push", "IMAGE", "oras://h/x", "--ca", "none.pem"], "there is no such file"),
-        (["pull", "oras://h/x", "-o", "x.txt"], "not the name of an image's file"),
+        (["push", "IMAGE", "oras://h/x@sha256:" + "0" * 64], "can't push to a digest"),
+        (["push", "IMAGE", "oras://h/x", "--ca", "none.pem"], "--ca none.pem: no such file"),
+        (["pull", "oras://h/x", "-o", "x.txt"], "not an image's file name"),
         (["pull", "oras://H/X", "-o", "x.sif"], "is no place in a registry"),
         (["evidence", "verify", "none.sif", "--key", "K"], "No such file"),
-        ([*CVMFS, "--require-signed"], "--cvmfs writes no demand"),
-        ([*CVMFS, "--require-evidence", "bench"], "--cvmfs writes no demand"),
-        ([*CVMFS, "--key", "K"], "--cvmfs writes no demand"),
+        ([*CVMFS, "--require-signed"], "--cvmfs takes no signers"),
+        ([*CVMFS, "--require-evidence", "bench"], "--cvmfs takes no signers"),
+        ([*CVMFS, "--key", "K"], "--cvmfs takes no signers"),
     ],
 )
 def test_wrong_words_are_usage_errors(

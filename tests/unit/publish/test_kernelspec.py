@@ -231,7 +231,7 @@ def test_the_command(
         "DLCONTAINER_BIND": str(home / ".local" / RUNTIME),
     }
     assert command(monkeypatch, visible=False) == 0
-    assert "this kernel is for users whose Jupyter writes there" in capsys.readouterr().err
+    assert "works only for users whose Jupyter writes there" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -134,8 +134,8 @@ def test_launches_without_a_time_are_named(tmp_path: Path) -> None:
         (("--looks", "16,8"), "strictly increasing multiples of 4"),
         (("--looks", "8,8"), "strictly increasing multiples of 4"),
         (("--looks", "8,18"), "strictly increasing multiples of 4"),
-        (("--looks", "8,16", "--pairs", "8"), "give one of them"),
-        (("--resume", "a.jsonl", "-o", "b.jsonl"), "goes on in its own file"),
+        (("--looks", "8,16", "--pairs", "8"), "give only one of them"),
+        (("--resume", "a.jsonl", "-o", "b.jsonl"), "continues in its own file"),
     ],
 )
 def test_looks_that_are_none(

@@ -130,7 +130,7 @@ def test_ranks_are_those_typed_or_declared() -> None:
 
 
 def test_ranks_that_are_not_counted() -> None:
-    with pytest.raises(UsageError, match="are about ranks"):
+    with pytest.raises(UsageError, match="require --ranks"):
         defaults.ranks_of(typed(nodes=2), None)
 
 

@@ -17,11 +17,13 @@ def test_a_margin_is_in_seconds(text: str, found: float) -> None:
 
 @pytest.mark.parametrize("text", ["0", "-1", "2%", "nan", "inf", ""])
 def test_what_is_no_margin(text: str) -> None:
-    with pytest.raises(UsageError, match="seconds of the start-up"):
+    with pytest.raises(UsageError, match="seconds of start-up"):
         job_words.seconds(text)
 
 
-@pytest.mark.parametrize(("text", "says"), [("step (", "not a pattern"), ("", "an empty pattern")])
+@pytest.mark.parametrize(
+    ("text", "says"), [("step (", "not a regular expression"), ("", "the pattern is empty")]
+)
 def test_what_is_no_pattern(text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         job_words.pattern(text)
@@ -43,7 +45,7 @@ def test_a_file_is_neither_replaced_nor_gone_on_with_when_complete(tmp_path: Pat
     from dlcontainer.bench.job import session
 
     path = session.run(context(tmp_path, Clockwork()))
-    with pytest.raises(BenchDataError, match="a file of this name"):
+    with pytest.raises(BenchDataError, match="the file exists already"):
         job._cut(typed(target=path))
     with pytest.raises(BenchDataError, match="the session is complete"):
         job._cut(typed(resume=path))

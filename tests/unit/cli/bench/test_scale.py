@@ -38,7 +38,7 @@ def test_options_stand_in_place_of_the_matrix(tmp_path: Path) -> None:
 def test_a_file_is_neither_replaced_nor_given_twice(tmp_path: Path) -> None:
     kept = tmp_path / "a.jsonl"
     kept.touch()
-    with pytest.raises(BenchDataError, match="a file of this name"):
+    with pytest.raises(BenchDataError, match="the file exists already"):
         settled(target=kept)
-    with pytest.raises(UsageError, match="-o and --resume"):
+    with pytest.raises(UsageError, match="--resume takes no -o"):
         settled(target=tmp_path / "b.jsonl", resume=kept)

@@ -102,7 +102,7 @@ def test_one_that_fails_stops_no_other(
     assert len(measured) == 1
     said = capsys.readouterr()
     assert "1 of 2 probes failed" in said.err
-    assert "what is whole stays" in said.err
+    assert "complete sessions are kept" in said.err
 
 
 def test_the_table_has_one_line_for_each_probe(
