@@ -59,7 +59,7 @@ def test_signed_images_of_the_tree_run(
     root.mkdir()
     for path in (image, unsigned):
         shutil.copyfile(tiny_image.image, path)
-    own.run("evidence", "sign", image)
+    own.run("sign", image)
     put(root, image)
     put(root, unsigned, "2.0")
     signed, other = (
