@@ -99,6 +99,6 @@ def test_samples_edited_by_hand(user: World, tiny_image: Built, tiny: Path, tmp_
     output.write_text("".join(lines))
     said = failing(user, 7, "report", output)
     assert f"{output}:{place + 1}" in said
-    assert "not what was measured" in said
+    assert "hash chain is broken" in said
     said = failing(user, 7, *argv(tiny_image.image, tiny, output)[:-2], "--resume", output)
-    assert "not what was measured" in said
+    assert "hash chain is broken" in said

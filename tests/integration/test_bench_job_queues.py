@@ -62,7 +62,7 @@ def test_a_lost_job_is_measured_again(
     queue.ends[1] = "lost"
     where = ["--time", "0:05:00", "--account", "me"]
     said = submitting.run(*words, *where, *command("print('step 1')"), cwd=tmp_path).stderr
-    assert "lost, its pair is measured again" in said
+    assert "a job was lost, measuring its pair again" in said
     job = read(tmp_path)
     assert job.end is not None
     assert job.end.complete

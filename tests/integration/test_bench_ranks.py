@@ -171,9 +171,9 @@ def names_below(pid: int) -> set[str]:
     ("more", "words"),
     [
         (["--nodes", "2", "--ranks", "2"], "not in a batch job"),
-        (["--ranks", "4", "--ranks-per-node", "2"], "no 1 nodes"),
+        (["--ranks", "4", "--ranks-per-node", "2"], "--nodes 1 does not match"),
         (["--start", "storm"], "--ranks R"),
-        (["--ranks", "2", "--launcher", "no-such-launcher"], "no launcher no-such-launcher"),
+        (["--ranks", "2", "--launcher", "no-such-launcher"], "launcher no-such-launcher not found"),
         (["--ranks", "2", "--form", "x"], "no such form"),
     ],
 )

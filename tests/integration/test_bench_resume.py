@@ -46,7 +46,7 @@ def test_a_killed_session_goes_on(
     done = user.run("bench", "import", *base, "--threads", "77", code=7)
     assert "workload.threads: " in done.stderr
     done = user.run("bench", "import", *base)
-    assert "half-written last line (21 bytes) is taken away" in done.stderr
+    assert "removing an incomplete last line (21 bytes)" in done.stderr
     assert output.read_bytes().startswith(before)
     series = reader.read(output)
     assert series.complete

@@ -165,4 +165,4 @@ def test_a_way_that_the_image_has_not(
     argv: list[Any] = ["--site", "local", "--image", pytorch_image.image, "--ranks", 2]
     argv += ["--distributed", "horovod", "-o", tmp_path / "x.jsonl"]
     done = launching.run("bench", "train", *map(str, argv), code=2)
-    assert "one of: ddp" in done.stderr
+    assert "choose from: ddp" in done.stderr

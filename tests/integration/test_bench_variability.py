@@ -152,5 +152,5 @@ def test_steps_of_pytorch_are_kept_one_by_one(
     assert session["section"]["title"] == "How steps scatter"
     # One node is no baseline.
     done = user.run("bench", "nodes", output, "--write-baseline", tmp_path / "b.json", code=7)
-    assert "too few nodes to say what is usual" in done.stderr
+    assert "too few nodes to find a usual range" in done.stderr
     assert not (tmp_path / "b.json").exists()

@@ -219,5 +219,5 @@ def test_ranks_need_trust(host: Host, tmp_path: Path) -> None:
     ranks = ("--site", "local", "--module", "jax", "--arms", "unpacked,container", "--ranks", "2")
     done = host.world.run("bench", "import", "--image", host.image, *ranks, cwd=tmp_path, code=None)
     assert done.returncode not in (0, 70)
-    assert "nobody trusted it yet" in done.stderr
+    assert "is not trusted yet" in done.stderr
     assert MARK not in done.stdout + done.stderr

@@ -143,6 +143,6 @@ def test_an_unknown_network_starts_nothing(
     argv: list[object] = ["--site", "local", "--image", pytorch_image.image]
     argv += ["-o", tmp_path / "x.jsonl", "--workload", "resnet51"]
     done = user.run("bench", "train", *map(str, argv), code=2)
-    assert "resnet51: there is no such network" in done.stderr
+    assert "resnet51: unknown network" in done.stderr
     assert "resnet50" in done.stderr
     assert not (tmp_path / "x.jsonl").exists()

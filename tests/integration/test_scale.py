@@ -118,7 +118,7 @@ def test_a_cell_that_fails_is_recorded_and_the_others_go_on(
     native = environment_with(folder / "native")
     argv = options(tiny_image, tiny, native, matrix)
     done = user.run(*argv, "-o", output, code=7)
-    assert "1 of 2 cells failed; the others are measured" in done.stderr
+    assert "1 of 2 cells failed; the others were measured" in done.stderr
     assert "exit code 3" in done.stderr
     assert "tmpfs is memory" in done.stderr
     scale = file.read(output)
@@ -149,7 +149,7 @@ def test_it_goes_on_where_it_was_cut(
     other = folder / "other.yaml"
     other.write_text(matrix.read_text().replace("[1, 2]", "[1, 3]"))
     refused = user.run(*options(tiny_image, tiny, native, other), "--resume", output, code=7)
-    assert "not the matrix that was begun" in refused.stderr
+    assert "the matrix or the machine differs" in refused.stderr
     user.run(*argv, "--resume", output)
     after = file.read(output)
     assert len(after.resumes) == 1
@@ -164,7 +164,12 @@ def test_it_goes_on_where_it_was_cut(
     [
         ("factors: {rank: [1]}", (), 3, "m.yaml:5:11: factors.rank: "),
         ("factors: {nodes: [2]}", (), 7, "no cell of the matrix can be measured here"),
-        ("factors: {}", ("--launcher", "no-such-launcher"), 2, "no launcher no-such-launcher"),
+        (
+            "factors: {}",
+            ("--launcher", "no-such-launcher"),
+            2,
+            "launcher no-such-launcher not found",
+        ),
         ("subjects: {x: {prefix: gone}}\nfactors: {subject: [native, x]}", (), 2, "no bin/python"),
     ],
 )

@@ -91,7 +91,7 @@ def test_what_a_storm_can_not_read_is_said(user: World) -> None:
     argv = ("--module", "os", "--site", "local", "--nodes", "2", "--ranks-per-node", "1")
     for folder, code, says in (
         (locked / "environment", 2, "or you may not read it"),
-        (hidden, 7, "no bin/python in it that you may run"),
+        (hidden, 7, "no bin/python in this folder that you may run"),
     ):
         done = user.run("lab", "storm", folder, *argv, code=code)
         assert f"{folder}: " in done.stderr

@@ -42,7 +42,7 @@ def across(analyses: Sequence[Analysis]) -> tuple[PooledSessions, ...]:
         series = analysis.series
         if series.seal in by_seal:
             raise BenchDataError(
-                f"the same session as {by_seal[series.seal].series.path}",
+                f"this is the same session as {by_seal[series.seal].series.path}",
                 where=str(series.path),
                 why="a session counted twice would look like two allocations",
                 next_step="give each session once",

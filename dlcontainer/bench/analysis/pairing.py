@@ -158,7 +158,7 @@ def _groups(series: Series, role: Role) -> Iterator[tuple[int, list[int]]]:
         kinds = tuple(map(kind_of, group))
         if kinds not in checked and len({launches.kinds[k].position for k in kinds}) < len(group):
             raise BenchDataError(
-                f"{role} {pair} has two launches at one position",
+                f"{role} {pair} has two launches at the same position",
                 where=f"{series.path}:{launches.lines[group[-1]]}",
             )
         checked.add(kinds)
@@ -183,7 +183,7 @@ def triples(series: Series) -> Triples:
                 raise BenchDataError(
                     f"the launches of triple {number} do not belong together",
                     where=f"{series.path}:{launches.lines[index]}",
-                    why=f"{kind.arm} at place {kind.position + 1} of the order {order}",
+                    why=f"{kind.arm} is at position {kind.position + 1} of the order {order}",
                 )
         if len(group) == 3 and not any(isnan(time(i)) for i in group):
             numbers.append(number)
@@ -231,7 +231,8 @@ def _reference(series: Series, role: Role, number: int, group: Sequence[int]) ->
         raise BenchDataError(
             f"the launches of {role} {number} do not belong together",
             where=f"{series.path}:{second.line}",
-            why=f"{first.arm} and {second.arm}, orders {first.order} and {second.order}",
+            why=f"the arms are {first.arm} and {second.arm}, the orders {first.order} and "
+            f"{second.order}",
         )
     if first.order == "cn":
         first = second

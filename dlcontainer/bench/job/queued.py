@@ -61,7 +61,7 @@ class QueueSubmitter:
             raise BenchDataError(
                 f"the scheduler can't write to a path that has {' or '.join(map(repr, unfit))}",
                 where=str(log),
-                why=f"{self.queue.submit[0]} gives them a meaning of their own",
+                why=f"{self.queue.submit[0]} gives these characters a special meaning",
                 next_step="name a file in another folder: -o FILE",
             )
 
@@ -77,14 +77,14 @@ class QueueSubmitter:
             raise BenchDataError(
                 f"no {argv[0]} here",
                 why=str(error),
-                next_step="run this where jobs are submitted, or load the scheduler's module",
+                next_step="run this on a host that can submit jobs, or load the scheduler's module",
             ) from None
         except CommandFailedError as error:
             raise BenchDataError(
                 "the scheduler refused the job",
                 why=_words(error),
-                next_step="--account, --partition, --time, --nodes; the site's lines: "
-                "dlcontainer render --format job",
+                next_step="check --account, --partition, --time and --nodes; to see the script's "
+                "directives: dlcontainer render --format job",
             ) from None
         match = re.search(queue.number, stdout)
         if match is None:
@@ -162,7 +162,7 @@ class QueueSubmitter:
         return BenchDataError(
             f"the scheduler holds the job in state {listed_job.state}",
             why="\n".join(re.findall(self.queue.reason, explanation)) if self.queue.reason else "",
-            next_step="fix the cause, and measure into a new file; the job is cancelled",
+            next_step="fix the cause and measure into a new file; dlcontainer cancels this job",
         )
 
     def _cancelled(self, name: str) -> None:

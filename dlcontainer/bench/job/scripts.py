@@ -53,7 +53,7 @@ def placed(site: Site, placing: Placing) -> Site:
         if placing.nodes not in (None, 1):
             raise UsageError(
                 f"--nodes {placing.nodes}: site {site.name} has no scheduler",
-                next_step="leave it out: the command runs on this node",
+                next_step="leave out --nodes: the command runs on this node",
             )
         # There is nobody to ask for an account, a partition or a time.
         scheduler = scheduler.model_copy(update={"resources": Resources()})
@@ -104,8 +104,8 @@ def arms(
     if plan.site.engine.runtime not in _RUNTIMES:
         raise UsageError(
             f"site {plan.site.name} starts images with {plan.site.engine.runtime}",
-            why="bench job runs image files, and its clock stands before the engine",
-            next_step=f"measure at a site with {' or '.join(_RUNTIMES)}",
+            why="bench job measures image files, with a clock that starts before the engine",
+            next_step=f"measure at a site that starts images with {' or '.join(_RUNTIMES)}",
         )
     site = placed(plan.site, placing)
     plain = site.model_copy(

@@ -79,7 +79,7 @@ def run(context: JobContext) -> Path:
             lost += failed.lost
             if not failed.lost or lost > declared.replace:
                 raise _ended(writer, context, failed, lost)
-            context.progress.note(f"lost, its pair is measured again: {failed.error}")
+            context.progress.note(f"a job was lost, measuring its pair again: {failed.error}")
         writer.end(complete=True, reason="all pairs measured")
     return context.output
 
@@ -179,17 +179,17 @@ def _require_same(cut: JobSession, header: JobHeader) -> None:
     """Refuse to go on with what was declared otherwise; raises BenchDataError."""
     if any(launch.error and not launch.lost for launch in cut.launches):
         raise BenchDataError(
-            "a job of this session failed: it does not go on",
+            "this session cannot be resumed: one of its jobs failed",
             next_step="fix the cause and measure into a new file",
         )
     before, now = (_flat(head.declared) for head in (cut.header, header))
     for name in dict.fromkeys([*before, *now]):
         if before.get(name) != now.get(name):
             raise BenchDataError(
-                "this is not the session that was begun",
+                "the settings differ from those of the session in the file",
                 why=f"{name}: {comparable.shown(before.get(name))} in the file, now "
                 f"{comparable.shown(now.get(name))}",
-                next_step="give the options that it was begun with, or measure into a new file",
+                next_step="repeat the options of the first run, or measure into a new file",
             )
 
 
@@ -209,7 +209,7 @@ def _ended(writer: Writer, context: JobContext, failed: JobLaunch, lost: int) ->
         what,
         where=str(context.output),
         why="\n".join(texts),
-        next_step="fix the cause, and measure into a new file",
+        next_step="fix the cause and measure into a new file",
     )
 
 

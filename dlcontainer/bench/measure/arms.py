@@ -211,18 +211,19 @@ def container(context: BenchContext, subject: BenchImage, probe: Probe) -> Conta
     Raises ChecksFailedError where the image does not run, or does not carry the probe.
     """
     answer, contained = _looked(context, subject)
-    again = f"build it again: dlcontainer build {subject.recipe}"
+    again = f"rebuild the image: dlcontainer build {subject.recipe}"
     if _NO_PROBE in answer:
         raise ChecksFailedError(
-            f"{subject.image} carries no probe",
-            why=f"there is no {layout.PROBE} in it: it was built before images had one",
+            f"{subject.image} contains no probe",
+            why=f"{layout.PROBE} is missing: the image was built before images had a probe",
             next_step=again,
         )
     files = _listed(answer)
     if files and not files.keys() & {probe.file, probe.earlier_file}:
         raise ChecksFailedError(
-            f"{subject.image} does not carry the probe {probe.name!r}",
-            why=f"there is no {layout.PROBE}/{probe.file} in it: it was built before",
+            f"{subject.image} does not contain the probe {probe.name!r}",
+            why=f"{layout.PROBE}/{probe.file} is missing: the image was built before this probe "
+            "existed",
             next_step=again,
         )
     return ContainerArm(
@@ -258,7 +259,7 @@ def _looked(context: BenchContext, subject: BenchImage) -> tuple[str, Containmen
     raise ChecksFailedError(
         f"{subject.image} does not run here",
         why=" ".join(failed.completed.stderr.split())[-400:] or str(failed),
-        next_step="`dlcontainer doctor` names what the engine needs here",
+        next_step="run `dlcontainer doctor`: it checks the engine on this host",
     ) from None
 
 
@@ -280,17 +281,17 @@ def require_same_probe(candidate: ContainerArm, files: Sequence[Path], recipe: s
     if not carried or carried == ours:
         return
     raise ChecksFailedError(
-        f"{candidate.image} carries another version of the probe than this dlcontainer",
-        why="the native side runs this one's, and two versions are not compared",
-        next_step=f"build it again: dlcontainer build {recipe}; or measure without a native side: "
-        "--arms unpacked,container",
+        f"{candidate.image} contains a different version of the probe than this dlcontainer",
+        why="the native side runs this dlcontainer's probe, and both sides must run one version",
+        next_step=f"rebuild the image: dlcontainer build {recipe}; or measure without a native "
+        "side: --arms unpacked,container",
     )
 
 
 def unpacked(context: BenchContext, subject: BenchImage, name: str = "unpacked") -> ContainerArm:
     """Return the unpacked arm: the image's tree in a folder of the session's, no image mount."""
     execution, folder = context.execution, context.work / name
-    execution.progress.step("unpack the image into a folder of this session's")
+    execution.progress.step("unpack the image into this session's folder")
     argv = execution.engine.unpack_argv(subject.image, folder, execution.build_mode)
     tmp = context.work / f"{name}-tmp"
     tmp.mkdir()

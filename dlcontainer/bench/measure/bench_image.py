@@ -42,7 +42,8 @@ class BenchImage:
         """The module to import where none is named; raises UsageError where there is none."""
         if not self.modules:
             raise UsageError(
-                f"{self.image.name} promises no module", next_step="name one: --module NAME"
+                f"the record of {self.image.name} names no module to import",
+                next_step="name a module: --module NAME",
             )
         return self.modules[0]
 
@@ -61,7 +62,7 @@ def read(image: Path, arch: str, owners: Owners = MINE) -> BenchImage:
     if written is None:
         raise ChecksFailedError(
             f"no record {path.name} beside the image",
-            why="it says what is in the image, and what a native twin must hold",
+            why="the record lists the content of the image, which a native twin must match",
             next_step=record.copy_too(path),
         )
     content, offer = written.content, written.content.offer
@@ -102,8 +103,8 @@ def require_trust(image: BenchImage, site: str) -> None:
     """Refuse to run ranks of an image that nobody trusted; raises BenchDataError."""
     if image.is_contained:
         raise BenchDataError(
-            f"{image.image.name} {image.came}, and nobody trusted it yet",
-            why="the ranks of a launch need this host's network and memory",
+            f"{image.image.name} {image.came}, and is not trusted yet",
+            why="ranks need access to this host's network and memory",
             next_step=f"read docs/adopt.md; then: dlcontainer adopt {image.image.name} "
             f"--site {site} --trust",
         )

@@ -59,7 +59,7 @@ def rank_group(options: RankOptions, scheduler: Scheduler, environ: Mapping[str,
     words = options.words or _of_site(options, scheduler, environ)
     if find_program(words[0], environ) is None:
         raise UsageError(
-            f"no launcher {words[0]} here",
+            f"launcher {words[0]} not found",
             next_step="load the site's module, install Open MPI (Debian: openmpi-bin), or name "
             'another launcher: --launcher "WORD ..."',
         )
@@ -98,12 +98,14 @@ def per_node(options: RankOptions) -> int:
         or options.nodes < 1
         or (options.per_node is not None and options.per_node < 1)
     ):
-        raise UsageError("--ranks, --ranks-per-node, --nodes: at least 1")
+        raise UsageError("--ranks, --ranks-per-node and --nodes must be at least 1")
     per_node_ranks = options.per_node or -(-options.ranks // options.nodes)
     if -(-options.ranks // per_node_ranks) != options.nodes:
         raise UsageError(
-            f"{options.ranks} ranks at {per_node_ranks} a node are no {options.nodes} nodes",
-            next_step="--ranks R --nodes N, and --ranks-per-node where the last node has fewer",
+            f"--nodes {options.nodes} does not match {options.ranks} ranks at {per_node_ranks} per "
+            "node",
+            next_step="give --ranks and --nodes, and --ranks-per-node if the last node has fewer "
+            "ranks",
         )
     return per_node_ranks
 
@@ -121,7 +123,9 @@ def _form(options: RankOptions, scheduler: Scheduler) -> LaunchForm | None:
     if options.form is not None and options.form not in forms:
         raise UsageError(
             f"--form {options.form}: the site has no such form",
-            next_step=f"one of: {', '.join(forms)}" if forms else "leave it out: it has none",
+            next_step=f"choose from: {', '.join(forms)}"
+            if forms
+            else "leave out --form: the site has no forms",
         )
     if options.form is not None:
         return forms[options.form]
@@ -133,7 +137,7 @@ def _filled(word: str, environ: Mapping[str, str]) -> str:
         return fill(word, environ)
     except UnsetError as error:
         raise UsageError(
-            f"${error} is not set; the site's launcher uses it",
+            f"${error} is not set, but the site's launcher needs it",
             next_step=f"load the module that sets it, or export {error}",
         ) from None
 

@@ -70,7 +70,7 @@ def _packed(prefix: Path, module: str, context: BenchContext) -> PreparedTree:
     """Pack a copy: the tree itself is somebody's, and no pack belongs in what is written to."""
     began = time.monotonic()
     tree = _staged(prefix, context).prefix
-    context.execution.progress.step("pack the modules of the copy")
+    context.execution.progress.step("pack the Python modules of the copy")
     writer = resources.PROBE / "pack_modules.py"
     argv = [str(tree / "bin/python"), "-IB", str(writer), "--everywhere"]
     argv += ["--report", str(context.work / "pack.json"), module]
@@ -101,7 +101,7 @@ def _mounted(prefix: Path, context: BenchContext) -> Iterator[PreparedTree]:
     packer, server = (_program(name, context.execution.host.environ) for name in _PACKAGES)
     image, point = context.work / "native.squashfs", context.work / "native"
     point.mkdir()
-    context.execution.progress.step("pack the native tree into one SquashFS, and mount it")
+    context.execution.progress.step("pack the native tree into one SquashFS and mount it")
     began = time.monotonic()
     # As images are packed, so that what differs is not the compression.
     argv = [packer, str(prefix.resolve()), str(image), "-quiet", "-no-progress", *SQUASH]
@@ -135,7 +135,8 @@ def _await(point: Path, holder: _MountServer) -> None:
             raise BenchDataError(
                 "a SquashFS can't be mounted",
                 why=holder.why or f"no mount within {_MOUNT_S:.0f} s",
-                next_step="measure without it: --native-as tree, or a matrix without such a cell",
+                next_step="measure without SquashFS: --native-as tree, or a matrix without "
+                "SquashFS cells",
             )
 
 
@@ -144,7 +145,7 @@ def _program(name: str, environ: Mapping[str, str]) -> str:
     if program is None:
         raise ChecksFailedError(
             f"no {name} on PATH",
-            why="--native-as squashfs packs and mounts with it",
+            why="--native-as squashfs uses it to pack or mount the tree",
             next_step=f"install the package {_PACKAGES[name]}",
         )
     return str(program)
@@ -157,5 +158,7 @@ def run(argv: list[str], runner: Runner, failed: str) -> None:
     except CommandFailedError as error:
         stderr = " ".join(error.completed.stderr.split())[-400:]
         raise BenchDataError(
-            failed, why=stderr or str(error), next_step="make room in TMPDIR, or: --native-as tree"
+            failed,
+            why=stderr or str(error),
+            next_step="free space in TMPDIR, or use --native-as tree",
         ) from None

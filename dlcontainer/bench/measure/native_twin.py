@@ -87,9 +87,9 @@ class ImageBuilds:
                 )
             except CommandFailedError as error:
                 raise BuildError(
-                    f"the build of {name} can't be taken from {self.subject.image.name}",
+                    f"the build of {name} can't be copied out of {self.subject.image.name}",
                     why=" ".join(error.completed.stderr.split())[-400:] or str(error),
-                    next_step="take --arms unpacked,container",
+                    next_step="use --arms unpacked,container",
                 ) from None
 
 
@@ -165,5 +165,5 @@ def _make(
         raise BuildError(
             f"the native twin of {plan.name} could not be made",
             why="\n" + "\n".join(f"    {line[:200]}" for line in last[-_LAST_LINES:]),
-            next_step=f"read {log}; or give a native side of your own: --native FOLDER",
+            next_step=f"read {log}, or give your own native installation: --native FOLDER",
         ) from None

@@ -127,10 +127,10 @@ def require_cpus(environ: Mapping[str, str], allowed: Collection[int] | None = N
     usable = len(os.sched_getaffinity(0) if allowed is None else allowed)
     if cpus is not None and usable < cpus:
         raise BenchDataError(
-            f"{usable} of the {cpus} CPUs that this job asked for each task are usable here",
-            why="both sides would be measured on these alone: the task's launcher did not hand on "
-            "what the job asked for",
-            next_step="start it so that each task gets them: srun -c N, or export "
+            f"only {usable} of the {cpus} CPUs per task that this job requested are usable here",
+            why="the launcher did not pass the job's request on to this task: both sides would run "
+            "on these CPUs only",
+            next_step="start the task with srun -c N, or export "
             "SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK in the job",
         )
 

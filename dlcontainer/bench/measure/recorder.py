@@ -140,13 +140,13 @@ class Recorder:
         raise BenchDataError(
             f"the session stopped: {reason}",
             where=str(self.writer.path),
-            why=f"the last that it said:{last}" if last else None,
-            next_step="what was measured until then is in the file; "
-            + (
+            why=f"last output:{last}" if last else None,
+            next_step=(
                 "give launches more time with --timeout"
                 if outcome.status == "timeout"
                 else "fix the cause and measure again"
-            ),
+            )
+            + "; the file keeps all samples up to this launch",
         )
 
 

@@ -36,23 +36,24 @@ def choose(
         raise BenchDataError(
             "no native side is available on this machine",
             why=f"no native twin: {no_twin}",
-            next_step="give one with --native FOLDER, or take --arms unpacked,container",
+            next_step="give a native installation with --native FOLDER, or use --arms "
+            "unpacked,container",
         )
     if no_twin:
         context.execution.progress.note(
-            f"no native twin: {no_twin}; the unpacked image stands in for it"
+            f"no native twin: {no_twin}; measuring the unpacked image instead"
         )
         return arms.unpacked(context, subject), f"no native twin: {no_twin}"
     if plan.digest != subject.digest:
         context.execution.progress.note(
-            "recipe, site or templates are not those that the image was built from: the stacks "
-            "that both sides attest decide what can be compared"
+            "recipe, site or templates differ from those of the image's build; the stacks that "
+            "both sides attest decide whether the sides are comparable"
         )
     prefix = native_twin.prepare(plan, context, builds)
     reason = "same recipe, same wheels"
     if builds:
         reason += f", the image's own build of {' and '.join(builds.names)}"
-        context.execution.progress.note(f"the native side: {reason}")
+        context.execution.progress.note(f"native side: {reason}")
     return Native(prefix=prefix, probe=probe, home=context.execution.host.home), reason
 
 
@@ -91,8 +92,8 @@ def shown(
         return
     if not isinstance(reference, Native):
         raise BenchDataError(
-            f"no native tree is available to show as {settings.native_as}",
-            why="the unpacked image stands for it here",
+            f"--native-as {settings.native_as} needs a native tree, and none is available",
+            why="the unpacked image is measured here instead of a native tree",
             next_step="give a native side with --native FOLDER, or leave --native-as out",
         )
     module = str(settings.values["module"])

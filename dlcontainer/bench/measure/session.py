@@ -47,10 +47,10 @@ def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Ben
     """
     if settings.cut is None and settings.output.exists():
         raise BenchDataError(
-            "there is a file of this name",
+            "this file already exists",
             where=str(settings.output),
-            next_step="give another name with -o, move the file away, or let a session that was "
-            "interrupted go on with --resume",
+            next_step="choose another name with -o, move the file away, or resume an interrupted "
+            "session with --resume",
         )
     _require_apart(settings, subject)
     bare_arm.require(settings, subject, plan)
@@ -119,8 +119,9 @@ def _require_apart(settings: SessionSettings, subject: BenchImage) -> None:
     if subject.is_adopted and settings.native is None and not unpacked:
         raise BenchDataError(
             "no native side is available for an adopted image",
-            why="its recipe is unknown: there is nothing to make a native twin of",
-            next_step="take --arms unpacked,container, or give one with --native FOLDER",
+            why="its recipe is unknown, so a native twin cannot be made",
+            next_step="use --arms unpacked,container, or give a native installation with "
+            "--native FOLDER",
         )
 
 
@@ -130,7 +131,7 @@ def _joiner(
 ) -> Iterator[ContainerArm | None]:
     if settings.rank_group and settings.rank_group.nodes > 1:
         context.execution.progress.note(
-            "a shared mount is this node's alone: no joiners on several nodes"
+            "joiners are not measured on several nodes: a shared mount serves one node only"
         )
         yield None
         return
@@ -180,7 +181,7 @@ def measure(
         else:
             return
     if why:
-        context.execution.progress.note(f"fresh launches, not groups: {why}")
+        context.execution.progress.note(f"measuring in launches, not in groups: {why}")
     _measured(task, LaunchUnit(task=task))
 
 
@@ -248,13 +249,11 @@ def _resumed(
     continuation.groups_done(begun, (group for stage in _planned(task) for group in stage))
     aside = continuation.unfinished(begun)
     if begun.dropped:
-        context.execution.progress.note(
-            f"a half-written last line ({begun.dropped} bytes) is taken away"
-        )
+        context.execution.progress.note(f"removing an incomplete last line ({begun.dropped} bytes)")
     if aside:
         context.execution.progress.note(
-            f"the last {settings.schedule.unit[:-1]} is not whole: its launches stay in the file, "
-            "unused"
+            f"the last {settings.schedule.unit[:-1]} is incomplete: its launches stay in the file "
+            "but do not count"
         )
     with Writer(settings.output, begun.session, after=begun) as writer:
         writer.resume(Resume(started=declaration.now(), dropped_bytes=begun.dropped, aside=aside))

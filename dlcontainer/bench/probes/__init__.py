@@ -34,8 +34,9 @@ def traits(series: "Series") -> Traits:
     probe = PROBES.get(name)
     if probe is None:
         raise BenchDataError(
-            f"a session of the probe {name!r}, which this dlcontainer does not know",
+            f"this session has the unknown probe {name!r}",
             where=str(series.path),
-            next_step=f"use the dlcontainer that wrote it; this one knows {', '.join(PROBES)}",
+            next_step=f"use the dlcontainer that wrote the file; this version knows "
+            f"{', '.join(PROBES)}",
         )
     return probe.traits(series)

@@ -71,14 +71,14 @@ STEPS = Option(
     kind=int,
     metavar="K",
     least=1,
-    help="Steps of a launch. Default: as many as fill 10 s.",
+    help="Number of steps in a launch. Default: as many as take 10 s.",
 )
 # For probes whose steps can be had in turns, by processes that stay.
 UNIT = Option(
     name="unit",
     choices=("groups", "launches"),
-    help="groups: processes of both arms alive at once, which take turns; launches: a fresh "
-    "process for each sample. Default: groups where they can run.",
+    help="Measure in groups (processes of both arms stay alive and take turns) or in launches "
+    "(each sample is a new process). Default: groups where they can run.",
 )
 GROUP = Option(
     name="group",
@@ -86,21 +86,21 @@ GROUP = Option(
     metavar="N",
     default=2,
     least=2,
-    help="Processes of each arm in a group, 2 to 4. Default: 2.",
+    help="Number of processes of each arm in a group, 2 to 4. Default: 2.",
 )
 # For probes with a smaller set of rows: with it a session is one look at 8 pairs, no controls.
 QUICK = Option(
     name="quick",
     kind=bool,
-    help="A small set in two minutes on two cores, beside making the native side.",
+    help="Measure a small set: two minutes on two cores, plus the time to make the native side.",
 )
 # For probes whose time is that of reading files.
 NATIVE_AS = Option(
     name="native_as",
     choices=get_args(NativeAs),
     default="tree",
-    help="The native tree where it is (tree), copied to this node first (staged), such a copy with "
-    "a module pack (packed), or in one SquashFS. Default: tree.",
+    help="Form of the native tree: unchanged (tree), copied to this node (staged), copied with a "
+    "module pack (packed), or packed into one SquashFS (squashfs). Default: tree.",
 )
 
 
@@ -308,8 +308,8 @@ class Probe:
             raise UsageError(f"bench {self.name}: {self.alone}", next_step="leave --ranks out")
         if ranks < self.least_ranks:
             raise UsageError(
-                f"bench {self.name}: it takes {self.least_ranks} ranks or more",
-                next_step=f"say how many: --ranks {self.least_ranks}",
+                f"bench {self.name} needs at least {self.least_ranks} ranks",
+                next_step=f"set the number of ranks: --ranks {self.least_ranks}",
             )
 
     def words(self, cell: ProbeCell) -> tuple[str, ...]:

@@ -24,7 +24,8 @@ def read(option: Option, text: str, least: int) -> int:
     size = int(number) * unit if number.isdecimal() and len(number) < 12 else 0
     if not least <= size <= _MOST:
         raise UsageError(
-            f"{option.flag} {text}: {least} bytes to 1G", next_step=f"e.g. {option.flag} 1M"
+            f"{option.flag} {text}: must be a size from {least} bytes to 1G",
+            next_step=f"give a size, e.g. {option.flag} 1M",
         )
     return size
 

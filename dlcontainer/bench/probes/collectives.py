@@ -52,18 +52,18 @@ _SEED = 20261123
 _BACKEND = Option(
     name="backend",
     choices=tuple(BACKENDS),
-    help="gloo, nccl, mpi (torch.distributed), mpi4py, horovod. Default: gloo where the recipe "
-    "has PyTorch, else mpi4py.",
+    help="Backend: gloo, nccl, mpi (torch.distributed), mpi4py or horovod. Default: gloo where the "
+    "recipe has PyTorch, else mpi4py.",
 )
 _OPERATIONS = Option(
     name="operations",
     metavar="NAME,...",
-    help=f"Of {', '.join(OPERATIONS)}. Default: all.",
+    help=f"Operations to measure: {', '.join(OPERATIONS)}. Default: all.",
 )
 _LARGEST_SIZE = Option(
     name="largest",
     metavar="BYTES",
-    help="The largest message, e.g. 1M; the smallest is 4 bytes. Default: 64M, quick 4M.",
+    help="Largest message, e.g. 1M; the smallest is 4 bytes. Default: 64M; with --quick 4M.",
 )
 
 
@@ -93,9 +93,9 @@ def _backend(choice: object, setting: ParameterContext) -> str:
         f"--backend {choice}: {contents.image} does not verify {' and '.join(needs)}"
         if choice
         else f"no module of {contents.image} has collective operations",
-        why="backends come with torch, mpi4py, or horovod and torch; the recipe "
+        why="a backend needs torch, mpi4py, or horovod with torch; the recipe "
         f"{contents.recipe} verifies {', '.join(contents.modules) or 'no module'}",
-        next_step="name the module in the recipe's verify.imports and build again",
+        next_step="add the module to the recipe's verify.imports and rebuild the image",
     )
 
 
@@ -108,7 +108,7 @@ def _operations(choice: object, backend: str) -> tuple[str, ...]:
         if word not in supported:
             raise UsageError(
                 f"--operations {choice}: {backend} has no operation '{word}'",
-                next_step=f"of {', '.join(supported)}",
+                next_step=f"choose from: {', '.join(supported)}",
             )
     return tuple(name for name in supported if name in words)
 

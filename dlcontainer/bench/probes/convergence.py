@@ -51,12 +51,14 @@ _SEED = 20261124
 _MOST_STEPS, _POINTS = 500, 25
 
 _OPTIMIZERS = Option(
-    name="optimizers", metavar="NAME,...", help=f"Of {', '.join(RULES)}. Default: all."
+    name="optimizers",
+    metavar="NAME,...",
+    help=f"Optimizers to train with: {', '.join(RULES)}. Default: all.",
 )
 _BY_BATCH = Option(
     name="batches",
     metavar="N,...",
-    help=f"Samples of a step, up to {TRAINING} ({_FULL}). Default: 32,128,512,1024,{_FULL}.",
+    help=f"Batch sizes in samples, up to {TRAINING} ({_FULL}). Default: 32,128,512,1024,{_FULL}.",
 )
 _SEEDS = Option(
     name="seeds",
@@ -64,7 +66,8 @@ _SEEDS = Option(
     metavar="N",
     default=_FEWEST_SEEDS,
     least=_FEWEST_SEEDS,
-    help=f"Trainings of each optimizer and batch, {_FEWEST_SEEDS} or more. Default: 8.",
+    help=f"Number of trainings for each optimizer and batch size, {_FEWEST_SEEDS} or more. "
+    "Default: 8.",
 )
 _STEPS = Option(
     name="most_steps",
@@ -72,7 +75,7 @@ _STEPS = Option(
     metavar="K",
     default=_MOST_STEPS,
     least=_POINTS,
-    help=f"Steps of each training, {_POINTS} or more. Default: {_MOST_STEPS}.",
+    help=f"Number of steps in each training, {_POINTS} or more. Default: {_MOST_STEPS}.",
 )
 _TARGET = Option(
     name=TARGET,
@@ -80,13 +83,13 @@ _TARGET = Option(
     metavar="PERCENT",
     default=97.0,
     least=20,
-    help="Test images to be told right, percent. Default: 97.",
+    help="Target accuracy on the test images, percent. Default: 97.",
 )
 _DEVICE = Option(
     name="device",
     choices=("cpu", "cuda"),
     default="cpu",
-    help="Where to train. Default: cpu.",
+    help="Device to train on. Default: cpu.",
     elsewhere="ignored",
 )
 
@@ -96,7 +99,10 @@ def _settled(typed: Values, setting: ParameterContext) -> Values:
     values = given_or_default(CONVERGENCE.options, typed, setting)
     target = values[_TARGET.name]
     if not isinstance(target, int | float) or not target <= 100:
-        raise UsageError(f"{_TARGET.flag} {target}: percent, 20 to 100", next_step="e.g. 97")
+        raise UsageError(
+            f"{_TARGET.flag} {target}: must be a percentage from 20 to 100",
+            next_step=f"give a percentage, e.g. {_TARGET.flag} 97",
+        )
     return {
         **values,
         _OPTIMIZERS.name: ",".join(_named(values[_OPTIMIZERS.name])),
@@ -110,8 +116,8 @@ def _named(text: Value) -> tuple[str, ...]:
     for word in words:
         if word not in RULES:
             raise UsageError(
-                f"{_OPTIMIZERS.flag} {text}: there is no '{word}'",
-                next_step=f"of {', '.join(RULES)}",
+                f"{_OPTIMIZERS.flag} {text}: unknown optimizer '{word}'",
+                next_step=f"choose from: {', '.join(RULES)}",
             )
     return tuple(name for name in RULES if name in words)
 
@@ -122,10 +128,10 @@ def _batches(choice: Value) -> tuple[int, ...]:
     words = [word.strip().replace(_FULL, str(TRAINING)) for word in str(choice).split(",")]
     if not all(word.isdecimal() and 1 <= int(word[:9]) <= TRAINING for word in words):
         raise UsageError(
-            f"{_BY_BATCH.flag} {choice}: numbers of samples from 1 to {TRAINING}, or {_FULL}, with "
-            "commas between",
-            why=f"there are {TRAINING} images for training",
-            next_step=f"e.g. {_BY_BATCH.flag} 32,512,{_FULL}",
+            f"{_BY_BATCH.flag} {choice}: must be numbers of samples from 1 to {TRAINING}, or "
+            f"{_FULL}, separated by commas",
+            why=f"the training set has {TRAINING} images",
+            next_step=f"give batch sizes, e.g. {_BY_BATCH.flag} 32,512,{_FULL}",
         )
     return tuple(sorted({int(word) for word in words}))
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MODULE = Option(
     name="module",
     metavar="NAME",
-    help="The module to import. Default: the recipe's first.",
+    help="Module to import. Default: the first module of the recipe's verify.imports.",
     elsewhere="ignored",
 )
 
@@ -38,7 +38,7 @@ def _settled(typed: Values, setting: ParameterContext) -> Values:
     modules = setting.contents.modules
     if not values[_MODULE.name] and not modules:
         raise UsageError(
-            f"the recipe {setting.contents.recipe} verifies no module",
+            f"the recipe {setting.contents.recipe} names no module in verify.imports",
             next_step="name the module to import: --module NAME",
         )
     module = values[_MODULE.name] or modules[0]

@@ -74,20 +74,20 @@ def _settled(typed: Values, setting: ParameterContext) -> Values:
 def _require_consistent(values: Values) -> None:
     if values[choices.FOLDER.name] and values[choices.DATA.name]:
         raise UsageError(
-            "--folder and --data: the samples are either made or your own",
+            "--folder and --data cannot be combined: the samples are either made or yours",
             next_step="leave one of them out",
         )
     if values[choices.KEEP.name] and not values[choices.FOLDER.name]:
-        raise UsageError("--keep is about --folder", next_step="name it: --folder FOLDER")
+        raise UsageError("--keep requires --folder", next_step="name the folder: --folder FOLDER")
     if values[choices.DATA.name]:
         for option in (choices.BY_FORMAT, choices.SAMPLES, choices.SAMPLE_BYTES):
             if values[option.name] is not None:
                 raise UsageError(
-                    f"{option.flag} and --data: your files are read as they are",
+                    f"{option.flag} and --data cannot be combined: your files are read unchanged",
                     next_step="leave one of them out",
                 )
     if int(values[choices.HITS.name] or 0) > 100:
-        raise UsageError(f"--hits {values[choices.HITS.name]}: 0 to 100 percent")
+        raise UsageError(f"--hits {values[choices.HITS.name]}: must be from 0 to 100 percent")
 
 
 def _own(folder: Path) -> dict[str, Value]:
@@ -96,9 +96,9 @@ def _own(folder: Path) -> dict[str, Value]:
     largest = max(sizes)
     if largest > _LARGEST_BATCH:
         raise UsageError(
-            f"--data {folder}: a file of {largest:,} bytes",
-            why=f"a file is a sample, and a sample is held in memory: {_LARGEST_BATCH:,} at most",
-            next_step="name a folder of single samples",
+            f"--data {folder}: a file of {largest:,} bytes is too large",
+            why=f"each file is one sample and must fit in memory: at most {_LARGEST_BATCH:,} bytes",
+            next_step="name a folder with one sample per file",
         )
     batch = max(1, min(_BATCH, _LARGEST_BATCH // max(1, largest)))
     workload: dict[str, Value] = {
@@ -144,8 +144,8 @@ def _words(option: Option, text: str, allowed: tuple[str, ...]) -> tuple[str, ..
     for word in words:
         if word not in allowed:
             raise UsageError(
-                f"{option.flag} {text}: there is no '{word}' here",
-                next_step=f"of {', '.join(allowed)}",
+                f"{option.flag} {text}: '{word}' is not possible here",
+                next_step=f"choose from: {', '.join(allowed)}",
             )
     return tuple(name for name in allowed if name in words)
 
@@ -155,10 +155,13 @@ def _readers(choice: object, *, quick: bool) -> tuple[int, ...]:
         return (0, 2) if quick else (0, 1, 2, 4)
     words = [word.strip() for word in str(choice).split(",")]
     if not all(word.isdecimal() and len(word) < 4 for word in words):
-        raise UsageError(f"--readers {choice}: numbers with commas between", next_step="e.g. 0,2")
+        raise UsageError(
+            f"--readers {choice}: must be numbers separated by commas",
+            next_step="give numbers, e.g. --readers 0,2",
+        )
     counts = tuple(sorted({int(word) for word in words}))
     if counts[-1] > _MOST_READERS:
-        raise UsageError(f"--readers {choice}: {_MOST_READERS} at most")
+        raise UsageError(f"--readers {choice}: at most {_MOST_READERS} readers are possible")
     return counts
 
 
@@ -196,9 +199,9 @@ def _rows(cell: ProbeCell) -> "RowPlan":
     )
     if not rows:
         raise UsageError(
-            f"--formats {cell.values['formats']} --shuffles full: no row is left",
-            why="it can't read one sample without its neighbours",
-            next_step="--shuffles window",
+            f"--formats {cell.values['formats']} --shuffles full: nothing is left to measure",
+            why="this format can't read one sample without its neighbours",
+            next_step="use --shuffles window",
         )
     return RowPlan(rows=rows, rounds=_rounds(cell.values), curve="readers")
 

@@ -46,19 +46,21 @@ _ELEMENTS = "elements"
 _LEFT_OUT = "left_out"
 
 _KERNELS = Option(
-    name="kernels", metavar="NAME,...", help=f"Of {', '.join(KERNELS)}. Default: all."
+    name="kernels",
+    metavar="NAME,...",
+    help=f"Kernels to measure: {', '.join(KERNELS)}. Default: all.",
 )
 _PRECISION = Option(
     name="precisions",
     metavar="NAME,...",
-    help=f"Of {', '.join(_PRECISIONS)}. Default: those that the processor computes in; on a GPU "
-    f"{', '.join(_OF_A_GPU)}.",
+    help=f"Precisions to measure: {', '.join(_PRECISIONS)}. Default: those that the processor "
+    f"computes in; on a GPU {', '.join(_OF_A_GPU)}.",
 )
 _DEVICE = Option(
     name="device",
     choices=("cpu", "cuda"),
     default="cpu",
-    help="Where to compute. Default: cpu.",
+    help="Device to compute on. Default: cpu.",
     elsewhere="ignored",
 )
 ROUNDS = Option(
@@ -66,7 +68,8 @@ ROUNDS = Option(
     kind=int,
     metavar="N",
     least=1,
-    help=f"How often a launch visits all rows. Default: {_ROUNDS}, quick {_QUICK_ROUNDS}.",
+    help=f"Number of times that a launch measures all rows. Default: {_ROUNDS}; with --quick "
+    f"{_QUICK_ROUNDS}.",
 )
 
 
@@ -95,8 +98,8 @@ def require(setting: ParameterContext) -> None:
     contents = setting.contents
     if FRAMEWORK not in contents.modules:
         raise ChecksFailedError(
-            f"nothing to compute with in {contents.image}",
-            why=f"the probe's kernels are PyTorch's; the recipe {contents.recipe} verifies "
+            f"{contents.image} has no framework to compute with",
+            why=f"the probe computes with PyTorch; the recipe {contents.recipe} verifies "
             f"{', '.join(contents.modules) or 'no module'}",
             next_step="measure an image whose recipe has torch in verify.imports",
         )
@@ -122,8 +125,8 @@ def _named(option: Option, choice: Value, allowed: Sequence[str]) -> tuple[str, 
     for word in words:
         if word not in allowed:
             raise UsageError(
-                f"{option.flag} {choice}: there is no '{word}'",
-                next_step=f"of {', '.join(allowed)}",
+                f"{option.flag} {choice}: unknown value '{word}'",
+                next_step=f"choose from: {', '.join(allowed)}",
             )
     return tuple(name for name in allowed if name in words)
 
@@ -140,9 +143,9 @@ def _precisions(choice: Value, *, is_cpu: bool) -> tuple[tuple[str, ...], tuple[
         return tuple(name for name in picked if name in usual), absent
     if absent:
         raise UsageError(
-            f"{_PRECISION.flag} {choice}: this processor has no arithmetic in {', '.join(absent)}",
-            why="PyTorch would convert each number, and its time would say nothing of the device",
-            next_step=f"of {', '.join(precisions)}",
+            f"{_PRECISION.flag} {choice}: this processor has no {', '.join(absent)} arithmetic",
+            why="PyTorch would convert each number, and the times would not be those of the device",
+            next_step=f"choose from: {', '.join(precisions)}",
         )
     return picked, ()
 
@@ -150,9 +153,10 @@ def _precisions(choice: Value, *, is_cpu: bool) -> tuple[tuple[str, ...], tuple[
 def _require_some(kernels: Sequence[str], precisions: Sequence[str]) -> None:
     if not any(precision in precisions for name in kernels for precision in _each(name)):
         raise UsageError(
-            f"{_KERNELS.flag} {','.join(kernels)}, {_PRECISION.flag} {','.join(precisions)}: no "
-            "kernel is measured in these precisions",
-            next_step=f"{kernels[0]} is measured in {', '.join(_each(kernels[0]))}",
+            f"{_KERNELS.flag} {','.join(kernels)}, {_PRECISION.flag} {','.join(precisions)}: none "
+            "of these kernels is measured in these precisions",
+            next_step=f"choose other precisions: {kernels[0]} is measured in "
+            f"{', '.join(_each(kernels[0]))}",
         )
 
 

@@ -36,12 +36,12 @@ def chosen(probes: Sequence[Probe], only: str | None, *, quick: bool) -> tuple[P
     for word in words:
         if word not in names:
             raise UsageError(
-                f"--only {only}: there is no probe '{word}'{suggest(word, names)}",
-                next_step=f"of {', '.join(names)}",
+                f"--only {only}: unknown probe '{word}'{suggest(word, names)}",
+                next_step=f"choose from: {', '.join(names)}",
             )
         if word not in {probe.name for probe in fitting}:
             raise UsageError(
-                f"--only {only}: '{word}' takes longer than a quick suite",
+                f"--only {only}: '{word}' takes too long for a quick suite",
                 next_step="leave out --quick, or the probe",
             )
     return tuple(probe for probe in fitting if probe.name in words)
@@ -103,7 +103,7 @@ def _require_same(series: Series, probe: Probe, subject: SuiteSubject) -> None:
             continue
         if recorded != current:
             raise BenchDataError(
-                "this session is not one of this suite",
+                "this session does not belong to this suite",
                 where=str(series.path),
                 why=f"{what}: {recorded} in the file, now {current}",
                 next_step="give each suite a folder of its own with -o",

@@ -38,7 +38,7 @@ _MOST = 4096
 _COUNTS = Option(
     name="counts",
     metavar="N,...",
-    help="Numbers of threads. Default: 1, 2, 4 ... as far as each launch has threads.",
+    help="Numbers of threads to measure. Default: 1, 2, 4 ... up to the threads of a launch.",
 )
 
 
@@ -59,8 +59,9 @@ def _numbers(choice: object) -> str:
     words = [word.strip() for word in str(choice).split(",")]
     if not all(word.isdecimal() and 1 <= int(word[:9]) <= _MOST for word in words):
         raise UsageError(
-            f"{_COUNTS.flag} {choice}: numbers of threads from 1 to {_MOST}, with commas between",
-            next_step=f"e.g. {_COUNTS.flag} 32,64,128",
+            f"{_COUNTS.flag} {choice}: must be numbers of threads from 1 to {_MOST}, separated by "
+            "commas",
+            next_step=f"give numbers, e.g. {_COUNTS.flag} 32,64,128",
         )
     return ",".join(map(str, sorted({int(word) for word in words})))
 

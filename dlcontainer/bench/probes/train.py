@@ -55,14 +55,14 @@ _DEVICE = Option(
     name="device",
     choices=("auto", "cpu", "cuda"),
     default="auto",
-    help="Where to train; auto: a GPU if there is one.",
+    help="Device to train on; auto: a GPU if there is one. Default: auto.",
     elsewhere="ignored",
 )
 _DISTRIBUTED = Option(
     name="distributed",
     metavar="WAY",
-    help="How ranks train together: ddp (PyTorch), tensorflow, horovod. Default: Horovod "
-    "where the recipe has it, else the framework's own.",
+    help="How ranks train together: ddp (PyTorch), tensorflow or horovod. Default: horovod "
+    "where the recipe has it, else the framework's own way.",
 )
 
 
@@ -74,11 +74,11 @@ def framework(contents: ProbeSubject) -> Framework:
     frameworks = [name for name in FRAMEWORKS if name in contents.modules]
     if not frameworks:
         raise ChecksFailedError(
-            f"nothing to train with in {contents.image}",
+            f"{contents.image} has no framework to train with",
             why=f"the probe trains with {', '.join(FRAMEWORKS)}; the recipe {contents.recipe} "
             f"verifies {', '.join(contents.modules) or 'no module'}",
-            next_step="name the framework in the recipe's verify.imports and build again, or "
-            "measure `bench import`",
+            next_step="add the framework to the recipe's verify.imports and rebuild the image, or "
+            "run `bench import` instead",
         )
     return min(frameworks, key=contents.modules.index)
 
@@ -90,7 +90,7 @@ def way(choice: str | None, setting: ParameterContext) -> str:
     if not transports:
         raise UsageError(
             f"--ranks: the probe trains {name} in one process only",
-            next_step=f"leave it out, or measure an image with one of {', '.join(WAYS)}",
+            next_step=f"leave out --ranks, or measure an image with one of {', '.join(WAYS)}",
         )
     usable = [
         transport
@@ -102,10 +102,10 @@ def way(choice: str | None, setting: ParameterContext) -> str:
     chosen = choice or (before and str(before)) or usual
     if chosen not in usable:
         raise UsageError(
-            f"--distributed {chosen}: there is no such way with this image",
-            why=f"for {name} there is {', '.join(transports)}; Horovod where the recipe verifies "
-            "it",
-            next_step=f"one of: {', '.join(usable)}",
+            f"--distributed {chosen}: not available with this image",
+            why=f"the probe trains {name} with {', '.join(transports)}; horovod must be in the "
+            "recipe's verify.imports",
+            next_step=f"choose from: {', '.join(usable)}",
         )
     return chosen
 
@@ -113,7 +113,9 @@ def way(choice: str | None, setting: ParameterContext) -> str:
 def _settled(typed: Values, setting: ParameterContext) -> Values:
     choice = cast("str | None", typed.get(_DISTRIBUTED.name))
     if choice is not None and not setting.is_ranked:
-        raise UsageError("--distributed is about ranks", next_step="say how many: --ranks R")
+        raise UsageError(
+            "--distributed requires --ranks", next_step="set the number of ranks: --ranks R"
+        )
     values = {
         **given_or_default(TRAIN.options, typed, setting),
         "framework": framework(setting.contents),

@@ -45,7 +45,7 @@ _DEVICE = Option(
     name="device",
     choices=("cpu", "cuda"),
     default="cpu",
-    help="cpu: copies in the host's memory; cuda: between it and GPUs. Default: cpu.",
+    help="cpu: copy within host memory; cuda: copy between host memory and GPUs. Default: cpu.",
     elsewhere="ignored",
 )
 _GPUS = Option(
@@ -53,19 +53,19 @@ _GPUS = Option(
     kind=int,
     metavar="N",
     least=1,
-    help="With --device cuda: the first N GPUs that the process sees; of two or more each is "
-    "copied to each other one too. Default: 1.",
+    help="With --device cuda: use the first N visible GPUs; two or more also copy to one another. "
+    "Default: 1.",
 )
 _NUMA = Option(
     name="numa",
     metavar="NODE,...",
-    help="NUMA nodes of the host's memory, by number. Default: those that this process may use, "
-    f"at most {_USUAL_NODES}.",
+    help="NUMA nodes of the host memory, by number. Default: those that this process may use, at "
+    f"most {_USUAL_NODES}.",
 )
 _LARGEST_SIZE = Option(
     name="largest",
     metavar="BYTES",
-    help="The largest transfer, e.g. 64M; the smallest is 4 KiB. Default: 256M, quick 16M.",
+    help="Largest transfer, e.g. 64M; the smallest is 4 KiB. Default: 256M; with --quick 16M.",
 )
 
 
@@ -76,8 +76,8 @@ def _settled(typed: Values, setting: ParameterContext) -> Values:
     is_cpu, largest = device == _DEVICE.default, values[_LARGEST_SIZE.name]
     if is_cpu and gpus:
         raise UsageError(
-            f"{_GPUS.flag} {gpus}: no GPU takes part in copies in the host's memory",
-            next_step=f"{_DEVICE.flag} cuda, or leave {_GPUS.flag} out",
+            f"{_GPUS.flag} {gpus}: copies within host memory use no GPU",
+            next_step=f"use {_DEVICE.flag} cuda, or leave out {_GPUS.flag}",
         )
     usual = _QUICK_LARGEST if quick else _LARGEST
     size = usual if largest is None else byte_sizes.read(_LARGEST_SIZE, str(largest), _LEAST)
@@ -102,8 +102,8 @@ def _nodes(choice: Value, setting: ParameterContext) -> tuple[int, ...]:
         for word in words:
             if not word.isdecimal() or len(word) > 4 or int(word) not in nodes:
                 raise UsageError(
-                    f"{_NUMA.flag} {choice}: there is no NUMA node '{word}' for this process",
-                    next_step=f"of {', '.join(map(str, nodes))}",
+                    f"{_NUMA.flag} {choice}: this process cannot use a NUMA node '{word}'",
+                    next_step=f"choose from: {', '.join(map(str, nodes))}",
                 )
     return tuple(sorted({int(word) for word in words}))
 

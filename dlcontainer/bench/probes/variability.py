@@ -39,27 +39,27 @@ _TIMED_STEPS = Option(
     kind=int,
     metavar="N",
     least=_LEAST_TIMED,
-    help=f"Steps that each process times, at least {_LEAST_TIMED}. Default: {_TIMED}, quick "
-    f"{_QUICK_TIMED}.",
+    help=f"Number of steps that each process times, at least {_LEAST_TIMED}. Default: {_TIMED}; "
+    f"with --quick {_QUICK_TIMED}.",
 )
 _KERNEL = Option(
     name="kernel",
     choices=tuple(KERNELS),
-    help="What a step is: a product of matrices by PyTorch (gemm), SHA-256 by Python (hash). "
+    help="Work of a step: a matrix product with PyTorch (gemm), or SHA-256 with Python (hash). "
     "Default: gemm where the image has PyTorch.",
 )
 _DEVICE = Option(
     name="device",
     choices=("cpu", "cuda"),
     default="cpu",
-    help="Where to compute. Default: cpu.",
+    help="Device to compute on. Default: cpu.",
     elsewhere="ignored",
 )
 _WATCH = Option(
     name="watch",
     kind=bool,
-    help="Read beside the steps how busy the processors and GPUs are, their clocks, power and "
-    "memory. What that takes is reported.",
+    help="Sample load, clocks, power and memory of processors and GPUs during the steps; the "
+    "sampling cost is reported.",
 )
 # What the probe reads, and its unit.
 WATCHED = {
@@ -82,14 +82,14 @@ def _settled(typed: Values, setting: ParameterContext) -> Values:
     module = KERNELS[kernel]
     if module and module not in modules:
         raise UsageError(
-            f"--kernel {kernel}: it takes {module}, and the recipe {setting.contents.recipe} "
+            f"--kernel {kernel} needs {module}; the recipe {setting.contents.recipe} "
             f"verifies {', '.join(modules) or 'no module'}",
-            next_step=f"--kernel hash, or an image whose recipe has {module} in verify.imports",
+            next_step=f"use --kernel hash, or an image whose recipe has {module} in verify.imports",
         )
     if not module and values[_DEVICE.name] != _DEVICE.default:
         raise UsageError(
-            f"--kernel {kernel} runs on processors, not with {_DEVICE.flag} {values[_DEVICE.name]}",
-            next_step=f"leave out {_DEVICE.flag}, or take an image with PyTorch",
+            f"--kernel {kernel} runs on CPUs only, not with {_DEVICE.flag} {values[_DEVICE.name]}",
+            next_step=f"leave out {_DEVICE.flag}, or use an image with PyTorch",
         )
     return {
         _KERNEL.name: kernel,

@@ -38,8 +38,8 @@ def targets(output: Path, formats: str) -> tuple[ReportFile, ...]:
     for word in words:
         if word not in FORMATS:
             raise UsageError(
-                f"--format: no format is called '{word}'{suggest(word, list(FORMATS))}",
-                next_step=f"the formats: {', '.join(FORMATS)}",
+                f"--format: unknown format '{word}'{suggest(word, list(FORMATS))}",
+                next_step=f"choose from: {', '.join(FORMATS)}",
             )
     chosen = [name for name in FORMATS if name in words] or (
         [by_suffix] if by_suffix != "html" else FORMATS
@@ -57,12 +57,16 @@ def check(targets: Sequence[ReportFile], output: Path, inputs: Sequence[Path]) -
     read = {path.resolve() for path in inputs}
     for target in targets:
         if target.path.resolve() in read:
-            raise UsageError("the report would replace its own samples", next_step="-o report.html")
+            raise UsageError(
+                "the report would overwrite its own samples",
+                next_step="choose another name: -o report.html",
+            )
         # Only the file of -o was named by the user.
         if target.path != output and target.path.exists() and not _is_ours(target):
             raise UsageError(
-                f"{target.path}: there is a file that is no report of ours",
-                next_step="move it away, give another name with -o, or leave it out: --format html",
+                f"{target.path} exists and is not a dlcontainer report",
+                next_step="move the file away, choose another name with -o, or write the page "
+                "alone: --format html",
             )
 
 

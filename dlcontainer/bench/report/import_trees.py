@@ -33,14 +33,15 @@ def traced(task: CountingTask, runner: ProcessRunner) -> tuple[ImportNode, ...]:
     try:
         stderr = inside(task.argv, timeout=task.timeout_s).stderr
     except (CommandFailedError, CommandNotFoundError, CommandTimeoutError) as error:
-        raise BenchDataError("the run of the import tree failed", why=str(error)) from None
+        raise BenchDataError("the run for the import tree failed", why=str(error)) from None
     modules = parse(stderr.splitlines())
     if not modules:
         raise BenchDataError(
-            "no Python told what it imports",
-            why=f"it runs with -E or -I, or {_VARIABLE} does not reach it",
-            next_step="let the variable in (Apptainer: APPTAINERENV_" + _VARIABLE + "=1), or leave "
-            "--import-tree out",
+            "no Python process reported its imports",
+            why=f"Python runs with -E or -I, or the variable {_VARIABLE} does not reach it",
+            next_step="pass the variable into the container (Apptainer: APPTAINERENV_"
+            + _VARIABLE
+            + "=1), or leave out --import-tree",
         )
     return modules
 

@@ -266,6 +266,6 @@ def _unfit(path: Path, why: str) -> BenchDataError:
         "not a file that `report` reads",
         where=str(path),
         why=why,
-        next_step="give sessions (bench import|train|job) and what `bench import-matrix -o`, "
-        "`lab count -o` or `lab storm -o` wrote",
+        next_step="give sessions (bench import|train|job) or files written by "
+        "`bench import-matrix -o`, `lab count -o` or `lab storm -o`",
     )

@@ -65,9 +65,9 @@ def check(series: Series, declared: SessionDeclaration, machine: Mapping[str, Js
     if problems:
         raise _refused(
             series.path,
-            "this is not the session that was begun",
+            "the settings or the machine differ from those of the session in the file",
             "; ".join(problems),
-            "give the options that it was begun with, on the machine it was begun on, or " + _AGAIN,
+            "repeat the options of the first run on the same machine, or " + _AGAIN,
         )
 
 

@@ -54,7 +54,7 @@ def refuse(series: Series, ends_at: str) -> None:
                 f"the file contradicts itself: {what}",
                 where=f"{series.path}:{sample.line}",
                 why=why,
-                next_step="give the file as it was measured, or measure again",
+                next_step="give the original file, or measure again",
             )
         before = sample
 
@@ -70,15 +70,15 @@ def _refuse_later(series: Series) -> None:
     later = {
         "resident groups": declared.groups,
         "rows": declared.rows,
-        "how many launches may be lost": declared.lost_most,
+        "a limit of lost launches": declared.lost_most,
     }
     for what, value in later.items():
         if value is not None:
             raise BenchDataError(
-                f"the file contradicts itself: procedure {declared.procedure}, and {what}",
+                f"the file contradicts itself: procedure {declared.procedure} with {what}",
                 where=f"{series.path}:1",
-                why=f"programs of procedure {declared.procedure} declared no such thing",
-                next_step="give the file as it was measured, or measure again",
+                why=f"no program of procedure {declared.procedure} declared that",
+                next_step="give the original file, or measure again",
             )
 
 

@@ -96,10 +96,10 @@ class DeclaredFormat(Generic[H, L, F]):
     def unfit(self, where: str, why: str) -> BenchDataError:
         """Return the error for a file that contradicts itself."""
         return BenchDataError(
-            f"not {self.subject} as it was written",
+            f"damaged or edited: not {self.subject} as it was written",
             where=where,
             why=why,
-            next_step=f"give files that `dlcontainer {self.command}` has written",
+            next_step=f"give a file written by `dlcontainer {self.command}`",
         )
 
     def writer(self, path: Path, header: H, *, after: F | None = None) -> "DeclaredFileWriter[L]":

@@ -118,10 +118,10 @@ def from_fields(kind: str, body: Mapping[str, object], where: str) -> Record:
     """Read a record from its line's fields; raises BenchDataError naming the field."""
     if kind not in KINDS:
         raise BenchDataError(
-            f"a line of kind {kind!r}",
+            f"unknown kind of line: {kind!r}",
             where=where,
-            why=f"a session's file has the kinds {', '.join(KINDS)}",
-            next_step="give files that `dlcontainer bench` has written",
+            why=f"the lines of a session's file are of the kinds {', '.join(KINDS)}",
+            next_step="give a file written by `dlcontainer bench`",
         )
     return _validated(kind, hash_chain.canonical(dict(body)), where)
 
@@ -140,6 +140,6 @@ def _unfit(kind: str, error: ValidationError, where: str) -> BenchDataError:
     return BenchDataError(
         f"{name}: {first['msg'][0].lower()}{first['msg'][1:]}",
         where=where,
-        why=f"it does not fit the format {FORMAT}{READABLE[-1]}",
-        next_step="give files that `dlcontainer bench` has written",
+        why=f"the line does not fit the format {FORMAT}{READABLE[-1]}",
+        next_step="give a file written by `dlcontainer bench`",
     )

@@ -101,9 +101,9 @@ def _mismatch(raw: bytes, where: str) -> BenchDataError:
     if begin < 2 or not raw.startswith(_SUFFIX, begin) or not raw.endswith(_END):
         return _no_record(where)
     return BenchDataError(
-        "this line is not what was measured",
+        "the hash chain is broken at this line",
         where=where,
-        why="its chained hash does not match: a line was changed, moved, added or removed",
+        why="a line was changed, moved, added or removed after the measurement",
         next_step=_NEXT,
     )
 
@@ -136,7 +136,7 @@ def _no_record(where: str) -> BenchDataError:
         "this line is not a benchmark record",
         where=where,
         why=f"a record is one line, a JSON object that ends with its '{KEY}'",
-        next_step="give files that `dlcontainer bench` has written; " + _NEXT,
+        next_step="give a file written by `dlcontainer bench`; or " + _NEXT,
     )
 
 

@@ -70,7 +70,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         raise BenchDataError(
             f"cannot be read: {error.strerror}",
             where=str(path),
-            next_step="give a file that `dlcontainer bench` has written",
+            next_step="give a file written by `dlcontainer bench`",
         ) from error
 
 
@@ -123,7 +123,7 @@ class SampleSequence(Sequence[Sample]):
         return BenchDataError(
             "the file changed while it was read",
             where=str(self._path),
-            next_step="try again, with a file that nothing else writes",
+            next_step="try again when no other process writes to the file",
         )
 
 
@@ -148,14 +148,16 @@ class _ReadState:
         """Take one line after the first."""
         record = _record(line, self.name)
         if self.end is not None and (self.end.complete or not isinstance(record, Resume)):
-            raise BenchDataError("a line after the end", where=self._at(line), next_step=_REMEASURE)
+            raise BenchDataError(
+                "a line follows the end of the session", where=self._at(line), next_step=_REMEASURE
+            )
         if isinstance(record, Sample):
             self._sample(record, line)
         elif isinstance(record, AttestedStack):
             key = (record.arm, record.node)
             if key in self.stacks:
                 raise BenchDataError(
-                    f"a second stack of the arm {record.arm}", where=self._at(line)
+                    f"a second stack for the arm {record.arm}", where=self._at(line)
                 )
             self.stacks[key] = replace(record, line=line.number)
         elif isinstance(record, Resume):
@@ -167,7 +169,8 @@ class _ReadState:
             self.end = record
             if record.samples != len(self.launches):
                 raise BenchDataError(
-                    f"{len(self.launches)} samples where the end states {record.samples}",
+                    f"the file has {len(self.launches)} samples, but its end states "
+                    f"{record.samples}",
                     where=self._at(line),
                     next_step=_REMEASURE,
                 )
@@ -178,19 +181,20 @@ class _ReadState:
     def _sample(self, sample: Sample, line: ChainLine) -> None:
         if sample.arm not in self.session.declared.arms:
             raise BenchDataError(
-                f"a sample of the arm {sample.arm}, which was not declared", where=self._at(line)
+                f"a sample of the arm {sample.arm}, which the session did not declare",
+                where=self._at(line),
             )
         if sample.index != len(self.launches):
             raise BenchDataError(
-                f"launch {sample.index}, where {len(self.launches)} is next",
+                f"launch {sample.index} found, launch {len(self.launches)} expected",
                 where=self._at(line),
-                why="launches are numbered from 0: one is missing or there twice",
+                why="launches are numbered from 0: one is missing or duplicated",
                 next_step=_REMEASURE,
             )
         problem = self.agreement.problem(sample) if self.agreement else None
         if problem:
             raise BenchDataError(
-                "this line can't have been measured as it was declared",
+                "this line contradicts the session's declaration",
                 where=self._at(line),
                 why=problem,
                 next_step=_REMEASURE,
@@ -231,9 +235,9 @@ def _record(line: ChainLine, path: str) -> Record:
     kind = str(fields.pop("kind", None))
     if kind == "session":
         raise BenchDataError(
-            "a second session in one file",
+            "this file contains a second session",
             where=where,
-            why="sessions are never pooled in a file",
+            why="each file holds one session",
             next_step="give each session's own file",
         )
     record = from_fields(kind, fields, where)
@@ -247,13 +251,13 @@ def _begin(path: Path, line: ChainLine) -> _ReadState:
     version = schema.removeprefix(FORMAT)
     if version not in {str(number) for number in READABLE}:
         raise BenchDataError(
-            f"a format this dlcontainer does not read: {schema}",
+            f"unsupported format: {schema}",
             where=where,
             why=f"written by dlcontainer {fields.get('dlcontainer')}; this one reads up to "
             f"{FORMAT}{READABLE[-1]}",
-            next_step="use the dlcontainer that wrote it, or a newer one"
+            next_step="use the dlcontainer that wrote the file, or a newer one"
             if schema.startswith(FORMAT)
-            else "give a file that `dlcontainer bench` has written",
+            else "give a file written by `dlcontainer bench`",
         )
     stated = str(fields.pop("declared_sha256", None))
     session = from_fields(kind, fields, where)
@@ -264,13 +268,14 @@ def _begin(path: Path, line: ChainLine) -> _ReadState:
     # As it stands in the file: an older version's declaration has fewer fields.
     if stated != hash_chain.digest(hash_chain.canonical(fields["declared"])):
         raise BenchDataError(
-            "the declaration is not the one that was hashed", where=where, next_step=_REMEASURE
+            "the declaration does not match its hash", where=where, next_step=_REMEASURE
         )
     declared = session.declared
     if max(int(version), VERSION) != declared.version:
         raise BenchDataError(
-            f"{schema} with a declaration of {FORMAT}{declared.version}",
-            why=f"{GROUPS_VERSION} has a plan of groups, {ROWS_VERSION} one of rows",
+            f"a file of {schema} has a declaration of {FORMAT}{declared.version}",
+            why=f"version {GROUPS_VERSION} has a plan of groups, version {ROWS_VERSION} a plan of "
+            "rows",
             where=where,
             next_step=_REMEASURE,
         )

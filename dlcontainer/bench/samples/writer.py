@@ -67,11 +67,11 @@ class ChainedFile(ABC):
             self._file = os.open(self.path, flags, 0o666)
         except FileExistsError:
             raise BenchDataError(
-                "there is a file of this name",
+                "this file already exists",
                 where=str(self.path),
-                why="sessions are never replaced",
-                next_step="give another name with -o, move the file away, or let a session that "
-                "was interrupted go on with --resume",
+                why="dlcontainer never overwrites a session",
+                next_step="choose another name with -o, move the file away, or resume an "
+                "interrupted session with --resume",
             ) from None
         except OSError as error:
             raise self._unwritable(error) from error
@@ -111,7 +111,7 @@ class ChainedFile(ABC):
         return BenchDataError(
             "another process is writing this session",
             where=str(self.path),
-            next_step="wait for its end; a session that is running cannot be resumed",
+            next_step="wait until that process ends; a running session cannot be resumed",
         )
 
     def end(self, *, complete: bool, reason: str = "") -> None:
@@ -164,7 +164,7 @@ class ChainedFile(ABC):
             "samples cannot be written",
             where=str(self.path),
             why=str(error.strerror),
-            next_step="what was written stays readable: make room and let it go on with --resume"
+            next_step="free space and resume with --resume; the samples in the file stay readable"
             if self._written.size
             else "choose another place with -o",
         )

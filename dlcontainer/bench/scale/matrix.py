@@ -31,9 +31,9 @@ FACTORS = ("subject", "where", "open", "mount", "state", "start", "ranks", "node
 
 def _several(values: tuple[object, ...]) -> tuple[object, ...]:
     if not values:
-        raise ValueError("an empty list: a factor has at least one value")
+        raise ValueError("an empty list: a factor needs at least one value")
     if len(set(values)) < len(values):
-        raise ValueError("a value stands twice")
+        raise ValueError("a value is listed twice")
     return values
 
 
@@ -49,7 +49,7 @@ class SubjectSource(Strict):
     @model_validator(mode="after")
     def _one(self) -> Self:
         if (self.image is None) == (self.prefix is None):
-            raise ValueError("either image: FILE.sif or prefix: FOLDER")
+            raise ValueError("give either image: FILE.sif or prefix: FOLDER")
         return self
 
 
@@ -115,7 +115,7 @@ class Matrix(Strict):
     def _settled(self) -> Self:
         for name in self.subjects:
             if name in (NATIVE, IMAGE):
-                raise ValueError(f"subjects: '{name}' is there already, by --{name}")
+                raise ValueError(f"subjects: the name '{name}' is reserved for --{name}")
         subjects = (NATIVE, IMAGE, *self.subjects)
         for name in self.factors.subject:
             if name not in subjects:
@@ -127,7 +127,9 @@ class Matrix(Strict):
             if value is not None and value not in getattr(self.factors, name):
                 raise ValueError(f"reference.{name}: {value} is not among the factor's values")
         if self.factors.size > _MOST_CELLS:
-            raise ValueError(f"{self.factors.size} combinations; at most {_MOST_CELLS}")
+            raise ValueError(
+                f"{self.factors.size} combinations; at most {_MOST_CELLS} are possible"
+            )
         return self
 
     def is_tree(self, subject: str) -> bool:

@@ -115,7 +115,7 @@ def _trees(
 def _tree(name: str, prefix: Path, inputs: MatrixInputs, why: str) -> MatrixSubject:
     if not (prefix / "bin/python").exists():
         raise UsageError(
-            f"{prefix}: there is no bin/python in it",
+            f"{prefix}: no bin/python in this folder",
             next_step="give the folder of a virtual environment or installation",
         )
     environment = bench_image.declared(inputs.image, inputs.plan.environment).environment

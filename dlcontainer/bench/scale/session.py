@@ -74,7 +74,7 @@ def run(context: ScaleContext, expansion: Expansion) -> Path:
                 if launched.error is not None:
                     failed[index] = launched.error
                     context.execution.progress.note(
-                        f"given up: {cells[index].name}: {launched.error}"
+                        f"giving up on the cell {cells[index].name}: {launched.error}"
                     )
         reason = f"{len(failed)} of {len(cells)} cells failed" if failed else "all rounds measured"
         writer.end(complete=not failed, reason=reason)
@@ -270,11 +270,11 @@ def _begun(
         for name in dict.fromkeys([*before, *now]):
             if before.get(name) != now.get(name) and name not in _PASSING:
                 raise BenchDataError(
-                    "this is not the matrix that was begun",
+                    "the matrix or the machine differs from that of the file",
                     why=f"{prefix}{name}: {comparable.shown(before.get(name))} in the file, now "
                     f"{comparable.shown(now.get(name))}",
-                    next_step="give the matrix and options that it was begun with, on that "
-                    "machine, or measure into a new file",
+                    next_step="repeat the matrix and options of the first run on the same machine, "
+                    "or measure into a new file",
                 )
     done = {(launch.cell, launch.round) for launch in cut.launches}
     return done, {launch.cell: launch.error for launch in cut.launches if launch.error}
@@ -284,15 +284,15 @@ def _nothing(expansion: Expansion) -> BenchDataError:
     return BenchDataError(
         "no cell of the matrix can be measured here",
         why="; ".join(f"{gone.cell.name}: {gone.why}" for gone in expansion.left_out[:8]),
-        next_step="change the factors, or measure where these are available",
+        next_step="change the factors, or measure on a machine that supports them",
     )
 
 
 def _failed(path: Path, cells: Sequence[MatrixCell], failed: Mapping[int, str]) -> BenchDataError:
     texts = [f"{cells[index].name}: {why.splitlines()[0]}" for index, why in failed.items()]
     return BenchDataError(
-        f"{len(failed)} of {len(cells)} cells failed; the others are measured",
+        f"{len(failed)} of {len(cells)} cells failed; the others were measured",
         where=str(path),
         why="; ".join(texts[:8]),
-        next_step="report what was measured, or fix the cause and measure again",
+        next_step="write a report of the other cells, or fix the cause and measure again",
     )

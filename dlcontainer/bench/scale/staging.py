@@ -83,7 +83,7 @@ class StagingArea:
         bench = self.context.bench
         image = self._fresh(bench.work) / "tree.squashfs"
         packer = find_program("mksquashfs", bench.execution.host.environ)
-        bench.execution.progress.step("pack a tree into one SquashFS")
+        bench.execution.progress.step("pack a Python tree into one SquashFS")
         argv = [str(packer), str(prefix.resolve()), str(image), "-quiet", "-no-progress", *SQUASH]
         native_tree.run(argv, bench.execution.runner, "a tree can't be packed")
         return image
@@ -100,7 +100,7 @@ class StagingArea:
         elif cell.where == "shared" and (context.settings.matrix.stand_in is None or
                                          body.path.is_dir()):  # fmt: skip
             return body
-        context.execution.progress.step(f"bring {cell.subject} to: {cell.where}")
+        context.execution.progress.step(f"copy {cell.subject} to {cell.where} storage")
         began = time.monotonic()
         copy = self._copy(body.path, parent)
         seconds = body.seconds + time.monotonic() - began
@@ -108,8 +108,8 @@ class StagingArea:
         if image is not None and copy.is_file() and digests.of_file(copy) != image.sha256:
             raise ChecksFailedError(
                 f"{copy} has not the SHA-256 of its record, which is copied from {image.image}",
-                why=f"the record says {image.sha256[:12]}…",
-                next_step="copy the image again with its record; measure while nobody changes it",
+                why=f"the record has the SHA-256 {image.sha256[:12]}…",
+                next_step="copy image and record again, and leave both unchanged while you measure",
             )
         return StagedBody(path=copy, seconds=seconds)
 

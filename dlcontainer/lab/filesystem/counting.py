@@ -92,7 +92,7 @@ class CountingResult:
         files = (f"/{file}" for file in self.node.files) if shown else self.node.files
         trace = open_trace.of_files(files, ["/"] if shown else roots)
         if not trace.paths:
-            raise BenchDataError("no trace: the command opened no file there")
+            raise BenchDataError("no trace: the command opened no file in the traced folder")
         return trace
 
 
@@ -116,7 +116,9 @@ def choose(tool: Tool | None, under: Path | None, runner: ProcessRunner) -> Tool
         if find_program("strace", runner.environ) is not None:
             return "strace"
         if tool == "strace":
-            raise ChecksFailedError("no strace here", next_step="install it, or: --with slowfs")
+            raise ChecksFailedError(
+                "strace not found", next_step="install strace, or use --with slowfs"
+            )
     if tool == "slowfs":
         helper(runner.environ)
         return "slowfs"
@@ -181,7 +183,7 @@ def _crewed(
         except (CommandNotFoundError, CommandTimeoutError) as error:
             failures.append(f"rank {rank}: {error}")
     if failures:
-        raise BenchDataError("a rank of the run failed", why=failures[0])
+        raise BenchDataError("a rank of the command failed", why=failures[0])
     return ended
 
 
@@ -206,7 +208,8 @@ def _by_strace(task: CountingTask, runner: ProcessRunner) -> CountingResult:
 def _by_slowfs(task: CountingTask, runner: ProcessRunner, shown: StandIn | None) -> CountingResult:
     if task.under is None:
         raise UsageError(
-            "--with slowfs: it counts below one folder", next_step="name it: --under FOLDER"
+            "--with slowfs requires --under",
+            next_step="name the folder to count in: --under FOLDER",
         )
     under = task.under.absolute()
     shown = shown or StandIn(source=under)
@@ -216,9 +219,10 @@ def _by_slowfs(task: CountingTask, runner: ProcessRunner, shown: StandIn | None)
     words = [word.replace(str(under), str(point)) for word in task.argv]
     if words == list(task.argv):
         raise UsageError(
-            f"--under {under}: the command does not name it",
-            why="the counted file system is mounted elsewhere, and put in its place in the command",
-            next_step="name files below it by their absolute path in the command",
+            f"--under {under}: the command does not name this folder",
+            why="the counting file system has another path, which replaces the folder in the "
+            "command",
+            next_step="name the folder's files by their absolute paths in the command",
         )
     commands, environs = [words] * task.ranks, [runner.environ] * task.ranks
     # The mount ends first: a rank that waits for an answer can't be killed.
@@ -256,8 +260,9 @@ def _audited(folder: Path, under: Path | None) -> Count:
     if not written:
         raise BenchDataError(
             "the audit hooks counted nothing",
-            why="no Python of it read sitecustomize: it is no Python, or runs with -I or -S",
-            next_step="install strace, or give --under FOLDER on a machine with FUSE",
+            why="no Python process loaded sitecustomize: the command runs no Python, or Python "
+            "with -I or -S",
+            next_step="install strace, or use --under FOLDER on a machine with FUSE",
         )
     files: Counter[str] = Counter()
     listed: Counter[str] = Counter()

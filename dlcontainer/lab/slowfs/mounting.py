@@ -52,8 +52,8 @@ def helper(environ: Mapping[str, str], device: Path = DEVICE) -> Path:
     if not device.exists():
         raise ChecksFailedError(
             f"no FUSE here: there is no {device}",
-            why="the kernel has none, or this is a container without the device",
-            next_step="try on a machine with FUSE (`modprobe fuse`); counts work without: "
+            why="the kernel has no FUSE, or this container has no such device",
+            next_step="use a machine with FUSE (`modprobe fuse`); or count without FUSE: "
             "dlcontainer lab count --with strace",
         )
     for name in ("fusermount3", "fusermount"):
@@ -62,7 +62,7 @@ def helper(environ: Mapping[str, str], device: Path = DEVICE) -> Path:
             return program
     raise ChecksFailedError(
         "no fusermount3 here",
-        why="it mounts FUSE file systems for users",
+        why="users need it to mount FUSE file systems",
         next_step="install the package fuse3",
     )
 
@@ -72,18 +72,18 @@ def check_places(source: Path, point: Path) -> None:
     for path in (source, point):
         if _is_dead(path):
             raise UsageError(
-                f"{path}: a file system is mounted there that nobody serves any more",
-                why="whoever served it was killed together with what would have unmounted it",
+                f"{path}: stale mount, its FUSE server has ended",
+                why="the server was killed together with the process that unmounts after it",
                 next_step=f"unmount it: fusermount3 -u -z {shlex.quote(str(path))}",
             )
         if not path.is_dir():
             raise UsageError(
                 f"{path}: no such folder",
-                next_step=f"SOURCE and MOUNTPOINT are folders: mkdir -p {shlex.quote(str(path))}",
+                next_step=f"create the folder: mkdir -p {shlex.quote(str(path))}",
             )
     if point.resolve() != source.resolve() and point.resolve().is_relative_to(source.resolve()):
         raise UsageError(
-            f"{point} lies in {source}: it would show itself, without end",
+            f"{point} lies in {source}: the mount would contain itself",
             next_step="choose a mount point elsewhere",
         )
 
@@ -173,7 +173,8 @@ class _Guard(threading.Thread):
         raise ChecksFailedError(
             f"{self._program} can't mount at {self._point}",
             why=_said(self._failure),
-            next_step=f"it needs read and write on {DEVICE}, and an empty place of your own",
+            next_step=f"check that you can read and write {DEVICE} and that you own the empty "
+            "mount point",
         )
 
 

@@ -111,7 +111,7 @@ def _joined(number: int, path: Path, speed: ServerRates) -> mmap.mmap:
         old = os.pread(number, _STATE.size, 0)
         if old and (len(old) < _STATE.size or not old.startswith(_MAGIC)):
             raise UsageError(
-                f"--server {path}: this is another kind of file", next_step="name a new file"
+                f"--server {path}: not the file of a server", next_step="name a new file"
             )
         state = _STATE.unpack(old) if old else None
         # The monotonic clock begins again with each boot.
@@ -120,8 +120,8 @@ def _joined(number: int, path: Path, speed: ServerRates) -> mmap.mmap:
             os.pwrite(number, fresh, 0)
         elif state[2:4] != (speed.rate, speed.bandwidth):
             raise UsageError(
-                f"--server {path}: it serves {state[2]:g} operations/s and {state[3]:g} bytes/s, "
-                f"not {speed.rate:g} and {speed.bandwidth:g}",
+                f"--server {path}: the server already runs with {state[2]:g} operations/s and "
+                f"{state[3]:g} bytes/s, not {speed.rate:g} and {speed.bandwidth:g}",
                 next_step="give all mounts of one server the same --rate and --bandwidth",
             )
     finally:

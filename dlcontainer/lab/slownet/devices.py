@@ -51,12 +51,13 @@ def unavailable(error: OSError) -> ChecksFailedError:
     """Return why there is no TUN, and what helps."""
     missing = error.errno in (errno.ENOENT, errno.ENODEV, errno.ENXIO)
     return ChecksFailedError(
-        f"no link with a latency here: {TUN}: {error.strerror}",
-        why="the kernel has none, or this is a container without the device"
+        f"links with latency are not available: {TUN}: {error.strerror}",
+        why="the kernel has no TUN, or this container has no such device"
         if missing
-        else "only its owner may open it here; in a namespace nobody becomes that",
-        next_step="ask for `modprobe tun` and `chmod 666 /dev/net/tun`, as most distributions have "
-        "it; or --by tbf without --latency: rates alone",
+        else "only its owner may open it here, and no namespace makes you the owner",
+        next_step="ask an administrator for `modprobe tun` and `chmod 666 /dev/net/tun`, the "
+        "default of most distributions; or use --by tbf without --latency, which only limits "
+        "rates",
     )
 
 

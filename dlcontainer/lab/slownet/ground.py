@@ -149,7 +149,9 @@ class NetworkStand:
                 address = self._network.hosts[end].address
                 answer = self._ask(self._held[begin], "ask", address=address, **limits)
                 if "error" in answer:
-                    raise ChecksFailedError(f"link {link.name} carries nothing: {answer['error']}")
+                    raise ChecksFailedError(
+                        f"link {link.name} carries no traffic: {answer['error']}"
+                    )
                 trials.append(LinkTrial(begin=begin, end=end, **answer))
         for host in self._held:
             self._ask(host, "close")
@@ -160,10 +162,10 @@ class NetworkStand:
             text = trial.problem(self._network.link(link_trial.begin, link_trial.end), link_trial)
             if text:
                 raise ChecksFailedError(
-                    f"the network is not what was asked for: {text}",
-                    why="a switch in user space takes a processor's time for each packet, and this "
+                    f"the network does not behave as requested: {text}",
+                    why="the switch in user space needs processor time for each packet, and this "
                     "machine may be busy",
-                    next_step="ask for a lower --rate, a longer --latency or a larger --mtu, or "
+                    next_step="use a lower --rate, a longer --latency or a larger --mtu, or "
                     "try again when the machine is idle",
                 )
 
@@ -262,9 +264,9 @@ def _tune(network: VirtualNetwork) -> None:
             (_KERNEL / name).write_text(f"{value}\n")
         except OSError as error:
             raise ChecksFailedError(
-                f"{_KERNEL / name} can't be set in a host: {error.strerror}",
-                why="senders would wait longer for a link than TCP is patient",
-                next_step="run it where /proc/sys may be written: not in such a container",
+                f"{_KERNEL / name} can't be set in a virtual host: {error.strerror}",
+                why="without this setting TCP would wait too long for a lost link",
+                next_step="run this where /proc/sys is writable: not in this container",
             ) from None
 
 

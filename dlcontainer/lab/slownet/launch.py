@@ -38,7 +38,7 @@ class HostRank:
 def placed(ranks: int, per_host: int, hosts: Mapping[str, int]) -> list[HostRank]:
     """Lay ranks on hosts in blocks; raises ValueError where there are too few hosts."""
     if ranks < 1 or per_host < 1 or -(-ranks // per_host) > len(hosts):
-        raise ValueError(f"{ranks} ranks at {per_host} a host do not lie on {len(hosts)} hosts")
+        raise ValueError(f"{ranks} ranks at {per_host} per host do not fit on {len(hosts)} hosts")
     names = list(hosts)
     return [
         HostRank(

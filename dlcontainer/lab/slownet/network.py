@@ -136,15 +136,15 @@ class NetworkOptions:
 def settled(options: NetworkOptions) -> VirtualNetwork:
     """Settle a network; raises UsageError with the option that is wrong."""
     if not 2 <= options.hosts <= MOST_HOSTS:
-        raise UsageError(f"--hosts {options.hosts}: from 2 to {MOST_HOSTS}")
+        raise UsageError(f"--hosts {options.hosts}: must be from 2 to {MOST_HOSTS}")
     if not 1280 <= options.mtu <= 65_000:
-        raise UsageError(f"--mtu {options.mtu}: bytes, from 1280 to 65000")
+        raise UsageError(f"--mtu {options.mtu}: must be from 1280 to 65000 bytes")
     links = _links(options)
     if options.by == "tbf" and any(link.latency_s for link in links):
         raise UsageError(
-            "--by tbf: no latency, rates alone",
-            why="the kernel's tbf delays nothing, and netem is not in every kernel",
-            next_step="leave --latency out, or --by tbf where /dev/net/tun may be opened",
+            "--by tbf limits rates only and adds no latency",
+            why="the kernel's tbf does not delay packets, and not every kernel has netem",
+            next_step="leave out --latency; or leave out --by tbf where you may open /dev/net/tun",
         )
     losses = [
         *(_loss(word, options.hosts, "--down", count=2) for word in options.down),
@@ -168,8 +168,8 @@ def _links(options: NetworkOptions) -> tuple[Link, ...]:
         first, comma, second = values.partition(",")
         if not (mark and comma):
             raise UsageError(
-                f"--link {word}: neither latency nor rate",
-                next_step="e.g. --link n1-n2=200us,500Mbit",
+                f"--link {word}: needs a latency and a rate",
+                next_step="give both, e.g. --link n1-n2=200us,500Mbit",
             )
         pair = frozenset(_hosts(name, options.hosts, f"--link {word}", count=2))
         rates[pair] = (latency(first, f"--link {word}:"), bits(second, f"--link {word}:"))
@@ -186,7 +186,8 @@ def latency(text: str, option: str) -> float:
     seconds = float(match[1]) * _SECONDS[match[2]] if match else -1.0
     if not 0 <= seconds <= _LONGEST_S:
         raise UsageError(
-            f"{option} {text}: no time from 0 to {_LONGEST_S:g} s", next_step="e.g. 100us, 1.5ms"
+            f"{option} {text}: must be a time from 0 to {_LONGEST_S:g} s",
+            next_step="give a time with its unit, e.g. 100us or 1.5ms",
         )
     return seconds
 
@@ -199,8 +200,8 @@ def bits(text: str, option: str) -> float:
     rate = float(match[1]) * _BITS[match[2]] if match else 0.0
     if not _LEAST_RATE <= rate <= _MOST_RATE:
         raise UsageError(
-            f"{option} {text}: no rate from 10Mbit to 100Gbit",
-            next_step="e.g. 500Mbit, 1Gbit; 0 for no limit",
+            f"{option} {text}: must be a rate from 10Mbit to 100Gbit",
+            next_step="give a rate, e.g. 500Mbit or 1Gbit; 0 means no limit",
         )
     return rate
 
@@ -210,7 +211,10 @@ def _loss(word: str, hosts: int, option: str, *, count: int) -> LinkLoss:
     match = _TIME.fullmatch(when)
     if not (mark and match):
         example = "n1-n2@5s" if count == 2 else "n2@5s"
-        raise UsageError(f"{option} {word}: it says no time", next_step=f"e.g. {option} {example}")
+        raise UsageError(
+            f"{option} {word}: the time is missing",
+            next_step=f"give a time after @, e.g. {option} {example}",
+        )
     numbers = _hosts(name, hosts, f"{option} {word}", count=count)
     return LinkLoss(after_s=float(match[1]) * _SECONDS[match[2]], hosts=numbers)
 
@@ -221,6 +225,7 @@ def _hosts(name: str, hosts: int, text: str, *, count: int) -> tuple[int, ...]:
     if len(words) != count or len(set(words)) != count or not set(words) <= numbers.keys():
         what = "host" if count == 1 else "link of two hosts"
         raise UsageError(
-            f"{text}: no {what} of this network", next_step=f"hosts are {', '.join(numbers)}"
+            f"{text}: not a {what} of this network",
+            next_step=f"choose from the hosts {', '.join(numbers)}",
         )
     return tuple(sorted(numbers[word] for word in words))

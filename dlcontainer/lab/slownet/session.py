@@ -82,7 +82,7 @@ def run(
         done = handed(words, env=environ, check=False)
     if not (work / END).exists():
         raise ChecksFailedError(
-            "the network's own program ended before the command",
+            "the program that runs the network ended before the command",
             why=" ".join(done.stderr.split())[-400:] or f"exit code {done.returncode}",
         )
     end = json.loads((work / END).read_text())

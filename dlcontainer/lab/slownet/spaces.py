@@ -55,9 +55,10 @@ def begin() -> None:
             Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
         except OSError as error:
             raise ChecksFailedError(
-                "no hosts here: no namespaces of one's own",
+                "virtual hosts are not available: you may not create namespaces here",
                 why=str(error),
-                next_step="allow user namespaces (user.max_user_namespaces, AppArmor), or be root",
+                next_step="allow user namespaces (user.max_user_namespaces, AppArmor), or run as "
+                "root",
             ) from None
     _mount("none", Path("/"), _RECURSIVE | _PRIVATE)
 

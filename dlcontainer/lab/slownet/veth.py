@@ -29,7 +29,7 @@ class VethLinks:
         for name in ("ip", "tc", "nsenter"):
             if find_program(name, os.environ) is None:
                 raise ChecksFailedError(
-                    f"no program {name} here: --by tbf makes links with it",
+                    f"{name} not found; --by tbf makes links with this program",
                     next_step="install iproute2 and util-linux",
                 )
         for host in hosts:
@@ -87,5 +87,6 @@ class VethLinks:
         except (CommandFailedError, CommandNotFoundError) as error:
             stderr = error.completed.stderr if isinstance(error, CommandFailedError) else ""
             raise ChecksFailedError(
-                f"no link by tbf here: {error}", why=" ".join(stderr.split())[-400:] or None
+                f"links by tbf are not available: {error}",
+                why=" ".join(stderr.split())[-400:] or None,
             ) from None

@@ -91,7 +91,7 @@ def of_prefix(prefix: Path, module: str, environ: Mapping[str, str]) -> Runnable
     # Not `exists`, which raises where a folder may not be entered.
     if not os.access(python, os.X_OK):
         raise BenchDataError(
-            f"{prefix}: there is no bin/python in it that you may run",
+            f"{prefix}: no bin/python in this folder that you may run",
             next_step="give an image, or the folder of a virtual environment or installation",
         )
     quiet = {**environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1"}
@@ -152,7 +152,7 @@ class Bench:
             return ColdImport(wall_s=took, read_turns=shown.counters.counted().read_turns)
 
         runs = repeats.settled(warm, node)
-        self.say("see how many reads are waited for")
+        self.say("measure how many reads an import waits for")
         return Timing(runs=runs, waits=repeats.waits(cold, _LATE_S))
 
 
@@ -168,7 +168,7 @@ def measure(
     loads: dict[Way, ImportLoad] = {"tree": of_tree(first, two, timings["tree"])}
     size = None
     if image is not None:
-        bench.say("count a cold import from the image, and time warm ones")
+        bench.say("count a cold import from the image, and time warm imports")
         image_counts = bench.counted(image.run, 1, "image-1")
         timings["image"] = bench.timed(image.run, node, "late-image")
         loads |= of_image(image_counts, timings["image"], loads["tree"].cpu_s)
@@ -245,9 +245,9 @@ def read(path: Path) -> LoadMeasurement:
         return LoadMeasurement(**{**body, "loads": loads, "node": node, "timings": timings})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BenchDataError(
-            f"{path} holds no measured loads",
+            f"{path} contains no measured loads",
             why=str(error),
-            next_step="make one: dlcontainer lab storm IMAGE|PREFIX --keep FILE.json",
+            next_step="measure them: dlcontainer lab storm IMAGE|PREFIX --keep FILE.json",
         ) from None
 
 

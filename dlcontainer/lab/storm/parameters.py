@@ -110,7 +110,8 @@ def _from_site(site: Site, path: str | None) -> list[tuple[FileSystemSpeed, str]
     if path is not None and not chosen:
         paths = ", ".join(system.path for system in site.filesystems) or "none"
         raise UsageError(
-            f"--path {path}: site {site.name} has no such file system", next_step=f"known: {paths}"
+            f"--path {path}: site {site.name} has no such file system",
+            next_step=f"choose from: {paths}",
         )
     return [
         (system.speed, f"site {site.name}, {system.path}: {', '.join(system.sources) or 'own'}")

@@ -122,7 +122,7 @@ def test_a_job_whose_node_lost_it_is_measured_again(
     finally:
         process.kill()
     assert process.returncode == 0, said
-    assert "lost, its pair is measured again" in said
+    assert "a job was lost, measuring its pair again" in said
     job = file.read(tmp_path / "j.jsonl")
     assert [one.lost for one in job.launches] == [True, False, False, False, False]
     assert "before writing exit_status" in job.launches[0].state

@@ -144,7 +144,7 @@ def test_a_session_of_ranks_hands_them_on(
             (*RANKED, "--launcher", "srun -c2 --cpu-bind=map_cpu:0 -N{nodes} -n{ranks}"),
             "may use 1 of the 2 CPUs that the job asked for each",
         ),
-        (("srun", "-N1", "-n1"), (), "1 of the 2 CPUs that this job asked for each task"),
+        (("srun", "-N1", "-n1"), (), "only 1 of the 2 CPUs per task that this job requested"),
     ],
     ids=["ranks", "the session itself"],
 )

@@ -71,7 +71,7 @@ def test_what_was_opened_makes_a_trace() -> None:
     assert counted(*files).trace(Path("/t")).paths == ("b", "a")
     assert counted("/x/y", "/x").trace(None).paths == ("x/y", "x")
     assert counted("b", "a", tool="slowfs").trace(Path("/t")).paths == ("b", "a")
-    with pytest.raises(BenchDataError, match="opened no file there"):
+    with pytest.raises(BenchDataError, match="opened no file in the traced folder"):
         counted("/elsewhere").trace(Path("/t"))
 
 

@@ -84,7 +84,7 @@ def test_the_samples_are_not_replaced(capsys: pytest.CaptureFixture[str]) -> Non
     before = Path(EQUAL).read_bytes()
     assert run(EQUAL, "-o", EQUAL) == 2
     assert Path(EQUAL).read_bytes() == before
-    assert "replace its own samples" in capsys.readouterr().err
+    assert "overwrite its own samples" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", ["", "no json\n"])

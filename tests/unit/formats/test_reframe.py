@@ -162,9 +162,12 @@ def export(folder: Path, *words: str) -> int:
         (["--", "--arms", "unpacked,container"], "the test compares native and container"),
         (["--", "--backend", "gloo"], "--backend applies to 'bench collectives' only"),
         (["--", "--ranks-per-node", "2"], "require --ranks"),
-        (["--", "--ranks", "5", "--ranks-per-node", "2", "--nodes", "2"], "are no 2 nodes"),
-        (["--probe", "collectives"], "bench collectives: it takes 2 ranks or more"),
-        (["--probe", "collectives", "--", "--ranks", "1"], "it takes 2 ranks or more"),
+        (
+            ["--", "--ranks", "5", "--ranks-per-node", "2", "--nodes", "2"],
+            "--nodes 2 does not match 5 ranks at 2 per node",
+        ),
+        (["--probe", "collectives"], "bench collectives needs at least 2 ranks"),
+        (["--probe", "collectives", "--", "--ranks", "1"], "needs at least 2 ranks"),
         *(
             (["--probe", f"import,{name}", "--", "--ranks", "2"], f"bench {name}: ")
             for name in ("kernels", "threads", "input", "convergence", "transfers")

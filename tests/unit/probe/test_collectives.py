@@ -313,8 +313,8 @@ def test_size_asked_is_size_seen(seen: list[Any], says: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "ranks", "says"),
     [
-        ({}, 0, "it takes 2 ranks or more"),
-        ({}, 1, "it takes 2 ranks or more"),
+        ({}, 0, "needs at least 2 ranks"),
+        ({}, 1, "needs at least 2 ranks"),
         ({"operations": "all_reduce,gather"}, 2, "gloo has no operation 'gather'"),
         ({"operations": ""}, 2, "gloo has no operation ''"),
         ({"largest": "2"}, 2, "4 bytes to 1G"),

@@ -286,16 +286,16 @@ def test_formats_without_a_module_are_left_out_and_named() -> None:
 @pytest.mark.parametrize(
     ("typed", "says"),
     [
-        ({"formats": "raw,cd"}, "no 'cd'"),
-        ({"shuffles": "some"}, "no 'some'"),
-        ({"tiers": "folder"}, "no 'folder'"),
-        ({"readers": "0,x"}, "numbers with commas"),
-        ({"readers": "65"}, "64 at most"),
+        ({"formats": "raw,cd"}, "'cd' is not possible here"),
+        ({"shuffles": "some"}, "'some' is not possible here"),
+        ({"tiers": "folder"}, "'folder' is not possible here"),
+        ({"readers": "0,x"}, "numbers separated by commas"),
+        ({"readers": "65"}, "at most 64 readers"),
         ({"hits": 101, "folder": "/x"}, "0 to 100"),
-        ({"keep": True}, "--keep is about --folder"),
+        ({"keep": True}, "--keep requires --folder"),
         ({"folder": "/x", "data": "/y"}, "--folder and --data"),
         ({"data": "/no/such"}, "no such folder"),
-        ({"data": "/x", "formats": "raw"}, "read as they are"),
+        ({"data": "/x", "formats": "raw"}, "read unchanged"),
     ],
 )
 def test_bad_input(typed: dict[str, Any], says: str) -> None:
@@ -309,7 +309,7 @@ def test_ranks_are_refused() -> None:
 
 
 def test_only_a_format_that_is_streamed_and_a_full_shuffle() -> None:
-    with pytest.raises(UsageError, match="no row is left"):
+    with pytest.raises(UsageError, match="nothing is left to measure"):
         INPUT.rows(settled(WHOLE, formats="parquet", shuffles="full"))
 
 
@@ -351,7 +351,7 @@ def test_samples_that_do_not_fit_are_refused_before_anything_is_made(tmp_path: P
     far.mkdir()
     typed: dict[str, Any] = {"samples": 1 << 40, "folder": str(far), "tiers": "folder"}
     with (
-        pytest.raises(ChecksFailedError, match="--folder: the samples take"),
+        pytest.raises(ChecksFailedError, match="--folder: the samples need"),
         INPUT.lends(values(**typed), lending_of(tmp_path / "v", [])),
     ):
         pass
@@ -390,13 +390,13 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
     # Root may write anywhere.
     monkeypatch.setattr(os, "access", lambda *_: False)
     lending = INPUT.lends(values(folder=str(far)), lending_of(tmp_path / "w", []))
-    with pytest.raises(ChecksFailedError, match="it can't be written"), lending:
+    with pytest.raises(ChecksFailedError, match="is not writable"), lending:
         pass
     kept = far / "dlcontainer-input-1024x12288-16"
     kept.mkdir()
     (kept / input_place.MADE).write_text(json.dumps({"formats": {"raw": {}}}))
     lending = INPUT.lends(values(folder=str(far)), lending_of(tmp_path / "v", []))
-    with pytest.raises(ChecksFailedError, match="there is no files, tar, npz") as caught, lending:
+    with pytest.raises(ChecksFailedError, match="no samples in files, tar, npz") as caught, lending:
         pass
     assert "--formats raw" in str(caught.value.next_step)
 

@@ -121,12 +121,12 @@ def read(path: Path) -> Baseline:
     try:
         body: Any = foreign_files.loads(foreign_files.read(path, _MOST_BYTES))
         if not isinstance(body, dict):
-            raise TypeError("it is no JSON object")
+            raise TypeError("it is not a JSON object")
         schema, stated = body.pop("schema"), body.pop("sha256")
         if schema != SCHEMA:
-            raise ValueError(f"its schema is {schema}, and {SCHEMA} is read here")
+            raise ValueError(f"its schema is {schema}, but this dlcontainer reads {SCHEMA}")
         if stated != _digest(body):
-            raise ValueError("it was edited: its digest is another one")
+            raise ValueError("it was edited: its digest does not match its content")
         return _BASELINE.validate_json(hash_chain.canonical(body))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
@@ -134,10 +134,10 @@ def read(path: Path) -> Baseline:
     except (OSError, ValueError, KeyError, TypeError) as error:
         why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
     raise BenchDataError(
-        "no baseline of nodes",
+        "not a baseline of nodes",
         where=str(path),
         why=why,
-        next_step="give a file that `bench nodes --write-baseline` has written",
+        next_step="give a file written by `bench nodes --write-baseline`",
     )
 
 

@@ -81,7 +81,7 @@ def of(sessions: Sequence[Series], arm: ArmName) -> list[NodeTimes]:
     for series in sessions:
         if series.seal in by_seal:
             raise BenchDataError(
-                f"the same session as {by_seal[series.seal].path}",
+                f"this is the same session as {by_seal[series.seal].path}",
                 where=str(series.path),
                 why="a session counted twice would look like more launches",
                 next_step="give each session once",
@@ -109,10 +109,10 @@ def _by_node(series: Series, arm: ArmName) -> dict[str, list[Process]]:
     of_arm = step_times.of(series).get(arm)
     if of_arm is None:
         raise BenchDataError(
-            f"a session without the arm {arm}",
+            f"this session has no arm {arm}",
             where=str(series.path),
-            why=f"it has {', '.join(series.session.declared.arms)}",
-            next_step="name another with --arm, or leave the file out",
+            why=f"its arms are {', '.join(series.session.declared.arms)}",
+            next_step="name another arm with --arm, or leave this file out",
         )
     nodes: dict[str, list[Process]] = {}
     for process in of_arm:
@@ -122,11 +122,11 @@ def _by_node(series: Series, arm: ArmName) -> dict[str, list[Process]]:
 
 def _two_kinds(series: Series, node: str) -> BenchDataError:
     return BenchDataError(
-        f"{node} attests another kind of node, or ran something else, than in a file before",
+        f"{node} attests other hardware, another kernel or other work than in an earlier file",
         where=str(series.path),
-        why="a node's launches count together only where it is the same node at the same work",
-        next_step="give the sessions of before and after one at a time: --write-baseline, then "
-        "--baseline",
+        why="a node's launches count together only if its hardware, kernel and work are the same",
+        next_step="give the sessions from before and after the change separately: first "
+        "--write-baseline, then --baseline",
     )
 
 
@@ -154,8 +154,9 @@ def _kind(series: Series, arm: ArmName, node: str) -> NodeKind:
     raise BenchDataError(
         f"{node} does not attest its processor, memory and kernel",
         where=str(series.path),
-        why="nodes of one kind alone can be held against each other",
-        next_step="measure again with this version; an image must be built with its probe",
+        why="only nodes of the same kind can be compared",
+        next_step="measure again with this version, and with an image that was built with its "
+        "probe",
     )
 
 
@@ -180,10 +181,12 @@ def baseline(nodes: Iterable[NodeTimes]) -> dict[NodeKind, UsualRanges]:
     if not usual_of:
         most = max((len(of_kind) for of_kind in kinds.values()), default=0)
         raise BenchDataError(
-            f"too few nodes to say what is usual: {most} of one kind, {outside.FEWEST} are needed",
-            why=f"of fewer nodes their scatter is not known; a node counts from {FEWEST_LAUNCHES} "
-            "launches on, and one kind has the same processor, memory, kernel and work",
-            next_step="measure more nodes, or give a baseline of such nodes with --baseline",
+            f"too few nodes to find a usual range: {most} of one kind, {outside.FEWEST} are needed",
+            why="the scatter of fewer nodes is not known; a node counts if it has "
+            f"{FEWEST_LAUNCHES} launches or more; nodes of one kind have the same processor, "
+            "memory, kernel and work",
+            next_step="measure more nodes, or give a baseline of nodes of this kind with "
+            "--baseline",
         )
     return usual_of
 

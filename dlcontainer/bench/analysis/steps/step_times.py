@@ -50,10 +50,10 @@ def of(series: Series) -> dict[ArmName, list[Process]]:
                 by_arm[sample.arm] += _processes(sample, this_node)
             except (KeyError, TypeError, ValueError) as error:
                 raise BenchDataError(
-                    "no times of steps",
+                    "no step times in this launch",
                     where=f"{series.path}:{sample.line}",
-                    why=f"each process has a list of seconds, and here: {error}",
-                    next_step="give the file as it was measured, or measure again",
+                    why=f"each process must have a list of seconds: {error}",
+                    next_step="give the original file, or measure again",
                 ) from None
     return by_arm
 
@@ -65,7 +65,7 @@ def _processes(sample: Sample, this_node: str) -> Iterator[Process]:
     for rank_body in sample.ranks:
         rank = rank_body.get("rank")
         if isinstance(rank, bool) or not isinstance(rank, int):
-            raise TypeError(f"rank {rank!r}")
+            raise TypeError(f"{rank!r} is not the number of a rank")
         yield Process(
             launch=sample.index,
             rank=rank,
@@ -76,10 +76,10 @@ def _processes(sample: Sample, this_node: str) -> Iterator[Process]:
 
 def _steps(steps: Json) -> tuple[float, ...]:
     if not isinstance(steps, list) or not steps:
-        raise ValueError("no list of steps")
+        raise ValueError("the list of steps is missing or empty")
     for step in steps:
         if isinstance(step, bool) or not isinstance(step, float | int) or not 0 < step < math.inf:
-            raise ValueError(f"a step of {step!r} s")
+            raise ValueError(f"{step!r} s is not the time of a step")
     return tuple(float(str(step)) for step in steps)
 
 

@@ -26,7 +26,7 @@ for line in open("/proc/self/maps"):
 _LONGEST_LOOK_S = 120
 _PACK_S = 900
 _PACK_NAME = "_dlcontainer_pack"
-_INSTEAD = "take --arms native,unpacked,container, whose middle arm runs through the engine"
+_INSTEAD = "use --arms native,unpacked,container, whose middle arm runs through the engine"
 
 
 def require(settings: SessionSettings, subject: BenchImage, plan: Plan) -> None:
@@ -72,7 +72,7 @@ def _tried(arm: BareArm, subject: BenchImage) -> None:
         if ".so" in Path(path).name and not path.startswith(root)
     ]
     if foreign:
-        raise _refused(subject, f"its Python takes libraries of the host: {', '.join(foreign)}")
+        raise _refused(subject, f"its Python loads libraries of the host: {', '.join(foreign)}")
 
 
 def _packed(arm: BareArm, subject: BenchImage) -> None:

@@ -70,10 +70,10 @@ def prepare(root: Path, prefix: str, python: str) -> BareTree:
     try:
         real = program.resolve(strict=True)
         if not real.is_relative_to(root):
-            raise CannotStartError(f"{python} leads out of the image")
+            raise CannotStartError(f"{python} points outside the image")
         name = elf.interpreter(real)
         if name is not None and not (root / name.lstrip("/")).is_file():
-            raise CannotStartError(f"the loader {name} is missing in the image")
+            raise CannotStartError(f"the loader {name} is missing from the image")
         _settle(root, root / prefix.lstrip("/") / "pyvenv.cfg")
     except (OSError, ValueError) as error:
         raise CannotStartError(str(error)) from None
@@ -111,7 +111,7 @@ def _settle(root: Path, file: Path) -> None:
         # An installation finds it from its program.
         return
     if not file.resolve().is_relative_to(root):
-        raise CannotStartError(f"{file} leads out of the image")
+        raise CannotStartError(f"{file} points outside the image")
     lines = file.read_text().splitlines()
     for number, line in enumerate(lines):
         key, _, value = line.partition("=")

@@ -49,7 +49,7 @@ def choose(
     if not why:
         return GroupLayout(per_arm=per_arm, threads=threads, cpus=cpus)
     if choice == "groups" or plan:
-        raise UsageError(f"{UNIT.flag} groups: {why}", next_step=f"take {UNIT.flag} launches")
+        raise UsageError(f"{UNIT.flag} groups: {why}", next_step=f"use {UNIT.flag} launches")
     return GroupLayout(why=why)
 
 

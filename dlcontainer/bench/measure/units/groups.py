@@ -47,10 +47,10 @@ class CannotTakeTurnsError(Exception):
     def refused(self) -> BenchDataError:
         """Return the error for who asked for groups."""
         return BenchDataError(
-            "a process that waits for its turn uses processor time",
+            "processes use processor time while they wait for their turn",
             why=str(self),
-            next_step="take OMP_WAIT_POLICY=active and long spin times out of the image's "
-            "environment, or give --unit launches",
+            next_step="remove OMP_WAIT_POLICY=active and long spin times from the image's "
+            "environment, or use --unit launches",
         )
 
 
@@ -95,8 +95,8 @@ class Groups:
         spun = max(outcome.values.get("idle_cpu_s", 0.0) for outcome in outcomes)
         if spun >= _LONGEST_SPIN_S:
             raise CannotTakeTurnsError(
-                f"{spun:.2f} s of it in a wait of {_LONGEST_SPIN_S} s: its threads spin, and would "
-                "be measured as the others' steps"
+                f"a process used {spun:.2f} s of processor time in a wait of {_LONGEST_SPIN_S} s: "
+                "its threads spin, which would count as time of the other processes' steps"
             )
         plan = self._plan(
             turn_steps=math.ceil(_HEADROOM * TURN_S / min(steps)),
@@ -137,8 +137,8 @@ class Groups:
                 )
                 recorder.lost(record, plan.lost_most, self._lost(lost, started).outcome)
                 self.task.context.execution.progress.note(
-                    f"group {group.number} lost {lost.name} ({arm.name}): {record.reason}; it is "
-                    "measured again"
+                    f"group {group.number} lost process {lost.name} ({arm.name}): {record.reason}; "
+                    "measuring the group again"
                 )
                 continue
             break

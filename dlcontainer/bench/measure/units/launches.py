@@ -49,7 +49,7 @@ class LaunchUnit:
         """Launch the sides of a pair or triple, in its order; all again where it loses one."""
         while not self._is_whole(group, settled, recorder):
             self.task.context.execution.progress.note(
-                f"{group.series} {group.number} lost a launch; it is measured again"
+                f"{group.series} {group.number} lost a launch; measuring the {group.series} again"
             )
 
     def _is_whole(self, group: Group, settled: WarmupOutcome, recorder: Recorder) -> bool:

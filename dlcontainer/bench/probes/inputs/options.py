@@ -28,47 +28,60 @@ SIZE = 3 * 32 * 32 * 4
 BY_FORMAT = Option(
     name="formats",
     metavar="NAME,...",
-    help=f"Of {', '.join(FORMATS)}. Default: those that the image's recipe has the modules for.",
+    help=f"Sample formats to measure: {', '.join(FORMATS)}. Default: those that the image's recipe "
+    "has the modules for.",
 )
-BY_SHUFFLE = Option(name="shuffles", metavar="NAME,...", help="full, window. Default: both.")
+BY_SHUFFLE = Option(
+    name="shuffles", metavar="NAME,...", help="Shuffles to measure: full, window. Default: both."
+)
 BY_READERS = Option(
     name="readers",
     metavar="N,...",
-    help="Processes that read; 0: the one that trains. Default: 0,1,2,4, quick 0,2.",
+    help="Numbers of reader processes; 0: the training process reads. Default: 0,1,2,4; with "
+    "--quick 0,2.",
 )
 BY_TIER = Option(
     name="tiers",
     metavar="NAME,...",
-    help="cache, disk; with --folder or --data cache, folder, staged (copied to TMPDIR before), "
-    "mixed (some shards copied). Default: all of them, quick the first two.",
+    help="Storage tiers to read from: cache, disk; with --folder or --data: cache, folder, staged "
+    "(copied to TMPDIR first), mixed (some shards copied). Default: all; with --quick the first "
+    "two.",
 )
 SAMPLES = Option(
-    name="samples", kind=int, metavar="N", least=2, help="Samples. Default: 1024, quick 512."
+    name="samples",
+    kind=int,
+    metavar="N",
+    least=2,
+    help="Number of samples. Default: 1024; with --quick 512.",
 )
 SAMPLE_BYTES = Option(
-    name="sample_bytes", kind=int, metavar="N", least=1, help=f"Of a sample. Default: {SIZE}."
+    name="sample_bytes",
+    kind=int,
+    metavar="N",
+    least=1,
+    help=f"Size of a sample, bytes. Default: {SIZE}.",
 )
 WINDOW = Option(
     name="window",
     kind=int,
     metavar="N",
     least=1,
-    help="Samples that the window shuffle draws from. Default: those of a shard.",
+    help="Number of samples that the window shuffle draws from. Default: the samples of one shard.",
 )
 FOLDER = Option(
     name="folder",
     metavar="FOLDER",
-    help="Where the data set is made and read, on the file system to measure. Default: TMPDIR.",
+    help="Folder on the file system to measure, to make and read the data set in. Default: TMPDIR.",
 )
 KEEP = Option(
     name="keep",
     kind=bool,
-    help="Leave the data set in --folder: later sessions find it there, and need not write.",
+    help="Keep the data set in --folder, so that later sessions need not write it again.",
 )
 DATA = Option(
     name="data",
     metavar="FOLDER",
-    help="Your own samples: every file below it is one. Nothing is written to it.",
+    help="Folder of your own samples: each file below it is one sample. Nothing is written there.",
 )
 HITS = Option(
     name="hits",
@@ -76,14 +89,14 @@ HITS = Option(
     metavar="PERCENT",
     default=50,
     least=0,
-    help="Of tier mixed: the share of the shards that are copied. Default: 50.",
+    help="With tier mixed: share of the shards that are copied, percent. Default: 50.",
 )
 DEMAND = Option(
     name="demand",
     kind=int,
     metavar="SAMPLES/S",
     least=1,
-    help="What a training step takes: the report says which rows supply it.",
+    help="Rate that training needs, samples/s. The report shows which rows supply it.",
 )
 
 OPTIONS = (
@@ -97,8 +110,8 @@ def require_known(option: Option, text: str, words: Sequence[str]) -> None:
     for word in words:
         if word not in FORMATS:
             raise UsageError(
-                f"{option.flag} {text}: there is no '{word}' here",
-                next_step=f"of {', '.join(FORMATS)}",
+                f"{option.flag} {text}: unknown format '{word}'",
+                next_step=f"choose from: {', '.join(FORMATS)}",
             )
 
 
@@ -111,8 +124,8 @@ def require_modules(
         if FORMATS[word] and FORMATS[word] not in modules:
             raise ChecksFailedError(
                 f"{option.flag} {text}: {contents.image} does not verify {FORMATS[word]}",
-                why=f"the format {word} takes it; the recipe {contents.recipe} verifies "
+                why=f"the format {word} needs this module; the recipe {contents.recipe} verifies "
                 f"{', '.join(modules) or 'no module'}",
-                next_step=f"measure an image of the recipe {VARIANT}, or name the module in the "
-                "recipe's verify.imports and build again",
+                next_step=f"measure an image of the recipe {VARIANT}, or add the module to the "
+                "recipe's verify.imports and rebuild the image",
             )

@@ -34,8 +34,8 @@ def sizes(folder: Path) -> list[int]:
     ]
     if len(sizes) < 2:
         raise UsageError(
-            f"--data {folder}: {len(sizes)} files, and a sample is a file",
-            next_step="name a folder with two files or more",
+            f"--data {folder}: too few files ({len(sizes)}); each file is one sample",
+            next_step="name a folder with at least two files",
         )
     return sizes
 
@@ -71,15 +71,16 @@ def require_room(
     folder: Path,
     needed: int,
     what: str,
-    fewer: str = "fewer --samples or --formats, or another folder",
+    fewer: str = "use fewer --samples or --formats, or another folder",
 ) -> None:
     """Refuse samples that don't fit on a disk; raises ChecksFailedError."""
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise ChecksFailedError(
-            f"{what}: the samples take {needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free",
+            f"{what}: the samples need {needed / 1e9:.3g} GB, but only {free / 1e9:.3g} GB are "
+            "free",
             where=str(folder),
-            why="each format is a copy of all samples, and so is what is staged",
+            why="each format stores a copy of all samples, and so does staging",
             next_step=fewer,
         )
 
@@ -101,18 +102,19 @@ def _placed(values: Values, lending: SharedStorage, source: Path) -> Iterator[Pa
     kept = folder / name
     if (kept / MADE).is_file():
         _require_formats(values, kept)
-        lending.note(f"the data set that is there is read: {kept}")
+        lending.note(f"reading the existing data set {kept}")
         yield kept
         return
     if not os.access(folder, os.W_OK):
         raise ChecksFailedError(
-            f"--folder {folder}: there is no {name} in it, and it can't be written",
-            next_step="make it where it can: the same command with --keep and the writable folder",
+            f"--folder {folder}: the data set {name} is missing, and the folder is not writable",
+            next_step="make the data set first: run this command with --keep where the folder is "
+            "writable",
         )
     require_room(folder, bytes_of(values), "--folder")
     if values["keep"]:
         kept.mkdir(exist_ok=True)
-        lending.note(f"the data set stays: {kept}")
+        lending.note(f"keeping the data set {kept}")
         yield kept
         return
     with workspace(folder, lending.runner, lending.note) as private:
@@ -128,12 +130,13 @@ def _require_formats(values: Values, kept: Path) -> None:
         formats = set(foreign_files.loads((kept / MADE).read_text())["formats"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ChecksFailedError(
-            f"{kept / MADE}: not what `bench input` writes ({error!r})",
-            next_step="make the data set again, with --keep",
+            f"{kept / MADE}: not a file of `bench input` ({error!r})",
+            next_step="make the data set again with --keep",
         ) from None
     absent = [name for name in str(values["formats"]).split(",") if name not in formats]
     if absent:
         raise ChecksFailedError(
-            f"{kept}: there is no {', '.join(absent)} in it, and it can't be written",
-            next_step=f"--formats {','.join(sorted(formats))}, or add them where it can be written",
+            f"{kept}: no samples in {', '.join(absent)}, and the data set is not writable",
+            next_step=f"use --formats {','.join(sorted(formats))}, or add the missing formats "
+            "where the data set is writable",
         )

@@ -30,21 +30,22 @@ _INSIDE = "/mnt"
 INPUT = Option(
     name="input",
     metavar="FORMAT",
-    help=f"Each step reads its batch from samples in this format: {', '.join(FORMATS)} (PyTorch). "
+    help=f"Format of the samples that each step reads: {', '.join(FORMATS)} (PyTorch). "
     "Default: noise, made in memory before the first step.",
 )
 SHUFFLE = Option(
     name="shuffle",
     choices=SHUFFLES,
-    help="Of --input: full, each sample read alone; window, shards read from end to end. "
-    "Default: full, where the format can.",
+    help="With --input: full reads each sample alone; window reads shards from end to end. "
+    "Default: full where the format supports it.",
 )
 SAMPLES = Option(
     name="samples",
     kind=int,
     metavar="N",
     least=2,
-    help=f"Of --input: samples of all ranks together. Default: {_MOST}, of large ones fewer.",
+    help=f"With --input: number of samples of all ranks together. Default: {_MOST}; fewer if "
+    "samples are large.",
 )
 OPTIONS = (INPUT, SHUFFLE, SAMPLES)
 _GIVEN = ("sample_bytes", "shards", "window", "input_seed")
@@ -60,7 +61,7 @@ def settled(values: Values, setting: ParameterContext) -> Values:
         for option in (SHUFFLE, SAMPLES):
             if values.get(option.name) is not None:
                 raise UsageError(
-                    f"{option.flag} is about {INPUT.flag}",
+                    f"{option.flag} requires {INPUT.flag}",
                     next_step=f"name a format: {INPUT.flag} tar",
                 )
         return dict.fromkeys((INPUT.name, SHUFFLE.name, SAMPLES.name))
@@ -87,17 +88,18 @@ def settled(values: Values, setting: ParameterContext) -> Values:
 def _require_framework(choice: str, framework: str) -> None:
     if framework not in _FRAMEWORKS:
         raise UsageError(
-            f"{INPUT.flag} {choice}: with {framework} there is noise only",
-            why=f"decoding samples is written for {', '.join(_FRAMEWORKS)}",
-            next_step=f"leave it out, or measure an image with {', '.join(_FRAMEWORKS)}",
+            f"{INPUT.flag} {choice}: {framework} can only train on noise",
+            why=f"the probe decodes samples with {', '.join(_FRAMEWORKS)} only",
+            next_step=f"leave out {INPUT.flag}, or measure an image with {', '.join(_FRAMEWORKS)}",
         )
 
 
 def _shuffle(order: str, choice: object) -> str:
     if order in STREAMED and choice == SHUFFLES[0]:
         raise UsageError(
-            f"{INPUT.flag} {order} {SHUFFLE.flag} {choice}: it can't read one sample alone",
-            next_step=f"{SHUFFLE.flag} {SHUFFLES[1]}",
+            f"{INPUT.flag} {order} {SHUFFLE.flag} {choice}: this format can't read one sample "
+            "alone",
+            next_step=f"use {SHUFFLE.flag} {SHUFFLES[1]}",
         )
     return str(choice or (SHUFFLES[1] if order in STREAMED else SHUFFLES[0]))
 
@@ -108,15 +110,15 @@ def _require_share(settled: Values, values: Values, ranks: int) -> None:
     batch = int(values.get(choices.BATCH.name) or 1)
     if samples < batch * together:
         raise UsageError(
-            f"{SAMPLES.flag} {samples}: no batch of {batch} for each of {together} ranks",
-            next_step=f"{SAMPLES.flag} {batch * together} or more",
+            f"{SAMPLES.flag} {samples}: too few for a batch of {batch} on each of {together} ranks",
+            next_step=f"use {SAMPLES.flag} {batch * together} or more",
         )
     shards = int(settled["shards"] or 0)
     if settled[SHUFFLE.name] == SHUFFLES[1] and shards < together:
         raise UsageError(
-            f"{SHUFFLE.flag} {SHUFFLES[1]}: {shards} shards for {together} ranks",
-            why="each rank reads shards of its own",
-            next_step=f"{SHUFFLE.flag} {SHUFFLES[0]}, or fewer ranks",
+            f"{SHUFFLE.flag} {SHUFFLES[1]}: only {shards} shards for {together} ranks",
+            why="each rank needs shards of its own",
+            next_step=f"use {SHUFFLE.flag} {SHUFFLES[0]}, or fewer ranks",
         )
 
 
@@ -137,8 +139,8 @@ def sample_bytes(workload: str, device: str) -> int:
     shapes = {network.shapes[name] for name in of}
     if len(shapes) > 1:
         raise UsageError(
-            f"{INPUT.flag}: a sample of {network.title} has another size on a GPU",
-            next_step="say which: --device cpu or --device cuda",
+            f"{INPUT.flag}: the size of a sample of {network.title} depends on the device",
+            next_step="choose the device: --device cpu or --device cuda",
         )
     sides = [int(side) for side in shapes.pop().split("x")]
     if network.kind == "text":
@@ -180,7 +182,7 @@ def lent(values: Values, lending: SharedStorage) -> Iterator[tuple[SharedFolder,
     folder = lending.work / "input"
     folder.mkdir(mode=0o700)
     needed = place.bytes_of({**values, "formats": values[INPUT.name], "total": None})
-    place.require_room(folder, needed, "TMPDIR", f"fewer {SAMPLES.flag}, or another TMPDIR")
+    place.require_room(folder, needed, "TMPDIR", f"use fewer {SAMPLES.flag}, or another TMPDIR")
     yield (SharedFolder(option="at", source=folder, inside=_INSIDE),)
 
 

@@ -27,31 +27,33 @@ PEAK, PEAK_OF = "peak_tflops", "peak_of"
 WORKLOAD = Option(
     name="workload",
     metavar="NAME",
-    help=f"The network: {', '.join(NETWORKS)} (PyTorch). Default: {RESIDUAL}, a small one that "
-    "every framework has.",
+    help=f"Network to train: {', '.join(NETWORKS)} (PyTorch). Default: {RESIDUAL}, a small network "
+    "that every framework has.",
 )
 PRECISION = Option(
     name="precision",
     choices=PRECISIONS,
-    help="fp32; bf16 or fp16 by autocast, fp16 with a scaled loss (PyTorch). Default: fp32.",
+    help="Precision: fp32; bf16 or fp16 with autocast, fp16 with loss scaling (PyTorch). Default: "
+    "fp32.",
 )
 OPTIMIZER = Option(
     name="optimizer",
     choices=OPTIMIZERS,
-    help="sgd with momentum; lars, larc: a rate for each layer (PyTorch). Default: sgd.",
+    help="Optimizer: sgd with momentum; lars or larc with a learning rate for each layer "
+    "(PyTorch). Default: sgd.",
 )
 BATCH = Option(
     name="batch",
     kind=int,
     metavar="N",
     least=1,
-    help="Samples in a step of one process. Default: the network's, by device.",
+    help="Batch size of one process, samples. Default: set by network and device.",
 )
 PEAK_OPTION = Option(
     name="peak",
     metavar="TFLOPS|FILE",
-    help="The most that one process's device computes in this precision, TFLOP/s, or a file that "
-    "`bench kernels` wrote. Without it the report has FLOP/s and no MFU.",
+    help="Peak rate of one process's device in this precision, TFLOP/s, or a file written by "
+    "`bench kernels`. Without --peak the report shows FLOP/s but no MFU.",
 )
 OPTIONS = (WORKLOAD, PRECISION, OPTIMIZER, BATCH, PEAK_OPTION)
 _USUAL: Values = {
@@ -72,8 +74,8 @@ def settled(values: Values, setting: ParameterContext) -> Values:
     networks = (RESIDUAL, *NETWORKS)
     if name not in networks:
         raise UsageError(
-            f"{WORKLOAD.flag} {name}: there is no such network",
-            next_step=f"one of {', '.join(networks)}",
+            f"{WORKLOAD.flag} {name}: unknown network",
+            next_step=f"choose from: {', '.join(networks)}",
         )
     _require_framework(choices, str(values["framework"]))
     _require_precision(precision, values)
@@ -87,9 +89,10 @@ def _require_framework(choices: Values, framework: str) -> None:
         usual = _USUAL[option.name]
         if choices[option.name] != usual:
             raise UsageError(
-                f"{option.flag} {choices[option.name]}: with {framework} there is {usual} only",
-                why=f"the others are written for {', '.join(_FRAMEWORKS)}",
-                next_step=f"leave it out, or measure an image with {', '.join(_FRAMEWORKS)}",
+                f"{option.flag} {choices[option.name]}: only {usual} is available with {framework}",
+                why=f"the other values need {', '.join(_FRAMEWORKS)}",
+                next_step=f"leave out {option.flag}, or measure an image with "
+                f"{', '.join(_FRAMEWORKS)}",
             )
 
 
@@ -98,8 +101,8 @@ def _require_precision(precision: str, values: Values) -> None:
         return
     if precision == "fp16" and values.get("distributed") == _WITHOUT_SCALING:
         raise UsageError(
-            f"{PRECISION.flag} fp16: its scaled loss is not written for {_WITHOUT_SCALING}",
-            next_step="--distributed ddp, or --precision bf16",
+            f"{PRECISION.flag} fp16: the probe has no loss scaling for {_WITHOUT_SCALING}",
+            next_step="use --distributed ddp, or --precision bf16",
         )
     # Of a GPU only the probe can say it, and it does; so it does where the device is found inside.
     if values.get("device") != "cpu":
@@ -109,9 +112,9 @@ def _require_precision(precision: str, values: Values) -> None:
     supported = [name for name in PRECISIONS if name in processor.precisions()]
     if precision not in supported:
         raise UsageError(
-            f"{PRECISION.flag} {precision}: this processor has no arithmetic in it",
-            why="PyTorch would convert each number, and its time would say nothing of the device",
-            next_step=f"of {', '.join(supported)}",
+            f"{PRECISION.flag} {precision}: this processor has no {precision} arithmetic",
+            why="PyTorch would convert each number, and the times would not be those of the device",
+            next_step=f"choose from: {', '.join(supported)}",
         )
 
 
@@ -122,8 +125,8 @@ def _peak(choices: Values, peak: object, setting: ParameterContext) -> Values:
         return {PEAK: before.get(PEAK), PEAK_OF: before.get(PEAK_OF)}
     if choices[WORKLOAD.name] == RESIDUAL:
         raise UsageError(
-            f"{PEAK_OPTION.flag}: the small network has no published operations to hold against it",
-            next_step=f"name one: {WORKLOAD.flag} {next(iter(NETWORKS))}",
+            f"{PEAK_OPTION.flag}: the small network has no published number of operations",
+            next_step=f"choose another network, e.g. {WORKLOAD.flag} {next(iter(NETWORKS))}",
         )
     text, precision = str(peak), str(choices[PRECISION.name])
     try:
@@ -132,8 +135,9 @@ def _peak(choices: Values, peak: object, setting: ParameterContext) -> Values:
         return _measured(Path(text), precision)
     if not 0 < number <= _MOST_TERA:
         raise UsageError(
-            f"{PEAK_OPTION.flag} {text}: TFLOP/s of one device, above 0 and at most {_MOST_TERA:g}",
-            next_step="e.g. --peak 15.7, or the file of a session of `bench kernels`",
+            f"{PEAK_OPTION.flag} {text}: must be TFLOP/s of one device, above 0 and at most "
+            f"{_MOST_TERA:g}",
+            next_step="give a rate, e.g. --peak 15.7, or a file written by `bench kernels`",
         )
     return {PEAK: number, PEAK_OF: "as given"}
 
@@ -147,7 +151,7 @@ def _measured(path: Path, precision: str) -> Values:
     if not path.is_file():
         raise UsageError(
             f"{PEAK_OPTION.flag} {path}: neither a number nor a file",
-            next_step="e.g. --peak 15.7, or the file of a session of `bench kernels`",
+            next_step="give a rate, e.g. --peak 15.7, or a file written by `bench kernels`",
         )
     series = reader.read(path)
     products = [
@@ -158,9 +162,10 @@ def _measured(path: Path, precision: str) -> Values:
     ]
     if not products:
         raise BenchDataError(
-            f"no product of matrices in {precision} was measured",
+            f"this session measured no matrix product in {precision}",
             where=str(path),
-            next_step=f"bench kernels --kernels gemm --precisions {precision}, or give TFLOP/s",
+            next_step=f"run `bench kernels --kernels gemm --precisions {precision}`, or give "
+            "TFLOP/s",
         )
     best, parameters = max(products, key=lambda product: product[0])
     shape, threads = parameters.get("shape"), parameters.get("threads")

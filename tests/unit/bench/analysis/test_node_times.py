@@ -95,12 +95,12 @@ def test_another_kind_is_not_judged(tmp_path: Path) -> None:
 
 
 def test_what_can_not_count(tmp_path: Path) -> None:
-    with pytest.raises(BenchDataError, match="n00 attests another kind of node"):
+    with pytest.raises(BenchDataError, match="n00 attests other hardware"):
         nodes(tmp_path, [plant(0), plant(0, kernel="6.9.0", seed=9)])
     path = stepseries.write(tmp_path / "x.jsonl", plant(0))
     with pytest.raises(BenchDataError, match="the same session"):
         node_times.of([reader.read(path), reader.read(path)], "container")
-    with pytest.raises(BenchDataError, match="without the arm unpacked"):
+    with pytest.raises(BenchDataError, match="has no arm unpacked"):
         node_times.of([reader.read(path)], "unpacked")
     bare = stepseries.write(tmp_path / "y.jsonl", plant(0, type={"cpu_model": None}))
     with pytest.raises(BenchDataError, match="does not attest its processor"):
@@ -116,15 +116,15 @@ def test_a_baseline_that_was_edited_or_is_none(tmp_path: Path) -> None:
         (json.dumps(whole), "it was edited"),
         ("{}", "it has no 'schema'"),
         ('{"schema": "x", "sha256": ""}', "its schema is x"),
-        ("[]", "it is no JSON object"),
+        ("[]", "it is not a JSON object"),
         ("no", "Expecting value"),
     ):
         other = tmp_path / "other.json"
         other.write_text(text)
-        with pytest.raises(BenchDataError, match="no baseline of nodes") as caught:
+        with pytest.raises(BenchDataError, match="not a baseline of nodes") as caught:
             node_baseline.read(other)
         assert why in str(caught.value.why)
         # Nor is it replaced.
-        with pytest.raises(BenchDataError, match="no baseline of nodes"):
+        with pytest.raises(BenchDataError, match="not a baseline of nodes"):
             node_baseline.write(other, [], [])
         assert other.read_text() == text

@@ -189,7 +189,11 @@ def test_a_side_that_crashes_at_once_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wanted", "changes", "says"),
     [
-        (lambda s: s.role == "pair" and s.pair == 2, {"position": 0}, "two launches at one"),
+        (
+            lambda s: s.role == "pair" and s.pair == 2,
+            {"position": 0},
+            "two launches at the same position",
+        ),
         (lambda s: s.role == "pair" and s.pair == 2, {"arm": "native"}, "belong together"),
         (lambda s: s.role == "pair" and s.pair == 2, {"order": None}, "belong together"),
         (lambda s: s.role == "control", {"arm": "container"}, "belong together"),

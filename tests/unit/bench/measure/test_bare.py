@@ -186,7 +186,7 @@ def test_libraries_of_the_host_are_refused(bench: Bench) -> None:
     runner = Unpacker(mapped="/usr/lib/locale/C.utf8/LC_CTYPE\n/usr/lib/libc.so.6\n")
     with pytest.raises(BenchDataError, match="the bare arm can't run") as caught:
         measured(bench, runner)
-    assert caught.value.why == "its Python takes libraries of the host: /usr/lib/libc.so.6"
+    assert caught.value.why == "its Python loads libraries of the host: /usr/lib/libc.so.6"
     assert "--arms native,unpacked,container" in str(caught.value.next_step)
     assert not runner.launches
 

@@ -88,7 +88,7 @@ def test_it_trains_with_the_first_that_the_probe_knows(
 
 @pytest.mark.parametrize(("imports", "named"), [(("numpy",), "numpy"), ((), "no module")])
 def test_nothing_to_train_with(image: Path, imports: tuple[str, ...], named: str) -> None:
-    with pytest.raises(ChecksFailedError, match="nothing to train with") as caught:
+    with pytest.raises(ChecksFailedError, match="no framework to train with") as caught:
         train.framework(read(image, *imports).contents)
     assert f"verifies {named}" in str(caught.value)
     assert "bench import" in str(caught.value.next_step)
@@ -134,9 +134,9 @@ def test_an_adopted_image(image: Path) -> None:
     seen = bench_image.read(image, "x86_64")
     assert (seen.python, seen.is_adopted, seen.is_contained) == ("/usr/bin/python3", True, True)
     assert (seen.recipe, seen.variant, dict(seen.environment)) == ("vendor", None, {})
-    with pytest.raises(UsageError, match="promises no module"):
+    with pytest.raises(UsageError, match="names no module to import"):
         assert seen.first_module
-    with pytest.raises(BenchDataError, match="nobody trusted it yet"):
+    with pytest.raises(BenchDataError, match="is not trusted yet"):
         bench_image.require_trust(seen, "demo")
 
 

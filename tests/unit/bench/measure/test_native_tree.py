@@ -62,7 +62,7 @@ def test_an_unpacked_image_is_no_native_tree(bench: Bench, monkeypatch: pytest.M
     monkeypatch.setattr(
         "dlcontainer.bench.measure.reference_arm.native_twin_reason", lambda *_: "no such"
     )
-    with pytest.raises(BenchDataError, match="no native tree is available to show as squashfs"):
+    with pytest.raises(BenchDataError, match="--native-as squashfs needs a native tree"):
         bench.run(ProbeRunner(), native=None, native_as="squashfs")
 
 

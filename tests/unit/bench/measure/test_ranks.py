@@ -225,10 +225,14 @@ def test_on_several_nodes_an_image_knows_the_hosts_names(tmp_path: Path) -> None
     ("asked", "environ", "says"),
     [
         (RankOptions(ranks=8, nodes=2), {"WHERE": "here"}, "not in a batch job"),
-        (RankOptions(ranks=8, per_node=3), JOB, "are no 1 nodes"),
+        (RankOptions(ranks=8, per_node=3), JOB, "--nodes 1 does not match 8 ranks at 3 per node"),
         (RankOptions(ranks=8, form="b"), JOB, "no such form"),
         (RankOptions(ranks=8), {}, r"\$WHERE is not set"),
-        (RankOptions(ranks=8, words=("no-such-launcher",)), JOB, "no launcher no-such-launcher"),
+        (
+            RankOptions(ranks=8, words=("no-such-launcher",)),
+            JOB,
+            "launcher no-such-launcher not found",
+        ),
     ],
 )
 def test_what_can_not_be_started_is_refused(asked: RankOptions, environ: Any, says: str) -> None:
@@ -296,5 +300,7 @@ def test_a_task_on_fewer_cpus_than_asked_for_measures_nothing() -> None:
     task = {"SLURM_PROCID": "0", "SLURM_CPUS_PER_TASK": "2"}
     outlook.require_cpus(task, allowed=[4, 5])
     outlook.require_cpus({"SLURM_CPUS_PER_TASK": "2"}, allowed=[4])
-    with pytest.raises(BenchDataError, match="1 of the 2 CPUs that this job asked for each task"):
+    with pytest.raises(
+        BenchDataError, match="only 1 of the 2 CPUs per task that this job requested"
+    ):
         outlook.require_cpus(task, allowed=[4])

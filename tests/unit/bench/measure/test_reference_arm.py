@@ -84,5 +84,5 @@ def test_it_is_taken_out_of_the_image(tmp_path: Path) -> None:
 
     context = BenchContext(execution=execution_of(tmp_path, answer), templates=(), work=tmp_path)
     builds = ImageBuilds(names=("own",), subject=Bench(tmp_path).subject())
-    with pytest.raises(BuildError, match=r"the build of own can't be taken from demo\.sif"):
+    with pytest.raises(BuildError, match=r"the build of own can't be copied out of demo\.sif"):
         builds.take(context, tmp_path / "builds")

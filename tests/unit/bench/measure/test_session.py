@@ -88,7 +88,7 @@ def test_the_probe_trains_with_what_the_recipe_verifies(
 
 def test_nothing_to_train_with(tmp_path: Path) -> None:
     bench, runner = Bench(tmp_path, ("numpy",)), ProbeRunner()
-    with pytest.raises(ChecksFailedError, match="nothing to train with") as caught:
+    with pytest.raises(ChecksFailedError, match="no framework to train with") as caught:
         bench.run(runner, probe="train")
     assert "verifies numpy" in str(caught.value)
     assert not runner.launches
@@ -232,14 +232,14 @@ def test_interrupted_by_the_user(bench: Bench, kind: BaseException) -> None:
 def test_a_file_that_is_there_is_kept_and_nothing_runs(bench: Bench) -> None:
     (bench.folder / "samples.jsonl").write_text("mine\n")
     runner = ProbeRunner()
-    with pytest.raises(BenchDataError, match="a file of this name"):
+    with pytest.raises(BenchDataError, match="this file already exists"):
         bench.run(runner)
     assert not runner.launches
     assert not runner.others
 
 
 def test_an_image_without_the_probe(bench: Bench) -> None:
-    with pytest.raises(ChecksFailedError, match="carries no probe") as caught:
+    with pytest.raises(ChecksFailedError, match="contains no probe") as caught:
         bench.run(ProbeRunner(stdout="dlc-no-probe\n"))
     assert "dlcontainer build" in str(caught.value.next_step)
 

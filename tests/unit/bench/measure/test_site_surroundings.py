@@ -82,7 +82,7 @@ def test_a_session_goes_on_in_the_same_surroundings_alone(bench: Bench) -> None:
         bench.run(ProbeRunner(odd=cut))
     begun = read(bench.folder / "samples.jsonl")
     bench.surroundings = HostSurroundings()
-    with pytest.raises(BenchDataError, match="not the session that was begun") as caught:
+    with pytest.raises(BenchDataError, match="differ from those of the session") as caught:
         bench.run(ProbeRunner(), cut=begun)
     assert "surroundings.binds" in str(caught.value.why)
     bench.surroundings = AROUND

@@ -87,12 +87,12 @@ def test_the_data_are_lent_to_both_sides(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("typed", "says"),
     [
-        ({"optimizers": "sgd,adam"}, "there is no 'adam'"),
+        ({"optimizers": "sgd,adam"}, "unknown optimizer 'adam'"),
         ({"batches": "0"}, "numbers of samples from 1 to 1437"),
         ({"batches": "32,1438"}, "numbers of samples from 1 to 1437"),
         ({"batches": "32,"}, "numbers of samples from 1 to 1437"),
-        ({"accuracy": 100.5}, "percent, 20 to 100"),
-        ({"accuracy": float("nan")}, "percent, 20 to 100"),
+        ({"accuracy": 100.5}, "a percentage from 20 to 100"),
+        ({"accuracy": float("nan")}, "a percentage from 20 to 100"),
     ],
 )
 def test_what_can_not_be_trained(typed: dict[str, Any], says: str) -> None:
@@ -104,7 +104,7 @@ def test_images_and_ranks_that_can_not() -> None:
     with pytest.raises(UsageError, match="bench convergence: one process computes"):
         PROBE.values({}, ParameterContext(contents=TORCH, ranks=2))
     none = ProbeSubject(image="x.sif", recipe="demo", modules=("mxnet",))
-    with pytest.raises(ChecksFailedError, match=r"nothing to compute with in x\.sif"):
+    with pytest.raises(ChecksFailedError, match=r"x\.sif has no framework to compute with"):
         PROBE.values({}, ParameterContext(contents=none))
 
 

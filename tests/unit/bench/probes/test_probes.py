@@ -107,9 +107,9 @@ def test_an_image_with_an_older_probe_is_held_against_itself(tmp_path: Path, nam
     bench, runner = Bench(tmp_path), ProbeRunner(stdout=listing(renamed=True))
     bench.run(runner, probe=name, arms=("unpacked", "container"), native=None)
     assert bench.read().complete
-    with pytest.raises(ChecksFailedError, match="another version of the probe") as caught:
+    with pytest.raises(ChecksFailedError, match="a different version of the probe") as caught:
         Bench(tmp_path).run(runner, probe=name, output=tmp_path / "y.jsonl")
-    assert "build it again: dlcontainer build demo" in str(caught.value.next_step)
+    assert "rebuild the image: dlcontainer build demo" in str(caught.value.next_step)
     assert not (tmp_path / "y.jsonl").exists()
 
 
@@ -128,7 +128,7 @@ def test_parameters_as_typed_else_the_default() -> None:
 
 def test_a_recipe_that_verifies_no_module() -> None:
     nothing = ParameterContext(contents=ProbeSubject(image="x.sif", recipe="demo", modules=()))
-    with pytest.raises(UsageError, match="verifies no module"):
+    with pytest.raises(UsageError, match="names no module in verify"):
         import_.IMPORT.values({}, nothing)
     assert import_.IMPORT.values({"module": "json"}, nothing)["module"] == "json"
 
@@ -199,5 +199,5 @@ def test_no_file_of_the_probe_is_left_with_its_earlier_name() -> None:
 
 def test_a_session_of_a_probe_that_is_not_known(tmp_path: Path) -> None:
     path = benchseries.write(tmp_path / "x.jsonl", Plan(probe="gone"))
-    with pytest.raises(BenchDataError, match="'gone', which this dlcontainer does not know"):
+    with pytest.raises(BenchDataError, match="the unknown probe 'gone'"):
         traits(reader.read(path))

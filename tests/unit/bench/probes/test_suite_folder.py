@@ -63,7 +63,7 @@ def test_a_session_of_something_else_is_refused(
     changes: dict[str, str], says: str, tmp_path: Path
 ) -> None:
     path = session(tmp_path)
-    with pytest.raises(BenchDataError, match="not one of this suite") as refused:
+    with pytest.raises(BenchDataError, match="does not belong to this suite") as refused:
         suite.state(path, IMPORT, replace(SUBJECT, **changes))  # type: ignore[arg-type]
     assert says in (refused.value.why or "")
 
@@ -114,10 +114,10 @@ def test_a_long_probe_is_in_no_quick_suite() -> None:
     probes = [PROBES["import"], long]
     assert suite.chosen(probes, None, quick=True) == (PROBES["import"],)
     assert suite.chosen(probes, None, quick=False) == tuple(probes)
-    with pytest.raises(UsageError, match="'train' takes longer than a quick suite"):
+    with pytest.raises(UsageError, match="'train' takes too long for a quick suite"):
         suite.chosen(probes, "train", quick=True)
 
 
 def test_a_probe_that_there_is_not() -> None:
-    with pytest.raises(UsageError, match=r"there is no probe 'kernel'.*'kernels'"):
+    with pytest.raises(UsageError, match=r"unknown probe 'kernel'.*'kernels'"):
         suite.chosen(list(PROBES.values()), "kernel", quick=False)

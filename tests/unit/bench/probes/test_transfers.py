@@ -79,10 +79,10 @@ def test_with_gpus_each_way_and_each_pair_is_a_curve() -> None:
 @pytest.mark.parametrize(
     ("typed", "says"),
     [
-        ({"gpus": 2}, "--gpus 2: no GPU takes part"),
-        ({"numa": "2"}, "there is no NUMA node '2'"),
-        ({"numa": "0,x"}, "there is no NUMA node 'x'"),
-        ({"largest": "1K"}, "--largest 1K: 4096 bytes to 1G"),
+        ({"gpus": 2}, "--gpus 2: copies within host memory use no GPU"),
+        ({"numa": "2"}, "cannot use a NUMA node '2'"),
+        ({"numa": "0,x"}, "cannot use a NUMA node 'x'"),
+        ({"largest": "1K"}, "--largest 1K: must be a size from 4096 bytes to 1G"),
         ({"largest": "2G"}, "--largest 2G"),
         ({"largest": "M"}, "--largest M"),
     ],
@@ -96,7 +96,7 @@ def test_images_and_ranks_that_can_not() -> None:
     with pytest.raises(UsageError, match="bench transfers: one process"):
         PROBE.values({}, ParameterContext(contents=TORCH, ranks=2))
     none = ProbeSubject(image="x.sif", recipe="demo", modules=("tensorflow",))
-    with pytest.raises(ChecksFailedError, match=r"nothing to compute with in x\.sif"):
+    with pytest.raises(ChecksFailedError, match=r"x\.sif has no framework to compute with"):
         PROBE.values({}, ParameterContext(contents=none))
 
 

@@ -50,11 +50,9 @@ def test_the_kernel_follows_the_image_and_the_steps_the_size() -> None:
         "quick": True,
     }
     assert settled(kernel="hash", timed=300).values["timed"] == 300
-    with pytest.raises(UsageError, match="--kernel gemm: it takes torch, and the recipe demo"):
+    with pytest.raises(UsageError, match="--kernel gemm needs torch; the recipe demo"):
         settled(NONE, kernel="gemm")
-    with pytest.raises(
-        UsageError, match="--kernel hash runs on processors, not with --device cuda"
-    ):
+    with pytest.raises(UsageError, match="--kernel hash runs on CPUs only, not with --device cuda"):
         settled(NONE, device="cuda")
 
 
@@ -138,7 +136,7 @@ def test_a_launch_without_times_is_refused_with_its_line(tmp_path: Path, steps: 
         for sample in stepseries.draw(plant):
             out.sample(changed(sample) if sample.index == 5 else sample)
         out.end(complete=True)
-    with pytest.raises(BenchDataError, match="no times of steps") as caught:
+    with pytest.raises(BenchDataError, match="no step times in this launch") as caught:
         analyse(reader.read(path))
     # The session's line, and five launches before.
     assert caught.value.where == f"{path}:7"

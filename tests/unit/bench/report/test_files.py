@@ -175,7 +175,7 @@ def test_neither_samples_nor_foreign_files_are_replaced(tmp_path: Path) -> None:
     for name in ("notes.md", "notes.csv"):
         before = (tmp_path / name).read_text()
         (tmp_path / name).write_text("# mine\n")
-        with pytest.raises(UsageError, match="no report of ours"):
+        with pytest.raises(UsageError, match="is not a dlcontainer report"):
             files.check(wanted, output, [])
         (tmp_path / name).write_text(before, newline="")
 

@@ -181,7 +181,7 @@ def test_nothing_was_measured_yet(bench: Bench) -> None:
 def test_another_declaration_is_refused(bench: Bench, changes: dict[str, Any], says: str) -> None:
     path = begun(bench, 6)
     before, runner = path.read_bytes(), ProbeRunner()
-    with pytest.raises(BenchDataError, match="not the session that was begun") as caught:
+    with pytest.raises(BenchDataError, match="differ from those of the session") as caught:
         resumed(bench, runner, **changes)
     assert says in str(caught.value)
     assert path.read_bytes() == before
@@ -220,7 +220,7 @@ def test_another_stack_ends_it(bench: Bench) -> None:
 def test_an_edited_file_does_not_go_on(bench: Bench) -> None:
     path = begun(bench, 6)
     path.write_bytes(path.read_bytes().replace(b'"wall_s":1.0', b'"wall_s":1.1', 1))
-    with pytest.raises(BenchDataError, match="not what was measured"):
+    with pytest.raises(BenchDataError, match="hash chain is broken"):
         continuation.read(path)
 
 

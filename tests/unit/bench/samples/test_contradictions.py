@@ -132,7 +132,7 @@ def test_several_such_sessions_say_so_together(tmp_path: Path) -> None:
 
 def test_an_earlier_procedure_with_what_is_newer(tmp_path: Path) -> None:
     newer = forged(tmp_path, declared=lambda d: replace(unheld(d), lost_most=2))
-    with pytest.raises(BenchDataError, match="procedure 1, and how many launches may be lost"):
+    with pytest.raises(BenchDataError, match="procedure 1 with a limit of lost launches"):
         refuse(newer)
 
 

@@ -69,7 +69,7 @@ def test_a_removed_a_moved_and_a_doubled_line_are_found(written: Path) -> None:
         lines[1:],
     ):
         written.write_text("".join(changed))
-        with pytest.raises(BenchDataError, match="not what was measured"):
+        with pytest.raises(BenchDataError, match="hash chain is broken"):
             reader.read(written)
 
 
@@ -117,15 +117,15 @@ def test_a_cut_file_is_an_incomplete_session_or_no_file(
 def test_records_that_do_not_fit_are_refused_with_their_line(written: Path) -> None:
     whole = fields(written)
     for line, change, says in (
-        (4, {"kind": "novelty"}, "kind 'novelty'"),
+        (4, {"kind": "novelty"}, "kind of line: 'novelty'"),
         (4, {"wall_s": -1.0}, "wall_s"),
         (4, {"wall_s": "1.0"}, "wall_s"),
         (4, {"wall_s": True}, "wall_s"),
         (4, {"extra": 1}, "extra"),
         (4, {"role": "best"}, "role"),
-        (4, {"arm": "unpacked"}, "not declared"),
+        (4, {"arm": "unpacked"}, "did not declare"),
         (3, {"arm": "native"}, "second stack"),
-        (len(whole), {"samples": 3}, "samples where the end states 3"),
+        (len(whole), {"samples": 3}, "samples, but its end states 3"),
         (1, {"declared_sha256": "0" * 64}, "declaration"),
         (1, {"kind": "stack"}, "does not fit|extra|arm"),
     ):
@@ -140,7 +140,7 @@ def test_sessions_are_not_merged(written: Path) -> None:
     records = fields(written)
     with pytest.raises(BenchDataError, match="second session"):
         reader.read(chained(written, [*records[:-1], records[0]]))
-    with pytest.raises(BenchDataError, match="after the end"):
+    with pytest.raises(BenchDataError, match="a line follows the end"):
         reader.read(chained(written, [*records, records[4]]))
 
 

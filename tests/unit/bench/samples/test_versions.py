@@ -73,14 +73,14 @@ def test_an_edited_declaration_of_the_first_version(tmp_path: Path) -> None:
     declared = records[0]["declared"]
     assert isinstance(declared, dict)
     declared["margin"] = 0.05
-    with pytest.raises(BenchDataError, match="not the one that was hashed"):
+    with pytest.raises(BenchDataError, match="does not match its hash"):
         reader.read(chained(tmp_path / "a.jsonl", records))
 
 
 def test_a_newer_version_says_which_dlcontainer(written: Path) -> None:
     records = fields(written)
     records[0] |= {"schema": "dlcontainer/bench/6", "dlcontainer": "9.1.0", "novelty": True}
-    with pytest.raises(BenchDataError, match="does not read") as caught:
+    with pytest.raises(BenchDataError, match="unsupported format") as caught:
         reader.read(chained(written, records))
     assert "9.1.0" in str(caught.value)
     assert "dlcontainer/bench/5" in str(caught.value)
@@ -97,7 +97,7 @@ def test_a_launch_that_is_missing_or_there_twice(written: Path, index: int) -> N
 
 def test_after_a_complete_end_nothing_goes_on(written: Path) -> None:
     resume: dict[str, object] = {"kind": "resume", "started": "2026-01-05T10:00:00Z"}
-    with pytest.raises(BenchDataError, match="a line after the end"):
+    with pytest.raises(BenchDataError, match="a line follows the end"):
         reader.read(chained(written, [*fields(written), resume]))
 
 
@@ -105,7 +105,7 @@ def test_only_a_resume_follows_an_interruption(tmp_path: Path) -> None:
     path = benchseries.write(tmp_path / "a.jsonl", Plan(pairs=4, complete=False))
     records = fields(path)
     sample = {**records[4], "index": len(records)}
-    with pytest.raises(BenchDataError, match="a line after the end"):
+    with pytest.raises(BenchDataError, match="a line follows the end"):
         reader.read(chained(path, [*records, sample]))
 
 

@@ -26,7 +26,7 @@ def written(tmp_path: Path) -> Path:
 def test_an_existing_file_is_refused(written: Path) -> None:
     before = written.read_bytes()
     with (
-        pytest.raises(BenchDataError, match="there is a file of this name") as caught,
+        pytest.raises(BenchDataError, match="this file already exists") as caught,
         Writer(written, benchseries.session(Plan())),
     ):
         pass

@@ -189,7 +189,7 @@ def test_an_edited_file_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "m.jsonl")
     text = path.read_text()
     path.write_text(text.replace('"t_last_s":0.5', '"t_last_s":0.4', 1))
-    with pytest.raises(BenchDataError, match="not what was measured"):
+    with pytest.raises(BenchDataError, match="hash chain is broken"):
         file.read(path)
 
 

@@ -45,7 +45,7 @@ def test_a_baseline_then_a_slowed_node(
     # Claims of the seeds are about sessions.
     assert "scorecard" not in text.partition("</style>")[2]
     # And launches of one node's sessions do count together.
-    assert "never pooled" not in text
+    assert "a second session" not in text
     assert "docs/variability.md" in text
     assert run(slow, fine, "--baseline", baseline, "-o", tmp_path / "x.md") == 1
     assert "| **n03** | **outside** |" in (tmp_path / "x.md").read_text()

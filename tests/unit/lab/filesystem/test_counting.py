@@ -38,7 +38,7 @@ def test_then_our_counters_then_audit_hooks(monkeypatch: pytest.MonkeyPatch, bar
 
 
 def test_what_was_asked_for_and_is_not_here(bare: Path) -> None:
-    with pytest.raises(ChecksFailedError, match="no strace here"):
+    with pytest.raises(ChecksFailedError, match="strace not found"):
         counting.choose("strace", bare, RUNNER)
     with pytest.raises(ChecksFailedError, match=r"fusermount3|FUSE"):
         counting.choose("slowfs", bare, RUNNER)
@@ -49,7 +49,7 @@ def test_our_counters_need_a_folder_that_the_command_names(tmp_path: Path) -> No
     with pytest.raises(UsageError, match="--under FOLDER"):
         counting.count(task, "slowfs", RUNNER)
     named = counting.CountingTask(argv=("true", "/x"), ranks=1, under=tmp_path / "y", work=tmp_path)
-    with pytest.raises(UsageError, match="does not name it"):
+    with pytest.raises(UsageError, match="does not name this folder"):
         counting.count(named, "slowfs", RUNNER)
 
 

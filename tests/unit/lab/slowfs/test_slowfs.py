@@ -190,7 +190,7 @@ def test_no_booking_is_lost_between_threads(tmp_path: Path) -> None:
 def test_a_server_file_of_another_kind_speed_or_boot(tmp_path: Path) -> None:
     path = tmp_path / "server"
     path.write_text("my notes, longer than any state of a server's would ever have to be\n" * 4)
-    with pytest.raises(UsageError, match="another kind of file"):
+    with pytest.raises(UsageError, match="not the file of a server"):
         ServerQueue.shared(ServerRates(rate=5), path)
     path.unlink()
     ServerQueue.shared(ServerRates(rate=5), path).operation()

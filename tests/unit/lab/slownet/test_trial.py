@@ -46,7 +46,7 @@ def test_ranks_lie_in_blocks() -> None:
 
 @pytest.mark.parametrize("numbers", [[5, 2], [0, 1], [2, 0]])
 def test_ranks_that_do_not_fit(numbers: list[int]) -> None:
-    with pytest.raises(ValueError, match="do not lie on 2 hosts"):
+    with pytest.raises(ValueError, match="do not fit on 2 hosts"):
         launch.placed(numbers[0], numbers[1], {"n1": 11, "n2": 12})
 
 

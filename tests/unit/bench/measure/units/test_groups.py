@@ -174,7 +174,7 @@ def test_the_warm_up_loses_a_process(bench: Bench) -> None:
 
 
 def test_a_process_that_spins_while_it_waits(bench: Bench) -> None:
-    with pytest.raises(BenchDataError, match="waits for its turn uses processor time"):
+    with pytest.raises(BenchDataError, match="use processor time while they wait for their turn"):
         run(bench, ResidentRunner(spun_s=0.01))
     assert not (bench.folder / "samples.jsonl").exists()
 

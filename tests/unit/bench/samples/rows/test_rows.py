@@ -128,5 +128,5 @@ def test_a_version_that_has_no_rows(tmp_path: Path, schema: str) -> None:
     path = rowseries.write(tmp_path / "a.jsonl", Plant())
     records = fields(path)
     records[0]["schema"] = schema
-    with pytest.raises(BenchDataError, match="with a declaration of dlcontainer/bench/5"):
+    with pytest.raises(BenchDataError, match="has a declaration of dlcontainer/bench/5"):
         reader.read(chained(path, records))
