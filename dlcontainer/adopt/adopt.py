@@ -90,7 +90,7 @@ def adopt(
         wishes.output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BuildError(
-            f"can't write in {wishes.output}: {error.strerror}",
+            f"can't write to {wishes.output}: {error.strerror}",
             next_step="choose another folder: -o DIR",
         ) from None
     parent, execution = wishes.tmpdir or wishes.output, context.execution
@@ -112,7 +112,7 @@ def _adopted(work: _Adoption) -> AdoptionResult:
     digest = _plain(work)
     image, origin = work.work / _PLAIN, _origin(work, digest)
     _require_arch(image, site, origin)
-    execution.progress.step("read its files")
+    execution.progress.step("read the image's files")
     tree = SquashfsTree.of(image, execution.host.environ, execution.runner)
     entries = tree.entries()
     vetting.require_harmless(entries, _most(work), origin.source)
@@ -123,7 +123,7 @@ def _adopted(work: _Adoption) -> AdoptionResult:
     _require_commands(work.wishes.commands, entries, origin)
     sets = _variables(tree, work.work / "scripts")
     content = layer.content(origin, site, survey, work.wishes.commands, sets)
-    execution.progress.step("add the layer: record, probe, mount points")
+    execution.progress.step("add a layer with record, probe and mount points")
     folder = work.work / "layer"
     folder.mkdir()
     layer.write(folder, content, site, entries, survey.interpreters[0])
@@ -141,7 +141,7 @@ def _adopted(work: _Adoption) -> AdoptionResult:
     record = write_record.write(work.near / "record.json", written)
     bill = write_record.bill(origin, layer.digest(content), site.arch, contents)
     (work.near / "sbom.json").write_text(bill)
-    execution.progress.step("validate it")
+    execution.progress.step("validate the image")
     work.context.check(finished, record)
     return _settled(work, origin, survey, record)
 
@@ -173,7 +173,7 @@ def _plain(work: _Adoption) -> str:
         execution.progress.note(fix.said)
     if replacements:
         links.lay(layout, manifest, replacements)
-    execution.progress.step("unpack its layers")
+    execution.progress.step("unpack the layers")
     _build(work, f"oci:{_LAYOUT}", plain, _QUICK, {})
     return digest
 
@@ -212,9 +212,9 @@ def _build(
         )
     except CommandFailedError as error:
         raise BuildError(
-            "the engine could not take the image",
+            "the engine could not build the image",
             why=(error.completed.stderr or error.completed.stdout).strip()[-600:],
-            next_step="see its own output: --verbose",
+            next_step="see the engine's output: --verbose",
         ) from None
 
 
@@ -235,24 +235,25 @@ def _require_arch(image: Path, site: Site, origin: ImageOrigin) -> None:
     arch = sif.arch(image)
     if arch != site.arch:
         raise MisfitError(
-            f"{origin.source} is for {arch}, the site {site.name} is {site.arch}",
-            next_step=f"choose an image for {OCI_ARCH[site.arch]}, or a site of {arch}",
+            f"{origin.source} is for {arch}, but the site {site.name} has {site.arch}",
+            next_step=f"choose an image for {OCI_ARCH[site.arch]}, or a site with {arch}",
         )
 
 
 def _require_usable(survey: ImageSurvey, origin: ImageOrigin) -> None:
     if survey.c_library == "musl":
         raise ChecksFailedError(
-            f"{origin.source} is built on musl",
-            why="drivers and MPI libraries of a site are built for glibc: none of them loads there",
+            f"{origin.source} has musl as its C library",
+            why="a site's drivers and MPI libraries are built for glibc and don't load with musl",
             next_step="choose an image of a distribution with glibc (Debian, Ubuntu, RHEL, SLES)",
         )
     if not survey.interpreters:
         oldest = ".".join(map(str, reading.OLDEST))
         raise ChecksFailedError(
             f"{origin.source} has no Python",
-            why=f"no folder has lib/python3.*/os.py and bin/python of Python {oldest} or later",
-            next_step="choose an image with Python: validation and measurements run on it",
+            why=f"no folder has both lib/python3.*/os.py and bin/python of Python {oldest} or "
+            "later",
+            next_step="choose an image with Python: validation and measurements need it",
         )
 
 
@@ -263,9 +264,9 @@ def _require_commands(
     missing = sorted(set(names) - present)
     if missing:
         raise ChecksFailedError(
-            f"{origin.source} has no {', '.join(missing)}",
-            why="no file of that name is in it, and a module would offer it",
-            next_step="read the names again: --command NAME",
+            f"{origin.source} has no command {', '.join(missing)}",
+            why="a module would offer this command, but the image has no file of that name",
+            next_step="check the names: --command NAME",
         )
 
 

@@ -35,12 +35,12 @@ def unpack(archive: Path, arch: Arch, folder: Path, most: int) -> str:
         raise ChecksFailedError(
             f"{archive} can't be read as an OCI archive",
             why=str(error),
-            next_step="give a SIF, or an archive that `skopeo copy … oci-archive:FILE` made",
+            next_step="give a SIF, or an archive made by `skopeo copy … oci-archive:FILE`",
         ) from None
     if index is None:
         raise ChecksFailedError(
             f"{archive} is not an OCI archive",
-            why="there is no index.json in it",
+            why="it contains no index.json",
             next_step="make one: skopeo copy docker-archive:FILE oci-archive:NEW",
         )
     digest = _chosen(index, arch, blobs, archive)
@@ -51,7 +51,7 @@ def unpack(archive: Path, arch: Arch, folder: Path, most: int) -> str:
     for part, size in sizes.items():
         path = blobs / part.removeprefix("sha256:")
         if not path.is_file() or path.stat().st_size != size:
-            raise _damaged(archive, f"{part} is missing, or has not {size} bytes")
+            raise _damaged(archive, f"{part} is missing, or its size is not {size} bytes")
     pull.write(folder, body, digest, manifest)
     return digest
 
@@ -64,7 +64,7 @@ def _laid_out(tar: tarfile.TarFile, blobs: Path, most: int, archive: Path) -> An
             continue
         remaining -= member.size
         if remaining < 0:
-            raise _damaged(archive, f"it holds more than {most / 1e9:.1f} GB")
+            raise _damaged(archive, f"it contains more than {most / 1e9:.1f} GB")
         match = _BLOB.fullmatch(member.name)
         if match:
             _copy(source, blobs / match[1], archive)
@@ -82,7 +82,7 @@ def _copy(source: IO[bytes], target: Path, archive: Path) -> None:
     if digest.hexdigest() != target.name:
         raise _damaged(
             archive,
-            f"asked: sha256:{target.name}\n       given: sha256:{digest.hexdigest()}",
+            f"expected: sha256:{target.name}\n       received: sha256:{digest.hexdigest()}",
         )
 
 
@@ -91,13 +91,13 @@ def _chosen(index: Any, arch: Arch, blobs: Path, archive: Path) -> str:
     for _ in range(_MOST_INDEXES):
         entries = index.get("manifests") if isinstance(index, dict) else None
         if not isinstance(entries, list) or not entries:
-            raise _damaged(archive, "its index names no image")
+            raise _damaged(archive, "its index lists no image")
         digest = _fitting([entry for entry in entries if isinstance(entry, dict)], arch, archive)
         body = _document(_blob(blobs, digest, archive), archive)
         if isinstance(body, dict) and "manifests" not in body:
             return digest
         index = body
-    raise _damaged(archive, "its indexes name indexes without end")
+    raise _damaged(archive, "its indexes are nested too deeply")
 
 
 def _fitting(entries: Iterable[dict[str, Any]], arch: Arch, archive: Path) -> str:
@@ -108,14 +108,14 @@ def _fitting(entries: Iterable[dict[str, Any]], arch: Arch, archive: Path) -> st
         named = platform.get("architecture") if isinstance(platform, dict) else None
         if named == oci_arch or (named is None and len(entries) == 1):
             return str(entry.get("digest"))
-    raise _other_platform(archive, arch, f"none of its {len(entries)} images")
+    raise _other_platform(archive, arch, f"none of its {len(entries)} images is")
 
 
 def _require_arch(manifest: Any, arch: Arch, blobs: Path, archive: Path) -> None:
     config = _document(_blob(blobs, manifest["config"]["digest"], archive), archive)
     image_arch = config.get("architecture") if isinstance(config, dict) else None
     if image_arch != OCI_ARCH[arch]:
-        raise _other_platform(archive, arch, f"the image is for {image_arch!a}, it")
+        raise _other_platform(archive, arch, f"the image is for {image_arch!a}, not")
 
 
 def _document(body: bytes, archive: Path) -> Any:
@@ -142,9 +142,9 @@ def _damaged(archive: Path, why: str) -> BuildError:
 
 def _other_platform(archive: Path, arch: Arch, what: str) -> MisfitError:
     return MisfitError(
-        f"{archive} holds no image for {arch}",
-        why=f"{what} is not for linux/{OCI_ARCH[arch]}",
-        next_step=f"choose an image for {OCI_ARCH[arch]}, or a site of another architecture",
+        f"{archive} contains no image for {arch}",
+        why=f"{what} for linux/{OCI_ARCH[arch]}",
+        next_step=f"choose an image for {OCI_ARCH[arch]}, or a site with another architecture",
     )
 
 

@@ -90,10 +90,10 @@ def _unpinned(
     line = f"dlcontainer adopt docker://{reference.tagged}@"
     try:
         now: str | None = base_image.find_digest(reference, arch, access)
-        why = "a tag names another image tomorrow"
+        why = "a tag may name another image tomorrow"
     except DlcontainerError as error:
         now = None
-        why = f"a tag names another image tomorrow; its digest can't be asked: {error.what}"
+        why = f"a tag may name another image tomorrow; can't look up its digest: {error.what}"
     return UsageError(
         f"{reference} has no digest",
         why=why,

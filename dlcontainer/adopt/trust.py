@@ -39,8 +39,8 @@ def write(image: Path, file: RecordFile, user: str) -> None:
     sha256 = digests.of_file(image)
     if sha256 != file.record.image.sha256:
         raise ChecksFailedError(
-            f"{image} is not the image of its record",
-            why=f"sha256 {sha256[:12]}…, the record says {file.record.image.sha256[:12]}…",
+            f"{image} does not match its record",
+            why=f"its SHA-256 is {sha256[:12]}…, the record has {file.record.image.sha256[:12]}…",
             next_step="adopt it again from its source, or pull it again",
         )
     body = {**file.body, "trust": of(user, sha256)}
@@ -50,5 +50,5 @@ def write(image: Path, file: RecordFile, user: str) -> None:
     except OSError as error:
         raise ChecksFailedError(
             f"can't write {path}: {error.strerror}",
-            next_step="copy the image and its record to a folder of your own",
+            next_step="copy the image and its record to a folder that you can write to",
         ) from None

@@ -31,7 +31,7 @@ FOLDERS = (
 OWN = ("/.singularity.d", "/opt")
 # The engine makes these where they are missing, and empties what they lead to.
 _FILES = ("/etc/hosts", "/etc/resolv.conf", "/etc/passwd", "/etc/group")
-_OUTSIDE = "an engine writes there, and would write outside of the image"
+_OUTSIDE = "an engine writes to this path, and would write outside the image"
 _WRITTEN = EnginePaths(folders=FOLDERS, files=_FILES)
 _MOST_ENTRIES = 10_000_000
 _GZIP = b"\x1f\x8b"
@@ -47,16 +47,16 @@ def require_harmless(entries: Sequence[TreeEntry], most: int, where: object) -> 
     require_links(links, where)
     if any(entry.path == layout.FOLDER for entry in entries):
         raise ChecksFailedError(
-            f"{where} has a {layout.FOLDER} of its own",
-            why="dlcontainer made the image, or something that calls itself so; adopting replaces "
-            "nothing",
-            next_step="validate and publish it with the record that belongs to it, or take the "
-            "image that it was adopted from",
+            f"{where} already has a {layout.FOLDER}",
+            why="dlcontainer made the image, or another program wrote to this path; `adopt` "
+            "replaces nothing",
+            next_step="validate and publish the image with its own record, or give the image that "
+            "it was adopted from",
         )
     shared = [path for path in FOLDERS if path not in links]
     for entry in entries:
         if entry.path in shared and entry.kind != "d":
-            raise _link(where, entry.path, "it is no folder")
+            raise _link(where, entry.path, "it is not a folder")
 
 
 def require_links(links: Mapping[str, str], where: object) -> None:
@@ -71,8 +71,8 @@ def require_links(links: Mapping[str, str], where: object) -> None:
                 where,
                 path,
                 f"{first} is a link to {links[first]!r}; {_OUTSIDE}",
-                "give the image that it was made from, of a registry or an OCI archive: there such "
-                "links are led within the image",
+                "give the image that this SIF was made from, as docker://NAME or as an OCI "
+                "archive: `adopt` then redirects such links into the image",
             )
 
 
@@ -144,7 +144,7 @@ def require_layers(
                         folders.add(above)
                         above = posixpath.dirname(above)
                     if name in OWN and kind == "-":
-                        raise _link(where, name, "it is no folder")
+                        raise _link(where, name, "it is not a folder")
                 engine_links = _require_inside(links, where)
             except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
                 raise ChecksFailedError(
@@ -166,8 +166,8 @@ def _unpacked(file: BinaryIO, where: object) -> BinaryIO:
         return gzip.GzipFile(fileobj=file)  # type: ignore[return-value]
     if head == _ZSTD:
         raise ChecksFailedError(
-            f"{where} has layers packed with zstd",
-            why="their size can't be told here before they are unpacked",
+            f"{where} has layers compressed with zstd",
+            why="their unpacked size is not known before they are unpacked",
             next_step="copy it: skopeo copy --dest-compress-format gzip --dest-force-compress-"
             "format SOURCE oci-archive:FILE; or convert it to a SIF",
         )
@@ -178,7 +178,7 @@ def _members(stream: _LimitedStream) -> Iterator[tuple[str, str, str]]:
     with tarfile.open(fileobj=stream, mode="r|", tarinfo=foreign_tars.Member) as tar:
         for number, member in enumerate(tar):
             if number > _MOST_ENTRIES:
-                raise tarfile.ReadError("more files than any image has")
+                raise tarfile.ReadError(f"it lists more than {_MOST_ENTRIES} files")
             name = posixpath.normpath("/" + member.name.lstrip("/"))
             # It removes the name in the layers below.
             folder, base = posixpath.split(name)
@@ -200,13 +200,13 @@ def _link(where: object, path: str, why: str, next_step: str | None = None) -> C
         f"{where}: {path} can't be unpacked here",
         why=why,
         next_step=next_step
-        or "ask for an image in which a folder, or a link within the image, is in its place",
+        or "choose an image that has a folder there, or a link within the image",
     )
 
 
 def _too_large(where: object, most: int) -> ChecksFailedError:
     return ChecksFailedError(
         f"{where} unpacks to more than {most / 1e9:.0f} GB",
-        why="more than is allowed, or than the disk has",
-        next_step="make room (--tmpdir), or allow more: --most-gb N",
+        why="this is more than the limit, or more than the free disk space",
+        next_step="use a larger disk (--tmpdir DIR), or raise the limit: --most-gb N",
     )

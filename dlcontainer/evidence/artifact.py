@@ -55,8 +55,8 @@ def reference(text: str) -> ImageReference:
         return parse_image(f"docker://{text.removeprefix(_SCHEME)}")
     except ValueError:
         raise UsageError(
-            f"{text!r} is no place in a registry",
-            why=f"its form is {_SCHEME}HOST/NAME[:TAG][@sha256:DIGEST], in lower case",
+            f"{text!r} is not a registry reference",
+            why=f"expected: {_SCHEME}HOST/NAME[:TAG][@sha256:DIGEST], in lower case",
         ) from None
 
 
@@ -89,10 +89,10 @@ def image_in(manifest: bytes, where: object) -> Blob:
     layers = _layers(body)
     if body.get("subject") is not None or [layer.media_type for layer in layers] != [SIF_LAYER]:
         raise PublishError(
-            f"{where} is no image file (SIF)",
-            why="its manifest holds something else",
-            next_step="pull what `dlcontainer push` or `apptainer push` put there; an image of "
-            "Docker's kind: dlcontainer adopt docker://NAME",
+            f"{where} is not a SIF image",
+            why="its manifest does not describe a single SIF file",
+            next_step="pull an image that `dlcontainer push` or `apptainer push` pushed; for a "
+            "Docker image: dlcontainer adopt docker://NAME",
         )
     return layers[0]
 

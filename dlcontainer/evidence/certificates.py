@@ -33,9 +33,9 @@ class Roots:
             self._roots: list[Certificate] = x509.load_pem_x509_certificates(data)
         except ValueError:
             raise ConfigError(
-                "the certificate roots are no certificates in PEM",
-                next_step="give the CA's file: --certificate-roots FILE, or "
-                "trust.certificate_roots of the site",
+                "the certificate roots are not PEM certificates",
+                next_step="give the CA's PEM file: --certificate-roots FILE, or "
+                "trust.certificate_roots in the site config",
             ) from None
 
     def issued(self, data: bytes) -> LeafCertificate | None:
@@ -67,7 +67,7 @@ def _read(data: bytes) -> "Certificate":
     try:
         return keys.x509().load_pem_x509_certificate(data)  # type: ignore[no-any-return]
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise ConfigError(f"no certificate: {error}") from None
+        raise ConfigError(f"can't read the certificate: {error}") from None
 
 
 def _carried(certificate: "Certificate") -> LeafCertificate:
@@ -78,7 +78,7 @@ def _carried(certificate: "Certificate") -> LeafCertificate:
         key = keys.public(certificate.public_key(), "certificate")
         return LeafCertificate(pem=certificate.public_bytes(Encoding.PEM), key=key)
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise ConfigError(f"no certificate: {error}") from None
+        raise ConfigError(f"can't read the certificate: {error}") from None
 
 
 def _is_of(certificate: "Certificate", root: "Certificate") -> bool:

@@ -90,28 +90,28 @@ def read(data: bytes, where: str) -> Envelope:
     """Read an envelope; raises ChecksFailedError for what is none."""
     try:
         if len(data) > MOST_BYTES:
-            raise ValueError("too large")
+            raise ValueError("it is too large")
         body = foreign_files.loads(data)
         if body["payloadType"] != PAYLOAD_TYPE:
             raise ValueError(f"its payload is not {PAYLOAD_TYPE}")
         signatures = body["signatures"]
         if not isinstance(signatures, list) or len(signatures) > _MOST_SIGNATURES:
-            raise ValueError("too many signatures, or no list of them")
+            raise ValueError("its signatures are not a list, or there are too many")
         return Envelope(
             payload=_bytes(body["payload"]), signatures=tuple(map(_signature, signatures))
         )
     except (ValueError, KeyError, TypeError, binascii.Error) as error:
         raise ChecksFailedError(
-            f"{where} is no signed envelope (DSSE)",
+            f"{where} is not a signed envelope (DSSE)",
             why=str(error)[:200],
-            next_step="take it from its source again",
+            next_step="copy it from its source again",
         ) from None
 
 
 def _signature(entry: Any) -> Signature:
     certificate = entry.get("cert") if isinstance(entry, dict) else None
     if certificate is not None and not isinstance(certificate, str):
-        raise TypeError("a certificate that is no text")
+        raise TypeError("its certificate is not a string")
     return Signature(
         data=_bytes(entry["sig"]),
         certificate=certificate.encode() if certificate is not None else None,
@@ -120,5 +120,5 @@ def _signature(entry: Any) -> Signature:
 
 def _bytes(text: object) -> bytes:
     if not isinstance(text, str):
-        raise TypeError("no text")
+        raise TypeError("its payload or a signature is not a string")
     return base64.b64decode(text, validate=True)

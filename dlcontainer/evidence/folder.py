@@ -32,7 +32,7 @@ def offers(folder: Path) -> Iterator[EvidenceOffer]:
     except OSError as error:
         raise ChecksFailedError(
             f"can't read {folder}: {error.strerror}",
-            next_step="take the evidence from its source again",
+            next_step="copy the evidence from its source again",
         ) from None
     for name in names:
         stem = name.removesuffix(ENVELOPE)
@@ -65,6 +65,6 @@ def write(folder: Path, piece: Piece) -> None:
             atomic_files.write(folder / name, data)
     except OSError as error:
         raise ChecksFailedError(
-            f"can't write in {folder}: {error.strerror}",
-            next_step="copy the image, with what lies beside it, to a folder of your own",
+            f"can't write to {folder}: {error.strerror}",
+            next_step="copy the image and the files beside it to a folder that you can write to",
         ) from None

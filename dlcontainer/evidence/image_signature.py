@@ -33,16 +33,16 @@ _CAUSES = (
         "is signed with a certificate that has expired, or is not yet valid",
     ),
     ("not yet valid", "is signed with a certificate that has expired, or is not yet valid"),
-    ("unknown authority", "is signed with a certificate of another authority"),
+    ("unknown authority", "is signed with a certificate from another authority"),
     ("incompatible key usage", "is signed with a certificate that is not for signing code"),
-    ("object not signed", "holds a part that nobody signed"),
-    ("not associated with object group", "holds a part that nobody signed"),
+    ("object not signed", "contains an unsigned part"),
+    ("not associated with object group", "contains an unsigned part"),
     ("signature not found", "is not signed"),
     ("unknown entity", "is signed by somebody else"),
     ("do not match threshold", "is signed by somebody else"),
     ("key material not provided", "is signed by somebody else"),
 )
-_OTHER = "has a signature that does not hold"
+_OTHER = "has an invalid signature"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,8 +80,8 @@ def sign_with_pgp(
     normalized = fingerprint.replace(" ", "").upper()
     if not _FINGERPRINT.fullmatch(normalized):
         raise ConfigError(
-            f"{fingerprint!r} is no fingerprint of a PGP key",
-            next_step="give its 40 hex digits: apptainer key list --secret",
+            f"{fingerprint!r} is not a PGP key fingerprint",
+            next_step="give 40 hex digits, as printed by: apptainer key list --secret",
         )
     with _home(engine) as home:
         typed = None if passphrase is None else f"{passphrase}\n"
@@ -90,7 +90,7 @@ def sign_with_pgp(
         number = _number(listed, normalized)
         if number is None:
             raise ConfigError(
-                f"{keyring} holds no private key {normalized}",
+                f"the keyring {keyring} has no private key {normalized}",
                 next_step="import it: apptainer key import FILE",
             )
         _run(engine, call, ["sign", "--keyidx", number, str(image)])
@@ -118,9 +118,9 @@ def verify(image: int, where: Path, trust: TrustAnchors, engine: SignatureEngine
     for key in trust.keys_besides("image"):
         if _holds(image, _by_key(key), engine, []):
             raise ChecksFailedError(
-                f"{where} is signed by a key that releases no images",
-                why=f"key sha256:{key.id[:16]}… ({key.where}) counts for evidence alone",
-                next_step="have it signed by a key for image, or give the key that role",
+                f"{where} is signed with a key that may not sign images",
+                why=f"key sha256:{key.id[:16]}… ({key.where}) may sign evidence only",
+                next_step="have it signed with a key for images, or give this key the role `image`",
             )
     raise _refused(where, refusals)
 
@@ -182,12 +182,12 @@ def _refused(where: Path, refusals: list[str]) -> ChecksFailedError:
     text = "\n".join(refusals)
     meaning = next((cause for sign, cause in _CAUSES if sign in text), _OTHER)
     if not refusals:
-        meaning = "can't be verified: no certificate of these authorities came with it"
+        meaning = "can't be verified: it came without a certificate from these authorities"
     fatal = re.findall(r"FATAL:\s*(.+)", text)
     return ChecksFailedError(
         f"{where} {meaning}",
         why=f"the engine: {fatal[-1][:300]}" if fatal else None,
-        next_step="ask the signer for the image again, or give the signer's own key",
+        next_step="ask the signer for a new copy of the image, or give the signer's own key",
     )
 
 
@@ -215,9 +215,9 @@ def _run(
             raise
         errors = re.findall(r"FATAL:\s*(.+)", error.completed.stderr)
         raise ChecksFailedError(
-            f"the engine can't {' '.join(words[:2]) if words[0] == 'key' else 'sign'}",
+            f"the engine's `{' '.join(words[:2]) if words[0] == 'key' else 'sign'}` failed",
             why=errors[-1][:300] if errors else str(error)[:300],
-            next_step="read docs/signing.md: which keys the engine takes",
+            next_step="see docs/signing.md for the keys that the engine accepts",
         ) from None
 
 

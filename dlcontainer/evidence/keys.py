@@ -65,15 +65,15 @@ def read_private(path: Path, passphrase: bytes | None = None) -> SigningKey:
             f"can't use the key {path}",
             why="it has a passphrase, and none was given"
             if passphrase is None
-            else "a passphrase was given, and it has none",
-            next_step="give the passphrase by a descriptor: --passphrase-fd N",
+            else "a passphrase was given, but the key has none",
+            next_step="use --passphrase-fd N if, and only if, the key has a passphrase",
         ) from None
     except _unsupported():
         raise _unfit(str(path)) from None
     except ValueError:
         raise ConfigError(
             f"can't use the key {path}",
-            why="it is no private key in PEM, or the passphrase is wrong",
+            why="it is not a private key in PEM form, or the passphrase is wrong",
             next_step=_HOW,
         ) from None
     _signer(key, path)
@@ -96,8 +96,8 @@ def read_public(path: Path, *, must_own: bool = False) -> PublicKey:
     except ValueError:
         raise ConfigError(
             f"can't use the key {path}",
-            why="it is no public key in PEM",
-            next_step="make it of the private one: openssl pkey -in KEY -pubout -out KEY.pub",
+            why="it is not a public key in PEM form",
+            next_step="make it from the private key: openssl pkey -in KEY -pubout -out KEY.pub",
         ) from None
     return public(key, str(path))
 
@@ -111,7 +111,7 @@ def of_certificate(data: bytes, where: str) -> PublicKey:
         raise _unfit(where) from None
     except ValueError:
         raise ConfigError(
-            f"{where} is no certificate in PEM", next_step="give the certificate's PEM file"
+            f"{where} is not a PEM certificate", next_step="give the certificate's PEM file"
         ) from None
 
 
@@ -140,7 +140,7 @@ def _content(
             info = os.fstat(file.fileno())
             if secret and stat.S_IMODE(info.st_mode) & 0o077:
                 raise ConfigError(
-                    f"the private key {path} can be read by others",
+                    f"other users can read the private key {path}",
                     why=f"its mode is {stat.S_IMODE(info.st_mode):04o}",
                     next_step=f"chmod 600 {path}",
                 )
@@ -171,7 +171,7 @@ def _unsupported() -> type[Exception]:
 def _missing() -> EngineError:
     return EngineError(
         "the Python package `cryptography` is missing",
-        why="signatures are made and checked with it",
+        why="dlcontainer makes and checks signatures with it",
         next_step="install it beside dlcontainer: pip install 'cryptography>=42'",
     )
 

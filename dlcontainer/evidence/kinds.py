@@ -52,14 +52,14 @@ def _record(data: bytes) -> Iterator[tuple[str, object]]:
 
 def _bill(data: bytes) -> Iterator[tuple[str, object]]:
     if _object(data).get("bomFormat") != "CycloneDX":
-        raise ValueError("no bill of materials in CycloneDX's form")
+        raise ValueError("it is not a CycloneDX bill of materials")
     yield from ()
 
 
 def _validate(data: bytes) -> Iterator[tuple[str, object]]:
     body = _object(data, "dlcontainer/validate/1")
     if body.get("ok") is not True:
-        raise ValueError("a check failed")
+        raise ValueError("it reports a failed check")
     yield "plan", body.get("plan")
     yield "image", body.get("sha256")
 
@@ -127,16 +127,16 @@ def require_about(kind: Kind, data: bytes, subject: EvidenceSubject) -> None:
         if bare not in digests[key]:
             digest = subject.plan if key == "plan" else subject.sha256
             raise ChecksFailedError(
-                f"the {kind} evidence is of another image",
-                why=f"its {key} is {bare[:12]}…, this image's {str(digest)[:12]}…",
-                next_step="give the evidence of this very image",
+                f"the {kind} evidence belongs to another image",
+                why=f"its {key} is {bare[:12]}…, this image has {str(digest)[:12]}…",
+                next_step="give the evidence of this image",
             )
 
 
 def _object(data: bytes, schema: str | None = None) -> Mapping[str, Any]:
     body = foreign_files.loads(data)
     if not isinstance(body, dict):
-        raise ValueError("not a JSON object")
+        raise ValueError("it is not a JSON object")
     if schema is not None and body.get("schema") != schema:
         raise ValueError(f"its schema is not {schema}")
     return body

@@ -108,7 +108,7 @@ class ByteAllowance:
         """Take room; raises ChecksFailedError where there is none."""
         if size > self.left:
             raise ChecksFailedError(
-                f"the image's evidence has more than {MOST_TOGETHER // 1_000_000} MB with it"
+                f"the image's evidence is larger than {MOST_TOGETHER // 1_000_000} MB in total"
             )
         self.left -= size
 
@@ -130,7 +130,7 @@ class Deadline:
         return self.clock() > self._end
 
 
-OVER = f"the rest was not looked at: {MOST_S:g} s were over"
+OVER = f"the rest was not read: the limit of {MOST_S:g} s was reached"
 
 
 def in_time(

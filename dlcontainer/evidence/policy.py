@@ -130,10 +130,10 @@ def check(
     """Hold an image against what is demanded; raises ChecksFailedError with each reason."""
     if trust.is_empty:
         raise ChecksFailedError(
-            "no signer is named",
+            "no trusted signer is given",
             why="a signature proves nothing without the signer's key",
-            next_step="give --key, --certificate-roots or --pgp, or write trust.keys in the "
-            "site's file",
+            next_step="give --key, --certificate-roots or --pgp, or set trust.keys in the "
+            "site config",
         )
     refused = _RefusalLog()
     offers = pieces.in_time(opened_image.offers, Deadline(clock=clock), refused.notes.add)
@@ -194,11 +194,11 @@ def _unsealed(
     carried = _certificates(sealed, roots) if roots else ()
     signed = sealed.signed_by((*believed, *(leaf.key for leaf in carried)))
     if not signed:
-        raise keys.unsigned("it is signed by nobody who is trusted", "")
+        raise keys.unsigned("no trusted key signed it", "")
     says = statement.read(sealed.payload, "its envelope")
     statement.require_about(says, subject, "it")
     if says.kind != offer.kind:
-        raise keys.unsigned("it was signed as something else", f"as {says.kind}")
+        raise keys.unsigned("it was signed as another kind of evidence", f"as {says.kind}")
     return _SignedStatement(
         kind=says.kind,
         payload=sealed.payload,
@@ -273,7 +273,9 @@ class _EvidenceReader:
             and opened_image.record
             and not record.is_same(opened_image.record, data)
         ):
-            raise keys.unsigned("the record beside the image is another one", "it was changed")
+            raise keys.unsigned(
+                "the record beside the image is not the signed one", "it was changed"
+            )
         # These signatures alone: what strangers wrote around them is left out.
         sealed = envelope.text(
             signed_statement.payload, map(signed_statement.certified, signed_statement.signed)
@@ -296,7 +298,7 @@ def _require_role(signed_statement: _SignedStatement, trust: TrustAnchors) -> No
         raise keys.unsigned(
             f"its signer's key does not count for {signed_statement.kind}", ", ".join(whose)
         )
-    raise keys.unsigned("it is signed by nobody who is trusted", "")
+    raise keys.unsigned("no trusted key signed it", "")
 
 
 def _require_kinds(
@@ -309,8 +311,8 @@ def _require_kinds(
     reasons = [text for kind in missing for text in refused.by_kind.get(kind, ())]
     raise ChecksFailedError(
         f"{path} has no evidence that counts: {', '.join(missing)}",
-        why="\n       ".join(reasons) or "nobody signed such evidence for this image",
-        next_step="ask those who made it: dlcontainer evidence attest IMAGE --key FILE KIND=FILE",
+        why="\n       ".join(reasons) or "no such evidence was signed for this image",
+        next_step="ask the signer to run: dlcontainer evidence attest IMAGE --key FILE KIND=FILE",
     )
 
 

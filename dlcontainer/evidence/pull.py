@@ -58,7 +58,7 @@ def pull(target: Path, context: PullContext) -> PullResult:
         copy = aside / target.name
         progress.step(f"pull {digest}: {image.size / 1e6:.0f} MB")
         context.client.save_blob(image.digest, image.size, copy)
-        progress.step("read its evidence")
+        progress.step("read the image's evidence")
         with context.client.within(MOST_S):
             verified = _verified(copy, image.digest.removeprefix("sha256:"), digest, context)
         origin = None if context.engine else f"oras://{context.client.reference.name}@{digest}"
@@ -72,17 +72,17 @@ def _manifest(client: ArtifactClient) -> bytes:
     answer = client.manifest(named.digest or named.tag or "latest")
     if answer is None:
         raise PublishError(
-            f"there is no {named.source} in the registry",
+            f"the registry has no image {named.source}",
             where=f"oras://{named.source}",
-            next_step="read the name again",
+            next_step="check the name",
         )
     actual = sha256(answer.body)
     if named.digest is not None and actual != named.digest:
         raise PublishError(
-            "the registry returned another manifest than the pinned one",
+            "the registry returned a manifest that does not match the pinned digest",
             where=f"oras://{named.source}",
-            why=f"asked: {named.digest}\n       given: {actual}",
-            next_step="do not use it: the registry, or something on the way, is damaged",
+            why=f"expected: {named.digest}\n       received: {actual}",
+            next_step="do not use it: the registry, or a proxy on the way, returns wrong content",
         )
     if named.digest is not None and named.tag is not None:
         _require_tag(client, named.digest, named.tag)
@@ -98,8 +98,8 @@ def _require_tag(client: ArtifactClient, pinned: str, tag: str) -> None:
             f"the tag {tag!r} was moved" if now else f"the tag {tag!r} is gone",
             where=f"oras://{name}:{tag}",
             why=f"pinned: {pinned}\n       now:    {now}",
-            next_step=f"ask who moved it; to take the pinned image all the same: oras://{name}@"
-            f"{pinned}",
+            next_step="ask the publisher why; to use the pinned image anyway: "
+            f"oras://{name}@{pinned}",
         )
 
 
@@ -107,8 +107,8 @@ def _require_room(image: Blob, place: Path) -> None:
     needed_mb, free = image.size // 1_000_000 + 1, free_mb(place)
     if free < needed_mb:
         raise PublishError(
-            f"the image needs {needed_mb} MB, {place} has {free} MB",
-            next_step="make room, or name another file: -o FILE",
+            f"the image needs {needed_mb} MB, but {place} has {free} MB free",
+            next_step="free some space, or choose another file: -o FILE",
         )
 
 
@@ -125,10 +125,10 @@ def _offers(context: PullContext, digest: str, notes: RefusalNotes) -> Iterator[
             continue
         parts = artifact.parts_in(answer.body) if answer else None
         if parts is None or answer is None or sha256(answer.body) != referrer.digest:
-            notes.add(f"{referrer.digest}: listed as {kind} evidence, and is none")
+            notes.add(f"{referrer.digest}: listed as {kind} evidence, but it is not")
         elif parts.subject != digest:
             notes.add(
-                f"{referrer.digest}: listed as {kind} evidence of this image, and refers to "
+                f"{referrer.digest}: listed as {kind} evidence of this image, but it refers to "
                 f"{parts.subject}"
             )
         else:
@@ -139,7 +139,7 @@ def _offers(context: PullContext, digest: str, notes: RefusalNotes) -> Iterator[
 def _offer(client: ArtifactClient, kind: Kind, parts: Parts) -> EvidenceOffer:
     def file(limit: PieceLimit) -> bytes:
         if limit.sha256 is not None and parts.file.digest != f"sha256:{limit.sha256}":
-            raise ChecksFailedError("its file is another one than was signed")
+            raise ChecksFailedError("its file is not the one that was signed")
         return client.fetched(parts.file.digest, parts.file.size, limit.most)
 
     return EvidenceOffer(

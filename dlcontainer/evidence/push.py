@@ -45,7 +45,7 @@ def push(
     client.put_manifest(subject.digest, body, MANIFEST)
     pushed = []
     for piece in pieces:
-        progress.step(f"push its evidence: {piece.file}")
+        progress.step(f"push evidence: {piece.file}")
         for data in (piece.envelope, piece.data):
             client.upload(sha256(data), data)
         manifest = artifact.of_evidence(piece, subject)

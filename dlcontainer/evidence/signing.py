@@ -162,10 +162,10 @@ def piece_of(
 def _require_unsigned(image: Path) -> None:
     if any(part.kind == "signature" for part in sif.parts(image)):
         raise ChecksFailedError(
-            f"{image} is signed already",
-            why="the engine believes an image only if one key holds for all its signatures",
-            next_step=f"look whose it is: dlcontainer evidence verify {image}; for another "
-            "signature build it again, or take the copy from before",
+            f"{image} is already signed",
+            why="the engine accepts an image only if one key verifies all its signatures",
+            next_step=f"see who signed it: dlcontainer evidence verify {image}; to sign it with "
+            "another key, build it again or use an unsigned copy",
         )
 
 
@@ -183,9 +183,9 @@ def _require_same(image: Path, sha256: str, body: Mapping[str, object]) -> None:
     digest = named.get("sha256") if isinstance(named, dict) else None
     if sha256 not in (digest, subject.earlier):
         raise ChecksFailedError(
-            f"{image} is not the image of its record",
-            why=f"sha256 {sha256[:12]}…, the record says {str(digest)[:12]}…",
-            next_step="build it again, or copy it again with its record",
+            f"{image} does not match its record",
+            why=f"its SHA-256 is {sha256[:12]}…, the record has {str(digest)[:12]}…",
+            next_step="build it again, or copy it again together with its record",
         )
 
 
@@ -223,7 +223,7 @@ def _require_record(about: OpenImage) -> None:
     if about.record is None or about.subject.plan is None:
         raise ChecksFailedError(
             f"{about.path.name} has no record beside it",
-            why="evidence is held against the image's plan",
+            why="evidence is checked against the image's plan",
             next_step=record.copy_too(record.beside(about.path)),
         )
     kinds.require_about("record", about.record, about.subject)
@@ -234,5 +234,5 @@ def _read(path: Path) -> bytes:
         return foreign_files.read(path, MOST_BYTES)
     except OSError as error:
         raise ChecksFailedError(
-            f"can't read {path}: {error.strerror}", next_step="give the path of a file"
+            f"can't read {path}: {error.strerror}", next_step="give the path of a readable file"
         ) from None

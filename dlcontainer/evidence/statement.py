@@ -52,9 +52,9 @@ def read(payload: bytes, where: str) -> Statement:
         predicate = body["predicate"]
         texts = (subject["digest"]["sha256"], predicate["sha256"])
         if not all(isinstance(digest, str) and len(digest) == 64 for digest in texts):
-            raise ValueError("no SHA-256")
+            raise ValueError("a SHA-256 is invalid")
         if type(predicate["size"]) is not int:
-            raise TypeError("no size")
+            raise TypeError("the size is not a whole number")
         return Statement(
             kind=types[body["predicateType"]],
             image=texts[0],
@@ -63,9 +63,9 @@ def read(payload: bytes, where: str) -> Statement:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise ChecksFailedError(
-            f"{where} holds no statement about an image",
+            f"{where} is not a statement about an image",
             why=f"{type(error).__name__}: {error}"[:200],
-            next_step="take it from its source again",
+            next_step="copy it from its source again",
         ) from None
 
 
@@ -73,8 +73,8 @@ def require_about(statement: Statement, subject: EvidenceSubject, where: str) ->
     """Require that a statement is about this image; raises ChecksFailedError."""
     if statement.image != subject.sha256:
         raise ChecksFailedError(
-            f"{where} is evidence of another image",
-            why=f"it was signed for the image {statement.image[:12]}…, this is "
+            f"{where} belongs to another image",
+            why=f"it was signed for image {statement.image[:12]}…, this image is "
             f"{subject.sha256[:12]}…",
-            next_step="take the evidence of this image",
+            next_step="use the evidence of this image",
         )

@@ -20,7 +20,7 @@ def read(text: str) -> tuple[Library, ...]:
     """Read the list; raises ValueError, KeyError or TypeError for any other text."""
     body = foreign_files.loads(text)
     if body["schema"] != SCHEMA:
-        raise ValueError(f"schema {body['schema']!r}")
+        raise ValueError(f"unknown schema {body['schema']!r}")
     return tuple(
         Library(path=library["path"], soname=library["soname"], needed=tuple(library["needed"]))
         for library in body["libraries"]

@@ -55,7 +55,7 @@ def write(trace: Trace, path: Path) -> None:
         atomic_files.write(path, trace.text)
     except OSError as error:
         raise ConfigError(
-            f"can't write {path}: {error.strerror}", next_step="give another path: --trace"
+            f"can't write {path}: {error.strerror}", next_step="give another path: --trace FILE"
         ) from None
 
 
@@ -68,7 +68,7 @@ def read(path: Path) -> Trace:
     lines = data.split(b"\n")
     if lines[0] != HEADER.encode():
         raise ConfigError(
-            f"no trace of this version: the first line is not {HEADER!r}",
+            f"not a trace that this version reads: the first line is not {HEADER!r}",
             where=f"{path}:1",
             next_step=_MAKE,
         )
@@ -80,7 +80,7 @@ def read(path: Path) -> Trace:
             text = line.decode()
             why = _wrong(text)
             if text in numbers:
-                why = f"stands in line {numbers[text]} already"
+                why = f"line {numbers[text]} lists it already"
         except UnicodeDecodeError:
             text, why = "", "not UTF-8"
         if why:
@@ -88,7 +88,7 @@ def read(path: Path) -> Trace:
             raise ConfigError(f"{shown}: {why}", where=f"{path}:{number}", next_step=_MAKE)
         numbers[text] = number
     if not numbers:
-        raise ConfigError("no file in it", where=f"{path}:2", next_step=_MAKE)
+        raise ConfigError("the trace lists no file", where=f"{path}:2", next_step=_MAKE)
     return Trace(paths=tuple(numbers))
 
 

@@ -156,7 +156,7 @@ class ImageContent(_RecordPart):
     @model_validator(mode="after")
     def _check_origin(self) -> "ImageContent":
         if (self.recipe is None) is (self.adopted is None):
-            raise ValueError("exactly one of 'recipe' and 'adopted' is needed")
+            raise ValueError("exactly one of 'recipe' and 'adopted' is required")
         return self
 
     @property
@@ -224,8 +224,8 @@ class Record(_RecordPart):
         if self.content.adopted is not None:
             return "was adopted"
         if self.unverified is not None:
-            return "was pulled, and nothing was verified"
-        return f"has a record of {self.stranger}'s" if self.stranger else "was built"
+            return "was pulled unverified"
+        return f"has a record that belongs to {self.stranger}" if self.stranger else "was built"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -272,8 +272,8 @@ def beside(image: Path) -> Path:
 def copy_too(path: Path) -> str:
     """Return what to do where an image came without its record."""
     return (
-        f"copy it too, as {path.name}: it lies beside the image where that was built, called "
-        "as the image is"
+        f"copy {path.name} too, from the folder where the image was built: there it has the "
+        "image's name"
     )
 
 
@@ -306,12 +306,12 @@ def of_file(file: BinaryIO, path: Path, owners: Owners | None = None) -> RecordF
     except UnicodeDecodeError:
         raise ChecksFailedError(f"can't read {path}: it is not UTF-8") from None
     except ValueError as error:
-        raise _unfit(path, f"invalid record: not whole JSON: {error}") from None
+        raise _unfit(path, f"invalid record: incomplete JSON: {error}") from None
     if not isinstance(body, dict):
         raise _unfit(path, "invalid record: not a JSON object")
     if body.get("schema", SCHEMA) != SCHEMA:
         raise ChecksFailedError(
-            f"{path} is of the version {_shown(body['schema'])}, this dlcontainer reads {SCHEMA}",
+            f"{path} has version {_shown(body['schema'])}, but this dlcontainer reads {SCHEMA}",
             next_step="build the image again, or use the dlcontainer that made it",
         )
     try:
@@ -341,5 +341,6 @@ def _shown(value: object) -> str:
 def _unfit(path: Path, why: str) -> ChecksFailedError:
     return ChecksFailedError(
         f"{path}: {why}",
-        next_step="copy it again from where the image was built; if it is so there, build again",
+        next_step="copy it again from the folder of the build; if it is damaged there too, build "
+        "again",
     )

@@ -144,7 +144,7 @@ def _listed(text: str | bytes) -> Sequence[object]:
             raise ValueError("its bomFormat is not CycloneDX")
         components = body["components"]
         if not isinstance(components, list):
-            raise TypeError("its components are no list")
+            raise TypeError("its components are not a list")
         return [
             component
             for component in components
@@ -152,7 +152,7 @@ def _listed(text: str | bytes) -> Sequence[object]:
         ]
     except (ValueError, KeyError, TypeError) as error:
         raise ChecksFailedError(
-            f"the bill of materials can't be read: {error}", next_step="build the image again"
+            f"can't read the bill of materials: {error}", next_step="build the image again"
         ) from None
 
 

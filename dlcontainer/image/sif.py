@@ -46,7 +46,7 @@ _SQUASHFS, _PRIMARY = 1, 2
 
 # Older engines do not know this kind of part: the bill is inside all the same.
 BILL = "sbom.cdx.json"
-NO_BILLS = "the engine knows no bills of materials: none in the SIF's list"
+NO_BILLS = "the engine does not support bills of materials: the SIF's list has none"
 _ARCHES = {
     "01": "i386",
     "02": "x86_64",
@@ -110,7 +110,7 @@ def _arch(file: BinaryIO, image: Path) -> str:
         raise ChecksFailedError(
             f"{image} is not a SIF image",
             why=f"it begins with {head[:16]!r}",
-            next_step="give an image that `dlcontainer build` made, or one of Apptainer's",
+            next_step="give an image that `dlcontainer build` or `apptainer build` made",
         )
     code = head[_LAUNCH + _MAGIC + _VERSION :].rstrip(b"\0").decode("ascii", "replace")
     return _ARCHES.get(code, f"unknown ({code})")
@@ -148,8 +148,8 @@ def tree(image: Path, file: BinaryIO | None = None) -> SifPart:
         if part.is_tree:
             return part
     raise ChecksFailedError(
-        f"{image} holds no tree that can be read",
-        why="it has no SquashFS partition of the system, or one that is encrypted",
+        f"{image} contains no readable file tree",
+        why="it has no SquashFS system partition, or an encrypted one",
         next_step="give an image that `dlcontainer build` or `apptainer build` made",
     )
 
@@ -167,7 +167,7 @@ def head(image: Path) -> bytes:
 
 def _read(image: Path, offset: int, size: int) -> bytes:
     if size > _MOST_READ:
-        raise _cut(image, f"a part to be read has {size / 1e6:.0f} MB")
+        raise _cut(image, f"one of its parts is too large to read: {size / 1e6:.0f} MB")
     with _opened(image) as file:
         file.seek(offset)
         return _whole(file.read(size), size, image)
@@ -180,7 +180,7 @@ def _parts(file: BinaryIO, image: Path) -> tuple[SifPart, ...]:
     for _, data in _descriptors(file, image):
         part = _part(data)
         if part.offset < 0 or part.size < 0 or part.offset + part.size > size:
-            raise _cut(image, f"its part {part.name or part.kind!r} ends beyond it")
+            raise _cut(image, f"its part {part.name or part.kind!r} ends beyond the file")
         parts.append(part)
     return tuple(parts)
 
@@ -210,9 +210,9 @@ def _descriptors(file: BinaryIO, image: Path) -> Iterator[tuple[int, bytes]]:
     counts = _COUNTS.unpack(_whole(file.read(_COUNTS.size), _COUNTS.size, image))
     free, total, start = counts[2:5]
     if not 0 <= free <= total <= _MOST_PARTS or start < 0:
-        raise _cut(image, f"its head counts {total} parts, {free} of them free")
+        raise _cut(image, f"its header lists {total} parts, {free} of them free")
     if start + total * _DESCRIPTOR.size > size:
-        raise _cut(image, "the list of its parts ends beyond it")
+        raise _cut(image, "its list of parts ends beyond the file")
     for number in range(total):
         at = start + number * _DESCRIPTOR.size
         file.seek(at)
@@ -243,5 +243,5 @@ def _whole(data: bytes, size: int, image: Path) -> bytes:
 
 def _cut(image: Path, why: str) -> ChecksFailedError:
     return ChecksFailedError(
-        f"{image} is cut or damaged", why=why, next_step="copy or build the image again"
+        f"{image} is truncated or damaged", why=why, next_step="copy or build the image again"
     )

@@ -88,7 +88,7 @@ def require_sbom(inspection: Inspection) -> str:
     """Return the bill inside an image; raises ChecksFailedError where there is none."""
     if inspection.sbom is None:
         raise ChecksFailedError(
-            f"{inspection.image} holds no bill of materials",
+            f"{inspection.image} contains no bill of materials",
             why=f"there is no {layout.SBOM} inside",
             next_step="build the image with `dlcontainer build`",
         )
@@ -104,10 +104,12 @@ def _differences(
     notes = []
     listed = sbom.count(bill)
     if listed != packages:
-        notes.append(f"the bill of materials lists {listed} packages, the databases {packages}")
+        notes.append(
+            f"the bill of materials lists {listed} packages, the package databases {packages}"
+        )
     sbom_parts = [part for part in parts if part.kind == "sbom"]
     if sbom_parts and sif.read(image, sbom_parts[0]) != bill.encode():
-        notes.append("the image's part with the bill of materials is not the bill inside")
+        notes.append("the SIF's bill of materials is not the bill inside the image")
     return notes
 
 
@@ -118,7 +120,7 @@ def _object(texts: Mapping[str, str], path: str, notes: list[str]) -> Mapping[st
         body = foreign_files.loads(texts[path])
         if isinstance(body, dict):
             return body
-        raise ValueError("no JSON object")
+        raise ValueError("not a JSON object")
     return None
 
 

@@ -166,12 +166,12 @@ def read(path: Path) -> Proof:
     except OSError as error:
         raise ChecksFailedError(
             f"can't read {path}: {error.strerror}",
-            next_step="name the proof.json that a job's ranks wrote, or its folder",
+            next_step="give the proof.json that a job's ranks wrote, or its folder",
         ) from None
     except ValueError as error:
         raise _unfit(path, f"incomplete JSON: {error}") from None
     if not isinstance(body, dict) or body.get("schema") != SCHEMA:
-        raise _unfit(path, f"not a proof of the version {SCHEMA}")
+        raise _unfit(path, f"not a proof of version {SCHEMA}")
     digest = body.get("digest")
     try:
         computed = hashlib.sha256(canonical(body.get("content")).encode()).hexdigest()
@@ -179,7 +179,8 @@ def read(path: Path) -> Proof:
             raise _unfit(
                 path,
                 "the file was changed after the job wrote it",
-                why=f"its content has the SHA-256 {computed[:12]}…, it names {str(digest)[:12]}…",
+                why=f"the SHA-256 of its content is {computed[:12]}…, its digest is "
+                f"{str(digest)[:12]}…",
             )
         content = ProofContent.model_validate_json(json.dumps(body["content"]))
     except ValidationError as error:
@@ -200,5 +201,5 @@ def canonical(content: object) -> str:
 
 def _unfit(path: Path, what: str, why: str | None = None) -> ChecksFailedError:
     return ChecksFailedError(
-        f"{path}: {what}", why=why, next_step="run the job again; a proof is not edited"
+        f"{path}: {what}", why=why, next_step="run the job again: an edited proof does not count"
     )

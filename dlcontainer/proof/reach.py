@@ -103,7 +103,7 @@ def _validated(path: Path, trusted: frozenset[str]) -> ValidationReport | None:
     _require_owner(path, owner, trusted)
     fields = {key: body.get(key) for key in ("plan", "date")}
     if body.get("ok") is not True or not all(isinstance(value, str) for value in fields.values()):
-        raise ChecksFailedError(f"{path}: a check failed, or it names no plan and date")
+        raise ChecksFailedError(f"{path}: a check failed, or its plan or date is missing")
     site = body.get("site")
     return ValidationReport(
         path=path,
@@ -117,8 +117,8 @@ def _require_owner(path: Path, uid: int, trusted: frozenset[str]) -> None:
     name = guarded_files.name_of(uid)
     if uid not in _TRUSTED | {os.getuid()} and name not in trusted:
         raise ChecksFailedError(
-            f"{path}: it is {name}'s: anyone can write a proof",
-            next_step=f"name {name} in engine.builders of the site, or run the job yourself",
+            f"{path} belongs to {name}, and anyone can write a proof",
+            next_step=f"add {name} to engine.builders in the site config, or run the job yourself",
         )
 
 

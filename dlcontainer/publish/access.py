@@ -12,12 +12,12 @@ from dlcontainer.system.process import quote
 
 Part = Literal["module", "engine"]
 _FOR_ALL: dict[Part, str] = {
-    "module": "publish below a folder that everybody can enter: --root DIR",
-    "engine": "put an engine that everybody can start first on PATH, and publish again",
+    "module": "publish under a folder that all users can enter: --root DIR",
+    "engine": "put an engine that all users can start first on PATH, and publish again",
 }
 _UNUSABLE: dict[Part, str] = {
     "module": "other users can't use the module",
-    "engine": "users without an engine on PATH can't use the module, whose own is {path}",
+    "engine": "users without an engine on PATH can't use the module, which names {path}",
 }
 
 
@@ -38,7 +38,7 @@ class AccessBarrier:
 
     def __str__(self) -> str:
         if self.group is not None:
-            return f"the {self.part} is for the group {self.group} alone: {self.folder}"
+            return f"only the group {self.group} can use the {self.part}: {self.folder}"
         reason = f"{self.folder} is closed to others (mode {self.mode:04o})"
         return f"{_UNUSABLE[self.part].format(path=self.path)}: {reason}; fix: {self.fix}"
 
@@ -76,7 +76,7 @@ def _fix(part: Part, folder: Path, info: os.stat_result, ownership: Ownership) -
     fixes = [_FOR_ALL[part], quote(["chmod", "o+x", str(folder)])]
     if info.st_mode & stat.S_IXGRP and not ownership.required:
         name = group_name(info.st_gid)
-        fixes.append(f"where it is for the group {name} alone, modules.group of the site says so")
+        fixes.append(f"if it is for the group {name} only, set modules.group in the site config")
     return "; or: ".join(fixes)
 
 

@@ -22,8 +22,8 @@ def read(data: bytes) -> dict[str, str]:
     for number, line in enumerate(lines, start=1):
         match = _LINE.fullmatch(line)
         if match is None or match[2] in sums:
-            raise ValueError(f"line {number} is not a checksum and a name of its own")
+            raise ValueError(f"line {number} is not a checksum with a unique name")
         sums[match[2]] = match[1]
     if last:
-        raise ValueError("its last line is cut")
+        raise ValueError("its last line is truncated")
     return sums

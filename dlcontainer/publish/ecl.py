@@ -82,9 +82,9 @@ def read(root: Path, keys: Iterable[str], mode: Mode) -> EclLimits:
     for key in fingerprints:
         if not _FINGERPRINT.fullmatch(key):
             raise PublishError(
-                f"not a fingerprint: {key[:80]!r}",
+                f"{key[:80]!r} is not a PGP key fingerprint",
                 why="Apptainer compares the 40 hexadecimal digits of a PGP key",
-                next_step="list those of your keys: apptainer key list",
+                next_step="list the fingerprints of your keys: apptainer key list",
             )
     try:
         with Folder.at(root) as top:
@@ -120,9 +120,9 @@ def _require_name(folder: Path) -> None:
     text = str(folder)
     if "," in text or text != text.strip() or not text.isprintable():
         raise PublishError(
-            f"apptainer.conf can't name {text!r}",
-            why="its lists are parted by commas, and its lines end a value",
-            next_step="publish below another path",
+            f"apptainer.conf can't contain the path {text!r}",
+            why="it separates paths by commas, and a value ends with its line",
+            next_step="publish under another path",
         )
 
 

@@ -33,16 +33,16 @@ def require_fit(
             variable for variable in host_variables.variables([name]) if not environ.get(variable)
         ]
         if missing:
-            note(f"not looked at: {name}: ${missing[0]} is not set here")
+            note(f"not checked: {name}: ${missing[0]} is not set here")
             continue
         path = Path(_VARIABLE.sub(lambda match: environ.get(match[1] or match[2], ""), name))
         if not path.is_file():
-            note(f"not looked at: {path}: it is missing on this host; in a job that is an error")
+            note(f"not checked: {path}: it is missing on this host; in a job this is an error")
             continue
         try:
             needs = elf.version_needs(path)
         except (OSError, ValueError) as error:
-            note(f"not looked at: {path}: {error}")
+            note(f"not checked: {path}: {error}")
             continue
         _require(path, needs, release, note)
 
@@ -59,8 +59,8 @@ def _require(
     newest = _newest(_GLIBC, needs)
     if is_newer(newest, release.glibc):
         raise PublishError(
-            f"{path} needs GLIBC_{newest}, the image has glibc {release.glibc}",
-            why="the site config puts this library of the host into the image (mpi), where it "
+            f"{path} needs GLIBC_{newest}, but the image has glibc {release.glibc}",
+            why="the site config (mpi) binds this host library into the image, where it "
             "would not load",
             next_step=f"build the image on a base with glibc {newest} or newer",
         )
@@ -69,7 +69,7 @@ def _require(
     if is_newer(newest, has):
         note(
             f"{path} needs GLIBCXX_{newest}; GCC {release.gcc} of the image's base has {has}: "
-            "it may not load"
+            "the library may not load"
         )
 
 

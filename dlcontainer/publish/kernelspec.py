@@ -107,7 +107,7 @@ def at(folder: Path) -> KernelModule:
         return module
     has_mark = (module.folder / tree_lock.MARK).is_file()
     raise UsageError(
-        f"{folder} is not a published module with a python",
+        f"{folder} is not a published module with a `python` command",
         why="it has no command `python`" if has_mark else f"there is no {tree_lock.MARK} in it",
         next_step="give a release's folder, or NAME/VERSION with --root ROOT",
     )
@@ -152,8 +152,8 @@ def tried(
         raise _without_ipykernel(kernel)
     if not offers["visible"]:
         raise EngineError(
-            f"the image does not see {runtime}, where Jupyter puts a kernel's connection file",
-            next_step="set JUPYTER_RUNTIME_DIR to a folder that it sees, here and for Jupyter",
+            f"the image can't read {runtime}, where Jupyter writes a kernel's connection file",
+            next_step="set JUPYTER_RUNTIME_DIR to a folder that it can read, here and for Jupyter",
         )
     return replace(kernel, debugger=offers["debugger"])
 
@@ -162,14 +162,14 @@ def write(kernel: Kernel, kernels: Path, name: str) -> Path:
     """Write DIR/NAME/kernel.json; raises UsageError for one of somebody else's, or no space."""
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"not a kernel's name: {name!r}",
-            why="Jupyter takes small letters, digits and . _ - alone",
-            next_step="give another one: --name NAME",
+            f"{name!r} is not a valid kernel name",
+            why="Jupyter accepts only lower-case letters, digits and . _ -",
+            next_step="give another name: --name NAME",
         )
     target = kernels / name / "kernel.json"
     if os.path.lexists(target) and not _is_ours(target):
         raise UsageError(
-            f"{target} is there, and dlcontainer did not write it",
+            f"{target} exists, and dlcontainer did not write it",
             next_step="give another name: --name NAME",
         )
     try:
@@ -201,9 +201,10 @@ def _looked(
         return {key: bool(body[key]) for key in ("ipykernel", "debugger", "visible")}
     except OSError as error:
         raise UsageError(
-            f"can't write to {runtime}, where Jupyter puts a kernel's connection file",
+            f"can't write to {runtime}, where Jupyter writes a kernel's connection file",
             why=error.strerror,
-            next_step="set JUPYTER_RUNTIME_DIR to a folder of your own, here and for Jupyter",
+            next_step="set JUPYTER_RUNTIME_DIR to a folder that you can write to, here and for "
+            "Jupyter",
         ) from None
     except CommandFailedError as error:
         raise _refused(kernel, error.completed.returncode, error.completed.stderr) from None
@@ -219,7 +220,7 @@ def _refused(kernel: Kernel, code: int | None, stderr: str) -> DlcontainerError:
     step = words.rpartition("next: ")[2] if "next: " in words else ""
     return kind(
         f"{kernel.module.name} does not run here: {first}",
-        next_step=step or f"see all of it: {quote([str(kernel.module.python), '-c', '1'])}",
+        next_step=step or f"see the full output: {quote([str(kernel.module.python), '-c', '1'])}",
     )
 
 
@@ -233,7 +234,7 @@ def _without_ipykernel(kernel: Kernel) -> UsageError:
     return UsageError(
         f"ipykernel is missing in {kernel.module.name}",
         next_step="dlcontainer-venv ~/my-env; . ~/my-env/bin/activate; pip install ipykernel; "
-        "then this command with --venv ~/my-env",
+        "then run this command again with --venv ~/my-env",
     )
 
 

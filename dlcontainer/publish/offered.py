@@ -80,7 +80,7 @@ def _record(image: Path, owner: int, owners: Owners | None) -> RecordFile:
     except FileNotFoundError:
         raise PublishError(
             f"{image.name} has no record: there is no {path.name} beside it",
-            why="a module names the evidence for what is in it",
+            why="a module is published with the record of its image",
             next_step=record.copy_too(path),
         ) from None
     except OSError as error:
@@ -95,7 +95,7 @@ def _bill(path: Path, owner: int) -> bytes | None:
         except ChecksFailedError as error:
             raise PublishError(
                 f"{path}: {error.what}",
-                next_step="remove it, or build the image again",
+                next_step="remove this file, or build the image again",
             ) from None
     return data
 
@@ -130,13 +130,13 @@ def _foreign(info: os.stat_result, owner: int) -> str | None:
     if info.st_uid not in (0, os.geteuid()):
         return whose
     # A file of the publisher's own, moved there by the image's owner, may be a secret.
-    return None if info.st_mode & stat.S_IROTH else f"{whose}, and not everybody may read it"
+    return None if info.st_mode & stat.S_IROTH else f"{whose}, and not all users may read it"
 
 
 def _refused(path: Path, why: str) -> PublishError:
     return PublishError(
-        f"{path} is not published",
-        why=f"{why}; everybody could read the published copy",
-        next_step="look at it, then put a plain copy of the image's owner in its place, or remove "
-        "it",
+        f"{path} can't be published",
+        why=f"{why}; all users could read the published copy",
+        next_step="check the file, then remove it or replace it with a regular file that the "
+        "image's owner owns",
     )

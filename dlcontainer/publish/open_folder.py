@@ -60,7 +60,8 @@ class Folder:
             raise PublishError(
                 f"{self.path / name} is {kind}",
                 why="modules are published in real folders only",
-                next_step="find out who made it; then remove it, or publish elsewhere: --root DIR",
+                next_step="find out who created it; then remove it, or publish elsewhere: --root "
+                "DIR",
             )
         with self._at(name):
             return Folder(
@@ -76,8 +77,8 @@ class Folder:
             return folder
         os.close(folder.number)
         raise PublishError(
-            f"{self.path / name} was replaced while it was made",
-            next_step="find out who writes there, and try again",
+            f"{self.path / name} was replaced while dlcontainer created it",
+            next_step="find out who writes to this folder, then try again",
         )
 
     def open(self, name: str) -> BinaryIO:

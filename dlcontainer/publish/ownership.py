@@ -53,8 +53,8 @@ class Ownership:
         if self.required:
             raise PublishError(
                 f"can't give {name} to the group {group_name(self.group)}",
-                why="only its members and root may",
-                next_step="publish as one of them, or change modules.group of the site",
+                why="only members of the group and root can do so",
+                next_step="publish as a member, or change modules.group in the site config",
             ) from None
 
 
@@ -71,7 +71,8 @@ def of_root(root: Path, group: str | None) -> Ownership:
     except KeyError:
         raise PublishError(
             f"there is no group {group!r} on this host",
-            next_step="change modules.group of the site, or publish where the group is known",
+            next_step="change modules.group in the site config, or publish on a host with this "
+            "group",
         ) from None
     return Ownership(group=number, required=True, shared=shared, user=info.st_uid)
 

@@ -135,9 +135,9 @@ def _site_of(written: Record, site: Site, context: PublishContext) -> Site:
         return context.at(target)
     except ConfigError as error:
         raise PublishError(
-            f"the image is for {target.named(site.name)}, which is not in the site's file",
+            f"the image is for {target.named(site.name)}, which is not in the site config",
             why=str(error),
-            next_step="publish it with the site's file that it was built with, or build it again",
+            next_step="publish it with the site config that it was built with, or build it again",
         ) from error
 
 
@@ -202,7 +202,7 @@ def _published_as(work: _Publishing, version: Version) -> Publication:
         before = layout.current(tree.top)
         if same and changes.standing(work.root, draft) != live:
             raise PublishError(
-                f"{draft.name}/{draft.version} was changed while it was compared",
+                f"{draft.name}/{draft.version} changed while dlcontainer read it",
                 next_step="try again",
             )
         published = changes.publish(tree, draft)
@@ -241,14 +241,14 @@ def _hand(work: _Publishing) -> Publisher:
 
 
 def _require_image(work: _Publishing) -> None:
-    work.context.progress.step("compare with what is published")
+    work.context.progress.step("compare the image with its record")
     if (
         digests.of_open(work.candidate.image, tell=work.context.progress.phase)
         != work.release.sha256
     ):
         raise PublishError(
-            f"{work.candidate.path} is not the image of its record",
-            next_step="copy the image and its record together, again, from where it was built",
+            f"{work.candidate.path} does not match its record",
+            next_step="copy the image and its record again, both from the folder of the build",
         )
 
 
@@ -274,6 +274,6 @@ def _require_ok(checks: Checks, work: _Publishing) -> None:
         steps = (str(check["next_step"]) for check in failed if check.get("next_step"))
         raise PublishError(
             f"{len(failed)} of {len(checks)} checks failed: {names}",
-            why="only what works is published",
+            why="an image is published only if it passes its checks",
             next_step=next(steps, f"see why: dlcontainer validate {image} --site {at}"),
         )

@@ -27,8 +27,8 @@ def described(offered: PublishCandidate, site: Site) -> ModuleRelease:
     text = json.dumps(body.body["content"], sort_keys=True, separators=(",", ":"))
     if hashlib.sha256(text.encode()).hexdigest() != body.record.digest:
         raise PublishError(
-            f"{path} was changed: its content does not give its digest",
-            next_step="take the record that the build wrote, or build the image again",
+            f"{path} was changed: its content does not match its digest",
+            next_step="use the record that the build wrote, or build the image again",
         )
     content, offer = body.record.content, body.record.content.offer
     if body.record.needs_trust:

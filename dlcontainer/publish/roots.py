@@ -23,8 +23,8 @@ def chosen(named: Path | None, site: Site) -> Path:
     """Return the root that was named, else the site's; raises ConfigError for one that is unfit."""
     if named is None and site.modules.root is None:
         raise ConfigError(
-            f"no folder to publish in: the site {site.name} names none",
-            next_step="give --root DIR, or write modules.root in the site config",
+            f"no folder to publish in: the site {site.name} sets none",
+            next_step="give --root DIR, or set modules.root in the site config",
         )
     root = named if named is not None else Path(str(site.modules.root))
     bad = sorted({character for character in str(root) if character in _UNFIT})
@@ -77,7 +77,7 @@ def explained(root: Path) -> Iterator[None]:
         raise PublishError(
             f"can't publish in {root}: {error.strerror}",
             where=str(error.filename) if error.filename else None,
-            next_step="publish where you may write and there is space: --root DIR",
+            next_step="give a folder that you can write to, with enough space: --root DIR",
         ) from None
 
 
@@ -86,6 +86,6 @@ def require_space(size: int, root: Path) -> None:
     needed_mb, free = size // 1_000_000 + 1, free_mb(root)
     if free < needed_mb:
         raise PublishError(
-            f"the image needs {needed_mb} MB, {root} has {free} MB",
-            next_step="make room, or give another folder: --root DIR",
+            f"the image needs {needed_mb} MB, but {root} has {free} MB free",
+            next_step="free some space, or give another folder: --root DIR",
         )

@@ -36,7 +36,7 @@ class SignatureDemand:
         )
         if evidence.subject.sha256 != candidate.record.record.image.sha256:
             raise PublishError(
-                f"{candidate.path} is not the image of its record",
+                f"{candidate.path} does not match its record",
                 next_step="build the image again",
             )
         return policy.check(evidence, self.trust, self.demand, self.engine())
@@ -48,7 +48,7 @@ class SignatureDemand:
         if release.info(contents.TREE) is not None:
             raise ChecksFailedError(
                 f"{release.path} can't be verified: it is an unpacked image",
-                why="the signature is in the image file, of which these files were made",
+                why="the signature is in the image file that these files were unpacked from",
                 next_step="publish its image file again",
             )
         with release.open(contents.IMAGE) as file, release.open("record.json") as written:
@@ -71,9 +71,10 @@ class SignatureDemand:
             self.held(release)
         except (ChecksFailedError, PublishError, OSError, ValueError) as error:
             raise PublishError(
-                f"{module} does not become live: it is not what is demanded here",
+                f"{module} does not become live: it does not meet the site's signing rules",
                 why=f"{error.what}: {error.why}"
                 if isinstance(error, DlcontainerError) and error.why
                 else str(getattr(error, "what", None) or error),
-                next_step="have it signed, with its evidence (docs/signing.md), and publish that",
+                next_step="sign the image and its evidence (docs/signing.md), then publish the "
+                "signed image",
             ) from None

@@ -38,7 +38,7 @@ def lock_file(folder: Folder, ownership: Ownership) -> int:
 def _others_lock(folder: Folder, flags: int, ownership: Ownership) -> int:
     path = folder.path / _LOCK
     wrong = f"{path} is not a lock that a publisher made"
-    next_step = f"find out who made it; then {quote(['rm', str(path)])}, and publish again"
+    next_step = f"find out who created it; then {quote(['rm', str(path)])}, and publish again"
     try:
         number = os.open(_LOCK, flags, dir_fd=folder.number)
     except PermissionError:

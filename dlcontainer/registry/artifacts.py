@@ -68,14 +68,14 @@ class ArtifactClient(Client):
             body = foreign_files.loads(answer.body)
         except ValueError as error:
             raise self._error(
-                f"returned no JSON for {path}", next_step="", why=str(error)
+                f"returned invalid JSON for {path}", next_step="", why=str(error)
             ) from None
         return body if isinstance(body, dict) else None
 
     def fetched(self, digest: str, size: int, most: int) -> bytes:
         """Return a small blob, checked; raises PublishError for one of more than `most` bytes."""
         if size > most:
-            raise self._error(f"announces a part of {size} bytes", next_step="ask its publisher")
+            raise self._error(f"lists a blob of {size} bytes", next_step="ask its publisher")
         chunks: list[bytes] = []
         self.read_blob(digest, size, chunks.extend)
         return b"".join(chunks)
@@ -132,9 +132,9 @@ class ArtifactClient(Client):
         address = self.reference.address
         if self.way.is_plain(address) and not is_loopback(address):
             raise self._error(
-                "is reached without TLS, and wants a password",
-                why="everybody on the way could read it",
-                next_step="let the registry speak https; its CA: --ca FILE",
+                "asks for a password over a connection without TLS",
+                why="anybody on the network could read it",
+                next_step="enable HTTPS on the registry; give its CA: --ca FILE",
             )
 
     def _read(
@@ -151,15 +151,17 @@ class ArtifactClient(Client):
             raise self._error(
                 f"refuses {'this login' if given_one else 'to answer without a login'} "
                 f"(HTTP {status})",
-                why="the name or password is wrong, or it has no right to "
+                why="the name or password is wrong, or this login may not "
                 f"{'push to' if self.pushes else 'read'} {self.reference.repository}"
                 if given_one
                 else None,
-                next_step="give another: --login FILE" if given_one else "give it: --login FILE",
+                next_step="give another login: --login FILE"
+                if given_one
+                else "give a login: --login FILE",
             )
         text = body[:200].decode("utf-8", "replace") if body else None
         raise self._error(
-            f"does not take it (HTTP {status})", why=text, next_step="try again later"
+            f"rejects the request (HTTP {status})", why=text, next_step="try again later"
         )
 
     def _error(self, what: str, *, next_step: str, why: str | None = None) -> PublishError:

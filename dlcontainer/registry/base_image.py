@@ -60,9 +60,9 @@ def find_digest(reference: ImageReference, arch: Arch, access: RegistryAccess) -
         if answer is None:
             raise BuildError(
                 f"registry {reference.address} has no tag {reference.tag!r} "
-                f"of {reference.repository} (HTTP 404)",
+                f"in {reference.repository} (HTTP 404)",
                 where=str(reference),
-                next_step="read the image's name again",
+                next_step="check the image's name",
             )
         digest = sha256(answer.body)
         if answer.digest and answer.digest != digest:
@@ -83,27 +83,27 @@ def _same(client: Client, answer: RegistryResponse, digest: str) -> None:
             f"registry {client.reference.address} returned content that does not match the "
             "requested digest",
             where=str(client.reference),
-            why=f"asked: {digest}\n       given: {computed}",
-            next_step="do not build from it: a proxy or mirror on the way changes what it hands "
-            "on, or the registry is damaged",
+            why=f"expected: {digest}\n       received: {computed}",
+            next_step="do not build from it: a proxy or mirror changes the content, or the "
+            "registry is damaged",
         )
 
 
 def _gone(client: Client) -> BuildError:
     reference = client.reference
-    why = "its publisher removed it, or it never was there"
+    why = "its publisher removed it, or it never existed"
     next_step = "choose another image, and pin it"
     if reference.tag:
         try:
             now = _tag_digest(client)
         except DlcontainerError as error:
-            why += f"; which digest the tag {reference.tag!r} has now can't be told: {error.what}"
+            why += f"; can't look up the digest of the tag {reference.tag!r}: {error.what}"
         else:
             if now:
-                why += f"; the tag {reference.tag!r} is {now} now"
-                next_step = f"if that is what you want: --set base.digest={now}"
+                why += f"; the tag {reference.tag!r} is now {now}"
+                next_step = f"to use that image: --set base.digest={now}"
     return BuildError(
-        f"registry {reference.address} has no such image any more (HTTP 404)",
+        f"registry {reference.address} does not have this image any more (HTTP 404)",
         where=str(reference),
         why=why,
         next_step=next_step,
@@ -127,11 +127,13 @@ def _moved(client: Client) -> list[str]:
     try:
         now = _tag_digest(client)
     except DlcontainerError as error:
-        return [f"base: what the tag {reference.tag!r} names now can't be told: {error.what}"]
+        return [f"base: can't look up the tag {reference.tag!r}: {error.what}"]
     if now == reference.digest:
         return []
-    moved = f"is {now} by now" if now else "is gone"
-    return [f"base: the tag {reference.tag!r} {moved}; built is {reference.digest}, as pinned"]
+    moved = f"is now {now}" if now else "is gone"
+    return [
+        f"base: the tag {reference.tag!r} {moved}; the build uses {reference.digest}, as pinned"
+    ]
 
 
 def _platform_digest(client: Client, answer: RegistryResponse, arch: Arch) -> str:
@@ -194,7 +196,7 @@ def _digest_of(client: Client, described: object) -> str:
     digest = described.get("digest") if isinstance(described, dict) else None
     # It becomes a part of an address.
     if not isinstance(digest, str) or not is_digest(digest):
-        raise _no_manifest(client, "it names no parts by SHA-256; images of before 2016 do not")
+        raise _no_manifest(client, "it lists no blobs by SHA-256, like images from before 2016")
     return digest
 
 
@@ -210,16 +212,16 @@ def _json(client: Client, body: bytes) -> dict[str, Any]:
 
 def _no_manifest(client: Client, why: str) -> BuildError:
     return BuildError(
-        f"registry {client.reference.address} gives no manifest of an image",
+        f"registry {client.reference.address} returned no image manifest",
         where=str(client.reference),
         why=why,
-        next_step="read the image's name again",
+        next_step="check the image's name",
     )
 
 
 def _incomplete(client: Client, what: str) -> BuildError:
     return BuildError(
-        f"registry {client.reference.address} has the base only in part",
+        f"registry {client.reference.address} has only a part of the base image",
         where=str(client.reference),
         why=f"{what} is missing",
         next_step="ask its publisher, or pin another image",
@@ -228,10 +230,10 @@ def _incomplete(client: Client, what: str) -> BuildError:
 
 def _other_platform(client: Client, arch: Arch, platforms: list[str]) -> BuildError:
     # What a registry says is shown as text, whatever it says.
-    names = ", ".join(sorted({ascii(name)[1:-1] for name in platforms})) or "none that is named"
+    names = ", ".join(sorted({ascii(name)[1:-1] for name in platforms})) or "no platform is named"
     return BuildError(
-        f"the base is not there for {_OS}/{OCI_ARCH[arch]}",
+        f"the base image is not available for {_OS}/{OCI_ARCH[arch]}",
         where=str(client.reference),
-        why=f"there is: {names}",
-        next_step=f"choose an image for {OCI_ARCH[arch]}, or a site of another architecture",
+        why=f"available: {names}",
+        next_step=f"choose an image for {OCI_ARCH[arch]}, or a site with another architecture",
     )

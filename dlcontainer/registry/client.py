@@ -61,7 +61,7 @@ class Client(Connection):
         if status != 200:
             self._read(status, answer_headers, body)
             raise self._error(
-                "has the image only in part",
+                "has only a part of the image",
                 why=f"{digest} is missing (HTTP {status})",
                 next_step="ask its publisher, or choose another image",
             )
@@ -69,10 +69,10 @@ class Client(Connection):
             more = "more than " if taking.size > size else ""
             raise self._error(
                 "returned content that does not match the requested digest",
-                why=f"asked: {digest}, {size} bytes\n       given: "
+                why=f"expected: {digest}, {size} bytes\n       received: "
                 f"sha256:{taking.digest.hexdigest()}, {more}{min(taking.size, size)} bytes",
-                next_step="do not use it: a proxy or mirror on the way changes what it hands on, "
-                "or the registry is damaged",
+                next_step="do not use it: a proxy or mirror changes the content, or the registry "
+                "is damaged",
             )
 
     def _authorization(self) -> dict[str, str]:
@@ -101,24 +101,25 @@ class Client(Connection):
             return None
         if status in (401, 403):
             raise self._error(
-                f"gives {self.reference.repository} to nobody without a login (HTTP {status})",
-                why="there is no such image, or it is not public; bases are asked for without "
-                "credentials",
-                next_step="read the name again, or copy the image to a registry that gives it "
-                "without a login",
+                f"requires a login for {self.reference.repository} (HTTP {status})",
+                why="the image does not exist, or it is not public; base images are fetched "
+                "without credentials",
+                next_step="check the name, or copy the image to a registry that requires no login",
             )
         if status == 429:
             again = headers.get("Retry-After", "")
-            when = f"; it says: again in {again} s" if again.isdecimal() else ""
+            when = f"; the next request is allowed in {again} s" if again.isdecimal() else ""
             raise self._error(
                 "refuses for now: too many requests from this address (HTTP 429)",
-                why=f"its limit for those who have no login{when}",
+                why=f"it limits requests without a login{when}",
                 next_step="build later, or copy the image to a registry of your own",
             )
         raise self._error(
             f"answers HTTP {status}",
-            why="the registry itself fails" if status >= 500 else "no answer of a registry",
-            next_step="build later" if status >= 500 else "read the image's name again",
+            why="the registry has an internal error"
+            if status >= 500
+            else "a registry does not answer like this",
+            next_step="build later" if status >= 500 else "check the image's name",
         )
 
     def _fetch_token(
@@ -136,9 +137,9 @@ class Client(Connection):
         token = _token_of(body) if status == 200 else None
         if token is None:
             raise self._error(
-                f"gives no token for {self.reference.repository} (HTTP {status})",
-                why="its token server refuses, or returns no valid token",
-                next_step="read the image's name again, or build later",
+                f"returned no token for {self.reference.repository} (HTTP {status})",
+                why="its token server refused, or returned no valid token",
+                next_step="check the image's name, or build later",
             )
         return token
 

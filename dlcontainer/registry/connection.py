@@ -111,7 +111,7 @@ class Connection:
         answer_s = self.way.answer_s + (self.way.silence_s if uploads else 0)
         if self._left_s is not None:
             if self._left_s <= 0:
-                raise self._error("has used up the time for its answers", next_step="build later")
+                raise self._error("took too long to answer", next_step="build later")
             answer_s = min(answer_s, self._left_s)
         self._patience = self._patience or TimeAllowance(silence_s=self.way.silence_s)
         self._patience.begin(answer_s)
@@ -162,7 +162,7 @@ class Connection:
                     return 200, response.headers, b""
                 body = self._body(response, url) if request.method != "HEAD" else b""
                 return response.status_code, response.headers, body
-        raise self._error("sends from one place to the next", next_step="build later")
+        raise self._error("redirects too many times", next_step="build later")
 
     def _open(self, url: str, request: _RegistryRequest) -> "Response":
         import requests
@@ -202,9 +202,10 @@ class Connection:
             return
         raise self._error(
             "leads to an address without TLS",
-            why=f"{parts.scheme or 'no scheme'}://{parts.hostname or ''}: what comes from there "
-            "could be anybody's",
-            next_step="name it in the site's routing.plain_http if you trust the way to it",
+            why=f"{parts.scheme or 'no scheme'}://{parts.hostname or ''}: anybody on the "
+            "network could change the content",
+            next_step="list it in routing.plain_http of the site config if you trust the network "
+            "to it",
         )
 
     def _body(self, response: "Response", url: str) -> bytes:
@@ -223,8 +224,8 @@ class Connection:
             whole = False
         if not whole:
             raise self._error(
-                "broke off, or fell silent, in the middle of its answer",
-                why=f"{len(body)} of {length or 'unknown'} bytes came",
+                "stopped in the middle of its answer",
+                why=f"{len(body)} of {length or 'unknown'} bytes arrived",
                 next_step="build again",
             )
         return bytes(body)
@@ -235,9 +236,9 @@ class Connection:
     def _check_amount(self, size: int) -> None:
         if size > LIMIT:
             raise self._error(
-                f"gives more than {LIMIT} bytes",
+                f"sends more than {LIMIT} bytes",
                 why="no manifest is that large",
-                next_step="read the image's name again",
+                next_step="check the image's name",
             )
 
     def _unreachable(self, error: Exception, url: str) -> DlcontainerError:
@@ -252,9 +253,9 @@ class Connection:
         # The message of the error itself may hold a proxy's address with its password.
         kinds: tuple[tuple[type[Exception], str], ...] = (
             (requests.exceptions.SSLError, "its certificate is not trusted here"),
-            (requests.exceptions.ProxyError, "the proxy does not let it through"),
-            (requests.exceptions.ChunkedEncodingError, "it broke off in the middle of its answer"),
-            (requests.Timeout, f"no word within {self.way.silence_s:g} s"),
+            (requests.exceptions.ProxyError, "the proxy refuses the connection"),
+            (requests.exceptions.ChunkedEncodingError, "it stopped in the middle of its answer"),
+            (requests.Timeout, f"no answer within {self.way.silence_s:g} s"),
             (requests.ConnectionError, "no connection"),
         )
         name = type(error).__name__
@@ -264,8 +265,8 @@ class Connection:
         return self._error(
             "can't be reached",
             why=f"{why} ({match[1] if match else name})",
-            next_step="look at routing.proxy and routing.ca of the site, or build where the "
-            "registry can be reached",
+            next_step="check routing.proxy and routing.ca in the site config, or build on a host "
+            "that can reach the registry",
         )
 
     def _error(self, what: str, *, next_step: str, why: str | None = None) -> DlcontainerError:

@@ -56,7 +56,7 @@ def read(
         layers = pull.layers(foreign_files.loads(body), named)
         total = sum(layers.values())
         if total > MOST_PACKED:
-            raise pull.refused(named, f"its layers have {total / 1e9:.0f} GB")
+            raise pull.refused(named, f"its layers are {total / 1e9:.0f} GB")
         for digest, size in layers.items():
             layer = _layer(client, digest, size, sorted(paths), reader)
             content |= {path: text for path, text in layer.content.items() if path in missing}
@@ -117,7 +117,7 @@ def _metered(chunks: Iterator[bytes], meter: Meter) -> Iterator[bytes]:
 
 def _unreadable(reference: ImageReference, digest: str, error: RefusedLayerError) -> BuildError:
     return BuildError(
-        f"layer {digest[:19]}… of the base can't be read",
+        f"can't read layer {digest[:19]}… of the base image",
         where=str(reference),
         why=str(error),
         next_step="ask its publisher, or pin another image",

@@ -52,7 +52,7 @@ def read(chunks: Iterator[bytes], paths: Collection[str], bounds: Bounds) -> Lay
     try:
         return _read(chunks, paths, bounds)
     except (tarfile.TarError, zlib.error, EOFError, ValueError, OverflowError) as error:
-        raise RefusedLayerError(f"it is no tar that can be read: {error}") from None
+        raise RefusedLayerError(f"it is not a readable tar archive: {error}") from None
 
 
 def _read(chunks: Iterator[bytes], paths: Collection[str], bounds: Bounds) -> LayerFiles:
@@ -71,7 +71,7 @@ def _read(chunks: Iterator[bytes], paths: Collection[str], bounds: Bounds) -> La
                 files.hide(_at_or_below(hidden, paths))
             elif entry.isreg() and path in paths:
                 if entry.size > bounds.file:
-                    raise RefusedLayerError(f"{path} has more than {bounds.file} bytes")
+                    raise RefusedLayerError(f"{path} is larger than {bounds.file} bytes")
                 stream.allows = bounds.file
                 file = tar.extractfile(entry)
                 files.add(path, file.read() if file is not None else b"")
@@ -100,7 +100,7 @@ def _at_or_below(place: str, paths: Collection[str]) -> list[str]:
 def _unpacked(chunks: Iterator[bytes]) -> Iterator[bytes]:
     first = next(chunks, b"")
     if first.startswith(_ZSTD):
-        raise RefusedLayerError("it is packed with zstd, which can't be read here; gzip can")
+        raise RefusedLayerError("it is compressed with zstd, which can't be read here; gzip can")
     if not first.startswith(_GZIP):
         yield first
         yield from chunks
@@ -114,7 +114,7 @@ def _unpacked(chunks: Iterator[bytes]) -> Iterator[bytes]:
         rest = unpacker.unconsumed_tail or unpacker.unused_data
     yield unpacker.flush()
     if not unpacker.eof:
-        raise EOFError("it is cut")
+        raise EOFError("it is truncated")
 
 
 def _bounded(blocks: Iterator[bytes], most: int) -> Iterator[bytes]:
@@ -140,7 +140,7 @@ class _Forward:
     def read(self, size: int) -> bytes:
         """Return so many bytes, fewer at the end."""
         if not 0 <= size <= self.allows:
-            raise RefusedLayerError(f"one of its headers has {size} bytes")
+            raise RefusedLayerError(f"one of its headers is {size} bytes long")
         parts: list[memoryview] = []
         missing = size
         while missing and self._fill():

@@ -43,7 +43,7 @@ def follow(folder: Path, pinned: str, arch: Arch) -> OciLayout:
         entry = base_image.entry_for(body, arch)
         digest = str(entry.get("digest")) if entry else ""
         if not is_digest(digest):
-            raise DamagedLayoutError([f"{pinned} names no image for {arch}"])
+            raise DamagedLayoutError([f"{pinned} lists no image for {arch}"])
         chain.append(digest)
         body = _document(folder, digest)
     try:
@@ -79,9 +79,9 @@ def _document(folder: Path, digest: str) -> Mapping[str, Any]:
     try:
         body = foreign_files.loads(foreign_files.read(_path(folder, digest), LIMIT))
     except (OSError, ValueError) as error:
-        raise DamagedLayoutError([f"{digest} is no manifest: {error}"]) from None
+        raise DamagedLayoutError([f"{digest} is not a manifest: {error}"]) from None
     if not isinstance(body, dict):
-        raise DamagedLayoutError([f"{digest} is no manifest: no JSON object"])
+        raise DamagedLayoutError([f"{digest} is not a manifest: not a JSON object"])
     return body
 
 

@@ -42,14 +42,14 @@ def read(path: Path, address: str) -> Login:
             info = os.fstat(file.fileno())
             if info.st_uid not in (0, os.geteuid()) or stat.S_IMODE(info.st_mode) & 0o077:
                 raise ConfigError(
-                    f"the login in {path} can be read or changed by others",
+                    f"other users can read or change the login file {path}",
                     why=f"its mode is {stat.S_IMODE(info.st_mode):04o}",
                     next_step=f"chmod 600 {path}, and change the password",
                 )
             text = foreign_files.content(file, _MOST_BYTES).decode()
     except OSError as error:
         raise ConfigError(
-            f"can't read the login {path}: {error.strerror}",
+            f"can't read the login file {path}: {error.strerror}",
             next_step="write USER:PASSWORD into a file of mode 0600",
         ) from None
     except UnicodeDecodeError:
@@ -81,7 +81,7 @@ def _of_config(text: str, path: Path, address: str) -> Login:
 
 def _unfit(path: Path, why: str) -> ConfigError:
     return ConfigError(
-        f"no login in {path}",
+        f"{path} contains no login",
         why=why,
         next_step="write USER:PASSWORD into a file of mode 0600, or: "
         "apptainer registry login --username USER oras://HOST",

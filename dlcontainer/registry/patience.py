@@ -75,7 +75,7 @@ class TimeAllowance:
         silent = 0.0
         while True:
             if self.left_s <= 0:
-                self._end(f"has not given all within {self._answer_s:g} s")
+                self._end(f"did not send everything within {self._answer_s:g} s")
             set_timeout(max(0.001, min(self.silence_s - silent, self.left_s)))
             began = self.clock()
             try:

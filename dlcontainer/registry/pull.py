@@ -35,7 +35,7 @@ def pull(
         sizes = parts(manifest, named)
         if sum(sizes.values()) > most:
             size = sum(sizes.values()) / 1e9
-            raise refused(named, f"its layers have {size:.1f} GB, allowed are {most / 1e9:.1f}")
+            raise refused(named, f"its layers are {size:.1f} GB, the limit is {most / 1e9:.1f} GB")
         blobs = folder / "blobs" / "sha256"
         blobs.mkdir(parents=True, exist_ok=True)
         for digest, size in sizes.items():
@@ -52,7 +52,7 @@ def manifest_of(client: Client, digest: str) -> bytes:
     answer = client.manifest(digest)
     body = answer.body if answer else b""
     if base_image.sha256(body) != digest:
-        raise refused(client.reference, "the manifest changed between two questions")
+        raise refused(client.reference, "the manifest changed between two requests")
     return body
 
 
@@ -81,7 +81,7 @@ def parts(manifest: Mapping[str, Any], where: object) -> dict[str, int]:
             raise TypeError
         return dict(_described([manifest["config"], *layers]))
     except (KeyError, TypeError, AttributeError):
-        raise refused(where, "its manifest names no parts by SHA-256 and size") from None
+        raise refused(where, "its manifest lists no blobs by SHA-256 and size") from None
 
 
 def _described(entries: list[Any]) -> Iterator[tuple[str, int]]:

@@ -133,7 +133,7 @@ def _document(
     try:
         return client.document(path)
     except PublishError as error:
-        note(f"not read: {path}: {error.what}")
+        note(f"can't read {path}: {error.what}")
         return None
 
 
@@ -177,7 +177,7 @@ def _by_tag(client: ArtifactClient, tag: str, note: Callable[[str], None]) -> Re
     try:
         answer = client.manifest(tag)
     except PublishError as error:
-        note(f"not read: {tag}: {error.what}")
+        note(f"can't read {tag}: {error.what}")
         return None
     if answer is None:
         return None

@@ -80,7 +80,7 @@ class ImageFiles:
         size = sum(entry.size for entry in candidates)
         if size > _MOST_BYTES:
             raise ChecksFailedError(
-                f"its programs and libraries have {size / 1e9:.0f} GB: too much to unpack them"
+                f"its programs and libraries are {size / 1e9:.0f} GB: too large to unpack"
             )
         with temporary(self.execution.host.environ, self.execution.runner) as folder:
             return elf.libraries(self._tree.fetch((entry.path for entry in candidates), folder))

@@ -121,9 +121,9 @@ class ImageInspection:
             ]
         except (CommandFailedError, ValueError, KeyError, TypeError) as error:
             return MissingAnswer(
-                why=f"the engine could not read them: {error}",
-                next_step="try the engine: dlcontainer doctor; what the image's own files say, "
-                f"without it: dlcontainer inspect {self._quoted}",
+                why=f"the engine could not read the image's labels: {error}",
+                next_step="check the engine: dlcontainer doctor; read the image's files without an "
+                f"engine: dlcontainer inspect {self._quoted}",
             )
         return labels or {}
 
@@ -135,8 +135,8 @@ class ImageInspection:
         if obstacle is not None:
             why, cure = obstacle
             return MissingAnswer(
-                why=f"no {arch} program runs here: {why}; root types once: {cure}",
-                next_step=f"root types once: {cure}; or validate on a machine with {arch}",
+                why=f"no {arch} program runs here: {why}; root runs once: {cure}",
+                next_step=f"run once as root: {cure}; or validate on a machine with {arch}",
             )
         # The shell finds the image's own Python through the manifest: the image may hold no other.
         find = (
@@ -147,7 +147,7 @@ class ImageInspection:
         try:
             answer = foreign_files.loads(self._run(argv, PROBE.read_text()))
             if not isinstance(answer, dict) or answer.get("schema") != _INSIDE:
-                raise ValueError("the image's Python did not answer as the probe does")
+                raise ValueError("the image's Python did not print the probe's answer")
         except CommandFailedError as error:
             why = _last_line(error.completed.stderr) or str(error)
             is_engine = error.completed.returncode == next_steps.ENGINE_FAILED
@@ -177,7 +177,7 @@ class ImageInspection:
         try:
             return ImageContent.model_validate_json(json.dumps(self.probed.get("content")))
         except ValueError:
-            return MissingAnswer(why="its manifest does not say what it was built for")
+            return MissingAnswer(why="its manifest does not describe the build")
 
     @property
     def is_by_hand(self) -> bool:
@@ -210,7 +210,7 @@ class ImageInspection:
             completed = error.completed
             return MissingAnswer(
                 why=_last_line(completed.stdout + completed.stderr) or str(error),
-                next_step=f"see all that it prints: {self._by_hand(argv)}",
+                next_step=f"see its full output: {self._by_hand(argv)}",
             )
         except CommandTimeoutError as error:
             return MissingAnswer(why=str(error), next_step=next_steps.SLOW)

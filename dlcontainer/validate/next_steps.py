@@ -2,13 +2,14 @@
 
 # Apptainer's and SingularityCE's own exit code: the program inside was never started.
 ENGINE_FAILED = 255
-TRY_ENGINE = "see whether the engine runs images on this host: dlcontainer doctor"
+TRY_ENGINE = "check that the engine runs images on this host: dlcontainer doctor"
 CHANGED = (
-    "the image was changed after it was built, or its recipe breaks its own Python: take a copy as "
-    "it was built, or correct the recipe and build it again"
+    "use an unchanged copy, or correct the recipe and build again: the image was changed after the "
+    "build, or its recipe breaks its own Python"
 )
 SLOW = "try again on an idle machine, with the image on a local disk"
 CHATTY = (
-    "something prints whenever the image's Python starts (a .pth file, sitecustomize): take it out "
-    "of the recipe, then build it again"
+    "remove the output that appears whenever the image's Python starts (a .pth file, "
+    "sitecustomize) "
+    "from the recipe, then build again"
 )

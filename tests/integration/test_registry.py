@@ -135,7 +135,7 @@ def test_not_pinned_then_pinned_as_it_says_then_moved(
     assert now.digest != first.digest
     pinned = (*base(**given), *line.split())
     done = world.run("build", bare, "--site", site, "-o", tmp_path, *pinned)
-    assert f"the tag 'moving' is {now.digest} by now; built is {first.digest}" in done.stderr
+    assert f"the tag 'moving' is now {now.digest}; the build uses {first.digest}" in done.stderr
     record = Path(done.stdout.strip()).with_suffix(".json")
     assert json.loads(record.read_text())["base"]["digest"] == first.digest
 
@@ -148,8 +148,8 @@ def test_gone(
     debian.delete(pushed.digest)
     given = {"image": f"{debian.image}:short@{pushed.digest}"}
     said = refused(world, bare, site, tmp_path, **given)
-    assert "has no such image any more (HTTP 404)" in said
-    assert f"next: if that is what you want: --set base.digest={now.digest}" in said
+    assert "does not have this image any more (HTTP 404)" in said
+    assert f"next: to use that image: --set base.digest={now.digest}" in said
 
 
 @pytest.mark.parametrize("kind", ["index", "image"])
@@ -160,8 +160,8 @@ def test_for_another_machine_only(
     if kind == "index":
         pushed = debian.push_index({OTHER: pushed})
     said = refused(world, bare, site, tmp_path, image=debian.image, digest=pushed.digest)
-    assert f"the base is not there for linux/{OWN}" in said
-    assert f"why: there is: linux/{OTHER}" in said
+    assert f"the base image is not available for linux/{OWN}" in said
+    assert f"why: available: linux/{OTHER}" in said
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_registry_that_never_answers(
         # How much longer than the 20 s of its words is this machine's business.
         said = refused(world, bare, site, tmp_path, image=given)
     assert time.monotonic() - began > 15
-    assert "why: no word within 20 s" in said
+    assert "why: no answer within 20 s" in said
 
 
 def test_a_users_registry_password_goes_nowhere(
@@ -210,7 +210,7 @@ def test_a_users_registry_password_goes_nowhere(
         output = tmp_path / "out"
         output.mkdir()
         said = refused(world.having(HOME=home), bare, site, output, image=given)
-    assert "to nobody without a login (HTTP 401)" in said
+    assert "requires a login for" in said
     assert "s3cr3t" not in said
     assert fake.asked
     assert not [asked for asked in fake.asked if "Authorization" in asked[2]]

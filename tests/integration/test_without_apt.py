@@ -168,7 +168,7 @@ def test_a_locked_build_on_an_image(
     lock = locks.read(path)
     assert built.recorded()["lock"] == lock.digest
     debian.delete(str(lock.base.image).partition("@")[2])
-    assert "has no such image" in world.run("lock", *argv, "-o", path, code=5).stderr
+    assert "does not have this image" in world.run("lock", *argv, "-o", path, code=5).stderr
 
 
 @pytest.mark.long

@@ -72,7 +72,7 @@ def interpreter(program: Path) -> str | None:
     Raises OSError; ValueError for a file that is no ELF program, or damaged.
     """
     if program.stat().st_size < LEAST_BYTES:
-        raise ValueError(f"{program} is no ELF program")
+        raise ValueError(f"{program} is not an ELF program")
     try:
         with (
             program.open("rb") as file,
@@ -80,14 +80,14 @@ def interpreter(program: Path) -> str | None:
         ):
             form = _form(data)
             if form is None:
-                raise ValueError(f"{program} is no ELF program")
+                raise ValueError(f"{program} is not an ELF program")
             for header in _headers(data, form):
                 if header.kind == _INTERPRETER:
                     length = min(header.size, _LONGEST_NAME)
                     name = data[header.offset : header.offset + length]
                     return name.rstrip(b"\0").decode(errors="replace")
     except (struct.error, IndexError, OverflowError):
-        raise ValueError(f"{program} ends within its program headers") from None
+        raise ValueError(f"{program} is truncated in its program headers") from None
     return None
 
 
@@ -113,7 +113,7 @@ def _needs(data: mmap.mmap, dynamic: _Dynamic) -> Iterator[str]:
     names = dynamic.place(values[_STRTAB][0]) if _STRTAB in values else None
     at = dynamic.place(values[_VERNEED][0]) if _VERNEED in values else None
     if names is None:
-        raise ValueError("a damaged library: it has no names")
+        raise ValueError("a damaged library: it has no string table")
     if at is None:
         return
     remaining = _MOST_TAGS

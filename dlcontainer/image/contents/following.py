@@ -52,7 +52,7 @@ def follow(path: str, links: Links) -> FollowedPath:
             continue
         if part == "..":
             if not position:
-                raise LeavesError("above its root")
+                raise LeavesError("above the image's root")
             position = posixpath.dirname(position).rstrip("/")
             continue
         position = f"{position}/{part}"

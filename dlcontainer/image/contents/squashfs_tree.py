@@ -38,7 +38,7 @@ class SquashfsTree:
         if program is None:
             raise EngineError(
                 "no unsquashfs on PATH",
-                why="it reads the files of an image without running it",
+                why="dlcontainer reads the files of an image with it",
                 next_step=installation.helper(environ, "squashfs-tools"),
             )
         return cls(image=image, program=program, runner=runner, environ=environ)
@@ -78,10 +78,10 @@ class SquashfsTree:
         done = self.runner([str(self.program), *argv], env=env, check=False)
         if done.returncode not in (0, _MINOR):
             raise ChecksFailedError(
-                f"{self.image}: its tree can't be read",
+                f"can't read the file tree of {self.image}",
                 why=(done.stderr or done.stdout).strip()[-400:],
                 next_step="copy or build the image again; unsquashfs must be 4.4 or later, and "
-                "know the image's compression",
+                "support the image's compression",
             ) from CommandFailedError(done)
         return done.stdout
 

@@ -184,7 +184,7 @@ def _verdicts(release: Folder, name: str, facts: Mapping[str, Any]) -> dict[str,
         if session["declared"].get("image_sha256") == facts.get("image")
     ]
     if len(sessions_here) < len(sessions):
-        raise ValueError("a session of it is of another image")
+        raise ValueError("one of its sessions belongs to another image")
     return {
         "verdicts": tuple(
             plain(f"{session['declared']['probe']}: {session['verdict']}. {session['headline']}")

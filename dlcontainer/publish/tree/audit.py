@@ -51,8 +51,8 @@ def _faults(
         if name.startswith(PREFIX):
             yield ReleaseFault(
                 where=str(root / name),
-                why="a publication is under way, or was killed: a run that begins a minute later "
-                "removes it",
+                why="a publication is in progress, or was killed: a run that begins a minute "
+                "later removes this folder",
             )
     number = layout.current(top)
     if number is None:
@@ -60,7 +60,7 @@ def _faults(
         return
     if top.info(MODULES) is None or layout.link_text(top, MODULES) != layout.MODULES_TARGET:
         yield ReleaseFault(
-            where=str(root / MODULES), why=f"it is not the link to {layout.MODULES_TARGET}"
+            where=str(root / MODULES), why=f"it is not a link to {layout.MODULES_TARGET}"
         )
     yield from _journal(root, top, number)
     with top.sub(layout.GENERATIONS) as generations, top.sub(layout.RELEASES) as releases:
@@ -121,7 +121,7 @@ def _catalogue(number: int, generations: Folder) -> Iterator[ReleaseFault]:
             with folder.open(name) as file:
                 if digests.of_open(file) != sha256:
                     yield ReleaseFault(
-                        where=path, why=f"its SHA-256 is not that of {checksums.FILE}"
+                        where=path, why=f"its SHA-256 is not the one in {checksums.FILE}"
                     )
         names = {*sums, *_OF_GENERATION}
         for name in sorted(set(guarded_files.names(folder.number)) - names):
@@ -131,11 +131,12 @@ def _catalogue(number: int, generations: Folder) -> Iterator[ReleaseFault]:
 def _journal(root: Path, top: Folder, number: int) -> Iterator[ReleaseFault]:
     lines, path = journal.read(top), str(root / journal.FILE)
     if lines.unreadable:
-        yield ReleaseFault(where=path, why=f"lines that can't be read: {lines.unreadable}")
+        yield ReleaseFault(where=path, why=f"unreadable lines: {lines.unreadable}")
     if lines.live != number:
         yield ReleaseFault(
             where=path,
-            why=f"its last switch is to {lines.live}, live is {number}: the next run notes it",
+            why=f"its last switch is to {lines.live}, but {number} is live: the next run records "
+            "it",
         )
 
 
@@ -199,7 +200,7 @@ def _module(
         if entry.deprecated is None and module.info(name) is not None:
             target = layout.link_text(module, name)
             if target != generation.link_of(kind, entry):
-                yield ReleaseFault(where=str(module.path / name), why=f"it leads to {target}")
+                yield ReleaseFault(where=str(module.path / name), why=f"it points to {target}")
 
 
 def _release(entry: GenerationEntry, releases: Folder) -> Iterator[ReleaseFault]:
@@ -218,7 +219,9 @@ def _release(entry: GenerationEntry, releases: Folder) -> Iterator[ReleaseFault]
             )
         # The root may have several names.
         if os.path.realpath(description.folder) != os.path.realpath(path):
-            yield ReleaseFault(where=str(path), why=f"its modulefiles name {description.folder}")
+            yield ReleaseFault(
+                where=str(path), why=f"its modulefiles point to {description.folder}"
+            )
         yield from _record(release, description.image)
 
 

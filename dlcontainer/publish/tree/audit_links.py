@@ -29,9 +29,9 @@ def _why(real: Path, path: Path) -> str | None:
     # Read as it is written, then as it is: what it passes through may be a link as well.
     leads = Path(os.path.normpath(path.parent / target))
     if target.is_absolute() or not leads.is_relative_to(real):
-        return f"it leads out of the tree: {target}"
+        return f"it points out of the tree: {target}"
     if not path.exists():
-        return f"it leads nowhere: {target}"
+        return f"it is a dangling link: {target}"
     if not path.resolve().is_relative_to(real):
-        return f"it leads out of the tree through {target}"
+        return f"it points out of the tree through {target}"
     return None

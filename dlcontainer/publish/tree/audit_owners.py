@@ -82,7 +82,7 @@ def _of(
 ) -> Iterator[ReleaseFault]:
     if not publishers.have(info.st_uid):
         yield ReleaseFault(
-            where=str(path), why=f"it is {name_of(info.st_uid)}'s, who is no publisher"
+            where=str(path), why=f"it belongs to {name_of(info.st_uid)}, who is not a publisher"
         )
     writable = info.st_mode & _OTHERS & ~allowed
     if writable and not stat.S_ISLNK(info.st_mode):

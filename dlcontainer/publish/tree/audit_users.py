@@ -89,7 +89,7 @@ def meets(root: Path, entries: Iterable[GenerationEntry], by: Loader) -> Iterato
         lines = done.stdout.splitlines()
         met = lines[-1] if lines else ""
         if done.returncode != 0 or not met:
-            why = (done.stderr.strip().splitlines() or ["no word of why"])[0]
+            why = (done.stderr.strip().splitlines() or ["no error message"])[0]
             yield ReleaseFault(
                 where=str(where), why=f"users can't load {entry.module}: {why[:200]}"
             )

@@ -54,7 +54,7 @@ def publish(tree: PublishedTree, draft: ReleaseDraft) -> Generation:
     )
     is_whole = _is_whole(tree, base)
     if not is_whole:
-        tree.note(f"what users see of generation {base.number} was changed: it is made again")
+        tree.note(f"files of generation {base.number} were changed: they are written again")
     return commit(tree, base.having(new), f"publish {module}", again=not is_whole)
 
 
@@ -99,10 +99,10 @@ def _require_image(releases: Folder, old: GenerationEntry, draft: ReleaseDraft) 
     if image == draft.sha256:
         return
     raise PublishError(
-        f"{old.module} is published already, and is another image",
+        f"{old.module} is already published with another image",
         where=str(releases.path / old.digest),
-        why="whoever uses a version relies on it to stay what it is",
-        next_step="give the recipe a new version, or take this one back first: "
+        why="users rely on a published version not to change",
+        next_step="give the recipe a new version, or unpublish this one first: "
         + layout.typed(releases.path.parent, "unpublish", old.module),
     )
 
@@ -132,7 +132,7 @@ def set_alias(tree: PublishedTree, module: str, alias: str) -> Generation:
     if alias == "default" or alias in {entry.version for entry in siblings}:
         raise PublishError(
             f"{chosen.name}/{alias} can't be an alias",
-            why="it is a version" if alias != "default" else "it has a meaning of its own",
+            why="it is a version" if alias != "default" else "it has a special meaning",
             next_step="choose another name",
         )
     entries = [replace(entry, aliases=_aliases(entry, alias, chosen)) for entry in siblings]
@@ -176,8 +176,8 @@ def rollback(tree: PublishedTree, number: int | None = None) -> Generation:
     if chosen not in layout.numbers(tree.generations):
         raise PublishError(
             f"there is no generation {chosen}",
-            why="it was collected, or never made",
-            next_step=f"see those that are there: {layout.typed(tree.root, 'history')}",
+            why="`modules gc` removed it, or it never existed",
+            next_step=f"list the generations: {layout.typed(tree.root, 'history')}",
         )
     return switch(tree, chosen, f"rollback to {chosen}")
 
@@ -188,7 +188,7 @@ def _before(tree: PublishedTree, now: int) -> int:
     if base == 0:
         raise PublishError(
             f"generation {now} is the first one",
-            next_step="take a module back instead: "
+            next_step="unpublish a module instead: "
             + layout.typed(tree.root, "unpublish", "NAME/VERSION"),
         )
     return base
@@ -253,8 +253,9 @@ def promote(
         description = contents.described(release)
         if release.info(contents.TREE) is not None:
             raise PublishError(
-                f"{entry.module} is an unpacked image, which is not promoted",
-                next_step="publish its image in the other tree: dlcontainer publish --layout tree",
+                f"{entry.module} is an unpacked image, which can't be promoted",
+                next_step="publish its image file in the other tree: dlcontainer publish --layout "
+                "tree",
             )
         files = _files(release, description.folder)
         draft = ReleaseDraft(
@@ -272,7 +273,8 @@ def promote(
 def _require_digest(entry: GenerationEntry, draft: ReleaseDraft) -> None:
     if store.digest_of_draft(draft) != entry.digest:
         raise PublishError(
-            f"{entry.module} changed while it was read", next_step="find out who writes there"
+            f"{entry.module} changed while it was read",
+            next_step="find out who writes to the other tree",
         )
 
 

@@ -69,7 +69,8 @@ def collect(tree: PublishedTree, policy: RetentionPolicy) -> CollectionResult:
     if longest is not None and policy.keep_s < longest:
         raise PublishError(
             f"{policy.keep_s / 86400:g} days are too few",
-            why=f"a job may run or wait for {longest / 86400:g} days with what it has loaded",
+            why=f"a job may wait or run for {longest / 86400:g} days with the modules that it "
+            "loaded",
             next_step=f"keep at least {longest / 86400:g} days",
         )
     generations = _settled(tree, _generations(tree, policy), policy)
@@ -103,7 +104,7 @@ def _gone(tree: PublishedTree, candidate: _Candidate, policy: RetentionPolicy) -
             with folder.sub(candidate.name) as inside:
                 before = os.fstat(inside.number)
                 if not inside.has_file(tree_lock.MARK):
-                    return f"it has no file {tree_lock.MARK}: it may be somebody else's"
+                    return f"it has no file {tree_lock.MARK}: it may belong to somebody else"
             if not policy.dry:
                 layout.remove(tree, folder, candidate.name, before)
     except PublishError as error:
@@ -134,13 +135,13 @@ def _generations(tree: PublishedTree, policy: RetentionPolicy) -> Iterator[_Cand
 def _too_young(left_at: float | None, tree: PublishedTree, policy: RetentionPolicy) -> str | None:
     """Return why something that was left at a time must stay; None where it may go."""
     if left_at is None:
-        return "nobody knows when it was left"
+        return "the time when it was last live is unknown"
     if not policy.queue.is_known:
-        return "the scheduler can't be asked"
+        return "the scheduler can't be queried"
     if policy.queue.oldest is not None and policy.queue.oldest <= left_at:
-        return "a job that is still there was submitted before it was left"
+        return "a job in the queue was submitted while it was live"
     days = (left_at + policy.keep_s - tree.clock()) / 86400
-    return f"it was left too recently: {days:.1f} days to go" if days >= 0 else None
+    return f"it was live too recently: {days:.1f} days to go" if days >= 0 else None
 
 
 def _releases(
@@ -169,7 +170,7 @@ def _releases(
 
 def _open_file(folder: Folder, name: str, policy: RetentionPolicy) -> str | None:
     if name in policy.open_files.digests:
-        return "a process of this host has it open"
+        return "a process on this host has it open"
     try:
         with folder.sub(name) as inside:
             info = inside.info("image.sif")
@@ -179,7 +180,7 @@ def _open_file(folder: Folder, name: str, policy: RetentionPolicy) -> str | None
         return None
     inode = Inode(device=info.st_dev, number=info.st_ino)
     return (
-        "a process of this host has its image open" if inode in policy.open_files.inodes else None
+        "a process on this host has its image open" if inode in policy.open_files.inodes else None
     )
 
 

@@ -119,7 +119,7 @@ def damaged(releases: Folder, digest: str, module: str, fault: ReleaseFault) -> 
     hide = layout.typed(releases.path.parent, "unpublish", module)
     remove = quote(["rm", "-r", str(releases.path / digest)])
     return PublishError(
-        f"{module} is published, and damaged",
+        f"the published release of {module} is damaged",
         where=fault.where,
         why=f"{fault.why}; nothing was changed, since jobs may be using it",
         next_step=f"hide it: {hide}\n        when no job uses it any more: {remove}\n"
@@ -171,7 +171,7 @@ def _faults(release: Folder, digest: str) -> Iterator[ReleaseFault]:
             yield unreadable(release.path / name, error)
             continue
         if actual != sha256:
-            yield ReleaseFault(where=path, why=f"its SHA-256 is not that of {checksums.FILE}")
+            yield ReleaseFault(where=path, why=f"its SHA-256 is not the one in {checksums.FILE}")
         counted[name] = actual
         if is_text:
             original = moved(name, data, description.folder, PLACEHOLDER)
@@ -180,7 +180,7 @@ def _faults(release: Folder, digest: str) -> Iterator[ReleaseFault]:
         yield ReleaseFault(where=str(release.path / name), why="it was not published")
     yield from _image(release, description, sums)
     if digest_of(counted) != digest:
-        yield ReleaseFault(where=str(release.path), why="its content does not give its digest")
+        yield ReleaseFault(where=str(release.path), why="its content does not match its digest")
 
 
 def _image(
@@ -189,7 +189,7 @@ def _image(
     """Compare the image's name with its checksum, or an unpacked one with its listing."""
     if listing.FILE not in sums:
         if sums.get(IMAGE) != description.image:
-            yield ReleaseFault(where=str(release.path), why="its content does not give its digest")
+            yield ReleaseFault(where=str(release.path), why="its content does not match its digest")
         return
     path = release.path / TREE
     try:

@@ -37,16 +37,16 @@ class Deprecation:
         """Refuse a message of several lines, and a date that is none."""
         if not self.message.isprintable() or not 0 < len(self.message) <= 500:
             raise PublishError(
-                f"not a message: {self.message[:80]!r}",
-                why="users read it in one line of up to 500 characters",
-                next_step="give a shorter text: --message",
+                f"{self.message[:80]!r} is not a valid message",
+                why="a message is one line of 1 to 500 characters",
+                next_step="give another text: --message TEXT",
             )
         if self.removal is not None:
             try:
                 date.fromisoformat(self.removal)
             except ValueError:
                 raise PublishError(
-                    f"not a date: {self.removal[:80]!r}", next_step="write --removal YYYY-MM-DD"
+                    f"{self.removal[:80]!r} is not a date", next_step="give --removal YYYY-MM-DD"
                 ) from None
 
 
@@ -66,8 +66,8 @@ class GenerationEntry:
         for part in (self.name, self.version, *self.aliases):
             if not _PART.fullmatch(part):
                 raise PublishError(
-                    f"not a name of a module, version or alias: {part[:80]!r}",
-                    why="letters, digits and . + _ - alone, not hidden",
+                    f"{part[:80]!r} is not a valid name of a module, version or alias",
+                    why="a name has letters, digits and . + _ -, and begins with a letter or digit",
                 )
         if not _DIGEST.fullmatch(self.digest):
             raise PublishError(f"not a digest: {self.digest[:80]!r}")
@@ -107,8 +107,8 @@ class Generation:
         versions = [entry.version for entry in self.entries if entry.name == name]
         raise PublishError(
             f"{module} is not published in generation {self.number}",
-            why=f"of {name} there is {', '.join(versions)}" if versions else None,
-            next_step="see those that are: dlcontainer modules list",
+            why=f"published versions of {name}: {', '.join(versions)}" if versions else None,
+            next_step="list the published modules: dlcontainer modules list",
         )
 
     def having(self, *entries: GenerationEntry) -> "Generation":
@@ -133,12 +133,12 @@ def read(generations: Folder, number: int) -> Generation:
         raise PublishError(
             f"there is no generation {number}",
             where=str(path),
-            next_step="see those that are there: dlcontainer modules history",
+            next_step="list the generations: dlcontainer modules history",
         ) from None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise PublishError(f"{path} is damaged: {error}") from None
     if read_back.number != number:
-        raise PublishError(f"{path} is damaged: it is of generation {read_back.number}")
+        raise PublishError(f"{path} is damaged: it describes generation {read_back.number}")
     return read_back
 
 
@@ -147,10 +147,10 @@ def _parsed(body: Mapping[str, Any]) -> Generation:
         raise ValueError(f"its schema is {body['schema']!r}, not {_SCHEMA}")
     entries = tuple(_entry(entry) for entry in body["entries"])
     if len({entry.module for entry in entries}) != len(entries):
-        raise ValueError("it has a module twice")
+        raise ValueError("a module is listed twice")
     number, base = body["number"], body["base"]
     if type(number) is not int or type(base) is not int:
-        raise TypeError("its number is not a whole number")
+        raise TypeError("its number or its base is not a whole number")
     texts = {key: str(body[key]) for key in ("what", "who", "time")}
     return Generation(number=number, base=base, entries=entries, **texts)
 

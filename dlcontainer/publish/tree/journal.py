@@ -134,7 +134,7 @@ def _refused(top: Folder, why: str) -> PublishError:
     return PublishError(
         f"{top.path / FILE} is not a journal that dlcontainer wrote",
         why=why,
-        next_step="find out who made it, and move it away",
+        next_step="find out who created it, then move it away",
     )
 
 

@@ -89,9 +89,9 @@ def current(top: Folder) -> int | None:
     match = _CURRENT.fullmatch(text)
     if match is None:
         raise PublishError(
-            f"{top.path / CURRENT} leads to {text!r}, which is no generation",
+            f"{top.path / CURRENT} points to {text!r}, which is not a generation",
             next_step=f"find out who changed it; then: ln -sfn {GENERATIONS}/N "
-            f"{top.path / CURRENT}, with N of the last line of the journal",
+            f"{top.path / CURRENT}, with N from the last line of the journal",
         )
     return int(match[1])
 
@@ -108,7 +108,7 @@ def link_text(folder: Folder, name: str) -> str | None:
         raise PublishError(
             f"{folder.path / name} is not a link",
             why="a published tree has a symbolic link there",
-            next_step="find out who made it, and move it away",
+            next_step="find out who created it, then move it away",
         ) from None
 
 
@@ -204,12 +204,13 @@ def remove(tree: PublishedTree, folder: Folder, name: str, before: os.stat_resul
         folder.rename(name, tree.aside, "left")
     except PermissionError:
         raise PublishError(
-            f"{folder.path / name} belongs to {name_of(before.st_uid)}, who alone may remove it"
+            f"{folder.path / name} belongs to {name_of(before.st_uid)}, and only that user may "
+            "remove it"
         ) from None
     moved = tree.aside.info("left")
     if moved is None or not os.path.samestat(before, moved):
         tree.aside.rename("left", folder, name)
-        raise PublishError(f"{folder.path / name} was replaced while it was looked at")
+        raise PublishError(f"{folder.path / name} was replaced while dlcontainer examined it")
     atomic_files.sync_folder(folder.number)
     # What this leaves, folders that can't be written, goes with the private folder.
     shutil.rmtree("left", ignore_errors=True, dir_fd=tree.aside.number)

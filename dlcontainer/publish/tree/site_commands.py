@@ -57,7 +57,7 @@ def stripe(
         return
     why = _failed((*commands.stripe, str(folder)), runner, _STRIPE_S)
     if why is not None:
-        note(f"the image gets the usual layout, since modules.stripe failed: {why}")
+        note(f"the image gets the default striping, because modules.stripe failed: {why}")
 
 
 def _failed(argv: tuple[str, ...], runner: Runner, limit_s: float) -> str | None:
@@ -68,7 +68,7 @@ def _failed(argv: tuple[str, ...], runner: Runner, limit_s: float) -> str | None
         text = (done.stderr.strip() or done.stdout.strip()).rpartition("\n")[2]
         return f"exit code {done.returncode}{': ' * bool(text)}{text[:_LONGEST]}"
     except CommandTimeoutError:
-        return f"it did not end in {limit_s:g} seconds"
+        return f"it did not finish in {limit_s:g} seconds"
     except CommandNotFoundError as error:
         return str(error)
     except OSError as error:

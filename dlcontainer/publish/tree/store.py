@@ -72,7 +72,7 @@ def _require_names(draft: ReleaseDraft) -> None:
         checksums.read(checksums.text(dict.fromkeys(draft.files, "0" * 64)))
     except ValueError as error:
         raise PublishError(
-            f"a file of {draft.name}/{draft.version} can't be named: {error}"
+            f"a file of {draft.name}/{draft.version} has an unsupported name: {error}"
         ) from None
 
 
@@ -120,9 +120,9 @@ def _image(tree: PublishedTree, draft: ReleaseDraft, staged: Folder) -> None:
         sha256 = digests.of_open(draft.image, write=file.write, tell=tree.line)
     if sha256 != draft.sha256:
         raise PublishError(
-            f"{draft.name}/{draft.version}: this is not the image of its record",
-            why="the SHA-256 of what was copied is another one",
-            next_step="copy the image and its record together, again, from where it was built",
+            f"{draft.name}/{draft.version}: the image does not match its record",
+            why="the copied image has another SHA-256",
+            next_step="copy the image and its record again, both from the folder of the build",
         )
 
 

@@ -37,7 +37,7 @@ def require_none(root: Path, ownership: Ownership, note: Callable[[str], None]) 
         if info.st_mode & stat.S_IWOTH:
             raise _open_to_all(place, is_root=is_root)
         for who in _others(info, ownership):
-            note(f"{who} may replace what is published in {root}: they may write in {place}")
+            note(f"{who} can replace the published files in {root}: they can write to {place}")
 
 
 def _way(path: Path) -> Iterator[Path]:
@@ -47,11 +47,11 @@ def _way(path: Path) -> Iterator[Path]:
 def _open_to_all(place: Path, *, is_root: bool) -> PublishError:
     means = "what is published" if is_root else "the published tree"
     return PublishError(
-        f"everybody may write in {place}",
+        f"any user can write to {place}",
         where=str(place),
-        why=f"any user could put something else in the place of {means}, which others then run",
-        next_step=f"take that right away: {quote(['chmod', 'o-w', str(place)])}; publishers share "
-        "a tree by its group",
+        why=f"any user could replace {means}, and others would run the replacement",
+        next_step=f"remove this permission: {quote(['chmod', 'o-w', str(place)])}; publishers "
+        "share a tree through its group",
     )
 
 
@@ -98,10 +98,11 @@ def require_known(
     words = [word for name in (*named, *names) for word in ("--from-owner", name)]
     typed = layout.typed(tree.root, "promote", source.module, "--from", str(root), *words)
     raise PublishError(
-        f"{source.module} in {root} is of {', '.join(names)}, who does not publish in {tree.root}",
+        f"{source.module} in {root} belongs to {', '.join(names)}, who does not publish in "
+        f"{tree.root}",
         where=str(strange[0].path),
         why="its wrappers and modulefiles are programs that all users would run as themselves",
-        next_step=f"look at them; to take it all the same: {typed}",
+        next_step=f"review them; to promote the module anyway: {typed}",
     )
 
 

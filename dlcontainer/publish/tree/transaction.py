@@ -166,7 +166,7 @@ def switch(tree: PublishedTree, number: int, what: str) -> Generation:
             raise PublishError(
                 f"generation {number} is not complete: the release of {entry.module} is missing",
                 where=str(tree.root / RELEASES / entry.digest),
-                next_step=f"choose another one: {layout.typed(tree.root, 'history')}",
+                next_step=f"choose another generation: {layout.typed(tree.root, 'history')}",
             )
     if number != base:
         _admit(tree, live(tree), target)
@@ -253,15 +253,15 @@ def require_layout(top: Folder) -> None:
     if stat.S_ISDIR(info.st_mode):
         raise PublishError(
             f"{top.path} is a tree of dlcontainer 0.5 or earlier",
-            why=f"{MODULES} is a real folder there, not a link to what is live",
+            why=f"{MODULES} is a folder there, not a link to the live generation",
             next_step=f"convert it once with dlcontainer {_LAST_READER}, the last version that "
-            "reads it; what jobs have loaded goes on: " + layout.typed(top.path, "takeover"),
+            "reads it; loaded modules keep working: " + layout.typed(top.path, "takeover"),
         )
     text = layout.link_text(top, MODULES)
     if text != layout.MODULES_TARGET:
         raise PublishError(
-            f"{top.path / MODULES} leads to {text!r}, not to {layout.MODULES_TARGET}",
-            next_step="find out who changed it, and remove it: the next run makes it again",
+            f"{top.path / MODULES} points to {text!r}, not to {layout.MODULES_TARGET}",
+            next_step="find out who changed it, then remove it: the next run creates it again",
         )
 
 
@@ -286,8 +286,8 @@ def _take(number: int, top: Folder, hand: Publisher) -> bool:
                 is_noted = True
             if time.monotonic() - began > _WAIT_S:
                 raise PublishError(
-                    f"another publisher does not end in {top.path}",
-                    next_step="find the holder of its .lock, and try again",
+                    f"another publisher has not finished in {top.path}",
+                    next_step="find the process that holds its .lock, then try again",
                 ) from None
             time.sleep(0.1)
         except OSError:
@@ -307,8 +307,8 @@ def _aside(top: Folder, root: Path, hand: Publisher) -> Iterator[Folder]:
             info = os.fstat(aside.number)
             if info.st_uid != os.geteuid() or info.st_mode & 0o077:
                 raise PublishError(
-                    f"{path} was replaced while it was made",
-                    next_step="find out who writes there, and try again",
+                    f"{path} was replaced while dlcontainer created it",
+                    next_step="find out who else writes to this folder, then try again",
                 )
             yield aside
     except BuildError as error:
@@ -324,8 +324,8 @@ def _explained(root: Path) -> Iterator[None]:
         raise PublishError(
             f"can't change {root}: {error.strerror}",
             where=str(error.filename) if error.filename else None,
-            why="what is live is complete: the old generation, or the new one",
+            why="the live generation is complete: it is the old one or the new one",
             next_step="try again"
             if stale
-            else "run it where you may write and there is space, then try again",
+            else "make sure that you can write there and that there is space, then try again",
         ) from None

@@ -23,9 +23,9 @@ def script(image: Path, site: str, root: Path, templates: Iterable[Path]) -> str
     parts = root.parts
     if len(parts) < _PARTS or parts[1] != "cvmfs" or not _REPOSITORY.fullmatch(parts[2]):
         raise UsageError(
-            f"{root} is in no repository of CernVM-FS",
-            why="modulefiles name the root: it is where users see it",
-            next_step="give a folder of the repository: --root /cvmfs/REPOSITORY/FOLDER",
+            f"{root} is not in a CernVM-FS repository",
+            why="modulefiles contain the root, as the path where users find the tree",
+            next_step="give a folder in the repository: --root /cvmfs/REPOSITORY/FOLDER",
         )
     argv = ["dlcontainer", "publish", str(image), "--site", site, "--root", str(root)]
     values = {

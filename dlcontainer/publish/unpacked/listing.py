@@ -112,4 +112,4 @@ def differences(listing: bytes, tree: int) -> Iterator[str]:
                 for word, a, b in zip(kinds, listed[path], present[path], strict=False)
                 if a != b
             ]
-            yield f"{path}: {', '.join(changed)} is another one"
+            yield f"{path}: {', '.join(changed)} changed"

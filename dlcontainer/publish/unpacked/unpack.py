@@ -51,8 +51,8 @@ def unpacked(
             actual = digests.of_open(image, write=file.write)
         if actual != sha256:
             raise PublishError(
-                "this is not the image of its record",
-                next_step="copy the image and its record together, again, from where it was built",
+                "the image does not match its record",
+                next_step="copy the image and its record again, both from the folder of the build",
             )
         if by.admit is not None:
             by.admit(copy)
@@ -61,5 +61,5 @@ def unpacked(
         left_out = listing.settle(target, ownership)
         if left_out:
             names = ", ".join(left_out[:5])
-            by.note(f"left out, as only root could make them: {names}{', …' * bool(left_out[5:])}")
+            by.note(f"skipped (only root can create them): {names}{', …' * bool(left_out[5:])}")
         yield UnpackedTree(path=target, text=listing.text(target))

@@ -27,15 +27,15 @@ def devices(image: ImageInspection) -> Iterator[CheckOutcome]:
         yield CheckOutcome(
             ok=False,
             detail="the image's probe printed no JSON object with 'state'",
-            next_step="its framework prints at its end, or ends the process: see the recipe's "
-            "notes on its version",
+            next_step="read the recipe's notes on the framework's version: the framework "
+            "prints when it exits, or it ends the process",
         )
         return
     yield CheckOutcome(
         ok=None if state == "not tried" else state == "ok",
         detail=detail,
-        next_step="try the device by itself (nvidia-smi, rocm-smi), then on another node: where "
-        "all fail, the image's framework is not made for these devices or this driver",
+        next_step="test the device alone (nvidia-smi, rocm-smi), then validate on another node; if "
+        "this fails on all nodes, the framework does not support the devices or the driver",
     )
 
 

@@ -14,7 +14,7 @@ def architecture(image: ImageInspection) -> Iterator[CheckOutcome]:
     """Compare the image's architecture with the site's, or else this host's."""
     arch = image.site.arch if image.site else image.context.execution.host.arch
     same = image.arch == arch
-    hint = "" if image.site or same else "; for another site's image name it: --site"
+    hint = "" if image.site or same else "; if the image is for another site: --site SITE"
     detail = f"{image.arch}, wanted {arch}{hint}"
     yield CheckOutcome(ok=same, detail=detail, next_step=_for_arch(image))
 
@@ -45,9 +45,8 @@ def record(image: ImageInspection) -> Iterator[CheckOutcome]:
     yield CheckOutcome(
         ok=same,
         detail=f"sha256 {image.sha256[:12]}…{differs}, {size:.0f} MB",
-        next_step=f"copy the image and {record_path.name} together, again, from where it was "
-        "built: "
-        "one of them is cut, changed, or another image's",
+        next_step=f"copy the image and {record_path.name} again, both from the folder of the "
+        "build: one of them is truncated, changed, or belongs to another image",
     )
 
 
@@ -63,7 +62,7 @@ def labels(image: ImageInspection) -> Iterator[CheckOutcome]:
         yield CheckOutcome(
             ok=False,
             detail="no digest: not an image of dlcontainer",
-            next_step="an image of somebody else's is taken by: dlcontainer adopt "
+            next_step="if another tool built the image: dlcontainer adopt "
             f"{quote([str(image.image)])} --site SITE",
         )
     elif plan is not None and digest != f"sha256:{plan}":

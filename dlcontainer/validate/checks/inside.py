@@ -49,8 +49,8 @@ def machine(image: ImageInspection) -> Iterator[CheckOutcome]:
     yield CheckOutcome(
         ok=machine_name == image.arch,
         detail=f"{machine_name} inside",
-        next_step=f"its programs are not those of its header, {image.arch}: take a copy as it was "
-        "built",
+        next_step=f"use an unchanged copy of the image: its programs are not for {image.arch}, "
+        "the architecture in its header",
     )
 
 
@@ -61,8 +61,8 @@ def python(image: ImageInspection) -> Iterator[CheckOutcome]:
     yield CheckOutcome(
         ok=same,
         detail=f"{inside['python']} in {inside['sys_prefix']}",
-        next_step=f"let the recipe's steps make the environment in its prefix, {inside['prefix']}, "
-        "and leave sys.prefix alone",
+        next_step=f"let the recipe's steps create the environment in its prefix, "
+        f"{inside['prefix']}, and not change sys.prefix",
     )
 
 
@@ -79,7 +79,7 @@ def manifest(image: ImageInspection) -> Iterator[CheckOutcome]:
         yield CheckOutcome(
             ok=same,
             detail=f"plan {str(digest)[:12]}…{differs}",
-            next_step="the image was changed after it was built: take a copy as it was built",
+            next_step="use an unchanged copy: the image was changed after the build",
         )
 
 
@@ -103,15 +103,15 @@ def imports(image: ImageInspection) -> Iterator[CheckOutcome]:
 def _for_import(entry: Mapping[str, object], *, is_same: bool) -> str:
     module, version = entry["module"], entry["wanted"]
     if entry["error"]:
-        return f"let a step of the recipe install {module} and all that it needs, then build again"
+        return f"install {module} and its dependencies in a step of the recipe, then build again"
     if not is_same:
         return (
-            f"pin {module} {version} in the recipe's steps, or promise the version that is there "
+            f"pin {module} {version} in the recipe's steps, or declare the installed version "
             "(verify.imports), then build again"
         )
     return (
-        f"another {module} comes first in sys.path: let the recipe install it in its prefix alone, "
-        "without .pth files that lead elsewhere"
+        f"install {module} in the recipe's prefix only, without .pth files that point elsewhere: "
+        f"another {module} comes first in sys.path"
     )
 
 
@@ -124,8 +124,8 @@ def pack(image: ImageInspection) -> Iterator[CheckOutcome]:
         yield CheckOutcome(
             ok=False,
             detail=str(pack_digest["error"]),
-            next_step="the image was changed after it was built: take a copy as it was built; or "
-            "leave the pack out: --set image.pack=false, then build again",
+            next_step="use an unchanged copy: the image was changed after the build; or build it "
+            "again without the pack: --set image.pack=false",
         )
     elif not pack_digest["fresh"]:
         detail = "not used: the engine unpacks the image here, and what can be written to has none"
@@ -146,8 +146,8 @@ def host_stays_out(image: ImageInspection) -> Iterator[CheckOutcome]:
     yield CheckOutcome(
         ok=not leaks,
         detail=detail,
-        next_step="the recipe declares its own variables (environment) and the site its own "
-        "(jobs.inside); any other comes from the engine's settings on this host: take it out there",
+        next_step="remove it from the engine's settings on this host, or declare it: in the recipe "
+        "(environment) or for the site (jobs.inside)",
     )
 
 
@@ -166,7 +166,7 @@ def no_leftovers(image: ImageInspection) -> Iterator[CheckOutcome]:
     yield CheckOutcome(
         ok=not leftovers,
         detail=detail,
-        next_step="let the step of the recipe that makes them remove them, then build again",
+        next_step="remove them in the recipe step that creates them, then build again",
     )
 
 

@@ -44,7 +44,7 @@ def _own(files: ImageFiles, declared: ImageMpi) -> CheckOutcome:
         ok=False,
         detail=f"{_title(declared)} is declared (stack.mpi), and no library of an MPI of that "
         "family is in the image",
-        next_step="let a step of the recipe install it, or take stack.mpi out of the recipe; then "
+        next_step="install it in a step of the recipe, or remove stack.mpi from the recipe; then "
         "build again",
     )
 
@@ -71,8 +71,8 @@ def _host_s(files: ImageFiles, declared: ImageMpi, host: Mpi) -> CheckOutcome:
         ok=False,
         detail=f"{_title(declared)} is declared, and nothing in the image asks for {name}: the "
         f"site's {host.name} would never be loaded{siblings_text}",
-        next_step=f"link the recipe's programs to an MPI whose library is called {name}, or take "
-        "stack.mpi out of the recipe; then build again",
+        next_step=f"link the recipe's programs to an MPI whose library is called {name}, or remove "
+        "stack.mpi from the recipe; then build again",
     )
 
 

@@ -28,13 +28,12 @@ def verify(image: ImageInspection) -> Iterator[CheckOutcome]:
         yield CheckOutcome(
             ok=False,
             detail="the script printed no JSON object with 'ok' and 'what'",
-            next_step="let the recipe's verify.script print that as its last line "
-            "(docs/add-a-recipe.md), then build it again",
+            next_step="let the recipe's verify.script print this object as its last line "
+            "(docs/add-a-recipe.md), then build the image again",
         )
         return
     yield CheckOutcome(
         ok=ok,
         detail=f"{proof}{rest}{image.remark}",
-        next_step="what the recipe promises does not hold: read its verify.script for what it "
-        "measured, and correct the recipe",
+        next_step="read the recipe's verify.script for what it measured, then correct the recipe",
     )

@@ -88,7 +88,7 @@ def test_a_forged_image_is_a_good_image(world: World, as_built: Built, tmp_path:
     world.run("publish", image, "-s", site, "--root", root)
     assert (_release(root, "1.0-harmless") / "image.sif").is_file()
     done = world.run("publish", image, "-s", "local", "--root", root, code=6)
-    assert "the image is for local@harmless, which is not in the site's file" in done.stderr
+    assert "the image is for local@harmless, which is not in the site config" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_the_whole_way(world: World, as_built: Built, victim: Path, tmp_path: Pa
         file.seek(-1, 2)
         file.write(b"?")
     said = publish(6)
-    assert "tiny/1.0 is published, and damaged" in said
+    assert "the published release of tiny/1.0 is damaged" in said
     assert f"{folder}/image.sif: " in said
     (folder / "victim").symlink_to(victim)
     hide = shlex.split(said.partition("hide it: ")[2].splitlines()[0])

@@ -61,7 +61,7 @@ def test_an_image_that_fails(world: World, pytorch_image: Built, tmp_path: Path)
     image, size = tmp_path / pytorch_image.image.name, pytorch_image.image.stat().st_size
     shutil.copyfile(pytorch_image.record, image.with_suffix(".json"))
     root = tmp_path / "root"
-    for length, says in ((1_000_000, "is cut or damaged"), (size, "checks failed: record")):
+    for length, says in ((1_000_000, "is truncated or damaged"), (size, "checks failed: record")):
         with pytorch_image.image.open("rb") as whole, image.open("wb") as spoiled:
             spoiled.write(whole.read(1_000_000))
             spoiled.truncate(length)  # to the whole length: what follows is zeros

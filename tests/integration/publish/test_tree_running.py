@@ -70,7 +70,7 @@ def test_a_running_command_goes_on(
             collected = tree.run("modules", "gc", "--keep", "0")
             assert collected["removed"] == ["generations/1", "generations/2"]
             kept = {one["path"]: one["why"] for one in collected["kept"]}
-            assert "a process of this host has" in kept[f"releases/{first.name}"]
+            assert "a process on this host has" in kept[f"releases/{first.name}"]
             said, errors = command.communicate("\n", timeout=120)
         finally:
             command.kill()

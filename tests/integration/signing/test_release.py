@@ -152,7 +152,7 @@ def test_with_a_certificate_of_the_centre(
     strange = Authority.made(tmp_path / "strange", "Somebody's CA")
     refused = typed(capsys, "evidence", "verify", target, "--certificate-roots", strange.roots)
     assert refused.code == 1
-    assert "no certificate of these authorities came with it" in refused.err
+    assert "it came without a certificate from these authorities" in refused.err
 
 
 def test_with_a_pgp_key(

@@ -93,9 +93,9 @@ def test_without_a_site_the_command_line_demands(
     assert done.code == 6
     assert "is signed by somebody else" in done.err
     done = typed(capsys, *words, "--key", f"bench={signer.public}")
-    assert "is signed by a key that releases no images" in done.err
+    assert "is signed with a key that may not sign images" in done.err
     done = typed(capsys, *words)
-    assert "no signer is named" in done.err
+    assert "no trusted signer is given" in done.err
     assert not (root / "current").exists()
     assert typed(capsys, *words, "--key", f"image={signer.public}").code == 0
 

@@ -71,16 +71,16 @@ def test_an_image_that_a_step_runs_stays(centre: Centre, cluster: Cluster, tmp_p
         release = centre.unpublish()
         removed, why = centre.gc()
         assert removed == []
-        assert "a job that is still there was submitted before it was left" in why
+        assert "a job in the queue was submitted while it was live" in why
         removed, why = centre.gc(SLURM_CONF=str(tmp_path / "none.conf"))
         assert removed == []
-        assert "the scheduler can't be asked" in why
+        assert "the scheduler can't be queried" in why
         # A scheduler that forgets the job: this host's processes still speak for its image.
         forgetful = tmp_path / "forgetful.yaml"
         forgetful.write_text(f"{SITE}modules: {{submissions: [/bin/true]}}\n")
         removed, why = centre.gc(forgetful)
         assert removed == ["generations/1"]
-        assert "a process of this host has" in why
+        assert "a process on this host has" in why
         assert (release / "image.sif").is_file()
     finally:
         (home / "end").touch()
@@ -100,7 +100,7 @@ def test_an_image_that_a_waiting_job_has_in_its_environment_stays(
     release = centre.unpublish()
     removed, why = centre.gc()
     assert removed == []
-    assert "a job that is still there was submitted before it was left" in why
+    assert "a job in the queue was submitted while it was live" in why
     cluster.run("scancel", job)
     assert poll(lambda: job not in cluster.jobs(), 60)
     # Left a moment ago counts as just now.

@@ -111,7 +111,7 @@ def test_trust_in_an_image_that_changed(tmp_path: Path) -> None:
     image.write_bytes(b"other")
     file = trust.of_others(image, MINE)
     assert file is not None
-    with pytest.raises(ChecksFailedError, match="is not the image of its record"):
+    with pytest.raises(ChecksFailedError, match="does not match its record"):
         trust.write(image, file, "ada")
 
 

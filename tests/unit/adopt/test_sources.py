@@ -43,7 +43,7 @@ def test_an_honest_registry_gives_a_layout(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (b"b layer" * 100, "given: sha256:"),
+        (b"b layer" * 100, "received: sha256:"),
         (LAYER * 1000, f"more than {len(LAYER)} bytes"),
         (LAYER[:-7], f"{len(LAYER) - 7} bytes"),
     ],
@@ -75,7 +75,7 @@ def test_layers_of_more_than_is_allowed_are_not_fetched(tmp_path: Path) -> None:
         with pytest.raises(BuildError, match="is refused") as caught:
             pull.pull(reference, "x86_64", RegistryAccess(), tmp_path, GB)
         assert not [path for _, path, _ in fake.asked if path.endswith(foreign.sha256(LAYER))]
-    assert "2.0 GB, allowed are 1.0" in str(caught.value.why)
+    assert "2.0 GB, the limit is 1.0" in str(caught.value.why)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_tag_where_the_registry_does_not_answer() -> None:
     with pytest.raises(UsageError) as caught:
         given.read(source, "x86_64", RegistryAccess(), "local")
     assert caught.value.next_step == f"dlcontainer adopt {source}@sha256:DIGEST --site local"
-    assert "can't be asked" in str(caught.value.why)
+    assert "can't look up its digest" in str(caught.value.why)
 
 
 def test_names_of_modules() -> None:
@@ -160,7 +160,7 @@ def test_archives_of_another_kind(tmp_path: Path) -> None:
     with pytest.raises(ChecksFailedError, match="is not an OCI archive"):
         unpack(tmp_path / "docker.tar", tmp_path / "out")
     foreign.oci(tmp_path / "arm.tar", foreign.links(usr="x"), arch="arm64")
-    with pytest.raises(MisfitError, match="holds no image for x86_64"):
+    with pytest.raises(MisfitError, match="contains no image for x86_64"):
         unpack(tmp_path / "arm.tar", tmp_path / "out 2")
 
 

@@ -73,7 +73,7 @@ def test_rollback(run: Run, root: Path) -> None:
     assert "nothing to change: generation 2 is live already" in run("rollback", 2)[1]
     code, _, err = run("rollback", 9)
     assert (code, "there is no generation 9" in err) == (6, True)
-    assert f"next: see those that are there: dlcontainer modules history --root '{root}'" in err
+    assert f"next: list the generations: dlcontainer modules history --root '{root}'" in err
 
 
 def test_unpublish(run: Run, root: Path) -> None:
@@ -237,7 +237,7 @@ def test_gc_by_the_site_s_facts(
     site = of_site(tmp_path, keep_days=40, longest_job_days=30)
     kept = body(run("gc", "--site", site, "--json"))
     assert (kept["removed"], kept["dry_run"]) == ([], False)
-    assert "left too recently: 40.0 days to go" in kept["kept"][0]["why"]
+    assert "live too recently: 40.0 days to go" in kept["kept"][0]["why"]
     assert asked == [["squeue", "-h", "-a", "-o", "%V"]]
     code, _, err = run("gc", "--site", site, "--keep", 29)
     assert (code, "29 days are too few" in err) == (6, True)
@@ -251,7 +251,7 @@ def test_a_scheduler_that_does_not_answer_keeps_all(
 ) -> None:
     monkeypatch.setattr(in_use, "queue", lambda argv, runner: OldestJob(is_known=False))
     site = of_site(tmp_path, keep_days=1)
-    assert "generations/1: the scheduler can't be asked" in run("gc", "--site", site)[1]
+    assert "generations/1: the scheduler can't be queried" in run("gc", "--site", site)[1]
 
 
 def test_gc_removes(run: Run, root: Path) -> None:

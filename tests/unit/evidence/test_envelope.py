@@ -71,10 +71,10 @@ def test_signed_and_read_back(tmp_path: Path, curve: bool, word: str) -> None:
 def test_what_is_no_envelope(tmp_path: Path, change: dict[str, object]) -> None:
     key = keys.read_private(pair(tmp_path, "release").private)
     body = {**json.loads(envelope.sealed(b"x", key)), **change}
-    with pytest.raises(ChecksFailedError, match="is no signed envelope"):
+    with pytest.raises(ChecksFailedError, match="is not a signed envelope"):
         envelope.read(json.dumps(body).encode(), "it")
     for data in (b"", b"[]", b"\xff", b"{" * 100):
-        with pytest.raises(ChecksFailedError, match="is no signed envelope"):
+        with pytest.raises(ChecksFailedError, match="is not a signed envelope"):
             envelope.read(data, "it")
 
 
@@ -85,11 +85,11 @@ def test_keys_that_are_refused(tmp_path: Path) -> None:
             keys.read_private(made.private, passphrase)
         assert why in str(caught.value)
     made.private.chmod(0o640)
-    with pytest.raises(ConfigError, match="can be read by others"):
+    with pytest.raises(ConfigError, match="other users can read"):
         keys.read_private(made.private, b"a word")
     with pytest.raises(ConfigError) as caught:
         keys.read_public(made.private)
-    assert "no public key" in str(caught.value)
+    assert "not a public key" in str(caught.value)
     open_one = pair(tmp_path, "open").public
     open_one.chmod(0o666)
     assert keys.read_public(open_one)

@@ -189,7 +189,7 @@ def test_a_referrer_of_another_image_does_not_count(world: World) -> None:
     world.fake.manifests[referrers.tag_of(world.manifest.digest)] = index
     with pytest.raises(ChecksFailedError, match="has no evidence that counts: report"):
         world.pull()
-    assert f"and refers to sha256:{'1' * 64}" in "\n".join(world.progress.said)
+    assert f"but it refers to sha256:{'1' * 64}" in "\n".join(world.progress.said)
     assert not list((world.tmp / "place").iterdir())
 
 
@@ -236,5 +236,5 @@ def test_all_questions_about_evidence_have_an_end(
     world.put(world.piece(world.own, "good"))
     with pytest.raises(ChecksFailedError, match="has no evidence that counts: report"):
         world.pull()
-    assert "has used up the time for its answers" in "\n".join(world.progress.said)
+    assert "took too long to answer" in "\n".join(world.progress.said)
     assert not list((world.tmp / "place").iterdir())

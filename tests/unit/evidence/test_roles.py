@@ -72,7 +72,7 @@ def test_each_key_counts_for_its_own(signers: Signers, kind: Kind) -> None:
 def test_a_bench_key_alone_releases_no_image(signers: Signers) -> None:
     with pytest.raises(ChecksFailedError) as caught:
         signers.check("bench", signers.bench, image=signers.bench)
-    assert "is signed by a key that releases no images" in caught.value.what
+    assert "is signed with a key that may not sign images" in caught.value.what
     assert "bench.key" in str(caught.value.why)
     # A path alone counts for everything, as it did before there were roles.
     everything = TrustAnchors(keys=(TrustedKey(key=signers.bench.key.public),))

@@ -99,13 +99,13 @@ def test_one_that_is_cut(written: Path) -> None:
         written.write_text(text[:end])
         with pytest.raises(ChecksFailedError, match=r"(incomplete|invalid) record") as caught:
             record.read(written)
-        assert str(caught.value.next_step).startswith("copy it again from where the image was")
+        assert str(caught.value.next_step).startswith("copy it again from the folder of the build")
 
 
 def test_one_of_another_version(written: Path) -> None:
     body = json.loads(written.read_text())
     written.write_text(json.dumps({**body, "schema": "dlcontainer/record/9"}))
-    with pytest.raises(ChecksFailedError, match="is of the version 'dlcontainer/record/9'"):
+    with pytest.raises(ChecksFailedError, match="has version 'dlcontainer/record/9'"):
         record.read(written)
 
 

@@ -51,7 +51,7 @@ def test_what_was_pulled_unverified_is_contained_until_trusted(tmp_path: Path) -
     image = pulled(tmp_path)
     found = read(image)
     assert found.is_contained
-    assert found.came == "was pulled, and nothing was verified"
+    assert found.came == "was pulled unverified"
     file = trust.of_others(image, MINE)
     assert file is not None
     trust.write(image, file, "ada")
@@ -71,12 +71,12 @@ def test_it_is_neither_published_nor_measured_without_an_engine(tmp_path: Path) 
     image = pulled(tmp_path)
     with (
         offered.opened(image, MINE) as given,
-        pytest.raises(PublishError, match="was pulled, and nothing was verified, and nobody"),
+        pytest.raises(PublishError, match="was pulled unverified, and nobody"),
     ):
         releases.described(given, site_of(name="lab").value)
     seen = bench_image.read(image, "x86_64")
     assert seen.is_contained
-    with pytest.raises(BenchDataError, match="was pulled, and nothing was verified"):
+    with pytest.raises(BenchDataError, match="was pulled unverified"):
         bench_image.require_trust(seen, "lab")
 
 
@@ -105,7 +105,7 @@ def test_what_a_record_says_of_its_owner_means_nothing(tmp_path: Path, said: Any
     path.write_text(json.dumps(body))
     os.chown(path, STRANGER, -1)
     assert read(image).is_contained
-    assert read(image).came.startswith("has a record of ")
+    assert read(image).came.startswith("has a record that belongs to ")
     os.chown(path, os.getuid(), -1)
     assert not read(image).is_contained
 

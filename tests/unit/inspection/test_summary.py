@@ -78,16 +78,16 @@ def test_a_whole_image(image: Path) -> None:
     ("path", "text", "note"),
     [
         ("/opt/dlcontainer/manifest.json", "{", "/opt/dlcontainer/manifest.json: can't be read"),
-        ("/opt/dlcontainer/manifest.json", "[]", "no JSON object"),
+        ("/opt/dlcontainer/manifest.json", "[]", "not a JSON object"),
         ("/opt/dlcontainer/libraries.json", "{}", "/opt/dlcontainer/libraries.json: can't be"),
         ("/opt/dlcontainer/libraries.json", '{"schema": "x/9"}', "schema 'x/9'"),
         ("/.singularity.d/labels.json", "nothing", "/.singularity.d/labels.json: can't be read"),
-        ("/opt/dlcontainer/sbom.cdx.json", "cut {", "the bill of materials can't be read"),
+        ("/opt/dlcontainer/sbom.cdx.json", "cut {", "can't read the bill of materials"),
         ("/opt/dlcontainer/sbom.cdx.json", BILL + " ", "is not the bill inside"),
         (
             "/var/lib/dpkg/status",
             "Package: a\nVersion: 1\n",
-            "the bill of materials lists 0 packages, the databases 1",
+            "the bill of materials lists 0 packages, the package databases 1",
         ),
         (
             "/usr/lib/sysimage/rpm/rpmdb.sqlite",
@@ -113,7 +113,7 @@ def test_a_foreign_image(image: Path) -> None:
     seen = look(image, {})
     assert (seen.manifest, seen.libraries, seen.labels) == (None, None, {})
     assert "not an image of dlcontainer" in seen.notes[0]
-    with pytest.raises(ChecksFailedError, match="holds no bill of materials") as caught:
+    with pytest.raises(ChecksFailedError, match="contains no bill of materials") as caught:
         summary.require_sbom(seen)
     assert caught.value.next_step == "build the image with `dlcontainer build`"
     assert compare.compare(seen, look(image, WHOLE), bitwise.outline(image, image)).sonames is None

@@ -193,7 +193,7 @@ def test_an_image_that_its_registry_has_no_more(asked: Asked, tmp_path: Path) ->
     with fakeregistry.serving() as fake:
         digest = f"sha256:{'ab' * 32}"
         base = {"image": str(fake.reference(digest=digest)), "system": SYSTEM}
-        with pytest.raises(BuildError, match="has no such image any more"):
+        with pytest.raises(BuildError, match="does not have this image any more"):
             make(tmp_path, base=base, steps=[OS])
 
 

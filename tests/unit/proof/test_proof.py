@@ -25,7 +25,7 @@ def test_a_proof_edited_by_hand_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ChecksFailedError, match="changed after the job wrote it") as caught:
         proof.read(path)
     assert caught.value.exit_code == 1
-    assert "a proof is not edited" in str(caught.value)
+    assert "an edited proof does not count" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,8 @@ def test_a_proof_edited_by_hand_is_refused(tmp_path: Path) -> None:
     [
         ("", "incomplete JSON"),
         ('{"schema": "dlcontainer/proof/1", ', "incomplete JSON"),
-        ("[]", "not a proof of the version"),
-        ('{"schema": "dlcontainer/proof/2"}', "not a proof of the version"),
+        ("[]", "not a proof of version"),
+        ('{"schema": "dlcontainer/proof/2"}', "not a proof of version"),
         ('{"schema": "dlcontainer/proof/1"}', "changed after"),
         ('{"schema": "dlcontainer/proof/1", "content": NaN}', "NaN is not JSON"),
     ],

@@ -91,7 +91,7 @@ def test_a_folder_of_jobs_is_read(tmp_path: Path) -> None:
         " 2026-11-22",
     ]
     assert shown[4] == (
-        f"not counted: {tmp_path}/record.json: not a proof of the version dlcontainer/proof/1"
+        f"not counted: {tmp_path}/record.json: not a proof of version dlcontainer/proof/1"
     )
 
 

@@ -77,10 +77,10 @@ def test_an_engine_that_others_can_not_start(tmp_path: Path, shut: str) -> None:
     (tmp_path / "apptainer").symlink_to(engine)
     (closed,) = below(tmp_path, access.closed(ways(tree(tmp_path)), tmp_path / "apptainer", own()))
     assert (closed.part, closed.folder) == ("engine", tmp_path / shut)
-    assert f"users without an engine on PATH can't use the module, whose own is {tmp_path}" in str(
+    assert f"users without an engine on PATH can't use the module, which names {tmp_path}" in str(
         closed
     )
-    assert "put an engine that everybody can start first on PATH" in str(closed.fix)
+    assert "put an engine that all users can start first on PATH" in str(closed.fix)
 
 
 def test_a_tree_of_the_modules_group_is_no_fault(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_tree_of_the_modules_group_is_no_fault(tmp_path: Path) -> None:
     root.chmod(0o750)
     (closed,) = below(tmp_path, access.closed(ways(root), ENGINE, own(required=True)))
     name = group_name(GROUP)
-    assert str(closed) == f"the module is for the group {name} alone: {root}"
+    assert str(closed) == f"only the group {name} can use the module: {root}"
     assert closed.fix is None
     # Another group's, or closed to the group too, or no group of the site's: a fault.
     for mode, given in ((0o750, own(GROUP + 1, required=True)), (0o700, own(required=True))):
@@ -99,7 +99,7 @@ def test_a_tree_of_the_modules_group_is_no_fault(tmp_path: Path) -> None:
     root.chmod(0o750)
     (closed,) = below(tmp_path, access.closed(ways(root), ENGINE, own()))
     assert closed.group is None
-    assert str(closed).endswith(f"for the group {name} alone, modules.group of the site says so")
+    assert str(closed).endswith(f"for the group {name} only, set modules.group in the site config")
 
 
 def test_publish_says_it_each_time(tmp_path: Path) -> None:

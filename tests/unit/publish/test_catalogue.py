@@ -120,7 +120,7 @@ def test_a_verdict_about_another_image(root: Path) -> None:
     fill(release(root), verdict="EQUIVALENT", sha256="0" * 64)
     shown = files.live(root).modules[0].facts
     assert shown.verdicts == ()
-    assert "a session of it is of another image" in shown.unknown[0]
+    assert "one of its sessions belongs to another image" in shown.unknown[0]
 
 
 def test_a_release_that_is_gone(root: Path) -> None:

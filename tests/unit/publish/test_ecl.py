@@ -90,13 +90,13 @@ def test_a_root_that_can_not_be_named(tmp_path: Path, name: str) -> None:
     root = tmp_path / name
     root.mkdir()
     put(root, image_file(tmp_path / "images"))
-    with pytest.raises(PublishError, match=r"apptainer.conf can't name"):
+    with pytest.raises(PublishError, match=r"apptainer.conf can't contain the path"):
         ecl.read(root, (), "whitelist")
 
 
 @pytest.mark.parametrize("key", ["", "0" * 39, "0" * 41, "g" * 40, '0"]\n'])
 def test_no_fingerprint(root: Path, key: str) -> None:
-    with pytest.raises(PublishError, match="not a fingerprint"):
+    with pytest.raises(PublishError, match="is not a PGP key fingerprint"):
         ecl.read(root, [key], "whitelist")
 
 

@@ -76,7 +76,9 @@ def test_a_damaged_file_is_named(
     assert callable(spoil)
     spoil(folder / name)
     before = {path: path.lstat().st_mtime_ns for path in root.rglob("*")}
-    with pytest.raises(PublishError, match=r"demo/1\.0 is published, and damaged") as caught:
+    with pytest.raises(
+        PublishError, match=r"the published release of demo/1\.0 is damaged"
+    ) as caught:
         put(image, root)
     error = caught.value
     # A changed list of checksums blames the file whose checksum it no longer has.
@@ -112,7 +114,7 @@ def test_programs_that_users_cannot_run(folder: Path, image: Path, root: Path) -
 
 def test_links_without_a_folder(folder: Path, image: Path, root: Path) -> None:
     folder.rename(folder.with_name("moved"))
-    with pytest.raises(PublishError, match=r"demo/1\.0 is published, and damaged"):
+    with pytest.raises(PublishError, match=r"the published release of demo/1\.0 is damaged"):
         put(image, root)
 
 
@@ -140,5 +142,5 @@ def test_the_checksums(folder: Path) -> None:
 def test_checksums_of_other_files(folder: Path, image: Path, root: Path, name: str) -> None:
     with (folder / "SHA256SUMS").open("a") as file:
         file.write(f"{'0' * 64}  {name}\n")
-    with pytest.raises(PublishError, match="line 12 is not a checksum and a name"):
+    with pytest.raises(PublishError, match="line 12 is not a checksum with a unique name"):
         put(image, root)

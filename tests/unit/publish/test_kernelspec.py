@@ -114,14 +114,16 @@ def test_connection_files_that_the_image_does_not_see_are_bound(
     kernel, runner = tried(module, tmp_path, sees(visible=False), sees())
     assert kernel.environ == {"DLCONTAINER_BIND": str(tmp_path / RUNTIME)}
     assert runner.calls[1].env == {"LR": "3", **kernel.environ}
-    with pytest.raises(EngineError, match=r"does not see .*share/jupyter/runtime"):
+    with pytest.raises(EngineError, match=r"can't read .*share/jupyter/runtime"):
         tried(module, tmp_path, sees(visible=False), sees(visible=False))
 
 
 def test_ipykernel_is_missing(module: KernelModule, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"ipykernel is missing in pytorch/2\.13\.0") as caught:
         tried(module, tmp_path, sees(ipykernel=False))
-    assert "pip install ipykernel; then this command with --venv" in str(caught.value.next_step)
+    assert "pip install ipykernel; then run this command again with --venv" in str(
+        caught.value.next_step
+    )
     venv = tmp_path / "my env"
     with pytest.raises(UsageError, match=r"ipykernel is missing in .*my env") as caught:
         tried(module, tmp_path, sees(ipykernel=False), venv=venv)
@@ -161,7 +163,7 @@ def test_kernels_of_others_stay(module: KernelModule, tmp_path: Path) -> None:
             kernelspec.write(kernel, tmp_path, "mine")
         assert target.read_text() == text
     for name in ("", "a b", "../up", "UP"):
-        with pytest.raises(UsageError, match="not a kernel's name"):
+        with pytest.raises(UsageError, match="is not a valid kernel name"):
             kernelspec.write(kernel, tmp_path, name)
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="can't write"):

@@ -195,7 +195,7 @@ def test_a_library_that_the_image_cannot_load_stops_the_publication(
     site = site_of({**SWAPPING, "mpi": mpi}).value
     image = image_of(tmp_path / "images", stack=STACK, base=BASE)
     environ = {"CXI": str(tmp_path)}
-    with pytest.raises(PublishError, match=r"needs GLIBC_2\.38, the image has glibc 2\.36"):
+    with pytest.raises(PublishError, match=r"needs GLIBC_2\.38, but the image has glibc 2\.36"):
         put(image, tmp_path / "root", site, environ=environ)
     assert list((tmp_path / "root").iterdir()) == []
     # An image that uses no MPI loads none of it.

@@ -180,7 +180,7 @@ def test_taken_back_while_it_is_compared(
         act(root, lambda tree: changes.unpublish(tree, "demo/1.0"))
 
     monkeypatch.setattr(publishing, "_require_image", slow)
-    with pytest.raises(PublishError, match="was changed while it was compared"):
+    with pytest.raises(PublishError, match="changed while dlcontainer read it"):
         put(image, root)
     assert seen(root) == []
 
@@ -188,7 +188,7 @@ def test_taken_back_while_it_is_compared(
 def test_another_image_of_that_version(image: Path, root: Path, tmp_path: Path) -> None:
     put(image, root)
     other = image_of(tmp_path / "other", b"another image")
-    with pytest.raises(PublishError, match=r"demo/1\.0 is published already"):
+    with pytest.raises(PublishError, match=r"demo/1\.0 is already published"):
         put(other, root)
     assert seen(root) == BOTH
     third = image_of(tmp_path / "third", b"another image", version="1.1")
@@ -215,9 +215,9 @@ def spoil_record(change: Callable[[dict[str, Any]], object]) -> Callable[[Path],
         (lambda image: image.with_suffix(".json").unlink(), "has no record"),
         (
             lambda image: image.with_suffix(".json").write_text('{"sch'),
-            "invalid record: not whole JSON",
+            "invalid record: incomplete JSON",
         ),
-        (lambda image: image.write_bytes(image.read_bytes() + b"x"), "not the image of its record"),
+        (lambda image: image.write_bytes(image.read_bytes() + b"x"), "does not match its record"),
         (lambda image: image.write_bytes(b"changed"), "is not a SIF image"),
         (spoil_record(lambda body: body.update(schema="dlcontainer/record/9")), "record/9"),
         (spoil_record(lambda body: body["content"].update(site="x")), "was changed"),
@@ -306,7 +306,7 @@ def test_another_image_with_the_record_of_a_published_one(image: Path, root: Pat
     with image.open("r+b") as file:
         file.seek(-1, os.SEEK_END)
         file.write(b"?")
-    with pytest.raises(PublishError, match="is not the image of its record"):
+    with pytest.raises(PublishError, match="does not match its record"):
         put(image, root)
     assert seen(root) == BOTH
 
@@ -319,7 +319,7 @@ def test_a_root_that_cannot_be_written(image: Path) -> None:
 
 def test_no_space(image: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(roots, "free_mb", lambda path: 0)
-    with pytest.raises(PublishError, match=r"the image needs 1 MB, .* has 0 MB"):
+    with pytest.raises(PublishError, match=r"the image needs 1 MB, but .* has 0 MB"):
         put(image, root)
     assert (seen(root), hidden(root)) == ([], [])
 

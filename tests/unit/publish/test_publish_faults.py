@@ -135,7 +135,7 @@ def test_two_at_once(image: Path, root: Path, tmp_path: Path) -> None:
                 new = put(other if number % 2 else image, root).new
                 os._exit(10 if new else 11)
             except PublishError as error:
-                os._exit(12 if "is published already" in str(error) else 13)
+                os._exit(12 if "is already published" in str(error) else 13)
             finally:
                 os._exit(2)
         children.append(child)

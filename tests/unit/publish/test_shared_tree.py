@@ -96,7 +96,7 @@ def test_what_a_colleague_damaged(shared: Path, capfd: pytest.CaptureFixture[str
     (release / "bin/tool").write_text("#!/bin/sh\n")
     assert as_user(BOB, 0o022, lambda: put(image, root)) == 6
     said = capfd.readouterr().err
-    assert f"{release}/bin/tool: demo/1.0 is published, and damaged" in said
+    assert f"{release}/bin/tool: the published release of demo/1.0 is damaged" in said
     assert f"rm -r {release}\n" in said
 
 

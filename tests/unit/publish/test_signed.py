@@ -113,7 +113,7 @@ def test_what_is_verified_must_be_the_record_s(
     image, evil, engine.good = two(tmp_path)
     rewritten(image, engine.good)
     engine.after = lambda: rewritten(image, evil)
-    with pytest.raises(PublishError, match="is not the image of its record"):
+    with pytest.raises(PublishError, match="does not match its record"):
         engine.publish(image, root)
     assert none_is_live(root)
 

@@ -147,14 +147,14 @@ def listed(tree: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (content, "tree/etc/a \n name: its content is another one"),
-        (mode, "tree/usr/bin/python3: its mode is another one"),
-        (target, "tree/bin: its content is another one"),
-        (kind, "tree/bin: its kind, its mode, its content is another one"),
+        (content, "tree/etc/a \n name: its content changed"),
+        (mode, "tree/usr/bin/python3: its mode changed"),
+        (target, "tree/bin: its content changed"),
+        (kind, "tree/bin: its kind, its mode, its content changed"),
         (missing, "tree/usr/bin/twin: it is missing"),
         (more, "tree/usr/lib: it was not published"),
         (other_tree, "is a symbolic link"),
-        (listed, "tree.list: its SHA-256 is not that of SHA256SUMS"),
+        (listed, "tree.list: its SHA-256 is not the one in SHA256SUMS"),
     ],
 )
 def test_what_an_audit_finds(
@@ -199,5 +199,5 @@ def test_the_script_for_cernvm_fs() -> None:
 
 @pytest.mark.parametrize("root", ["/sw", "/cvmfs", "/cvmfs/sw.example.org", "/cvmfs/x;y.org/a"])
 def test_a_root_in_no_repository(root: str) -> None:
-    with pytest.raises(UsageError, match="is in no repository"):
+    with pytest.raises(UsageError, match="is not in a CernVM-FS repository"):
         cvmfs.script(Path("/i.sif"), "lab", Path(root), [TEMPLATES])

@@ -31,7 +31,7 @@ def test_a_line_and_a_file_of_docker(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "mode", "why"),
     [
-        (f"me:{WORD}", 0o640, "can be read or changed by others"),
+        (f"me:{WORD}", 0o640, "other users can read or change the login file"),
         (WORD, 0o600, "not one line USER:PASSWORD"),
         (f"me:{WORD}\nmore", 0o600, "not one line USER:PASSWORD"),
         ("", 0o600, "not one line USER:PASSWORD"),

@@ -59,7 +59,7 @@ def test_an_answer_has_an_end_whatever_drips() -> None:
     asked = patience(clock)
     asked.begin(120)
     assert drips(clock, 2, asked) == 60
-    assert (clock.now, asked.over) == (120, "has not given all within 120 s")
+    assert (clock.now, asked.over) == (120, "did not send everything within 120 s")
     # The next question has its own time.
     asked.begin(120)
     assert drips(clock, 3, asked) == 40
@@ -163,11 +163,11 @@ def test_a_registry_that_drips_lets_go(head: bytes, drop: bytes) -> None:
         pytest.raises(DlcontainerError) as caught,
     ):
         asking.manifest("1")
-    assert "has not given all within 0.5 s" in str(caught.value) or "no HTTP answer" in str(
+    assert "did not send everything within 0.5 s" in str(caught.value) or "no HTTP answer" in str(
         caught.value
     )
     if head:
-        assert "has not given all within 0.5 s" in str(caught.value)
+        assert "did not send everything within 0.5 s" in str(caught.value)
 
 
 def test_a_layer_that_drips_ends(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_a_block_of_questions_has_an_end() -> None:
         with (
             client(server) as asking,
             asking.within(0),
-            pytest.raises(DlcontainerError, match="has used up the time for its answers"),
+            pytest.raises(DlcontainerError, match="took too long to answer"),
         ):
             asking.manifest("1")
         with client(server) as asking:

@@ -94,7 +94,7 @@ def test_what_is_no_entry_is_passed_over(fake: FakeArtifacts, client: ArtifactCl
 
 
 def test_a_blob_that_is_not_its_digest_is_refused(client: ArtifactClient) -> None:
-    with pytest.raises(PublishError, match=r"does not take it \(HTTP 400\)"):
+    with pytest.raises(PublishError, match=r"rejects the request \(HTTP 400\)"):
         client.upload(SUBJECT, b"something else")
 
 

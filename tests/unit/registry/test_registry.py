@@ -59,23 +59,23 @@ def test_an_index_of_several(fake: FakeRegistry, kind: str) -> None:
 
 
 def test_another_machine_only(fake: FakeRegistry) -> None:
-    error = refused(fake, fake.put_index("ppc64le", "arm64"), "not there for linux/amd64")
-    assert error.why == "there is: linux/arm64, linux/ppc64le"
-    error = refused(fake, fake.put_image("ppc64le"), "not there for linux/amd64")
-    assert error.why == "there is: linux/ppc64le"
+    error = refused(fake, fake.put_index("ppc64le", "arm64"), "not available for linux/amd64")
+    assert error.why == "available: linux/arm64, linux/ppc64le"
+    error = refused(fake, fake.put_image("ppc64le"), "not available for linux/amd64")
+    assert error.why == "available: linux/ppc64le"
 
 
 def test_gone_while_its_tag_names_another(fake: FakeRegistry) -> None:
     now = fake.put_image("amd64")
-    error = refused(fake, f"sha256:{'ab' * 32}", "no such image any more")
-    assert f"the tag '1' is {now} now" in str(error.why)
+    error = refused(fake, f"sha256:{'ab' * 32}", "does not have this image any more")
+    assert f"the tag '1' is now {now}" in str(error.why)
     assert f"--set base.digest={now}" in str(error.next_step)
 
 
 def test_gone_with_its_tag(fake: FakeRegistry) -> None:
     for tag in ("1", None):
-        error = refused(fake, f"sha256:{'ab' * 32}", "no such image any more", tag=tag)
-        assert error.why == "its publisher removed it, or it never was there"
+        error = refused(fake, f"sha256:{'ab' * 32}", "does not have this image any more", tag=tag)
+        assert error.why == "its publisher removed it, or it never existed"
 
 
 @pytest.mark.parametrize("header", [True, False])
@@ -86,17 +86,17 @@ def test_a_tag_that_moved_is_noted(fake: FakeRegistry, header: bool) -> None:
     if not header:
         fake.replies[path] = Reply(body=b"another")
     found = check(fake.reference(digest=digest), "x86_64", WAY)
-    assert found.notes == (f"base: the tag '1' is {now} by now; built is {digest}, as pinned",)
+    assert found.notes == (f"base: the tag '1' is now {now}; the build uses {digest}, as pinned",)
     assert ("HEAD", path) in [asked[:2] for asked in fake.asked]
 
 
 def test_a_tag_that_is_gone_or_cannot_be_asked_is_noted(fake: FakeRegistry) -> None:
     digest = fake.put_image("amd64", "other")
     found = check(fake.reference(digest=digest), "x86_64", WAY)
-    assert found.notes == (f"base: the tag '1' is gone; built is {digest}, as pinned",)
+    assert found.notes == (f"base: the tag '1' is gone; the build uses {digest}, as pinned",)
     fake.replies[f"/v2/{NAME}/manifests/1"] = Reply(status=429)
     found = check(fake.reference(digest=digest), "x86_64", WAY)
-    assert "can't be told" in found.notes[0]
+    assert "can't look up" in found.notes[0]
     assert "too many requests" in found.notes[0]
 
 
@@ -109,9 +109,9 @@ def test_without_a_tag_only_the_digest_is_asked_for(fake: FakeRegistry) -> None:
 def test_the_digest_of_a_tag(fake: FakeRegistry) -> None:
     digest = fake.put_index("amd64")
     assert find_digest(fake.reference(), "x86_64", WAY) == digest
-    with pytest.raises(BuildError, match="not there for linux/ppc64le"):
+    with pytest.raises(BuildError, match="not available for linux/ppc64le"):
         find_digest(fake.reference(), "ppc64le", WAY)
-    with pytest.raises(BuildError, match="has no tag '2' of base/os"):
+    with pytest.raises(BuildError, match="has no tag '2' in base/os"):
         find_digest(fake.reference(tag="2"), "x86_64", WAY)
 
 
@@ -130,7 +130,7 @@ def test_what_is_no_token(fake: FakeRegistry, body: bytes) -> None:
     digest = fake.put_image("amd64")
     fake.token, fake.challenge = "t", f'Bearer realm="http://{fake.address}/token"'
     fake.replies["/token"] = Reply(body=body)
-    refused(fake, digest, "gives no token for base/os")
+    refused(fake, digest, "returned no token for base/os")
 
 
 @pytest.mark.parametrize("realm", ["http://e.example/token", "file:///etc/passwd", "", "//x"])
@@ -172,7 +172,7 @@ def test_the_largest_manifest(fake: FakeRegistry) -> None:
         fake.put("1", b" " * LIMIT)
         assert client.manifest("1") is not None
         fake.put("1", b" " * (LIMIT + 1))
-        with pytest.raises(BuildError, match="gives more than 4194304 bytes"):
+        with pytest.raises(BuildError, match="sends more than 4194304 bytes"):
             client.manifest("1")
 
 

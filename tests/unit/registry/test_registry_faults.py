@@ -42,12 +42,12 @@ def with_reply(fake: FakeRegistry, reply: Reply) -> BuildError:
 @pytest.mark.parametrize(
     ("status", "what", "why"),
     [
-        (500, "answers HTTP 500", "the registry itself fails"),
-        (503, "answers HTTP 503", "the registry itself fails"),
-        (418, "answers HTTP 418", "no answer of a registry"),
-        (401, "to nobody without a login (HTTP 401)", "there is no such image, or it is not"),
-        (403, "to nobody without a login (HTTP 403)", "there is no such image, or it is not"),
-        (429, "too many requests from this address", "for those who have no login"),
+        (500, "answers HTTP 500", "the registry has an internal error"),
+        (503, "answers HTTP 503", "the registry has an internal error"),
+        (418, "answers HTTP 418", "a registry does not answer like this"),
+        (401, "requires a login for base/os (HTTP 401)", "the image does not exist, or it is not"),
+        (403, "requires a login for base/os (HTTP 403)", "the image does not exist, or it is not"),
+        (429, "too many requests from this address", "requests without a login"),
     ],
 )
 def test_it_says_no(fake: FakeRegistry, status: int, what: str, why: str) -> None:
@@ -58,15 +58,15 @@ def test_it_says_no(fake: FakeRegistry, status: int, what: str, why: str) -> Non
 
 def test_a_limit_says_when_it_ends(fake: FakeRegistry) -> None:
     error = with_reply(fake, Reply(status=429, headers={"Retry-After": "77"}))
-    assert "again in 77 s" in str(error.why)
+    assert "the next request is allowed in 77 s" in str(error.why)
 
 
 def test_a_token_that_does_not_help(fake: FakeRegistry) -> None:
     fake.token, fake.challenge = "t", f'Bearer realm="http://{fake.address}/token"'
     fake.replies["/token"] = Reply(body=b'{"token": "another"}')
-    assert "without a login (HTTP 401)" in fails(fake.reference(digest=DIGEST)).what
+    assert "requires a login" in fails(fake.reference(digest=DIGEST)).what
     fake.challenge = "Basic realm=a"
-    assert "without a login (HTTP 401)" in fails(fake.reference(digest=DIGEST)).what
+    assert "requires a login" in fails(fake.reference(digest=DIGEST)).what
 
 
 def test_it_gives_something_else(fake: FakeRegistry) -> None:
@@ -103,13 +103,13 @@ def test_it_never_answers() -> None:
         image = parse_image(f"docker://127.0.0.1:{mute.getsockname()[1]}/a@{DIGEST}")
         error = fails(image, RegistryAccess(silence_s=0.5, answer_s=2))
     assert "can't be reached" in error.what
-    assert "no word within 0.5 s" in str(error.why)
+    assert "no answer within 0.5 s" in str(error.why)
 
 
 def test_it_answers_drop_by_drop(fake: FakeRegistry) -> None:
     fake.replies[f"/v2/{NAME}/manifests/{DIGEST}"] = Reply(body=b"x" * 2000)
     error = fails(fake.reference(digest=DIGEST), RegistryAccess(answer_s=0))
-    assert "has not given all within 0 s" in error.what
+    assert "did not send everything within 0 s" in error.what
 
 
 def test_nobody_is_there() -> None:
@@ -145,13 +145,13 @@ def test_a_proxys_password_is_not_told() -> None:
         RegistryAccess(proxies={"https_proxy": proxy}),
     )
     assert "secret" not in str(error)
-    assert "the proxy does not let it through" in str(error.why)
+    assert "the proxy refuses the connection" in str(error.why)
 
 
 def test_it_sends_around_in_circles(fake: FakeRegistry) -> None:
     path = f"/v2/{NAME}/manifests/{DIGEST}"
     error = with_reply(fake, Reply(status=302, headers={"Location": path}))
-    assert "from one place to the next" in error.what
+    assert "redirects too many times" in error.what
     assert len(fake.asked) == 6
 
 
@@ -167,18 +167,18 @@ def test_it_sends_to_where_there_is_no_tls(fake: FakeRegistry) -> None:
         (b"\x80", "codec can't decode"),
         (b"[]", "no JSON object"),
         (b"[" * 100_000, "nested too deeply"),
-        (b"{}", "no parts by SHA-256"),
-        (b'{"config": "x"}', "no parts by SHA-256"),
-        (b'{"config": {"digest": "sha256:../../x"}}', "no parts by SHA-256"),
-        (b'{"manifests": 3}', "none that is named"),
-        (b'{"manifests": [3, {"platform": 3}]}', "none that is named"),
+        (b"{}", "no blobs by SHA-256"),
+        (b'{"config": "x"}', "no blobs by SHA-256"),
+        (b'{"config": {"digest": "sha256:../../x"}}', "no blobs by SHA-256"),
+        (b'{"manifests": 3}', "no platform is named"),
+        (b'{"manifests": [3, {"platform": 3}]}', "no platform is named"),
         (
             b'{"manifests": [{"platform": {"os": "linux", "architecture": "amd64"}}]}',
-            "no parts by SHA-256",
+            "no blobs by SHA-256",
         ),
         (
             b'{"manifests": [{"platform": {"os": "\\u001b[2J", "architecture": 3}}]}',
-            r"there is: \x1b[2J/3",
+            r"available: \x1b[2J/3",
         ),
     ],
 )
@@ -190,7 +190,7 @@ def test_what_is_no_manifest(fake: FakeRegistry, body: bytes, why: str) -> None:
 def test_parts_are_missing(fake: FakeRegistry) -> None:
     digest = fake.put("1", json.dumps({"config": {"digest": DIGEST}}).encode())
     error = fails(fake.reference(digest=digest))
-    assert ("only in part" in error.what, DIGEST in str(error.why)) == (True, True)
+    assert ("only a part" in error.what, DIGEST in str(error.why)) == (True, True)
     platform = {"os": "linux", "architecture": "amd64"}
     entry = {"digest": DIGEST, "platform": platform}
     digest = fake.put("1", json.dumps({"manifests": [entry]}).encode())

@@ -49,7 +49,7 @@ def test_a_password_goes_over_tls_only(other: FakeRegistry, challenge: str) -> N
     way = RegistryAccess(plain_http=(address,))
     with (
         ArtifactClient(reference=reference, way=way, login=LOGIN) as client,
-        pytest.raises(PublishError, match="is reached without TLS, and wants a password"),
+        pytest.raises(PublishError, match="asks for a password over a connection without TLS"),
     ):
         client.manifest("1")
     assert other.asked

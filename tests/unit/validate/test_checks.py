@@ -65,9 +65,12 @@ def test_what_nobody_vouches_for_sees_nothing_of_this_host(image: Path, lost: bo
             inspected({**LABELS, "org.dlcontainer.digest": "sha256:" + "c" * 64}),
             "is not the record's",
         ),
-        (completed("x", code=255), "the engine could not read them: `x` ended with exit code 255"),
-        (completed("x", stdout="not JSON"), "the engine could not read them"),
-        (said({"data": {}}), "the engine could not read them"),
+        (
+            completed("x", code=255),
+            "the engine could not read the image's labels: `x` ended with exit code 255",
+        ),
+        (completed("x", stdout="not JSON"), "the engine could not read the image's labels"),
+        (said({"data": {}}), "the engine could not read the image's labels"),
     ],
 )
 def test_labels(image: Path, answer: CompletedCommand, detail: str) -> None:
@@ -82,9 +85,9 @@ def test_labels(image: Path, answer: CompletedCommand, detail: str) -> None:
         (completed("x", code=255, stderr="INFO: a\nFATAL: no loop devices\n\n"), "FATAL: no loop"),
         (completed("x", code=1), "`x` ended with exit code 1"),
         (completed("x", stdout="sitecustomize says hello\n"), "Expecting value"),
-        (said([]), "did not answer as the probe does"),
-        (said(3), "did not answer as the probe does"),
-        (said({"machine": "x86_64"}), "did not answer as the probe does"),
+        (said([]), "did not print the probe's answer"),
+        (said(3), "did not print the probe's answer"),
+        (said({"machine": "x86_64"}), "did not print the probe's answer"),
         (CommandTimeoutError(completed("x"), 600), "did not end within 600 s"),
     ],
 )

@@ -59,8 +59,12 @@ def grow(image: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "name", "step"),
     [
-        (lose_record, "record", "copy it too, as it's an image.json: it lies beside the image"),
-        (grow, "record", "copy the image and it's an image.json together, again"),
+        (
+            lose_record,
+            "record",
+            "copy it's an image.json too, from the folder where the image was built",
+        ),
+        (grow, "record", "copy the image and it's an image.json again"),
     ],
 )
 def test_files(image: Path, spoil: Callable[[Path], None], name: str, step: str) -> None:
@@ -91,21 +95,25 @@ def test_another_architecture(foreign: Path, site: dict[str, Any] | None, step: 
         (
             {"inside": completed("x", code=255, stderr="FATAL: no loop devices\n")},
             "runs",
-            "see whether the engine runs images on this host: dlcontainer doctor",
+            "check that the engine runs images on this host: dlcontainer doctor",
         ),
         (
             {"inside": completed("x", code=127, stderr="sh: python: not found\n")},
             "runs",
-            "the image was changed after it was built",
+            "the image was changed after the build",
         ),
-        ({"inside": completed("x", stdout="hello\n")}, "runs", "something prints whenever"),
+        (
+            {"inside": completed("x", stdout="hello\n")},
+            "runs",
+            "remove the output that appears whenever",
+        ),
         ({"inside": CommandTimeoutError(completed("x"), 600)}, "runs", "on an idle machine"),
         ({"verify": completed("x")}, "verify", "let the recipe's verify.script print"),
-        ({"verify": said({**VERIFY, "ok": False})}, "verify", "read its verify.script"),
+        ({"verify": said({**VERIFY, "ok": False})}, "verify", "read the recipe's verify.script"),
         (
             {"verify": completed("x", code=1, stderr="no luck\n")},
             "verify",
-            "see all that it prints: apptainer exec ",
+            "see its full output: apptainer exec ",
         ),
     ],
 )
@@ -116,8 +124,8 @@ def test_engine_and_scripts(image: Path, changes: dict[str, Any], name: str, ste
 @pytest.mark.parametrize(
     ("changes", "name", "step"),
     [
-        ({"machine": "aarch64"}, "machine", "its programs are not those of its header"),
-        ({"sys_prefix": "/usr"}, "python", "make the environment in its prefix, /opt/demo"),
+        ({"machine": "aarch64"}, "machine", "its programs are not for"),
+        ({"sys_prefix": "/usr"}, "python", "create the environment in its prefix, /opt/demo"),
         ({"digest": "c" * 64}, "manifest", "image.json is another image's: copy"),
         (
             {"imports": [{**ENTRY, "version": "1.9"}]},
@@ -127,19 +135,19 @@ def test_engine_and_scripts(image: Path, changes: dict[str, Any], name: str, ste
         (
             {"imports": [{**ENTRY, "version": "", "error": "ImportError: x"}]},
             "import torch",
-            "let a step of the recipe install torch",
+            "install torch and its dependencies in a step of the recipe",
         ),
         (
             {"imports": [{**ENTRY, "file": "/srv/torch.py"}]},
             "import torch",
             "another torch comes first in sys.path",
         ),
-        ({"leaks": ["variable X"]}, "host stays out", "comes from the engine's settings"),
-        ({"leftovers": ["/etc/pip.conf"]}, "no leftovers", "let the step of the recipe"),
+        ({"leaks": ["variable X"]}, "host stays out", "from the engine's settings"),
+        ({"leftovers": ["/etc/pip.conf"]}, "no leftovers", "remove them in the recipe step"),
         (
             {"pack": {"error": "wrong size", "folders": 9, "fresh": 0}},
             "pack",
-            "the image was changed after it was built",
+            "the image was changed after the build",
         ),
     ],
 )

@@ -66,13 +66,15 @@ def test_an_image_that_can_not_be_emulated(foreign: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(emulation, "obstacle", lambda arch: ("no qemu", "a line"))
     runner = RecordingRunner([inspected(LABELS)], strict=True)
     wrong = failed(check(foreign, runner, arch="ppc64le"))
-    assert wrong == {"runs": "no ppc64le program runs here: no qemu; root types once: a line"}
+    assert wrong == {"runs": "no ppc64le program runs here: no qemu; root runs once: a line"}
 
 
 def test_a_foreign_image_needs_its_site(foreign: Path) -> None:
     wrong = failed(check(foreign, RecordingRunner(strict=True)))
     assert list(wrong) == ["architecture"]
-    assert wrong["architecture"].endswith("wanted x86_64; for another site's image name it: --site")
+    assert wrong["architecture"].endswith(
+        "wanted x86_64; if the image is for another site: --site SITE"
+    )
 
 
 def test_no_image(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_a_program_names_its_loader(tmp_path: Path) -> None:
 @pytest.mark.parametrize("data", [b"#!/bin/sh\n", program()[:100], b"", b"\x7fELF\x01" + bytes(80)])
 def test_what_is_no_program(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "python").write_bytes(data)
-    with pytest.raises(ValueError, match=r"ELF program|ends within"):
+    with pytest.raises(ValueError, match=r"ELF program|is truncated in"):
         elf.interpreter(tmp_path / "python")
 
 
@@ -119,7 +119,7 @@ def test_a_tree_whose_python_can_t_be_started(tmp_path: Path) -> None:
         tree.prepare(root, "/opt/demo", "/opt/demo/bin/python")
     root = unpacked(tmp_path / "other")
     (root / "usr/bin/python3.11").write_text("#!/bin/sh\n")
-    with pytest.raises(CannotStartError, match="no ELF program"):
+    with pytest.raises(CannotStartError, match="not an ELF program"):
         tree.prepare(root, "/opt/demo", "/opt/demo/bin/python")
     root = unpacked(tmp_path / "third")
     with pytest.raises(CannotStartError, match="No such file"):

@@ -72,7 +72,7 @@ def test_the_lines_for_a_site_file(tmp_path: Path) -> None:
         (None, "has no tag '12'"),
         (Reply(status=401, body=b"{}"), "40"),
         (Reply(body=b"{}", headers={"Docker-Content-Digest": f"sha256:{'ab' * 32}"}), "not match"),
-        (Reply(body=b"<html>"), "gives no manifest"),
+        (Reply(body=b"<html>"), "returned no image manifest"),
     ],
     ids=["no such tag", "401", "lies", "no registry"],
 )
@@ -90,7 +90,7 @@ def test_nothing_is_pinned_that_was_not_read(
 def test_an_image_of_another_architecture(tmp_path: Path) -> None:
     with serving() as fake:
         fake.put_index("ppc64le", tag="12")
-        with pytest.raises(BuildError, match="the base is not there for linux/amd64"):
+        with pytest.raises(BuildError, match="the base image is not available for linux/amd64"):
             read(tmp_path, image_of(fake))
 
 

@@ -153,7 +153,7 @@ def test_a_stranger_s_tree_is_not_promoted_unless_named(root: Path, source: Path
     who = name_of(STRANGER)
     with pytest.raises(PublishError) as caught:
         promoted(root, source)
-    assert f"is of {who}, who does not publish in {root}" in caught.value.what
+    assert f"belongs to {who}, who does not publish in {root}" in caught.value.what
     typed = f"dlcontainer modules promote demo/1.0 --from {source} --from-owner {who} --root"
     assert typed in str(caught.value.next_step)
     assert not (root / "current").is_symlink()

@@ -224,42 +224,42 @@ def lost_generation(root: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (dangling, "demo/0.9.lua: it leads nowhere: "),
-        (leading_out, "releases/evil: it leads out of the tree: ../../elsewhere"),
-        (absolute, "demo/2.0.lua: it leads out of the tree: /"),
-        (leading_out_through_another, "releases/evil: it leads out of the tree through ../gener"),
-        (link_in_a_release, "image.sif: it leads out of the tree: ../../../image.sif"),
-        (edited_modulefile, "module.lua: its SHA-256 is not that of SHA256SUMS"),
+        (dangling, "demo/0.9.lua: it is a dangling link: "),
+        (leading_out, "releases/evil: it points out of the tree: ../../elsewhere"),
+        (absolute, "demo/2.0.lua: it points out of the tree: /"),
+        (leading_out_through_another, "releases/evil: it points out of the tree through ../gener"),
+        (link_in_a_release, "image.sif: it points out of the tree: ../../../image.sif"),
+        (edited_modulefile, "module.lua: its SHA-256 is not the one in SHA256SUMS"),
         (folder_of_a_release, "bin: other users can't read it: its mode is 0700"),
         (for_the_group, "can change it: its mode is 0775"),
         (for_anybody, "any user can change it: its mode is 0777"),
         (stale_alias, ".modulerc: its text was changed"),
-        (catalogue, "catalogue.html: its SHA-256 is not that of SHA256SUMS"),
-        (catalogue_sums, "SHA256SUMS: line 1 is not a checksum and a name of its own"),
+        (catalogue, "catalogue.html: its SHA-256 is not the one in SHA256SUMS"),
+        (catalogue_sums, "SHA256SUMS: line 1 is not a checksum with a unique name"),
         (missing_catalogue, "catalogue.json: it is missing"),
         (further_in_a_generation, "generations/4/more: it was not published"),
         (lost_generation, "generations/2: the release of demo/1.0 is missing"),
-        (one_byte, "image.sif: its SHA-256 is not that of SHA256SUMS"),
-        (wrapper, "bin/tool: its SHA-256 is not that of SHA256SUMS"),
-        (wrapper_with_its_sum, "its content does not give its digest"),
+        (one_byte, "image.sif: its SHA-256 is not the one in SHA256SUMS"),
+        (wrapper, "bin/tool: its SHA-256 is not the one in SHA256SUMS"),
+        (wrapper_with_its_sum, "its content does not match its digest"),
         (mode, "bin/tool: its mode is 0644"),
         (closed, "other users can't read it: its mode is 0700"),
         (closed_farm, "tcl/demo: other users can't read it"),
         (missing_file, "launch/site.sh: it is missing"),
         (further_file, "bin/more: it was not published"),
-        (link, "demo/1.0.lua: it leads to "),
+        (link, "demo/1.0.lua: it points to "),
         (missing_link, "tcl/demo/1.0: it is missing"),
         (further_module, "tcl/evil: it was not published"),
         (warning, "2.0.lua: its text was changed"),
         (default, ".modulerc.lua: its text was changed"),
-        (modules, "modules: it is not the link to current/modules"),
-        (record, "record.json: its SHA-256 is not that"),
+        (modules, "modules: it is not a link to current/modules"),
+        (record, "record.json: its SHA-256 is not the one in"),
         (lost_release, "No such file or directory"),
-        (unjournaled, "its last switch is to 4, live is 3"),
-        (unreadable, "lines that can't be read: 1"),
-        (leftover, "a publication is under way, or was killed"),
+        (unjournaled, "its last switch is to 4, but 3 is live"),
+        (unreadable, "unreadable lines: 1"),
+        (leftover, "a publication is in progress, or was killed"),
         (impossible_rollback, "generations/1: "),
-        (moved_tree, "its content does not give its digest"),
+        (moved_tree, "its content does not match its digest"),
     ],
 )
 def test_what_is_named(root: Path, change: Callable[[Path], None], says: str) -> None:
@@ -319,11 +319,11 @@ def test_foreign_owners(root: Path) -> None:
     path = first(root) / "bin/tool"
     os.chown(path, 4242, -1)
     assert audited(root) == [
-        f"releases/{first(root).name}/bin/tool: it is 4242's, who is no publisher"
+        f"releases/{first(root).name}/bin/tool: it belongs to 4242, who is not a publisher"
     ]
     os.chown(path, 0, -1)
     os.chown(root / "generations/4/modules/lmod/demo/1.0.lua", 4242, -1, follow_symlinks=False)
-    assert "lmod/demo/1.0.lua: it is 4242's" in audited(root)[0]
+    assert "lmod/demo/1.0.lua: it belongs to 4242" in audited(root)[0]
     # All of them are the root's owner's: then they may be.
     for one in (root, *root.rglob("*")):
         os.chown(one, 4242, -1, follow_symlinks=False)

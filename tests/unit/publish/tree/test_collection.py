@@ -56,7 +56,7 @@ def test_nothing_goes_before_its_time(root: Path, clock: Clock) -> None:
     found = collect(root, clock)
     assert found.removed == ()
     assert [kept.path for kept in found.kept][:2] == ["generations/1", "generations/2"]
-    assert "left too recently" in found.kept[0].why
+    assert "live too recently" in found.kept[0].why
     assert len(list((root / "releases").iterdir())) == 2
 
 
@@ -97,7 +97,7 @@ def test_a_job_that_is_still_there(root: Path, clock: Clock) -> None:
     clock.now += 100 * DAY
     found = collect(root, clock, replace(KEEP, queue=OldestJob(oldest=submitted)))
     assert found.removed == ()
-    assert "a job that is still there" in found.kept[0].why
+    assert "a job in the queue" in found.kept[0].why
     assert collect(root, clock, replace(KEEP, queue=OldestJob(is_known=False))).removed == ()
     later = OldestJob(oldest=submitted + DAY)
     assert len(collect(root, clock, replace(KEEP, queue=later)).removed) == 3
@@ -163,7 +163,7 @@ def test_swapped_between_look_and_removal(
     found = collect(root, clock)
     assert "generations/1" not in found.removed
     assert (
-        "was replaced while it was looked at"
+        "was replaced while dlcontainer examined it"
         in {kept.path: kept.why for kept in found.kept}["generations/1"]
     )
     assert (root / "generations/1/work").exists()

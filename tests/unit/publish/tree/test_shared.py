@@ -86,7 +86,7 @@ def test_a_colleague_s_folders_stay(root: Path) -> None:
     assert as_user(BOB, 0o022, collected) == 0
     says = (told / str(BOB)).read_text()
     assert "generations/1 belongs to" in says
-    assert "who alone may remove it" in says
+    assert "and only that user may remove it" in says
     # The generation stays, so its release does.
     assert len(list((root / "releases").iterdir())) == 1
     assert as_user(ADA, 0o022, collected) == 0

@@ -78,7 +78,7 @@ def test_each_switch_is_followed_once(site: Site, tmp_path: Path) -> None:
             "exit code 3: no space;",
         ),
         (CommandFailedError(completed("x", code=-9)), "exit code -9;"),
-        (CommandTimeoutError(completed("x"), AFTER_S), "it did not end in 300 seconds;"),
+        (CommandTimeoutError(completed("x"), AFTER_S), "it did not finish in 300 seconds;"),
         (CommandNotFoundError("update cache", "there is none"), "'update cache': there is none;"),
         (OSError(errno.EACCES, "Permission denied"), "Permission denied;"),
     ],
@@ -184,6 +184,6 @@ def test_a_file_system_without_stripes_is_a_warning(site: Site, tmp_path: Path) 
     site.runner.answers.append(CommandFailedError(completed("lfs", code=25, stderr=text)))
     put(site.root, image_file(tmp_path / "images"), by=site.hand)
     assert site.notes == [
-        "the image gets the usual layout, since modules.stripe failed: exit code 25: " + text
+        "the image gets the default striping, because modules.stripe failed: exit code 25: " + text
     ]
     assert seen(site.root) == both("1.0")

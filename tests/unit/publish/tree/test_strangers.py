@@ -39,7 +39,7 @@ def test_a_tree_of_ones_own(root: Path) -> None:
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o2777])
 def test_a_root_that_everybody_may_change(root: Path, tmp_path: Path, mode: int) -> None:
     root.chmod(mode)
-    with pytest.raises(PublishError, match=f"everybody may write in {root}") as caught:
+    with pytest.raises(PublishError, match=f"any user can write to {root}") as caught:
         publishing.put(publishing.image_of(tmp_path / "images"), root)
     assert f"chmod o-w {root}" in str(caught.value.next_step)
     assert caught.value.exit_code == 6
@@ -48,7 +48,7 @@ def test_a_root_that_everybody_may_change(root: Path, tmp_path: Path, mode: int)
 
 def test_a_folder_above_that_everybody_may_change(root: Path, tmp_path: Path) -> None:
     root.parent.chmod(0o777)
-    with pytest.raises(PublishError, match=f"everybody may write in {root.parent}"):
+    with pytest.raises(PublishError, match=f"any user can write to {root.parent}"):
         notes(root)
     root.parent.chmod(0o1777)  # nobody can rename what is another's
     assert notes(root) == []
@@ -59,7 +59,7 @@ def test_nothing_is_promoted_into_such_a_tree(root: Path, tmp_path: Path) -> Non
     source.mkdir()
     put(source, image_file(tmp_path / "images"))
     root.chmod(0o777)
-    with pytest.raises(PublishError, match="everybody may write in"):
+    with pytest.raises(PublishError, match="any user can write to"):
         act(root, lambda tree: changes.promote(tree, source, "demo/1.0"))
     assert not (root / "current").is_symlink()
     root.chmod(0o755)
@@ -72,7 +72,7 @@ def test_what_a_link_on_the_way_leads_through_counts(root: Path, tmp_path: Path)
     link.symlink_to(root.parent)
     assert notes(link / "root") == []
     root.parent.chmod(0o777)
-    with pytest.raises(PublishError, match="everybody may write in"):
+    with pytest.raises(PublishError, match="any user can write to"):
         notes(link / "root")
 
 
@@ -81,12 +81,12 @@ def test_others_are_named(root: Path) -> None:
         skip("needs root, which can give a folder to another user", elsewhere="a run as root")
     os.chown(root.parent, STRANGER, 0)
     who, above = name_of(STRANGER), root.parent
-    says = f"{who} may replace what is published in {root}: they may write in {above}"
+    says = f"{who} can replace the published files in {root}: they can write to {above}"
     assert notes(root) == [says]
     os.chown(root.parent, 0, STRANGER)
     assert notes(root) == []  # they can't write there
     root.parent.chmod(0o775)
     (said,) = notes(root)
-    assert said.startswith("the group nogroup may replace") or "65534" in said
+    assert said.startswith("the group nogroup can replace") or "65534" in said
     os.chown(root, 0, STRANGER)  # the tree is that group's
     assert notes(root) == []
