@@ -147,7 +147,7 @@ def test_an_unpacked_image_is_made_of_what_was_verified(
         def of(*_: object) -> None:
             raise AssertionError("an image that is not signed was unpacked")
 
-    monkeypatch.setattr(unpack, "Packed", Never)
+    monkeypatch.setattr(unpack, "SquashfsTree", Never)
     with pytest.raises(PublishError, match="is not signed"):
         engine.publish(image, root, unpacked=True)
     assert none_is_live(root)

@@ -140,7 +140,7 @@ def test_groups_of_an_earlier_procedure(tmp_path: Path) -> None:
     series = groups(tmp_path)
     declared = replace(unheld(series.session.declared), seed=series.session.declared.seed)
     forgery = replace(series, session=replace(series.session, declared=declared))
-    with pytest.raises(BenchDataError, match="procedure 1, and resident groups"):
+    with pytest.raises(BenchDataError, match="procedure 1 with resident groups"):
         refuse(forgery)
 
 

@@ -90,7 +90,7 @@ def test_a_newer_version_says_which_dlcontainer(written: Path) -> None:
 def test_a_launch_that_is_missing_or_there_twice(written: Path, index: int) -> None:
     records = fields(written)
     records[7]["index"] = index
-    with pytest.raises(BenchDataError, match=f"launch {index}, where 4 is next") as caught:
+    with pytest.raises(BenchDataError, match=f"launch {index} found, launch 4 expected") as caught:
         reader.read(chained(written, records))
     assert str(caught.value.where) == f"{written}:8"
 
