@@ -155,7 +155,8 @@ def _make_room(plan: Plan, context: BuildContext) -> None:
     gone = context.step_cache(plan.site.engine).prune(limit * 10**9)
     if gone:
         context.execution.progress.note(
-            f"{len(gone)} kept steps went, those used longest ago: engine.cache_gb is {limit}"
+            f"removed the {len(gone)} least recently used steps from the cache: "
+            f"engine.cache_gb is {limit}"
         )
 
 

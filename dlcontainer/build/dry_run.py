@@ -62,7 +62,7 @@ def reasons(plan: Plan, context: BuildContext, scratch: Path) -> list[CacheReaso
     base = preparation.kept_base(plan, context)
     root = preparation.root(plan, context.kind, base)
     if base is None and not image:
-        root["base"] = "made again: none of today is kept"
+        root["base"] = "made again: the cache has none of today"
     with workspace(scratch, execution.runner, execution.progress.note) as work:
         build_context.stage(plan, work / "context")
         todo = build_steps.work(plan, work / "context", root, context.pins)

@@ -80,9 +80,9 @@ def arranger(
         pack_trace, entries = of_pack(tree, folder) if has_pack else Trace(paths=()), tree.entries()
         sort_file = sort(trace or pack_trace, entries)
         if trace:
-            note(f"{sort_file.files} files lie in the order of the trace")
+            note(f"ordered {sort_file.files} files of the image as in the trace")
         if trace and sort_file.strangers:
-            note(f"{sort_file.strangers} paths of the trace are not in the image: skipped")
+            note(f"skipped {sort_file.strangers} paths of the trace that are not in the image")
         return SquashOrder(
             sort=sort_file.text, actions=raw(pack_trace, entries) if raw_libraries else b""
         )

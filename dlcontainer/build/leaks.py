@@ -28,7 +28,7 @@ class LeakGuard:
     def planned(self, content: Mapping[str, object]) -> None:
         """Refuse a plan that says one: its variables and texts are in the image, and in labels."""
         encoded = json.dumps(content, ensure_ascii=False).encode()
-        self._refuse_bytes(encoded, "the plan: a recipe's or a site's text")
+        self._refuse_bytes(encoded, "the plan (text of the recipe or the site)")
 
     def after_step(self, backend: BuildBackend, step: str, began_ns: int) -> None:
         """Refuse a step that wrote one down, before its result is kept; raises BuildError.
@@ -69,12 +69,12 @@ class LeakGuard:
         leaking = search.search(tree, credentials.shortest(self.credentials), since_ns)
         if leaking:
             origins = ", ".join(credential.origin for credential in self.credentials)
-            raise self._error(f"{what} a credential in the image (of {origins})", leaking)
+            raise self._error(f"{what} a credential from {origins} in the image", leaking)
 
     def _refuse_bytes(self, data: bytes, name: str) -> None:
         for credential in self.credentials:
             if any(form in data for form in credential.forms):
-                raise self._error(f"there is a credential of {credential.origin}", [name])
+                raise self._error(f"it contains a credential from {credential.origin}", [name])
 
     def _error(self, what: str, leaking: Sequence[str]) -> BuildError:
         named = [credentials.masked(path, self.credentials) for path in leaking[:_NAMED]]
@@ -83,8 +83,9 @@ class LeakGuard:
             f"{self.plan}: {what}",
             why="".join(f"\n    {path}" for path in named)
             + (f"\n    and {more} more" if more else ""),
-            next_step="let the recipe remove the file in the step that writes it; the egress of a "
-            "build is no part of an image (docs/security.md)",
+            next_step="remove the file in the recipe's step that writes it; an image must "
+            "not contain proxies or credentials of its build host "
+            "(docs/security.md)",
         )
 
     def _hide(self, log: Path) -> None:

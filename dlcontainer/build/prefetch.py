@@ -68,7 +68,7 @@ class FetchedSupplies:
         if name not in self.coming:
             return False
         if self.coming[name].runs:
-            self.on_note(f"the wheels of '{name}' are still on their way")
+            self.on_note(f"waiting for the wheels of '{name}'")
         wheels = self.folder / _WHEELS / name
         try:
             self.coming[name].result()
@@ -79,7 +79,7 @@ class FetchedSupplies:
         # Names alone: a log is published, and where they came from is the host's business.
         names = ", ".join(sorted(path.name for path in wheels.iterdir()))
         with self.log.open("a", encoding="utf-8") as file:
-            file.write(f"wheels of '{name}', fetched before: {names}\n")
+            file.write(f"wheels of '{name}', fetched in advance: {names}\n")
         return True
 
 

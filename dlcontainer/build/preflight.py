@@ -41,16 +41,16 @@ def check_base(plan: Plan, host: HostMachine) -> None:
         return
     of = f"{plan.recipe.name} --site {plan.site.name}"
     programs = (
-        f"an image of a registry as the base: dlcontainer base pin {of}",
-        f"a bundle: dlcontainer fetch {of} -o DIR where they are, here build --offline DIR",
-        f"the base: dlcontainer base make {of} -o FILE where they are, here build --base FILE",
+        f"use an image of a registry as the base: dlcontainer base pin {of}",
+        f"on a host that has them: dlcontainer fetch {of} -o DIR; here: build --offline DIR",
+        f"on a host that has them: dlcontainer base make {of} -o FILE; here: build --base FILE",
     )
     advice = ""
     if "apt-get" not in missing:
         packages = dict.fromkeys(_PACKAGES[name] for name in missing)
         advice = f"install them ({installation.helper(host.environ, *packages)}); or "
     raise BuildError(
-        f"this host can't make the base: no {', '.join(missing)} on PATH",
+        f"cannot make the base here: no {', '.join(missing)} on PATH",
         why=f"{plan.recipe.base.title}: a distribution's own programs make its root tree",
         next_step=f"{advice}one of\n    " + "\n    ".join(programs),
     )
@@ -61,11 +61,11 @@ def check_conversion(plan: Plan) -> None:
     changed = docker_values.changed_by_apptainer(plan)
     if changed:
         raise BuildError(
-            f"environment.{changed[0]} would have another value in the SIF",
+            f"environment.{changed[0]} would change its value in the SIF",
             why="Apptainer (1.4.5 at least) changes \", $, ` and \\ of a Docker image's variables: "
             "https://github.com/apptainer/apptainer/issues/3328",
-            next_step="build with --engine apptainer, or keep the Docker image: "
-            "--to docker-archive",
+            next_step="build with --engine apptainer, or write a Docker archive: --to "
+            "docker-archive",
         )
 
 
@@ -98,33 +98,33 @@ def choose_tmpdir(plan: Plan, host: HostMachine, tmpdir: Path | None) -> Path:
 def check_space(plan: Plan, output: Path, scratch: Path, progress: Progress) -> None:
     """Refuse a build that can't end well: no space, programs may not run, not writable."""
     if not scratch.is_dir():
-        raise BuildError(f"no folder {scratch}", next_step="give one that exists: --tmpdir")
+        raise BuildError(f"no folder {scratch}", next_step="name a folder that exists: --tmpdir")
     apptainer.require_bindable(scratch)
     if not guarded_files.is_private(Path(os.path.realpath(scratch))):
         # The engine works there by path: whoever renames our folder puts another in its place.
         progress.note(
-            f"other users may rename what is in {scratch}, or it lies below such a folder: they "
-            "could exchange the tree of a build; give a private or sticky folder: --tmpdir"
+            f"other users can rename files in {scratch} or in a folder above it, and so "
+            "replace the tree of a build; name a private or sticky folder with --tmpdir"
         )
     mount = machine.mount_of(scratch)
     if "noexec" in mount.options:
         raise BuildError(
             f"{scratch} is mounted noexec ({mount.point}, {mount.kind})",
-            why="the build runs programs from the tree that it makes there",
-            next_step="give another folder: --tmpdir",
+            why="builds run programs from their tree in this folder",
+            next_step="name another folder: --tmpdir",
         )
     if mount.is_network:
         progress.note(
-            f"{scratch} lies on {mount.kind}: slow, and it may not take the ids of a build; "
-            "a node-local --tmpdir is better"
+            f"{scratch} is on {mount.kind}, which is slow and may not support the user IDs "
+            "that a build needs; name a node-local folder with --tmpdir"
         )
     need = plan.recipe.space_mb
     for folder, needed_mb, option in ((scratch, need, "--tmpdir"), (output, need // 2, "-o")):
         free = machine.free_mb(folder)
         if free < needed_mb:
             raise BuildError(
-                f"{folder} has {free} MB free, the build needs about {needed_mb} MB",
-                next_step=f"make room, or give another folder: {option}",
+                f"{folder} has {free} MB free; the build needs about {needed_mb} MB",
+                next_step=f"free space, or name another folder with {option}",
             )
 
 
@@ -134,5 +134,5 @@ def make_folder(output: Path) -> None:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BuildError(
-            f"can't make {output}: {error.strerror}", next_step="give another folder: -o"
+            f"can't make {output}: {error.strerror}", next_step="name another folder with -o"
         ) from None

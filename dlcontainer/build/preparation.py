@@ -61,12 +61,12 @@ def base(
     file = given_base(context)
     if file is not None:
         carried = carried_base.take(plan, file, run.folders.work, context.bundle)
-        progress.note(f"base of {carried.made} taken from {file}")
+        progress.note(f"using the base of {carried.made} from {file}")
         return carried
     maker = _maker(context.execution)
     tree = root_tree.prepare(plan, routed, maker, run.folders.work, run.folders.log)
     if tree.cached:
-        progress.note(f"base of {tree.made} taken from the cache")
+        progress.note(f"using the base of {tree.made} from the cache")
     return tree
 
 

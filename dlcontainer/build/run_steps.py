@@ -123,7 +123,7 @@ def _noting(step: BuildStep, progress: StepProgress) -> Iterator[None]:
         stdout = error.completed.stdout if isinstance(error, CommandFailedError) else str(error)
         cause = error_patterns.explain(stdout, 1)
         why = cause.cause if cause else stdout.strip().rpartition("\n")[2]
-        progress.progress.note(f"the result of '{step.name}' is not kept: {why}")
+        progress.progress.note(f"not keeping the result of '{step.name}' in the cache: {why}")
 
 
 def _begin(

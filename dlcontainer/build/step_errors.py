@@ -70,8 +70,8 @@ def _full_disk_explained(folder: Path) -> Iterator[None]:
             raise
         raise BuildError(
             f"{folder}: {error.strerror}",
-            why="the image, its log and its record are written there",
-            next_step="make room, or give another folder: -o",
+            why="dlcontainer writes the image, its log and its record there",
+            next_step="free space, or name another folder with -o",
         ) from None
 
 

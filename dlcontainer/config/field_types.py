@@ -71,7 +71,7 @@ _LONGEST_LINE = 32_768
 
 def _one_line(value: str) -> str:
     if len(value) > _LONGEST_LINE:
-        raise ValueError(f"a text of more than {_LONGEST_LINE} characters")
+        raise ValueError(f"the text has more than {_LONGEST_LINE} characters")
     # One line and printable: it may become a label, an ENV line, a comment or a directive, none of
     # which can hold a line break, whatever is quoted.
     if not value.strip():
@@ -86,7 +86,7 @@ def _absolute(value: str) -> str:
         raise ValueError(f"must be an absolute path without '..': {value!r}")
     variable = re.search(r"\$(?:[A-Za-z_]\w*|\{[^}]*\}?)", value)
     if variable:
-        raise ValueError(f"nothing fills in {variable[0]} here, write the path out: {value!r}")
+        raise ValueError(f"{variable[0]} is not expanded here; write the path out: {value!r}")
     return value if value == "/" else value.rstrip("/")
 
 
@@ -97,13 +97,16 @@ _WIDE = {"/", "/etc", "/home", "/opt", "/root", "/run", "/srv", "/tmp", "/usr", 
 def _index_folder(value: str) -> str:
     folder = _absolute(value)
     if folder in _WIDE or (folder.startswith("/home/") and folder.count("/") == 2):
-        raise ValueError(f"too wide for an index, all in it would show in the build: {value!r}")
+        raise ValueError(
+            "the folder is too general for an index, because the build would see all its files: "
+            f"{value!r}"
+        )
     return folder
 
 
 def _host_text(value: str) -> str:
     if re.sub(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})", "", value).count("$"):
-        raise ValueError(f"'$' stands only before a variable's name here: {value!r}")
+        raise ValueError(f"a variable's name must follow '$' here: {value!r}")
     return _one_line(value)
 
 
@@ -123,7 +126,7 @@ def _proxy(value: str) -> str:
     if value not in ("auto", "none") and not is_proxy(value):
         # The value is not repeated: a password may stand in it.
         raise ValueError(
-            "none of 'auto', 'none' and http://[USER:PASSWORD@]HOST[:PORT] (or https://; other "
+            "not 'auto', 'none' or http://[USER:PASSWORD@]HOST[:PORT] (or https://; other "
             "characters as %XX)"
         )
     return value
@@ -193,8 +196,8 @@ def _python_package(value: str) -> str:
     if re.search(r"git\+|://| @ |^\.{0,2}/", value):
         raise UnfitError(
             text,
-            "make a wheel of it: pip wheel --no-deps ADDRESS, name the wheel's folder in "
-            "routing.wheels of the site, and write NAME==VERSION here",
+            "build a wheel (pip wheel --no-deps ADDRESS), name its folder in routing.wheels "
+            "of the site, and write NAME==VERSION here",
         )
     raise ValueError(text)
 

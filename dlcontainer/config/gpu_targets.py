@@ -80,7 +80,7 @@ def written_right(value: str) -> str:
     names = meant(value)
     if names:
         right = " or ".join(map(repr, names))
-        raise ValueError(f"{value!r} is no name that compilers know; did you mean {right}?")
+        raise ValueError(f"compilers do not know the name {value!r}; did you mean {right}?")
     return value
 
 
@@ -89,5 +89,5 @@ def one_gpu(value: str) -> str:
     found = NVIDIA.fullmatch(written_right(value))
     if found and (found[1] == "compute" or found[5]):
         gpu = f"sm_{found[2]}{found[3]}"
-        raise ValueError(f"{value!r} is code, and this is a GPU; did you mean {gpu!r}?")
+        raise ValueError(f"{value!r} names code, but this key names a GPU; did you mean {gpu!r}?")
     return value

@@ -46,13 +46,15 @@ def _split(setting: str, where: str) -> tuple[KeyPath, str]:
     """Split a setting into the path of its key and the text of its value."""
     match = KEY.match(setting)
     if match is None:
-        step = 'keys with other characters are quoted: environment."A.B"=1'
+        step = 'quote keys that have other characters: environment."A.B"=1'
         raise UsageError(
-            "expected KEY=VALUE, KEY being words with dots", where=where, next_step=step
+            "expected KEY=VALUE; KEY is one or more words with dots between them",
+            where=where,
+            next_step=step,
         )
     path = tuple(_unquote(part, where) for part in PART.findall(match[1]))
     if len(path) > MAX_DEPTH:
-        raise UsageError(f"nested more than {MAX_DEPTH} deep", where=where)
+        raise UsageError(f"nested more than {MAX_DEPTH} levels deep", where=where)
     return path, setting[match.end() :]
 
 
@@ -71,7 +73,7 @@ def _refuse_characters(text: str, where: str) -> None:
     refused = refused_in_value(text)
     if refused:
         raise UsageError(
-            f"character U+{ord(refused[0]):04X} cannot stand in a setting", where=where
+            f"character U+{ord(refused[0]):04X} is not allowed in a setting", where=where
         )
 
 
@@ -82,8 +84,11 @@ def _value(word: str, where: str) -> tuple[object, dict[KeyPath, str | None]]:
         step = 'write null to remove the key, "" for an empty text'
         raise UsageError("no VALUE after '='", where=where, next_step=step)
     if word[0] in "{&*!":
-        step = "set each key of a mapping by itself; quote a text that starts so"
-        raise UsageError("VALUE is a scalar or a [list]", where=where, next_step=step)
+        step = (
+            "set each key of a mapping with its own --set; quote a text that starts with this "
+            "character"
+        )
+        raise UsageError("VALUE must be a scalar or a [list]", where=where, next_step=step)
     if word[0] not in "[\"'":
         # No YAML here: `>=2.1`, `a: b` and `x # y` are texts on a command line.
         value: object = resolve(word)
@@ -93,7 +98,7 @@ def _value(word: str, where: str) -> tuple[object, dict[KeyPath, str | None]]:
     except ConfigError as error:
         raise UsageError(f"VALUE: {error.what}", where=where, why=error.why) from error
     if isinstance(value, dict):
-        raise UsageError("VALUE is a scalar or a [list], not a mapping", where=where)
+        raise UsageError("VALUE must be a scalar or a [list], not a mapping", where=where)
     return value, {path: origin.written for path, origin in origins.items()}
 
 
@@ -102,10 +107,11 @@ def _put(data: dict[str, object], path: KeyPath, value: object, *, where: str) -
         inner = data.setdefault(str(key), {})
         if not isinstance(inner, dict):
             raise UsageError(
-                f"{dotted(path[: position + 1])} is set as a whole already", where=where
+                f"an earlier --set already replaced all of {dotted(path[: position + 1])}",
+                where=where,
             )
         data = inner
     last = str(path[-1])
     if isinstance(data.get(last), dict):
-        raise UsageError(f"keys below {dotted(path)} are set already", where=where)
+        raise UsageError(f"an earlier --set already set keys below {dotted(path)}", where=where)
     data[last] = value

@@ -63,12 +63,12 @@ class ResourceFolders:
         misnamed = self._misnamed(kind, name)
         if misnamed is not None:
             raise ConfigError(
-                f"{misnamed} is not read: its name must end in .yaml",
+                f"{misnamed} is ignored: its name must end in .yaml",
                 next_step=f"mv {shlex.quote(str(misnamed))} "
                 f"{shlex.quote(str(misnamed.with_suffix('.yaml')))}",
             )
         raise ConfigError(
-            f"no {NOUNS[kind]} is called '{name}'{suggest(name, self.names(kind))}",
+            f"there is no {NOUNS[kind]} named '{name}'{suggest(name, self.names(kind))}",
             why=f"searched: {searched}",
             next_step=self._swapped(kind, name),
         )

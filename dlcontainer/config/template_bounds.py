@@ -66,7 +66,7 @@ class _Meter:
 
     def tick(self) -> None:
         if time.thread_time() - self.began > _SECONDS:
-            raise SecurityError(f"takes more than {_SECONDS:.0f} s")
+            raise SecurityError(f"it takes more than {_SECONDS:.0f} s")
 
 
 _meter: ContextVar[_Meter] = ContextVar("meter")
@@ -87,7 +87,7 @@ def rendered(template: jinja2.Template, values: Mapping[str, object], longest: i
     for piece in template.generate(values):
         length += len(piece)
         if length > longest:
-            raise SecurityError(f"becomes longer than {longest} characters")
+            raise SecurityError(f"its result is longer than {longest} characters")
         pieces.append(piece)
     return "".join(pieces)
 
@@ -111,7 +111,7 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
         _meter.get().tick()
         numbers = isinstance(left, int | float) and isinstance(right, int | float)
         if operator == "%" and not numbers:
-            raise SecurityError("'%' is for numbers here; write a ~ b to join texts")
+            raise SecurityError("'%' works on numbers only here; write a ~ b to join texts")
         if operator in "+*":
             _require(_size_of(operator, left, right))
         if operator == "**" and isinstance(left, int) and isinstance(right, int) and right > 0:
@@ -146,12 +146,16 @@ class _BoundsTransformer(NodeTransformer):
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(node, _KNOWN):
             kind = type(node).__name__.lower()
-            raise jinja2.TemplateSyntaxError(f"no {kind!r} in such a text", node.lineno)
+            raise jinja2.TemplateSyntaxError(
+                f"{kind!r} is not allowed in this template", node.lineno
+            )
         return super().visit(node, *args, **kwargs)
 
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802
         if node.recursive:
-            raise jinja2.TemplateSyntaxError("no 'recursive' in such a text", node.lineno)
+            raise jinja2.TemplateSyntaxError(
+                "'recursive' is not allowed in this template", node.lineno
+            )
         self.generic_visit(node)
         node.iter = _wrapped(node.iter, "_turns")
         return node
@@ -209,7 +213,7 @@ def _turns(items: Iterable[Any]) -> Iterator[Any]:
     for item in items:
         meter.turns += 1
         if meter.turns > _TURNS:
-            raise SecurityError(f"more than {_TURNS} turns of loops")
+            raise SecurityError(f"its loops make more than {_TURNS} iterations")
         meter.tick()
         yield item
 
@@ -273,9 +277,9 @@ def _size_of_replaced(text: str, old: Any = "", new: Any = "") -> int:
 
 def _require(length: int) -> None:
     if length > LARGEST + 1:
-        raise SecurityError(f"a value becomes larger than {LARGEST} characters or items")
+        raise SecurityError(f"a value grows beyond {LARGEST} characters or items")
 
 
 def _require_bits(bits: int) -> None:
     if bits > _BITS:
-        raise SecurityError(f"a number becomes larger than 2**{_BITS}")
+        raise SecurityError(f"a number grows beyond 2**{_BITS}")

@@ -158,7 +158,7 @@ def _guarded(action: Any, where: Mark | str, *, lines: bool = True) -> Any:
         return metered(action)
     except jinja2.TemplateSyntaxError as error:
         raise ConfigError(
-            f"template does not parse: {cut(str(error.message), _LONGEST_SAYING)}",
+            f"template syntax error: {cut(str(error.message), _LONGEST_SAYING)}",
             where=_place(where, error.lineno),
         ) from None
     except jinja2.TemplateNotFound as error:

@@ -61,8 +61,8 @@ def _none_allowed(host: HostMachine) -> DoctorFinding:
         detail = "the kernel allows none (user.max_user_namespaces is 0)"
         return DoctorFinding(name=NAMESPACES, state="error", detail=detail, mend=mend)
     detail = (
-        "the kernel allows none (user.max_user_namespaces is 0); the engine's setuid program runs "
-        "images all the same, and builds none"
+        "the kernel allows none (user.max_user_namespaces is 0); the engine's setuid program "
+        "can still run images, but cannot build them"
     )
     step = f"{mend}; or build on another machine"
     return DoctorFinding(name=NAMESPACES, state="warning", detail=detail, mend=step)
@@ -77,12 +77,12 @@ def _with_profile(host: HostMachine) -> DoctorFinding:
     starter = _starter(host, "starter", setuid=False) or "/usr/libexec/apptainer/bin/starter"
     profile = f"profile apptainer {starter}{{,-suid}} flags=(unconfined) {{ userns, }}"
     mend = (
-        f"an administrator writes /etc/apparmor.d/apptainer with the lines `abi <abi/4.0>,` and "
-        f"`{profile}`, and types: systemctl reload apparmor; this lets the engine alone. To make "
-        "bases as a user too (mmdebstrap, unshare), in place of it: "
-        "sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+        "an administrator writes /etc/apparmor.d/apptainer with the lines `abi <abi/4.0>,` "
+        f"and `{profile}`, and types: systemctl reload apparmor. This allows the engine "
+        "only. To let users make bases too (mmdebstrap, unshare), type instead: sysctl "
+        "kernel.apparmor_restrict_unprivileged_userns=0"
     )
-    detail = "AppArmor restricts them to programs with a profile (Ubuntu 23.10 and newer)"
+    detail = "AppArmor allows them only to programs with a profile (Ubuntu 23.10 and newer)"
     return DoctorFinding(name=NAMESPACES, state="warning", detail=detail, mend=mend)
 
 
@@ -105,17 +105,17 @@ def _starter(host: HostMachine, name: str, *, setuid: bool) -> Path | None:
 
 def _subordinate_ids(host: HostMachine) -> DoctorFinding:
     # What is lost without them: docs/building.md.
-    lost = "builds map one user, and all files of an image belong to root"
+    lost = "builds map one user only, so all files of an image belong to root"
     missing, programs = machine.without_subordinate_ids(host), machine.without_id_maps(host)
     if missing:
         why = f"{host.user} has no line in {' and '.join(missing)}"
         mend = f"usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {host.user}"
     elif programs:
-        why = f"lines for {host.user}, but no {' and no '.join(programs)}"
+        why = f"{host.user} has lines, but there is no {' and no '.join(programs)}"
         mend = installation.line(host.environ, "uidmap")
     else:
         return DoctorFinding(
-            name="subordinate ids", state="ok", detail="in /etc/subuid and /etc/subgid"
+            name="subordinate ids", state="ok", detail="found in /etc/subuid and /etc/subgid"
         )
     return DoctorFinding(
         name="subordinate ids",
@@ -132,7 +132,8 @@ def _fuse(host: HostMachine) -> DoctorFinding:
     return DoctorFinding(
         name=FUSE,
         state="warning",
-        detail=f"{host.user} can't open it: images are unpacked for each run instead of mounted",
+        detail=f"{host.user} cannot open it: the engine unpacks an image for each run "
+        "instead of mounting it",
         mend=f"an administrator types: {'chmod 0666 /dev/fuse' if is_there else 'modprobe fuse'}",
     )
 
@@ -142,14 +143,16 @@ def _space(host: HostMachine, note: str | None) -> DoctorFinding:
     mount, free = machine.mount_of(tmp), machine.free_mb(tmp)
     detail = f"{tmp}: {free} MB free on {mount.kind}"
     local = f"export TMPDIR=/var/tmp (or another local folder with {_SMALL_TMP_MB} MB free)"
-    mend = f"{local}; for one build --tmpdir, for a site engine.tmpdir"
+    mend = f"{local}; for one build use --tmpdir, for a site engine.tmpdir"
     if note is not None:
         return DoctorFinding(name=TEMPORARY, state="warning", detail=note, mend=mend)
     if "noexec" in mount.options:
-        detail = f"{detail}, mounted noexec: no program of an image starts there"
+        detail = f"{detail}, mounted noexec: programs of an image cannot start there"
         return DoctorFinding(name=TEMPORARY, state="error", detail=detail, mend=mend)
     if mount.is_network:
-        detail = f"{detail}, a network file system: slow, and without subordinate ids' files"
+        detail = (
+            f"{detail}, a network file system: it is slow, and cannot hold files of subordinate ids"
+        )
         return DoctorFinding(name=TEMPORARY, state="warning", detail=detail, mend=mend)
     if free < _SMALL_TMP_MB:
         return DoctorFinding(name=TEMPORARY, state="warning", detail=detail, mend=mend)
@@ -162,8 +165,9 @@ def _memory(host: HostMachine) -> DoctorFinding:
         return DoctorFinding(
             name=MEMORY,
             state="warning",
-            detail=f"this login may use {limit} MB; packing an image may be killed",
-            mend="build inside a job, where the limit is the job's own; or an administrator types: "
+            detail=f"this login may use {limit} MB of memory; the kernel may kill the "
+            "packing of an image",
+            mend="build inside a job, which has its own limit; or an administrator types: "
             f"systemctl set-property user-{host.uid}.slice MemoryMax=16G",
         )
     return DoctorFinding(name=MEMORY, state="ok", detail=f"{limit} MB" if limit else "none")

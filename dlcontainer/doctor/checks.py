@@ -34,15 +34,17 @@ _MISSING: Mapping[str, str] = {
 _SAID: Mapping[str, str] = {
     "No space left": "the disk is full: export TMPDIR=/a/roomier/folder",
     "Read-only file system": "a folder is read-only: export TMPDIR=/a/writable/folder",
-    "files/directories ownership": "the folder for temporary files takes no change of owners, as "
-    "network file systems do: export TMPDIR=/a/local/folder",
+    "files/directories ownership": (
+        "the file system of the temporary folder cannot change owners (a network file system?): "
+        "export TMPDIR=/a/local/folder"
+    ),
 }
 # How an engine begins the line that says why; which bits it asked the kernel for.
 _PREFIX = re.compile(r"^(?:FATAL|ERROR|WARNING|INFO)\s*(?::|\[U=\d+,P=\d+\]\S*)\s*")
 _MASK = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _WAYS = (
-    "base images of a registry (dlcontainer base pin), a bundle with the finished base "
-    "(dlcontainer build --offline), or the base made elsewhere (dlcontainer base make)"
+    "use base images of a registry (dlcontainer base pin), a bundle with the finished base "
+    "(dlcontainer build --offline), or a base from another host (dlcontainer base make)"
 )
 
 
@@ -106,7 +108,7 @@ def _engine(
                 name=what, state="error", detail=_plain(failed), mend=mend, said=_said(failed)
             )
         else:
-            detail = "not tried: no tiny image could be made, neither built nor packed"
+            detail = "not tried: could not build or pack a tiny test image"
             mend = _setup("squashfs-tools", host)
             yield DoctorFinding(name=what, state="error", detail=detail, mend=mend)
 
@@ -132,13 +134,13 @@ def _base(
             name="base", state="error", detail=_plain(failed), mend=mend, said=_said(failed)
         )
         return
-    detail = f"can be made in mode {tried.mode.name}{_others(failed)}"
+    detail = f"mmdebstrap works in mode {tried.mode.name}{_others(failed)}"
     yield DoctorFinding(name="base", state="ok", detail=detail, said=_said(failed))
 
 
 def _others(failed: Mapping[str, str]) -> str:
     """Name the modes that do not work, where another does: why, only those ask who type -v."""
-    return f"; not in {', '.join(failed)}, which is no fault" if failed else ""
+    return f"; not in {', '.join(failed)}, which is not needed" if failed else ""
 
 
 def _plain(failed: Mapping[str, str]) -> str:
@@ -172,7 +174,7 @@ def _mend(what: str, answer: str, why: Sequence[DoctorFinding], host: HostMachin
     named += [cause for word, cause in _SAID.items() if word in answer]
     if named:
         return "; ".join(named)
-    return "no known cause: show your site's support this answer"
+    return "show this answer to your site's support: the cause is unknown"
 
 
 def _helpers(host: HostMachine) -> Iterable[DoctorFinding]:
@@ -203,8 +205,8 @@ def _emulation(host: HostMachine) -> DoctorFinding:
         name="emulation",
         # No warning: who builds for this architecture never needs it.
         state="ok",
-        detail=f"{', '.join(runs) or 'no other architecture'} can be built for here: {why}",
-        mend=f"only for sites of another architecture; root types once: {cure}",
+        detail=f"this host can build for {', '.join(runs) or 'no other architecture'}: {why}",
+        mend=f"needed only for sites of another architecture; run once as root: {cure}",
     )
 
 

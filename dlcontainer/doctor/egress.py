@@ -32,6 +32,6 @@ def examine(routing: Routing, host: HostMachine) -> DoctorFinding:
         said = f"{detail}: {unknown.why}"
         return DoctorFinding(name=_NAME, state="error", detail=said, mend=unknown.next_step)
     if no_socks is not None:
-        said = f"{detail}: {no_socks.why}; archives and registries are out of reach"
+        said = f"{detail}: {no_socks.why}; archives and registries cannot be reached"
         return DoctorFinding(name=_NAME, state="warning", detail=said, mend=no_socks.next_step)
     return DoctorFinding(name=_NAME, state="ok", detail=detail)

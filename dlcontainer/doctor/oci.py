@@ -36,7 +36,7 @@ def examine(host: HostMachine, meant: EngineKind = "apptainer") -> list[DoctorFi
 def _unused(finding: DoctorFinding) -> DoctorFinding:
     if finding.state == "ok" and "not here" not in finding.detail:
         return finding
-    detail = f"not used; doctor --engine {finding.name} looks at it"
+    detail = f"not used; `dlcontainer doctor --engine {finding.name}` checks it"
     return DoctorFinding(name=finding.name, state="ok", detail=detail)
 
 
@@ -45,7 +45,7 @@ def _engine(kind: OciKind, host: HostMachine) -> Iterator[DoctorFinding]:
         client = oci_socket.connect(kind, host.environ, host.uid)
     except EngineError as error:
         if find_program(kind, host.environ) is None:
-            detail = f"not here; builds with --engine {kind} need it"
+            detail = f"not found; builds with --engine {kind} need it"
             yield DoctorFinding(name=kind, state="error", detail=detail, mend=error.next_step)
         else:
             detail = f"{error.what}: {error.why}" if error.why else error.what
@@ -71,7 +71,7 @@ def _id_maps(host: HostMachine) -> Iterator[DoctorFinding]:
         yield DoctorFinding(
             name="podman ids",
             state="warning",
-            detail="no newuidmap: images have files of one owner only",
+            detail="no newuidmap: all files of an image have one owner",
             mend=f"an administrator types: {installation.line(host.environ, 'uidmap')}",
         )
     elif machine.without_subordinate_ids(host):
@@ -86,7 +86,7 @@ def _tun(host: HostMachine) -> Iterator[DoctorFinding]:
         yield DoctorFinding(
             name="docker network",
             state="warning",
-            detail=f"{host.user} can't open {_TUN}, which Docker without root needs (slirp4netns)",
+            detail=f"{host.user} cannot open {_TUN}, which rootless Docker needs (slirp4netns)",
             mend=f"an administrator types: chmod 0666 {_TUN}",
         )
 
@@ -101,7 +101,7 @@ def _no_ids(kind: OciKind, host: HostMachine) -> DoctorFinding:
     return DoctorFinding(
         name=f"{kind} ids",
         state="warning",
-        detail=f"{host.user} has no subordinate ids: images have files of one owner only",
+        detail=f"{host.user} has no subordinate ids: all files of an image have one owner",
         mend="an administrator types: usermod --add-subuids 100000-165535 --add-subgids "
         f"100000-165535 {host.user}; then you: {again}",
     )
@@ -114,17 +114,19 @@ def _storage(kind: OciKind, folder: Path, driver: str) -> Iterator[DoctorFinding
         yield DoctorFinding(
             name=f"{kind} storage",
             state="warning",
-            detail=f"{folder} lies on {mount.kind}, which keeps no files of other ids",
-            mend=f"in {place}: {_STORAGE}" if kind == "podman" else f"{place} on a local disk",
+            detail=f"{folder} is on {mount.kind}, which cannot hold files of subordinate ids",
+            mend=f"write in {place}: {_STORAGE}"
+            if kind == "podman"
+            else f"set {place} to a folder on a local disk",
         )
     elif driver == _SLOW_DRIVER:
         yield DoctorFinding(
             name=f"{kind} storage",
             state="warning",
-            detail=f"driver {driver}: every step copies the whole tree",
-            mend=f'install fuse-overlayfs, and in {place}: [storage] driver = "overlay"'
+            detail=f"the storage driver {driver} copies the whole tree for every step",
+            mend=f'install fuse-overlayfs, and write in {place}: [storage] driver = "overlay"'
             if kind == "podman"
-            else "have the administrator set the storage driver overlay2",
+            else "ask the administrator to set the storage driver overlay2",
         )
 
 

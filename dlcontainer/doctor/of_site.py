@@ -53,13 +53,15 @@ def _folder(key: str, path: Path, *, is_made: bool) -> DoctorFinding:
     """Look at a folder; `is_made` for one that is made when it is needed."""
     there = next(one for one in (path, *path.parents) if one.exists())
     if there != path and not is_made:
-        what = "no such folder here; builds take TMPDIR, memory or /tmp in its place"
+        what = "no such folder here; builds use TMPDIR, memory or /tmp instead"
     elif not there.is_dir():
         what = f"{there} is not a folder"
     elif not os.access(there, os.W_OK | os.X_OK):
-        what = f"you can't write in {there}"
+        what = f"you cannot write to {there}"
     else:
-        made = "" if there == path else ", not there yet: it is made when it is needed"
+        made = (
+            "" if there == path else ", which does not exist yet: dlcontainer makes it when needed"
+        )
         return DoctorFinding(name=key, state="ok", detail=f"{path}{made}")
     return DoctorFinding(
         name=key,
@@ -83,7 +85,7 @@ def _given(site: Site, host: HostMachine) -> Iterator[DoctorFinding]:
             yield DoctorFinding(name="routing.ca", state="ok", detail=str(ca))
     missing = [str(folder) for folder in site.routing.wheels if not Path(folder).is_dir()]
     if missing:
-        mend = "make it, or correct routing.wheels of the site"
+        mend = "make the folder, or correct routing.wheels of the site"
         detail = f"no folder {', '.join(missing)}"
         yield DoctorFinding(name="routing.wheels", state="error", detail=detail, mend=mend)
     if site.modules.group is not None:
@@ -99,8 +101,8 @@ def _group(name: str) -> DoctorFinding:
         number = None
     if number in (os.getegid(), *os.getgroups()) or (number is not None and os.geteuid() == 0):
         return DoctorFinding(name="modules.group", state="ok", detail=name)
-    what = "you are none of its members" if number is not None else "this host has no such group"
-    mend = "publish as one of its members, where the group is known"
+    what = "you are not a member" if number is not None else "this host has no such group"
+    mend = "publish as a member of the group, on a host that has the group"
     return DoctorFinding(name="modules.group", state="warning", detail=f"{name}: {what}", mend=mend)
 
 
@@ -109,12 +111,12 @@ def _runtime(site: Site, host: HostMachine, runner: Runner) -> DoctorFinding:
     name, wanted = site.engine.runtime, site.engine.version
     program = find_program(name, host.environ)
     load = f"module load {site.engine.module}, or " if site.engine.module else ""
-    mend = f"{load}use a host of the site: its jobs start images with that"
+    mend = f"{load}use a host of the site: its jobs start images with this program"
     if program is None:
         detail = f"no {name} on PATH"
         return DoctorFinding(name="engine.runtime", state="warning", detail=detail, mend=mend)
     if wanted is None:
-        detail = f"{program}; the site's file names no version"
+        detail = f"{program}; the site file names no version"
         return DoctorFinding(name="engine.runtime", state="ok", detail=detail)
     try:
         words = runner([str(program), "--version"], timeout=_TIMEOUT_S).stdout.split()
@@ -139,5 +141,5 @@ def _scheduler(site: Site, host: HostMachine) -> DoctorFinding:
         name="scheduler",
         state="warning",
         detail=f"{kind}: no {', '.join(missing)} on PATH",
-        mend="submit on a login node of the site; images can be built here all the same",
+        mend="submit jobs on a login node of the site; you can still build images here",
     )

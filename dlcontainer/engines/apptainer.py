@@ -203,8 +203,8 @@ def find(environ: Mapping[str, str]) -> Apptainer:
         if program is not None:
             return Apptainer(program=program)
     raise EngineError(
-        "no Apptainer and no Singularity on PATH",
-        why="images are built and run by one of them",
+        "neither Apptainer nor Singularity is on PATH",
+        why="dlcontainer builds and runs images with one of them",
         next_step=installation.engine(),
     )
 
@@ -226,9 +226,9 @@ def require_bindable(path: Path) -> None:
     if any(character in str(path) for character in ':,"\\\n'):
         # Apptainer splits --bind at these; older versions have no way to quote them.
         raise EngineError(
-            f"the engine can't bind {str(path)!r}",
-            why="a ':', ',', quote, backslash or newline in the path",
-            next_step="choose another folder (--tmpdir)",
+            f"the engine cannot bind {str(path)!r}",
+            why="the path contains a ':', ',', quote, backslash or newline",
+            next_step="choose another folder with --tmpdir",
         )
 
 

@@ -121,9 +121,9 @@ def require(program: Path, host: HostMachine, runner: Runner) -> BaseMode:
     tried = attempt(program, host, runner)
     if tried.mode is None:
         raise BuildError(
-            "mmdebstrap can't make a base here",
+            "mmdebstrap cannot make a base here",
             why="; ".join(f"{name}: {reason}" for name, reason in tried.failures.items()),
-            next_step="`dlcontainer doctor` names what is missing and the line to type",
+            next_step="run `dlcontainer doctor`: it names the cause, and the line that fixes it",
         )
     return tried.mode
 

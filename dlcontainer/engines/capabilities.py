@@ -76,7 +76,7 @@ def require(
         raise EngineError(
             f"{trial.program} works in no mode here",
             why=reasons,
-            next_step="`dlcontainer doctor` names what is missing and the line to type",
+            next_step="run `dlcontainer doctor`: it names the cause, and the line that fixes it",
         )
     return trial
 
@@ -167,13 +167,14 @@ def _introduce(engine: Apptainer, host: HostMachine, runner: "Runner") -> tuple[
         raise EngineError(
             f"{engine.program} does not start",
             why=f"{error}: {stderr}" if stderr else str(error),
-            next_step=f"install it again, or take it off PATH and {installation.engine()}",
+            next_step=f"install it again, or remove it from PATH and {installation.engine()}",
         ) from None
     if not _KNOWN.match(version):
         raise EngineError(
             f"{engine.program} is neither Apptainer nor Singularity",
-            why=f"its --version says: {_reason(version)[:100]}",
-            next_step=f"take it off PATH, or put the real one before it: {installation.engine()}",
+            why=f"its --version prints: {_reason(version)[:100]}",
+            next_step="remove it from PATH, or put the real engine before it: "
+            f"{installation.engine()}",
         )
     return version.strip(), help_text
 
@@ -211,7 +212,7 @@ class _ModeTrials:
             else:
                 if leaves is None or leaves.is_file():
                     return mode
-                self.failures[f"{name} {mode}"] = "it ended well, and left no image"
+                self.failures[f"{name} {mode}"] = "it succeeded, but wrote no image"
         return None
 
     def pack(self, engine: Apptainer, host: HostMachine, image: Path) -> bool:
@@ -242,7 +243,7 @@ def _reason(text: str) -> str:
     lines = [line.strip() for line in plain.splitlines() if line.strip()]
     complaints = [line for line in lines if "while permitted capability" in line or "ERROR" in line]
     fatal = [line for line in lines if line.startswith("FATAL")]
-    chosen = (complaints or fatal or lines or ["it said nothing"])[-1]
+    chosen = (complaints or fatal or lines or ["it printed nothing"])[-1]
     return " ".join(chosen.split())
 
 

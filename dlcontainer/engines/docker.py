@@ -146,7 +146,7 @@ class SdkClient:
             raise EngineError(
                 f"{self.daemon.kind} ended the container in the middle of a step",
                 why="the connection to the engine was closed",
-                next_step="look into the engine's own log (out of memory, no space, restarted?)",
+                next_step="read the engine's own log (out of memory, no space, restarted?)",
             )
         return int(code)
 
@@ -160,7 +160,7 @@ class SdkClient:
             identifier = self._commit(container, name, comment, config)
         image = self.image(identifier)
         if image is None:
-            raise EngineError(f"{self.daemon.kind} made {name}, but does not have it")
+            raise EngineError(f"{self.daemon.kind} committed {name}, but has no image of it")
         return image
 
     def _commit(self, container: str, name: str, comment: str, config: ImageConfig) -> str:
@@ -204,8 +204,8 @@ class SdkClient:
                 return
             time.sleep(0.1)
         raise EngineError(
-            f"{self.daemon.kind} does not end removing the container {container[:12]}",
-            next_step=f"see why: {self.daemon.kind} inspect {container[:12]}",
+            f"{self.daemon.kind} does not finish removing container {container[:12]}",
+            next_step=f"find the reason: {self.daemon.kind} inspect {container[:12]}",
         )
 
     def containers(self, prefix: str) -> list[tuple[str, str]]:
@@ -254,7 +254,7 @@ class SdkClient:
             url = self.api._url(f"/images/{repository}/push")
             self._stream(url, params, repository, take)
         if not digests:
-            raise EngineError(f"{self.daemon.kind} pushed {name}, but named no digest")
+            raise EngineError(f"{self.daemon.kind} pushed {name}, but reported no digest")
         return digests[-1]
 
     def close(self) -> None:

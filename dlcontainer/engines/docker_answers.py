@@ -13,7 +13,7 @@ def lines(kind: OciKind, entries: Iterable[Any]) -> Iterator[str]:
     """Yield what an engine says during a call; raises EngineError for an error among it."""
     for entry in entries:
         if "error" in entry:
-            raise EngineError(f"{kind} said: {entry['error']}")
+            raise EngineError(f"{kind} reported: {entry['error']}")
         if "stream" in entry:
             yield str(entry["stream"]).rstrip()
         if "status" in entry:
@@ -33,7 +33,8 @@ def explained(kind: OciKind, what: str) -> Iterator[None]:
         raise EngineError(
             f"{kind} could not {what}",
             why=str(explanation or error),
-            next_step="`dlcontainer doctor` looks at the engine; its own log says more",
+            next_step="run `dlcontainer doctor`: it checks the engine; the engine's own log "
+            "has details",
         ) from None
 
 
@@ -42,9 +43,9 @@ def checked_binds(binds: Binds) -> Binds:
     for source, _ in binds:
         if any(character in str(source) for character in ":\n"):
             raise EngineError(
-                f"the engine can't bind {str(source)!r}",
-                why="a ':' or newline in the path",
-                next_step="choose another folder (--tmpdir)",
+                f"the engine cannot bind {str(source)!r}",
+                why="the path contains a ':' or newline",
+                next_step="choose another folder with --tmpdir",
             )
     return binds
 

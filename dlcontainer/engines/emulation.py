@@ -46,7 +46,7 @@ def _flaw(entry: list[str], name: str) -> tuple[str, str] | None:
     flags = next((line[6:].strip() for line in entry if line.startswith("flags:")), "")
     if "F" not in flags:
         # Without F the kernel looks for qemu inside the image, at each start.
-        why = f"{name} is registered without flag F: each image would need a qemu inside"
+        why = f"{name} is registered without flag F, so each image would need its own qemu"
         return why, f"echo -1 > /{_FOLDER}/{name}; {INSTALL}"
     return None
 
@@ -58,9 +58,9 @@ def require(arch: Arch, site: str, root: Path = Path("/")) -> None:
         return
     why, cure = problem
     raise BuildError(
-        f"site {site} is {arch}, and this host can't run its programs",
-        why=f"{why}; the steps of a recipe run programs of the image",
-        next_step=f"root types once: {cure}; or build on a machine with {arch}",
+        f"site {site} is {arch}, and this host cannot run programs for it",
+        why=f"{why}; a recipe's steps run programs of the image",
+        next_step=f"run once as root: {cure}; or build on a machine with {arch}",
     )
 
 

@@ -43,8 +43,9 @@ def sockets(kind: OciKind, environ: Mapping[str, str], uid: int) -> list[Path]:
         if value:
             if not value.startswith(_SCHEME):
                 raise EngineError(
-                    f"{name}={value}: not a socket of this machine",
-                    why="steps see folders of this machine (mirrors, wheels) while they run",
+                    f"{name}={value} is not a socket on this machine",
+                    why="steps use folders of this machine (mirrors, wheels), which a "
+                    "remote engine cannot bind",
                     next_step=f"build where the engine runs, or unset {name}",
                 )
             return [Path(value.removeprefix(_SCHEME))]
@@ -67,7 +68,7 @@ def connect(kind: OciKind, environ: Mapping[str, str], uid: int) -> SdkClient:
     if path is None:
         program = find_program(kind, environ)
         raise EngineError(
-            f"{kind} does not run here" if program else f"no {kind} here",
+            f"{kind} is not running here" if program else f"no {kind} here",
             why=f"no socket {' or '.join(map(str, tried))}",
             next_step=_START[kind] if program else _INSTALL[kind],
         )
@@ -84,9 +85,10 @@ def _knock(kind: OciKind, path: Path) -> None:
         except PermissionError:
             raise EngineError(
                 f"{path}: no permission",
-                why="only its owner and its group may use the engine",
-                next_step="an administrator types: usermod --append --groups docker USER (who may "
-                "use this socket is as good as root); or use --engine podman, which needs no root",
+                why="only the socket's owner and group may use the engine",
+                next_step="an administrator types: usermod --append --groups docker USER "
+                "(users of this socket are as powerful as root); or use --engine "
+                "podman, which needs no root",
             ) from None
         except OSError as error:
             raise EngineError(
@@ -120,14 +122,15 @@ def _client(kind: OciKind, path: Path) -> SdkClient:
     if daemon.kind != kind:
         api.close()
         raise EngineError(
-            f"{path} is {daemon.kind}'s, not {kind}'s", next_step=f"--engine {daemon.kind}"
+            f"{path} is a socket of {daemon.kind}, not of {kind}",
+            next_step=f"use --engine {daemon.kind}",
         )
     if kind == "docker":
         return SdkClient(api=api, daemon=daemon)
     if int(daemon.version.partition(".")[0]) < _OLDEST_PODMAN:
         api.close()
         raise EngineError(
-            f"podman {daemon.version} is too old", next_step="Podman 4 or a later one is needed"
+            f"podman {daemon.version} is too old", next_step="install Podman 4 or newer"
         )
     return PodmanClient(api=api, daemon=daemon)
 

@@ -12,10 +12,10 @@ SAID = re.compile(
     r"could(?:n't| not) (?:determine|retrieve|get) (?:current )?user",
     re.IGNORECASE,
 )
-WHY = "this machine has no passwd line for your user number; its directory service may be away"
+WHY = "this machine has no passwd entry for your user ID; its directory service may be down"
 NEXT_STEP = (
-    "`getent passwd $(id -u)` prints your line where the number is known: take another node, try "
-    "later, or tell your site's support"
+    "use another node, try later, or tell your site's support: `getent passwd $(id -u)` must "
+    "print your entry"
 )
 
 

@@ -73,18 +73,18 @@ def _check(plan: Plan) -> None:
     for key, text, starts_line in _texts(plan):
         if starts_line and _SECTION.search(text):
             raise ConfigError(
-                f"{key}: a line that begins with '%' can't stand in a definition file",
+                f"{key}: a definition file cannot have a line that begins with '%'",
                 where=plan.place_of(text),
-                why="the engine takes it for the head of a section",
-                next_step="begin the line with something else, or put the text into a file",
+                why="the engine would read it as the header of a section",
+                next_step="begin the line differently, or put the text into a file",
             )
         match = _VARIABLE.search(text)
         if match:
             raise ConfigError(
-                f"{key}: {match[0]!r} can't stand in a definition file",
+                f"{key}: a definition file cannot contain {match[0]!r}",
                 where=plan.place_of(text),
-                why="the engine takes it for a variable of its own",
-                next_step="write it apart: '{' '{', or put the text into a file",
+                why="the engine would read it as a template variable",
+                next_step="separate the braces ('{' '{'), or put the text into a file",
             )
 
 

@@ -66,7 +66,7 @@ def write(
         return _write(target / FILE_NAMES[form], text, form)
     except OSError as error:
         raise ConfigError(
-            f"can't write {target}: {error.strerror}", next_step="give another path: -o"
+            f"can't write {target}: {error.strerror}", next_step="name another path with -o"
         ) from None
 
 

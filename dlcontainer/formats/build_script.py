@@ -19,13 +19,11 @@ def values(plan: Plan) -> Mapping[str, object]:
     """Compute what the template shows; raises ConfigError where the site documents no such way."""
     route = plan.site.engine.route
     if not is_script(plan):
-        route_text = (
-            f"its way is: {', '.join(route)}" if route else "a definition file is all it needs"
-        )
+        route_text = f"its route is {', '.join(route)}" if route else "a definition file is enough"
         raise ConfigError(
-            f"no build script for site {plan.site.name}: {route_text}",
-            why=f"a script is made of: {', '.join(_STEPS)}",
-            next_step="render --format apptainer or dockerfile, or: dlcontainer build",
+            f"cannot write a build script for site {plan.site.name}: {route_text}",
+            why=f"scripts exist for: {', '.join(_STEPS)}",
+            next_step="use render --format apptainer or dockerfile, or dlcontainer build",
         )
     root = _bound_root(plan)
     site = plan.site

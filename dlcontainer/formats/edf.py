@@ -53,9 +53,9 @@ def text(plan: Plan) -> str:
         tomllib.loads(written)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(
-            f"site {plan.site.name}: its annotations make no EDF: {error}",
+            f"site {plan.site.name}: cannot write its annotations to an EDF: {error}",
             where=plan.place_in_site("jobs", "flags"),
-            why="a name can't have a value and names below it",
+            why="a name cannot have both a value and names below it",
             next_step="change jobs.flags or mpi.flags",
         ) from None
     return written

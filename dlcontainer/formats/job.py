@@ -169,14 +169,16 @@ def usual(plan: Plan, launch: str | None) -> str:
         raise ConfigError(
             f"form {launch!r}: {plan.recipe.name} has no {form.inside}",
             where="--form",
-            why="the recipe's `exposes` does not name it",
+            why="`exposes` of the recipe does not list it",
             next_step=f"one of: {', '.join(names)}",
         )
     if launch not in names:
         raise ConfigError(
             f"no form {launch!r} at site {plan.site.name}{config.suggest(launch, names)}",
             where="--form",
-            next_step=f"one of: {', '.join(names)}" if names else "leave it out: the site has none",
+            next_step=f"one of: {', '.join(names)}"
+            if names
+            else "remove --launch: the site has no forms",
         )
     return launch
 

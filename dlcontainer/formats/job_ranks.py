@@ -48,10 +48,12 @@ def meeting(plan: Plan) -> RankRendezvous:
     batch, rendezvous = SCHEDULERS[site.scheduler.kind], site.jobs.rendezvous
     if rendezvous.interface and not batch.script_on_first:
         raise ConfigError(
-            f"site {site.name}: jobs.rendezvous.interface: nobody can ask the first node for it",
+            f"site {site.name}: jobs.rendezvous.interface: the job script cannot read the "
+            "first node's interface",
             where=plan.place_in_site("jobs", "rendezvous"),
-            why=f"a job script of {site.scheduler.kind} does not run on a node of its job",
-            next_step="give suffix, address, or nothing: the first node's name",
+            why=f"{site.scheduler.kind} does not run job scripts on a node of the job",
+            next_step="set jobs.rendezvous to suffix or address, or remove it to use the "
+            "first node's name",
         )
     return RankRendezvous(
         hosts=Text(batch.hosts),
@@ -153,10 +155,11 @@ def one_a_node(plan: Plan) -> list[Text]:
         return []
     if launcher is None or not launcher.one_a_node:
         raise ConfigError(
-            f"site {plan.site.name}: jobs.staging: {program} starts no process on each node",
+            f"site {plan.site.name}: jobs.staging: cannot start one process on each node "
+            f"with {program}",
             where=plan.place_in_site("jobs", "staging"),
-            why="no words of it are known for that",
-            next_step="sbcast with Slurm; or leave jobs.staging out",
+            why="dlcontainer knows no options of this launcher for that",
+            next_step="use sbcast with Slurm, or remove jobs.staging",
         )
     return [Text(program), *map(host_variables.launch_word, launcher.one_a_node)]
 

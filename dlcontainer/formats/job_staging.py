@@ -45,7 +45,7 @@ def stage(plan: Plan) -> StagingLines | None:
         raise ConfigError(
             f"site {site.name}: jobs.staging: {site.engine.runtime} has no image file to copy",
             where=plan.place_in_site("jobs", "staging"),
-            next_step="leave jobs.staging out: `how: none`",
+            next_step="remove jobs.staging, or write `how: none`",
         )
     to, is_shared = host_variables.shell(staging.to), staging.stripes is not None
     lines = _shared(to) if is_shared else _local(plan, to)
@@ -76,10 +76,10 @@ def _local(plan: Plan, to: str) -> list[str]:
     if how == "sbcast":
         if not batch.broadcast:
             raise ConfigError(
-                f"site {plan.site.name}: jobs.staging: sbcast is Slurm's",
+                f"site {plan.site.name}: jobs.staging: only Slurm has sbcast",
                 where=plan.place_in_site("jobs", "staging"),
                 why=f"the site's scheduler is {plan.site.scheduler.kind}",
-                next_step="how: copy",
+                next_step="write `how: copy`",
             )
         command = batch.broadcast.format(source='"$dlc_image"', target='"$dlc_staged"')
     else:

@@ -15,8 +15,8 @@ def values(plan: Plan) -> Mapping[str, object]:
     base = plan.recipe.base
     if base.image:
         raise ConfigError(
-            "no native twin: the base is an image, whose libraries no host has",
-            next_step="render another format; the unpacked image is the native side of a bench",
+            "no native twin: the base is an image, and no host has its libraries",
+            next_step="render another format; `bench` compares with the unpacked image instead",
         )
     return {
         "head": [Text(line) for line in labels.head(plan)],

@@ -38,7 +38,7 @@ def writing(target: Path) -> Iterator[Path]:
         if old.exists() and not target.exists():
             old.rename(target)
         raise ConfigError(
-            f"can't write {target}: {error.strerror}", next_step="give another folder: -o"
+            f"can't write {target}: {error.strerror}", next_step="name another folder with -o"
         ) from None
     finally:
         for leftover in (aside, old):
@@ -49,8 +49,8 @@ def _require_own(target: Path) -> None:
     """Refuse a folder that holds more than was rendered: a built image, what somebody changed."""
     if target.resolve() == Path.cwd():
         raise ConfigError(
-            f"{target} is the folder that you are in: it can't be replaced",
-            next_step="give a new folder: -o FOLDER/",
+            f"cannot replace {target}: it is your current folder",
+            next_step="name a new folder: -o FOLDER/",
         )
     try:
         foreign = _others(target)
@@ -58,9 +58,9 @@ def _require_own(target: Path) -> None:
         raise ConfigError(f"can't read {target}: {error.strerror}") from None
     if foreign:
         raise ConfigError(
-            f"{target} holds other files: {', '.join(foreign[:_FEW])}",
-            why="rendering replaces the whole folder, and nothing else than what it wrote there",
-            next_step="give a new folder, or an empty one: -o",
+            f"{target} contains other files: {', '.join(foreign[:_FEW])}",
+            why="`render` replaces the whole folder, so it accepts only a folder that it wrote",
+            next_step="name a new or empty folder with -o",
         )
 
 

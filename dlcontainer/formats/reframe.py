@@ -157,14 +157,15 @@ def _require_tasks(site: Site, tasks: Tasks, backend: ReframeBackend) -> None:
     why = ""
     if tasks.ranks and not backend.script_on_compute_node:
         why = (
-            f"a job's script of {site.scheduler.kind} runs on a batch node, and ReFrame starts the "
-            "session through the launcher, within which no ranks can be started"
+            f"{site.scheduler.kind} runs job scripts on a batch node, so ReFrame would start "
+            "the session with the launcher, and a launcher cannot start ranks inside itself"
         )
     elif tasks.nodes > 1 and backend.name == "local":
         why = "this site has no scheduler, so a job has one node"
     if why:
         raise ConfigError(
-            f"site {site.name}: no ReFrame test of {tasks.ranks} ranks on {tasks.nodes} nodes",
+            f"site {site.name}: cannot write a ReFrame test with {tasks.ranks} ranks on "
+            f"{tasks.nodes} nodes",
             why=why,
             next_step="run `dlcontainer bench` in a job script: dlcontainer render --format job",
         )
@@ -214,8 +215,8 @@ def _backend(site: Site) -> ReframeBackend:
     backend = schedulers.SCHEDULERS[site.scheduler.kind].reframe
     if backend is None:
         raise ConfigError(
-            f"site {site.name}: ReFrame starts no jobs of {site.scheduler.kind}",
-            why="it has no backend for this scheduler",
+            f"site {site.name}: ReFrame cannot submit jobs to {site.scheduler.kind}",
+            why="ReFrame has no backend for this scheduler",
             next_step="run `dlcontainer bench` in a job script: dlcontainer render --format job",
         )
     return backend

@@ -69,9 +69,10 @@ def start(plan: Plan, applied: Surroundings) -> RuntimeStart:
     runtime = plan.site.engine.runtime
     if applied.libraries and runtime not in ("apptainer", "singularity"):
         raise ConfigError(
-            f"site {plan.site.name}: mpi.libraries: {runtime} puts no single libraries into images",
-            why="it is the CONTAINLIBS of Apptainer and Singularity",
-            next_step="give folders: mpi.binds, and mpi.library_path",
+            f"site {plan.site.name}: mpi.libraries: {runtime} cannot add single libraries to "
+            "images",
+            why="only Apptainer and Singularity can (CONTAINLIBS)",
+            next_step="name folders in mpi.binds and mpi.library_path",
         )
     return replace(_STARTS[runtime](plan, applied), way=WAYS[runtime])
 
@@ -169,7 +170,7 @@ def _container_engine(plan: Plan, applied: Surroundings) -> RuntimeStart:
             raise ConfigError(
                 f"site {plan.site.name}: {flag!r} is not an annotation",
                 where=plan.place_of(flag),
-                why="the Container Engine is told more by annotations only, no flags",
+                why="the Container Engine takes annotations, no flags",
                 next_step="write NAME=VALUE: com.hooks.cxi.enabled=true",
             )
     return RuntimeStart(

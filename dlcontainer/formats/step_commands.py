@@ -88,7 +88,8 @@ def _image_commands(recipe: Recipe, step: Step, prefix: Text) -> list[Text]:
     if _manager(recipe, step) != "apt":
         raise ConfigError(
             f"step {step.name!r}: build_packages need apt",
-            next_step="name them in os_packages, on a base that keeps them",
+            next_step="use os_packages in place of build_packages; the image then keeps the "
+            "packages",
         )
     listed = "dpkg-query -W -f '${binary:Package}\\n'"
     return [
@@ -118,9 +119,9 @@ def _manager(recipe: Recipe, step: Step) -> Manager:
     manager = recipe.base.manager
     if manager is None:
         raise ConfigError(
-            f"step {step.name!r}: whose OS packages these are is not known",
-            why=f"nobody said which distribution is in {recipe.base.title}",
-            next_step=f"give base.system.distribution: {', '.join(sorted(MANAGERS))}",
+            f"step {step.name!r}: the distribution of its OS packages is unknown",
+            why=f"nothing states the distribution of {recipe.base.title}",
+            next_step=f"set base.system.distribution to one of: {', '.join(sorted(MANAGERS))}",
         )
     return manager
 

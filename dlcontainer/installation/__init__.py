@@ -53,4 +53,4 @@ def engine(package: Path = PACKAGE) -> str:
 
 
 def _setup() -> str:
-    return "type `make setup` in dlcontainer's checkout (no root needed)"
+    return "run `make setup` in dlcontainer's checkout (no root needed)"

@@ -101,14 +101,14 @@ def _held(plan: Plan, host: HostMachine, settled: AptSources, access: ArchiveAcc
         faults = mirror_state.faults(source, arch, look.text, look.size)
         # Nobody wrote that the host's mirrors have this release too.
         if is_sibling and look.text(mirror_state.release_file(source)) is None:
-            faults = ["it has no such suite"]
+            faults = ["the mirror has no such suite"]
         if faults and source.suite == facts.release:
             if is_sibling:
                 return AptSources(sources=(), settings=settled.settings, notes=settled.notes)
             raise _incomplete(source, arch, faults)
         if faults:
-            what = f"{source.suite} for {arch} left out, without its fixes"
-            notes.append(f"{what}: the mirror holds it incompletely ({'; '.join(faults)})")
+            what = f"leaving out {source.suite} for {arch}: the image will not have its fixes"
+            notes.append(f"{what}: the mirror's copy is incomplete ({'; '.join(faults)})")
         else:
             kept.append(source)
     return replace(settled, sources=tuple(kept), notes=tuple(notes))
@@ -116,10 +116,10 @@ def _held(plan: Plan, host: HostMachine, settled: AptSources, access: ArchiveAcc
 
 def _incomplete(source: AptSource, arch: str, faults: Sequence[str]) -> BuildError:
     return BuildError(
-        f"the mirror holds {source.suite} for {arch} incompletely",
+        f"the mirror's {source.suite} for {arch} is incomplete",
         where=source.uri,
         why="; ".join(faults),
-        next_step="try later; or name a mirror that has it: routing.apt of the site",
+        next_step="try again later, or set routing.apt of the site to a mirror that has the suite",
     )
 
 

@@ -65,7 +65,7 @@ def opened(folder: Path) -> Bundle:
     if not path.is_file():
         raise ConfigError(
             f"{folder} is an incomplete bundle: {LOCK_FILE} is missing",
-            why="the lock is written last: a fetch that was cut off leaves none",
+            why="`fetch` writes the lock last, so an interrupted fetch leaves none",
             next_step=f"dlcontainer fetch -o {folder}",
         )
     lock = locks.read(path)
@@ -75,7 +75,7 @@ def opened(folder: Path) -> Bundle:
         if digest is None:
             wrong.append(f"{file} is missing")
         elif digest != sha256:
-            wrong.append(f"{file} has a wrong checksum: {digest[:12]}…, locked is {sha256[:12]}…")
+            wrong.append(f"{file} has the checksum {digest[:12]}…, the lock has {sha256[:12]}…")
     image = None
     try:
         image = carried_image.of(lock.base.image, lock.arch, folder / BASE)
@@ -83,9 +83,9 @@ def opened(folder: Path) -> Bundle:
         wrong += [f"{BASE}/{fault}" for fault in error.faults]
     if wrong:
         raise BuildError(
-            f"{folder} is not what its lock says",
+            f"{folder} does not match its lock",
             why="\n    ".join(["", *wrong[:10]]),
-            next_step=f"fetch it again, what is right stays: dlcontainer fetch -o {folder}",
+            next_step=f"fetch again (it keeps correct files): dlcontainer fetch -o {folder}",
         )
     return Bundle(folder=folder, lock=lock, image=image)
 
@@ -172,8 +172,8 @@ def _controls(debs: Sequence[Path], runner: Runner) -> list[str]:
         done = runner(argv)
     except CommandFailedError as error:
         raise BuildError(
-            "an OS package can't be read",
+            "cannot read an OS package",
             why=error.completed.stderr.strip(),
-            next_step="fetch it again: dlcontainer fetch",
+            next_step="fetch the package again: dlcontainer fetch",
         ) from None
     return [part.strip("\n") for part in done.stdout.split("\n\n") if part.strip()]

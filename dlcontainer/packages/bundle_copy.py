@@ -74,7 +74,7 @@ def _image(bundle: Bundle, folder: Path) -> OciLayout | None:
 
 def _changed(folder: Path, why: str) -> BuildError:
     return BuildError(
-        f"{folder} was changed while it was read",
+        f"{folder} changed while dlcontainer read it",
         why=why,
-        next_step="take a folder where nobody else may write: dlcontainer fetch -o FOLDER",
+        next_step="use a folder that only you can write to: dlcontainer fetch -o FOLDER",
     )

@@ -26,10 +26,11 @@ def fetch(image: str, arch: Arch, access: RegistryAccess, folder: Path) -> OciLa
         carried = layout.follow(folder, str(reference.digest), arch)
     except DamagedLayoutError as error:
         raise BuildError(
-            "the image is not there as it was just written",
+            "the image on disk differs from what was just written",
             where=str(folder),
             why="\n    ".join(["", *error.faults[:10]]),
-            next_step="fetch again, what is right stays; if it comes back, the file system fails",
+            next_step="fetch again (it keeps correct files); if the error comes back, check "
+            "the file system",
         ) from None
     layout.remove_strays(carried)
     return carried
@@ -58,7 +59,7 @@ def _reference(image: str) -> ImageReference:
 
 def _refused(why: str) -> ConfigError:
     return ConfigError(
-        "the base of the lock is no pinned image",
+        "the base of the lock is not a pinned image",
         why=why,
-        next_step="take the whole file again, or lock it again: dlcontainer lock",
+        next_step="copy the lock file again, or write a new one: dlcontainer lock",
     )

@@ -51,11 +51,11 @@ def download(url: str, target: Path, access: DownloadAccess, tell: Callable[[str
     except requests.RequestException as error:
         fault = proxies.request_fault(address, access.environment)
         raise BuildError(
-            f"{url} can't be fetched",
+            f"cannot fetch {url}",
             why=fault.why if fault else str(error),
             next_step=fault.next_step
             if fault
-            else "is it still there? routing.upstreams of the site may name a mirror of it",
+            else "check the URL, or set routing.upstreams of the site to a mirror",
         ) from None
 
 

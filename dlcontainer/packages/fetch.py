@@ -153,8 +153,8 @@ def _require_room(folder: Path, size_mb: float) -> None:
     free = machine.free_mb(folder)
     if free < size_mb:
         raise BuildError(
-            f"{folder} has {free} MB free, the OS packages alone need {size_mb:.0f} MB",
-            next_step="make room, or give another folder: -o",
+            f"{folder} has {free} MB free; the OS packages alone need {size_mb:.0f} MB",
+            next_step="free space, or name another folder with -o",
         )
 
 
@@ -174,18 +174,19 @@ def _refuse_moved(pins: Sequence[OsPin], apt: Apt) -> None:
         versions = sorted(v for name, arch, v in offered if (name, arch) == (pin.name, pin.arch))
         if now is None:
             has = f"it has {', '.join(versions)}" if versions else "it has none"
-            moved.append(f"{pin.name} {pin.version} is gone from the mirror: {has}")
+            moved.append(f"the mirror no longer has {pin.name} {pin.version}: {has}")
         elif now.sha256 != pin.sha256:
             moved.append(
-                f"{pin.name} {pin.version} has another checksum there: {now.sha256[:12]}…, "
-                f"locked is {pin.sha256[:12]}…"
+                f"{pin.name} {pin.version} has the checksum {now.sha256[:12]}… there, the "
+                f"lock has {pin.sha256[:12]}…"
             )
     if moved:
         raise BuildError(
-            "the mirror has moved on from the lock",
+            "the mirror no longer has the locked packages",
             why="\n    ".join(["", *moved[:10]]),
-            next_step="`dlcontainer lock` locks what there is now; a snapshot's mirror keeps what "
-            "was; a folder of `dlcontainer fetch` too",
+            next_step="run `dlcontainer lock` for the mirror's present packages, or build "
+            "from a snapshot mirror or a bundle of `dlcontainer fetch`, which "
+            "keep the locked ones",
         )
 
 
@@ -193,9 +194,11 @@ def _take(source: Path, target: Path, sha256: str) -> None:
     digest = bundles.sha256_of(source)
     if digest != sha256:
         raise BuildError(
-            f"wrong checksum: {target.name} is not what the lock says",
-            why=f"fetched {digest[:12]}…, locked {sha256[:12]}…" if digest else "it did not come",
-            next_step="find out which is right, the mirror or the lock; don't use it before",
+            f"wrong checksum: {target.name} differs from the lock",
+            why=f"the file has {digest[:12]}…, the lock has {sha256[:12]}…"
+            if digest
+            else "nothing was fetched",
+            next_step="find out whether the mirror or the lock is right before you use the file",
         )
     settle(source, target)
 
@@ -230,12 +233,12 @@ def _make_folder(folder: Path) -> None:
         foreign = sorted({path.name for path in folder.iterdir()} - _OWN)
     except OSError as error:
         raise BuildError(
-            f"can't make {folder}: {error.strerror}", next_step="give another folder: -o"
+            f"can't make {folder}: {error.strerror}", next_step="name another folder with -o"
         ) from None
     if foreign:
         raise ConfigError(
-            f"{folder} holds something else: {', '.join(foreign[:3])}",
-            next_step="give a folder of its own: -o",
+            f"{folder} contains other files: {', '.join(foreign[:3])}",
+            next_step="name a new or empty folder with -o",
         )
 
 
@@ -258,5 +261,5 @@ def _disk(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise BuildError(
             f"can't write in {folder}: {error.strerror}",
-            next_step="make room, or give another folder: -o; what came already stays",
+            next_step="free space, or name another folder with -o; fetched files are kept",
         ) from None

@@ -68,8 +68,8 @@ def lock(plan: Plan, locker: Locker) -> Lock:
     for step in plan.recipe.steps:
         if step.conda_packages:
             raise ConfigError(
-                f"step {step.name!r}: conda packages can't be locked",
-                why="conda finds what they need while it builds",
+                f"step {step.name!r}: cannot lock conda packages",
+                why="conda resolves their dependencies during the build",
                 next_step="build without --locked",
             )
     with proxies.naming_faults(proxies_of(plan.site.routing, locker.host)):
@@ -86,7 +86,7 @@ def _locked(plan: Plan, locker: Locker) -> Lock:
         steps = []
         for number, step in enumerate(plan.recipe.steps):
             if step.os_packages or step.python_packages or step.build_packages:
-                progress.step(f"step {step.name}: what its packages bring along")
+                progress.step(f"step {step.name}: dependencies of its packages")
                 folder = work / f"pip-{number}"
                 folder.mkdir()
                 steps.append(_step(step, resolver, folder))
@@ -179,8 +179,9 @@ def _require_sources(apt: Apt, distribution: str, release: str) -> None:
     if not apt.sources:
         raise ConfigError(
             f"no apt sources of {distribution} {release} on this host",
-            why="apt resolves the packages through the build host's mirrors (routing.apt: auto)",
-            next_step=f"lock on a {distribution} machine with {release} in apt's sources",
+            why="routing.apt is auto, so apt resolves the packages through the build host's "
+            "mirrors",
+            next_step=f"lock on a {distribution} host whose apt sources have {release}",
         )
 
 
@@ -192,7 +193,8 @@ def _image_base(
     if image.digest is None:
         raise ConfigError(
             f"base.image: {base.image} has no digest: a tag can move",
-            next_step=f"pin it: dlcontainer base pin {plan.recipe.name} --site {plan.site.name}",
+            next_step=f"pin the image: dlcontainer base pin {plan.recipe.name} --site "
+            f"{plan.site.name}",
         )
     if not any(step.os_packages or step.build_packages for step in plan.recipe.steps):
         return LockedBase(image=str(image))
@@ -212,12 +214,12 @@ def _image_base(
 
 
 def _without_apt(image: ImageReference, facts: System | None) -> ConfigError:
-    why = "its distribution is not stated, and whether it has apt"
-    next_step = "state it in the recipe: base.system with distribution, release and a source"
+    why = "the recipe does not state the image's distribution"
+    next_step = "write it in the recipe: base.system with distribution, release and a source"
     if facts is not None:
-        why = f"apt alone is asked, and {facts.distribution} has another package manager"
-        next_step = "build without --locked; or take a base of Debian or Ubuntu"
-    what = "OS packages on this image can't be locked"
+        why = f"locks need apt, and {facts.distribution} has another package manager"
+        next_step = "build without --locked, or use a base of Debian or Ubuntu"
+    what = "cannot lock OS packages on this image"
     return ConfigError(what, where=str(image), why=why, next_step=next_step)
 
 
@@ -231,9 +233,9 @@ def _step(step: Step, resolver: Resolver, folder: Path) -> LockedStep:
     if step.python_packages:
         if resolver.pip is None:
             raise ConfigError(
-                f"step {step.name!r}: wheels for an image can't be chosen",
-                why="its Python and its C library are not known before it is there",
-                next_step="state them in the recipe: base.system with python, glibc and a source",
+                f"step {step.name!r}: cannot choose wheels for the image",
+                why="the Python and C library of this base are not known",
+                next_step="write them in the recipe: base.system with python, glibc and a source",
             )
         upstream = resolver.way.upstreams.get(step.python_packages.upstream or "", "")
         packages = step.python_packages.packages

@@ -57,13 +57,15 @@ def check(lock: Lock, tar: Path) -> None:
     locked = {(pin.name, pin.version, pin.arch) for pin in lock.base.packages}
     if installed != locked:
         more = [
-            f"{name} {version} is in it, not in the lock" for name, version, _ in installed - locked
+            f"{name} {version} is in the base, but not in the lock"
+            for name, version, _ in installed - locked
         ]
         less = [
-            f"{name} {version} is in the lock, not in it" for name, version, _ in locked - installed
+            f"{name} {version} is in the lock, but not in the base"
+            for name, version, _ in locked - installed
         ]
         raise BuildError(
-            "the base that came out is not the locked one",
+            "the new base differs from the locked one",
             why="\n    ".join(["", *sorted(more + less)[:10]]),
             next_step="lock again with this machine's apt and mmdebstrap: dlcontainer lock",
         )

@@ -39,7 +39,7 @@ class OsPin(Strict):
     def _no_removal(cls, name: str) -> str:
         # A '+' may be a name's own (ncbi-blast+): here its version always stands beside it.
         if name.endswith("-"):
-            raise ValueError(f"a '-' at the end is apt's mark to remove a package: {name!r}")
+            raise ValueError(f"apt reads a '-' at the end as 'remove this package': {name!r}")
         return name
 
     @property
@@ -100,7 +100,9 @@ class LockedBase(Strict):
         # The base's packages are given to apt without their versions.
         for pin in packages:
             if is_apt_mark(pin.name):
-                raise ValueError(f"a '+' at the end is apt's mark to install: {pin.name!r}")
+                raise ValueError(
+                    f"apt reads a '+' at the end as 'install this package': {pin.name!r}"
+                )
         return packages
 
 
@@ -183,16 +185,17 @@ class Lock(Strict):
 
     def require(self, plan: Plan, display: str) -> None:
         """Refuse a plan that this lock is not of; raises ConfigError."""
-        next_step = "lock it again: dlcontainer lock"
+        next_step = "write a new lock: dlcontainer lock"
         if plan.site.arch != self.arch:
             raise ConfigError(
-                f"{display} is for {self.arch}, site {plan.site.target} is {plan.site.arch}",
+                f"{display} is for {self.arch}, but site {plan.site.target} is {plan.site.arch}",
                 next_step=next_step,
             )
         if plan.digest != self.plan:
             raise ConfigError(
-                f"{display} is of another plan than {plan.name}",
-                why=f"it locks {self.name}, plan {self.plan[:12]}…; this is {plan.digest[:12]}…",
+                f"{display} belongs to another plan than {plan.name}",
+                why=f"it locks {self.name} with plan {self.plan[:12]}…; this plan is "
+                f"{plan.digest[:12]}…",
                 next_step=next_step,
             )
         if _image_of(plan) != self.base.image:
@@ -215,14 +218,14 @@ def read(path: Path) -> Lock:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ConfigError(
-            f"can't read {path}: {reason}", next_step="dlcontainer lock -o FILE writes one"
+            f"can't read {path}: {reason}", next_step="write a lock: dlcontainer lock -o FILE"
         ) from None
     return parse(text, str(path))
 
 
 def parse(text: str, display: str) -> Lock:
     """Read a lock's text; raises ConfigError."""
-    next_step = "take the whole file again, or lock it again: dlcontainer lock"
+    next_step = "copy the lock file again, or write a new one: dlcontainer lock"
     try:
         body = foreign_files.loads(text)
     except ValueError as error:
@@ -232,7 +235,7 @@ def parse(text: str, display: str) -> Lock:
     schema = body.get("schema") if isinstance(body, dict) else None
     if schema != SCHEMA:
         raise ConfigError(
-            f"of the version {schema!r}, this dlcontainer reads {SCHEMA}",
+            f"format version {schema!r}; this dlcontainer reads {SCHEMA}",
             where=display,
             next_step=next_step,
         )
@@ -261,7 +264,7 @@ def write(path: Path, lock: Lock) -> None:
         atomic_files.write(path, as_text(lock))
     except OSError as error:
         raise ConfigError(
-            f"can't write {path}: {error.strerror}", next_step="give another path: -o"
+            f"can't write {path}: {error.strerror}", next_step="name another path with -o"
         ) from None
 
 

@@ -40,7 +40,7 @@ def _check(variable: str, value: str) -> None:
             raise ConfigError(
                 "not a list of host names",
                 where=where,
-                why="it holds names, addresses or networks, with commas between them",
+                why="the form is names, addresses or networks, separated by commas",
                 next_step=f"export {variable}=localhost,.example.org",
             )
         return
@@ -51,6 +51,6 @@ def _check(variable: str, value: str) -> None:
         raise ConfigError(
             "not the address of a proxy",
             where=where,
-            why="it has the form http://[USER:PASSWORD@]HOST[:PORT], other characters as %XX",
-            next_step=f"correct or unset {variable}, or say it in the site: routing.proxy",
+            why="the form is http://[USER:PASSWORD@]HOST[:PORT], with other characters as %XX",
+            next_step=f"correct or unset {variable}, or set routing.proxy of the site",
         )

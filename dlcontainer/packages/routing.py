@@ -262,7 +262,10 @@ def ca_of(routing: Routing, host: HostMachine) -> Path | None:
     if routing.ca != "auto":
         path = Path(routing.ca)
         if not path.is_file():
-            raise ConfigError(f"routing.ca: no file {path}", next_step="give the CA bundle's path")
+            raise ConfigError(
+                f"routing.ca: no file {path}",
+                next_step="correct routing.ca: the path of the CA bundle",
+            )
         return path
     named = [variables.text(host.environ, name) for name in CA_VARIABLES]
     candidates = [Path(name) for name in [*named, *CA_FILES] if name]
@@ -283,7 +286,8 @@ def pip_of(routing: Routing, host: HostMachine) -> PipSettings:
     for path in wheels:
         if not Path(path).is_dir():
             raise ConfigError(
-                f"routing.wheels: no folder {path}", next_step="make it, or take it out of the site"
+                f"routing.wheels: no folder {path}",
+                next_step="make the folder, or remove it from routing.wheels of the site",
             )
     return pip_config.with_wheels(settings, wheels)
 
@@ -317,5 +321,8 @@ def upstream_of(
         )
     except requests.RequestException as error:
         reason = type(error).__name__
-        return "", f"{url} can't be reached from here ({reason}): left out, other sources serve"
+        return (
+            "",
+            f"skipping {url}, which this host cannot reach ({reason}); using the other sources",
+        )
     return url, None

@@ -38,7 +38,7 @@ def mismatch(content: ImageContent, site: Site, *, whole: bool = True) -> Mismat
     built, site_name = (origin(content), named(site)) if whole else (content.site, site.name)
     if built == site_name:
         return None
-    why = f"its base, libraries and settings are those of the plan for {built}"
+    why = f"its base, libraries and settings follow the plan for {built}"
     if lacks_device_code(content, site):
         why = f"its recipe states no device code, and {site.name} has {accelerator(site)}; {why}"
     return Mismatch(
@@ -61,5 +61,5 @@ def accelerator(site: Site) -> str:
 def again(content: ImageContent, site: str) -> str:
     """Return what makes an image for a site."""
     if content.adopted is not None:
-        return f"adopt it for this one: dlcontainer adopt SOURCE --site {site}"
-    return f"build it for this one: dlcontainer build {content.offer.name} --site {site}"
+        return f"adopt it for this site: dlcontainer adopt SOURCE --site {site}"
+    return f"build it for this site: dlcontainer build {content.offer.name} --site {site}"

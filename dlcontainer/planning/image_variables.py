@@ -39,10 +39,10 @@ def _value(document: Document, path: KeyPath, value: str, prefix: str) -> str:
             raise ConfigError(
                 f"{key}: nothing fills in {match[0]!r}",
                 where=where,
-                why="a Dockerfile would take the base's value, an Apptainer image that of the host "
-                "at each start: one recipe, several images",
-                next_step="write the value out; a dollar that stays one is written $$. Host "
-                "libraries are the site's: mpi.library_path, jobs.inside",
+                why="Docker would use the base's value, and Apptainer the host's at each "
+                "start, so one recipe would give different images",
+                next_step="write the value out ($$ for a dollar sign); host libraries "
+                "belong in the site's mpi.library_path or jobs.inside",
             )
     return _DOLLAR.sub("$", value)
 
@@ -52,20 +52,20 @@ def _refuse(name: str, prefix: str, key: str, where: Mark | str) -> None:
         raise ConfigError(
             f"{key}: PATH is set by dlcontainer",
             where=where,
-            why=f"{prefix}/bin stands before the system's folders",
-            next_step="link a program into that folder in a shell step",
+            why=f"it begins with {prefix}/bin, before the system's folders",
+            next_step="link your program into this folder in a shell step",
         )
     if name in _SHELLS:
         raise ConfigError(
-            f"{key}: {name} is a shell's own variable",
+            f"{key}: {name} is a variable of the shell",
             where=where,
-            why="a shell sets it itself, or refuses it: nothing would get this value",
-            next_step="leave it out; a snippet may set it for itself",
+            why="the shell sets or refuses this variable, so no program would get your value",
+            next_step="remove the variable; a shell step can set it for its own commands",
         )
     if _OURS.fullmatch(name):
         raise ConfigError(
-            f"{key}: {name} is dlcontainer's own variable",
+            f"{key}: {name} is reserved for dlcontainer",
             where=where,
             why="the scripts that build and start images use it",
-            next_step="take another name",
+            next_step="choose another name",
         )

@@ -97,7 +97,8 @@ def _varied(recipe: Document, choice: VariantChoice | None) -> Document:
     for key in WHOLE_RECIPE:
         if changes and key in changes.data:
             raise ConfigError(
-                f"variants.{choice.name}.changes.{key}: is the whole recipe's",
+                f"variants.{choice.name}.changes.{key}: a variant cannot change this key, "
+                "which belongs to the whole recipe",
                 where=changes.origin((key,)).where,
             )
     base = changes.data.get("base") if changes else None
@@ -112,10 +113,10 @@ def _only_overridable(change: Document) -> None:
     for key in change.data:
         if key not in OVERRIDABLE:
             raise ConfigError(
-                f"{key}: can't be overridden here{config.suggest(key, OVERRIDABLE)}",
+                f"{key}: a site cannot override this key{config.suggest(key, OVERRIDABLE)}",
                 where=change.origin((key,)).where,
                 why=f"only {', '.join(OVERRIDABLE)} of a recipe may be overridden",
-                next_step="copy the recipe to your own folder and change it there",
+                next_step="copy the recipe to your own folder, and change the copy",
             )
 
 

@@ -202,9 +202,9 @@ def _files(recipe: Recipe, folder: Path, settled: Document) -> tuple[FileEntry, 
     for name, target, key in texts:
         if target in taken:
             raise ConfigError(
-                f"{target} is taken already, {name!r} can't go there too",
+                f"two files have the target {target}; the second is {name!r}",
                 where=settled.origin(key).where,
-                next_step="give each file a path of its own in the image",
+                next_step="give each file its own path in the image",
             )
         taken.add(target)
         path = folder / name
@@ -212,7 +212,7 @@ def _files(recipe: Recipe, folder: Path, settled: Document) -> tuple[FileEntry, 
             raise ConfigError(
                 f"no file {name!r} in the recipe's folder",
                 where=settled.origin(key).where,
-                next_step=f"put it into {folder}",
+                next_step=f"put the file into {folder}",
             )
         digest = digests.of_file(path)
         entries.append(FileEntry(source=path, name=name, target=target, sha256=digest))
@@ -256,12 +256,12 @@ def native_twin_reason(recipe: Recipe, site: Site, host: HostMachine) -> str | N
 def _variant_notes(choice: VariantChoice | None) -> list[str]:
     notes = []
     if choice and choice.status == "never built":
-        notes.append(f"variant {choice.name}: never built by us, rendered only")
+        notes.append(f"variant {choice.name}: never built by dlcontainer's authors, only rendered")
     if choice and choice.lock:
         notes.append(
-            f"variant {choice.name}: to be locked by the site; what it is made of could not be "
-            "reached where the recipe was written, so pin the base's digest, and `dlcontainer "
-            "lock` the packages"
+            f"variant {choice.name}: the site must lock it; the recipe's author could not "
+            "reach its base and packages, so pin the base's digest, and run `dlcontainer "
+            "lock` for the packages"
         )
     return notes
 
@@ -269,10 +269,10 @@ def _variant_notes(choice: VariantChoice | None) -> list[str]:
 def _device_notes(recipe: Recipe, site: Site) -> list[str]:
     gpu, stack = site.accelerator, recipe.stack
     if gpu and not stack.has_device_code:
-        return [f"no device code in the image: programs leave the site's {gpu.model} alone"]
+        return [f"the image has no device code: programs will not use the site's {gpu.model}"]
     if not gpu and (stack.cuda or stack.rocm):
         made_for = f"CUDA {stack.cuda}" if stack.cuda else f"ROCm {stack.rocm}"
-        return [f"the image is built with {made_for}, the site has no accelerator"]
+        return [f"the image is built with {made_for}, but the site has no accelerator"]
     return []
 
 
@@ -281,15 +281,15 @@ def _notes(
 ) -> list[str]:
     notes = []
     if trial is None:
-        notes.append("engine: not tried on this host; `dlcontainer doctor` tries it")
+        notes.append("engine: not tested on this host; run `dlcontainer doctor` to test it")
     reason = native_twin_reason(recipe, site, host)
     if reason:
         notes.append(f"no native twin: {reason}; the unpacked image is the native side of a bench")
     image = recipe.base.reference
     if image and image.digest is None:
         notes.append(
-            f"base: {image} is not pinned, its tag may name another image tomorrow; "
-            "`dlcontainer build` refuses it, and says which digest it has"
+            f"base: {image} is not pinned, and its tag can move to another image; "
+            "`dlcontainer build` refuses it, and prints its digest"
         )
     notes += _device_notes(recipe, site)
     notes += conflicts.unknown(site)
@@ -301,7 +301,7 @@ def _site_notes(site: Site) -> list[str]:
     notes = list(rank_requests.disagreements(site))
     notes += [f"{UNKNOWN}{line}" for line in site.unknown]
     if site.status == "decommissioned":
-        notes.append("the site is decommissioned: rendered for the record")
+        notes.append("the site is decommissioned: this plan is for the record only")
     return notes
 
 

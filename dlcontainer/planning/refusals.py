@@ -12,7 +12,7 @@ from dlcontainer.sites.site import Site
 
 # Between the ways of a next step.
 OR = "; or "
-_NONE = "take another recipe, or write a variant: docs/add-a-recipe.md"
+_NONE = "choose another recipe, or write a variant: docs/add-a-recipe.md"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,9 +56,10 @@ class Refusal:
     def contradictory(self, request: VariantRequest) -> MisfitError:
         """Refuse a variant with device code beside --cpu."""
         return MisfitError(
-            f"variant {request.name!r} of {self._title} has device code, --cpu asks for none",
+            f"variant {request.name!r} of {self._title} has device code, but --cpu asks for "
+            "an image without",
             where=request.origin.where,
-            next_step="leave out one of the two",
+            next_step="remove one of the two options",
         )
 
     def nothing(self, pool: list[Candidate]) -> MisfitError:
@@ -93,12 +94,14 @@ class Refusal:
         gpu = site.accelerator
         goal = f"{(gpu.target or gpu.model) if gpu else ''} on {site.arch}"
         if nearest is None:
-            why = f"no {kind}variant has device code, and it takes asking to get an image without"
+            why = f"no {kind}variant has device code, and an image without must be asked for"
         else:
             place = self.recipe.origin(("variants", nearest.name, "summary")).where
             why = f"the nearest is {nearest.name} ({place}): {'; '.join(nearest.reasons)}"
         for_cpus = best(pool, site, cpu=True)
-        options = [f"--cpu takes {for_cpus.name}, which has no device code"] if for_cpus else []
+        options = (
+            [f"add --cpu to use {for_cpus.name}, which has no device code"] if for_cpus else []
+        )
         if nearest and any("`mpi`" in reason for reason in nearest.reasons):
             options.append("write the site's `mpi` (docs/add-a-site.md)")
         options.append(f"write a variant for {goal} (docs/add-a-recipe.md, Variants)")
@@ -117,20 +120,20 @@ def require_asked(recipe: Document, site: SelectedDocument[Site], *, cpu: bool) 
     name, gpu = recipe.data.get("name"), site.value.accelerator
     if coded and cpu:
         raise MisfitError(
-            f"recipe {name} has device code, --cpu asks for none",
+            f"recipe {name} has device code, but --cpu asks for an image without",
             where=recipe.origin(("stack", coded[0])).where,
-            next_step="leave --cpu out, or take another recipe",
+            next_step="remove --cpu, or choose another recipe",
         )
     if gpu and not coded and not cpu:
         keys = ", ".join(f"stack.{key}" for key in Stack.DEVICE_KEYS)
         options = (
-            "--cpu, if that is meant: the image is for processors",
-            f"declare what the build is made for: {keys} (docs/add-a-recipe.md)",
+            "add --cpu if you want an image for CPUs",
+            f"declare the device code of the build: {keys} (docs/add-a-recipe.md)",
         )
         raise MisfitError(
-            f"recipe {name} declares no device code, site {site.value.name} has {gpu.model}",
+            f"recipe {name} declares no device code, but site {site.value.name} has {gpu.model}",
             where=recipe.origin(("stack",) if recipe.data.get("stack") else ("name",)).where,
-            why="programs in its image would leave the accelerators alone "
+            why="programs in its image would not use the accelerators "
             f"({site.document.origin(('accelerator',)).where})",
             next_step=OR.join(options),
         )

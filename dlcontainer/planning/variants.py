@@ -171,9 +171,10 @@ def _validated(same: _Same) -> dict[str, Variant]:
     for name, part in parts.items():
         if name in KINDS:
             raise ConfigError(
-                f"variants.{name}: a kind's name, which --variant takes for the first of the kind",
+                f"variants.{name}: this is the name of a kind, and --variant {name} would "
+                "mean the first variant of the kind",
                 where=written.origin((name,)).where,
-                next_step="name it by what it is: wheels, cuda, debian …",
+                next_step="name the variant by its contents: wheels, cuda, debian …",
             )
         if part is None:
             raise ConfigError(

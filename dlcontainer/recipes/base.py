@@ -52,27 +52,29 @@ class Base(Strict):
     def _one_of(self) -> Self:
         if self.image:
             if self.kind == "tree":
-                raise ValueError("'kind' is tree, and 'image' is of a registry: give one of them")
+                raise ValueError("'kind: tree' and 'image' exclude each other: give one of them")
             if self.distribution or self.release:
                 raise ValueError("give 'image', or 'distribution' and 'release', not both")
             return self._one_digest()
         for key in ("digest", "system"):
             if getattr(self, key):
-                raise ValueError(f"'{key}' belongs to 'image'")
+                raise ValueError(f"'{key}' needs 'image'")
         if not (self.distribution and self.release):
             raise ValueError("needs 'distribution' and 'release', or 'image'")
         if (self.distribution, self.release) not in DISTRIBUTIONS:
             releases = ", ".join(f"{name} {release}" for name, release in sorted(DISTRIBUTIONS))
             raise ValueError(
-                f"no facts about {self.distribution} {self.release}; known: {releases} "
-                "(a further one is a line in dlcontainer/recipes/distributions.py)"
+                f"unknown release {self.distribution} {self.release}; known: {releases} (to "
+                "add one, edit dlcontainer/recipes/distributions.py)"
             )
         return self
 
     def _one_digest(self) -> Self:
         written = parse_image(str(self.image)).digest
         if written and self.digest and written != self.digest:
-            raise ValueError(f"two digests: 'image' has {written}, 'digest' is {self.digest}")
+            raise ValueError(
+                f"two different digests: 'image' has {written}, 'digest' is {self.digest}"
+            )
         return self
 
     @property

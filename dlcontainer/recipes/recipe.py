@@ -109,30 +109,34 @@ class Recipe(Strict):
             if names.count(name) > 1:
                 raise ValueError(f"two steps are named {name!r}")
         if self.slim and "slim" in names:
-            raise ValueError("a step is named 'slim', as the one that 'slim' makes: rename it")
+            raise ValueError("the key 'slim' adds a step of this name: rename your step 'slim'")
         for step in self.steps:
             for upstream in step.upstreams:
                 if upstream not in self.upstreams:
                     raise ValueError(
-                        f"step {step.name!r} takes from {upstream!r}, which is not in 'upstreams'"
+                        f"step {step.name!r} uses {upstream!r}, which is not in 'upstreams'"
                     )
             tool = step.conda_packages.tool if step.conda_packages else None
             if tool and not self.upstreams[tool].sha256:
-                raise ValueError(f"upstreams.{tool}: a program that runs needs its sha256")
+                raise ValueError(
+                    f"upstreams.{tool}: sha256 is required, because builds run this program"
+                )
         return self
 
     @model_validator(mode="after")
     def _image_fits(self) -> Self:
         if self.image.pack and not self.verify.imports:
-            raise ValueError("image.pack: nothing to pack: verify.imports names no module")
+            raise ValueError(
+                "image.pack: there is nothing to pack, because verify.imports is empty"
+            )
         if self.image.compression == "raw-libraries" and not self.has_pack:
             raise ValueError(
-                "image.compression: raw-libraries are those that a module pack's imports open, "
-                "and there is no pack: name modules in verify.imports, or take lz4"
+                "image.compression: raw-libraries needs a module pack: name modules in "
+                "verify.imports, or use lz4"
             )
         if self.has_pack and "pack" in [step.name for step in self.steps]:
             raise ValueError(
-                "a step is named 'pack', as the one that 'image.pack' makes: rename it, or set "
+                "image.pack adds a step 'pack': rename your step of this name, or set "
                 "image.pack: false"
             )
         return self
@@ -163,7 +167,8 @@ def require_named(written: Document, folder: str) -> None:
         raise ConfigError(
             f"name: {name!r}, but the recipe's folder is {folder!r}",
             where=written.origin(("name",)).where,
-            why="images and modules have the recipe's name, and commands find it by its folder",
+            why="images and modules use the recipe's name, and commands find the recipe by "
+            "its folder",
             next_step=f"write `name: {folder}`, or rename the folder",
         )
 
@@ -172,7 +177,8 @@ def _variant_file(path: Path, display: str, name: str, entry: Document) -> Docum
     file, where = str(entry.data["file"]), entry.origin(("file",)).where
     if len(entry.data) > 1:
         raise ConfigError(
-            f"variants.{name}.file: stands alone: what else there is to say is in that file",
+            f"variants.{name}.file: no other key is allowed beside it; write the variant's "
+            "other keys in that file",
             where=where,
         )
     place = (path.parent / file).resolve()

@@ -50,10 +50,10 @@ RULES: Mapping[str, tuple[SlimRule, ...]] = {
 }
 
 NOT_OFFERED: Mapping[str, str] = {
-    "byte-code": "each rank would compile at each import",
-    "headers": "C++ extensions are compiled with them",
-    "headers-of-cuda": "C++ extensions for GPUs are compiled with them",
-    "licenses": "they go where the packages go",
+    "byte-code": "without it each rank would compile at each import",
+    "headers": "C++ extensions need them to compile",
+    "headers-of-cuda": "C++ extensions for GPUs need them to compile",
+    "licenses": "licences must stay with their packages",
     "pip": "users add packages of their own with it",
     "setuptools": "torch.utils.cpp_extension builds with it",
     "sources": "torch.compile reads the source of what it compiles",
@@ -65,7 +65,9 @@ def _known(name: str) -> str:
     if name in RULES:
         return name
     if name in NOT_OFFERED:
-        raise ValueError(f"{name!r} stays: {NOT_OFFERED[name]}; known: {', '.join(RULES)}")
+        raise ValueError(
+            f"{name!r} cannot be removed: {NOT_OFFERED[name]}; known: {', '.join(RULES)}"
+        )
     raise ValueError(f"unknown name {name!r}{suggest(name, RULES)}")
 
 

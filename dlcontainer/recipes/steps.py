@@ -77,7 +77,7 @@ class Step(Strict):
         ]
         if len(work) > 1:
             raise ValueError(
-                f"one kind of work a step: {' and '.join(work)} want steps of their own"
+                f"a step does one kind of work: put {' and '.join(work)} into separate steps"
             )
         if not work and not self.environment:
             raise ValueError(
@@ -85,11 +85,13 @@ class Step(Strict):
                 "or environment"
             )
         if self.native and not self.shell:
-            raise ValueError("'native' belongs to a shell step")
+            raise ValueError("only a shell step can have 'native'")
         if self.image_only and not self.os_packages:
-            raise ValueError("'image_only' belongs to a step of os_packages")
+            raise ValueError("only a step of os_packages can have 'image_only'")
         if self.build_packages and not self.shell:
-            raise ValueError("'build_packages' belongs to a shell step; others: os_packages")
+            raise ValueError(
+                "only a shell step can have 'build_packages'; elsewhere use os_packages"
+            )
         return self
 
     @property
@@ -104,5 +106,5 @@ class Step(Strict):
     @classmethod
     def _plain_shell(cls, value: str | None) -> str | None:
         if value is not None and any(not (c.isprintable() or c in "\n\t") for c in value):
-            raise ValueError("control characters in the snippet")
+            raise ValueError("the shell text contains control characters")
         return value

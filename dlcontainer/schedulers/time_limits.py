@@ -89,7 +89,9 @@ class _TimeLimit:
         """Add up numbers of which the first counts units, each later one the next smaller."""
         first, *later = self.numbers
         if any(number > 59 for number in later) or (most is not None and first >= most):
-            raise ValueError(f"{self.text}: more than 59 minutes or seconds, or 23 hours of a day")
+            raise ValueError(
+                f"{self.text} has more than 59 minutes or seconds, or more than 23 hours in a day"
+            )
         seconds = least
         for number in self.numbers:
             seconds += number * unit
@@ -104,20 +106,20 @@ class _TimeLimit:
         short = shown(first * _MINUTE + second)
         long = shown(first * _HOUR + second * _MINUTE)
         raise ValueError(
-            f"{self.text} is {short} as Slurm and PBS read it, and {long} as LSF does; "
-            f"here it is {grammar}: write {short} or {long}"
+            f"{self.text} is {short} to Slurm and PBS, and {long} to LSF; this scheduler's "
+            f"form is {grammar}: write {short} or {long}"
         )
 
 
 def _read(text: str, grammar: str, *, has_days: bool = True) -> _TimeLimit:
     match = _WRITTEN.fullmatch(text)
     if match is None or (match["days"] is not None and not has_days):
-        raise ValueError(f"{text} is no time limit here, which is {grammar}")
+        raise ValueError(f"{text} is not a time limit of this scheduler, whose form is {grammar}")
     days = None if match["days"] is None else int(match["days"])
     return _TimeLimit(text=text, days=days, numbers=tuple(map(int, match["numbers"].split(":"))))
 
 
 def _positive(text: str, seconds: int) -> int:
     if seconds == 0:
-        raise ValueError(f"{text} is no time; leave it out for the limit of the queue")
+        raise ValueError(f"{text} is not a time; remove it to use the limit of the queue")
     return seconds

@@ -31,11 +31,12 @@ def require_near(site: SelectedDocument[Site]) -> None:
             place = site.document.origin(("accelerator", "near")).where
             listed = ",".join(map(str, gpu.near))
             raise ConfigError(
-                f"form {name}: ranks on NUMA domains {_said(domains)}, their GPUs beside "
-                f"{_said(gpu.near)}",
+                f"form {name}: ranks run on NUMA domains {_said(domains)}, but their GPUs "
+                f"are near {_said(gpu.near)}",
                 where=site.document.origin(("scheduler", "forms", name, "launcher")).where,
-                why=f"accelerator.near ({place}); a rank takes the GPU of its local number",
-                next_step=f"--cpu-bind=map_ldom:{listed} (jobs that have whole nodes), or "
+                why="each rank uses the GPU of its local number, and accelerator.near "
+                f"({place}) names the GPUs' domains",
+                next_step=f"use --cpu-bind=map_ldom:{listed} (in jobs with whole nodes), or "
                 "--gpu-bind=closest with --gpus-per-task=1",
             )
 

@@ -41,5 +41,5 @@ class EngineConfig(SiteFacts):
     @model_validator(mode="after")
     def _modes_are_apptainer_s(self) -> Self:
         if self.run_mode is not None and self.runtime not in ("apptainer", "singularity"):
-            raise ValueError(f"'run_mode' is of Apptainer and Singularity, not of {self.runtime}")
+            raise ValueError(f"only Apptainer and Singularity have 'run_mode', not {self.runtime}")
         return self

@@ -89,13 +89,15 @@ class Accelerator(SiteFacts):
         # A name of the other vendor's is a contradiction of two facts: planning/conflicts/.
         if self.target and form and not (NVIDIA.fullmatch(self.target) or AMD.match(self.target)):
             example = "sm_90" if form is NVIDIA else "gfx90a"
-            raise ValueError(f"'target' names no GPU of {self.vendor}, as {example} does")
+            raise ValueError(f"'target' is not a GPU of {self.vendor}; an example is {example}")
         return self
 
     @model_validator(mode="after")
     def _near_each(self) -> Self:
         if self.near and len(self.near) != self.per_node:
-            raise ValueError(f"'near' has {len(self.near)} domains, for {self.per_node} devices")
+            raise ValueError(
+                f"'near' has {len(self.near)} domains, but 'per_node' is {self.per_node}"
+            )
         return self
 
 
@@ -158,13 +160,13 @@ class Mpi(SiteFacts):
     @model_validator(mode="after")
     def _versions_of_a_variable(self) -> Self:
         if bool(self.known_versions) != (self.version_variable is not None):
-            raise ValueError("'version_variable' and 'known_versions' belong together")
+            raise ValueError("'version_variable' and 'known_versions' must be given together")
         return self
 
     @model_validator(mode="after")
     def _others_are_the_images_own(self) -> Self:
         if self.also and self.mode != "container":
-            raise ValueError(f"'also' is of images' own MPIs: not with 'mode: {self.mode}'")
+            raise ValueError(f"'also' names MPIs inside images, and excludes 'mode: {self.mode}'")
         return self
 
     @property
@@ -196,7 +198,7 @@ class LaunchForm(SiteFacts):
         for word in value:
             for name in re.findall(r"(?<!\$)\{([^}]*)\}", word):
                 if name not in LAUNCH_WORDS:
-                    raise ValueError(f"{{{name}}} is none of {', '.join(LAUNCH_WORDS)}")
+                    raise ValueError(f"{{{name}}} is not one of {', '.join(LAUNCH_WORDS)}")
         return value
 
 
@@ -226,7 +228,7 @@ class Scheduler(SiteFacts):
     def _comments(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for line in value:
             if not line.startswith("#"):
-                raise ValueError(f"a directive is a comment of the job script: {line!r}")
+                raise ValueError(f"a directive must be a comment (#) of the job script: {line!r}")
         return value
 
 

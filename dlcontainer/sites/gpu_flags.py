@@ -76,24 +76,24 @@ def _misfits(site: SelectedDocument[Site]) -> Iterator[ConfigError]:
             if flag not in words:
                 place = site.document.origin(("engine", "runtime")).where
                 yield ConfigError(
-                    f"{group}.flags: {flag} against {place}: engine.runtime: {runtime} has no such "
-                    "flag",
+                    f"{group}.flags: {flag} contradicts {place}: engine.runtime: {runtime} "
+                    "has no such flag",
                     where=where,
-                    why="each runtime has its own words for accelerators",
+                    why="each runtime has its own flags for accelerators",
                     next_step=_way_out(flag, words),
                 )
             elif accelerator is not None and vendor != accelerator.vendor:
                 place = site.document.origin(("accelerator", "vendor")).where
                 yield ConfigError(
-                    f"{group}.flags: {flag} against {place}: accelerator.vendor: "
+                    f"{group}.flags: {flag} contradicts {place}: accelerator.vendor: "
                     f"{accelerator.vendor}",
                     where=where,
-                    why=f"{flag} lets accelerators of {vendor} in, and no others",
-                    next_step=f"take {flag} out: the flag follows from accelerator.vendor",
+                    why=f"{flag} enables accelerators of {vendor} only",
+                    next_step=f"remove {flag}: dlcontainer adds the flag for accelerator.vendor",
                 )
 
 
 def _way_out(flag: str, words: Mapping[str, Vendor]) -> str:
     if not words:
-        return f"take {flag} out, and write how the site documents it"
-    return f"take {flag} out: the flag follows from accelerator.vendor"
+        return f"remove {flag}, and write the flag that the site documents"
+    return f"remove {flag}: dlcontainer adds the flag for accelerator.vendor"

@@ -17,5 +17,5 @@ class SiteFacts(Strict):
     def _remembered_are_keys(self) -> Self:
         for key in self.remembered:
             if key not in type(self).model_fields:
-                raise ValueError(f"'remembered' names {key!r}, which is not a key here")
+                raise ValueError(f"'remembered' names {key!r}, which is not a key of this group")
         return self

@@ -49,7 +49,9 @@ class Rendezvous(Strict):
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if sum(map(bool, (self.suffix, self.address, self.interface))) > 1:
-            raise ValueError("'suffix', 'address' and 'interface': give one of them")
+            raise ValueError(
+                "'suffix', 'address' and 'interface' exclude each other: give one of them"
+            )
         return self
 
 
@@ -68,7 +70,7 @@ class Staging(Strict):
     @model_validator(mode="after")
     def _whole(self) -> Self:
         if (self.to is None) != (self.how == "none"):
-            raise ValueError("'to' names the folder of a copy; 'how: none' has none")
+            raise ValueError("'to' is for copies only, not for 'how: none'")
         if self.stripes is not None and self.how != "copy":
-            raise ValueError("'stripes' are of a copy on Lustre: 'how: copy'")
+            raise ValueError("'stripes' is for 'how: copy' only (copies on Lustre)")
         return self

@@ -89,8 +89,8 @@ def _require_annotations(site: SelectedDocument[Site]) -> None:
                 raise ConfigError(
                     f"{config.dotted((*path, 'flags'))}: {word!r} is not an annotation",
                     where=site.document.origin((*path, "flags", at)).where,
-                    why="the Container Engine is told more by annotations only, no flags; a name "
-                    "has letters, digits, spaces and ._-/",
+                    why="the Container Engine takes annotations, no flags; their names have "
+                    "letters, digits, spaces and ._-/",
                     next_step="write NAME=VALUE: com.hooks.cxi.enabled=true",
                 )
 
@@ -120,9 +120,9 @@ def _extended(
     if below.resolve() in resolved:
         names = " -> ".join([*(step.stem for step in resolved), below.stem])
         raise ConfigError(
-            f"extends: goes round in a circle: {names}",
+            f"extends: circular reference: {names}",
             where=where,
-            next_step="take the key out of one of them",
+            next_step="remove `extends` from one of these sites",
         )
     lower = _extended(below, display, find, files, resolved)
     for key in _OWN:
@@ -143,7 +143,7 @@ def _chosen(
         return merged
     if name is None:
         raise ConfigError(
-            f"{key}: missing: which of {plural} is the usual one",
+            f"{key} is missing: name the default of {plural}",
             where=changed.origin((plural,)).where,
             next_step=f"one of: {', '.join(names)}",
         )
@@ -161,7 +161,7 @@ def _chosen(
     for top_key in WHOLE_SITE:
         if top_key in changes.data:
             raise ConfigError(
-                f"{top_key}: is the whole site's: a {what} can't change it",
+                f"{top_key} belongs to the whole site: remove it from this {what}",
                 where=changes.origin((top_key,)).where,
             )
     return config.merge(merged, changes)

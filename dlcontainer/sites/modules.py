@@ -62,5 +62,5 @@ class Modules(SiteFacts):
     @classmethod
     def _long_enough(cls, seconds: int | None) -> int | None:
         if seconds is not None and 0 < seconds < 10:
-            raise ValueError("give at least 10 seconds, or 0: no mount is kept")
+            raise ValueError("give at least 10 seconds, or 0 to keep no mount")
         return seconds

@@ -41,11 +41,11 @@ def _require_askable(site: SelectedDocument[Site]) -> None:
     environment = scheduler.parallel_environment
     if environment is not None and not batch.parallel:
         raise ConfigError(
-            f"scheduler.parallel_environment: jobs of {scheduler.kind} ask for nodes, not slots",
+            f"scheduler.parallel_environment: {scheduler.kind} jobs request nodes, not slots",
             where=site.document.origin(("scheduler", "parallel_environment")).where,
             why=f"scheduler.kind is {scheduler.kind} "
             f"({site.document.origin(('scheduler', 'kind')).where})",
-            next_step="leave it out, or name the scheduler: scheduler.kind: gridengine",
+            next_step="remove the key, or write scheduler.kind: gridengine",
         )
     for name in resources:
         if name == "nodes" and environment is not None:
@@ -53,10 +53,10 @@ def _require_askable(site: SelectedDocument[Site]) -> None:
         if name not in batch.resources:
             kind = site.document.origin(("scheduler", "kind"))
             raise ConfigError(
-                f"scheduler.resources.{name}: jobs of this site ask for no {name}",
+                f"scheduler.resources.{name}: jobs of this site cannot request {name}",
                 where=site.document.origin(("scheduler", "resources", name)).where,
                 why=f"scheduler.kind is {scheduler.kind} ({kind.where})",
-                next_step="leave it out, or name the scheduler: scheduler.kind",
+                next_step="remove the key, or correct scheduler.kind",
             )
 
 
@@ -72,7 +72,8 @@ def _require_time(site: SelectedDocument[Site]) -> None:
             f"scheduler.resources.time: {error}",
             where=site.document.origin(("scheduler", "resources", "time")).where,
             why=f"scheduler.kind is {kind} ({site.document.origin(('scheduler', 'kind')).where})",
-            next_step="three numbers are hours, minutes and seconds everywhere: 0:30:00",
+            next_step="write hours, minutes and seconds, which every scheduler reads alike: "
+            "0:30:00",
         ) from None
 
 
@@ -81,8 +82,8 @@ def _require_minutes(limit: str, seconds: int) -> None:
     if limit == str(seconds) and seconds < _FEW_S:
         meant, minutes = (time_limits.shown(duration) for duration in (seconds, 60 * seconds))
         raise ValueError(
-            f"{limit} is {meant} to this scheduler, which reads seconds: write {meant}, or "
-            f"{minutes} for minutes"
+            f"this scheduler reads {limit} as seconds ({meant}): write {meant}, or {minutes} "
+            "for minutes"
         )
 
 
@@ -97,7 +98,8 @@ def _require_gpus(site: SelectedDocument[Site]) -> None:
             if gpu is not None and gpus > gpu.per_node:
                 has = site.document.origin(("accelerator", "per_node")).where
                 raise ConfigError(
-                    f"form {name}: {word} asks for {gpus} accelerators a node, of {gpu.per_node}",
+                    f"form {name}: {word} requests {gpus} accelerators per node, which has "
+                    f"{gpu.per_node}",
                     where=site.document.origin(("scheduler", "forms", name, "launcher")).where,
                     why=f"accelerator.per_node is {gpu.per_node} ({has})",
                     next_step="change the launcher, ranks_per_node, or accelerator.per_node",
@@ -110,8 +112,8 @@ def _other(
     scheduler_kind = site.value.scheduler.kind
     stated = site.document.origin(("scheduler", "kind")).where
     return ConfigError(
-        f"{words} belongs to {kind}, and this site's scheduler is {scheduler_kind}",
+        f"{words} is an option of {kind}, but this site's scheduler is {scheduler_kind}",
         where=site.document.origin(path).where,
         why=f"scheduler.kind is {scheduler_kind} ({stated})",
-        next_step=f"write it in the words of {scheduler_kind}, or change scheduler.kind to {kind}",
+        next_step=f"write the option of {scheduler_kind}, or change scheduler.kind to {kind}",
     )

@@ -32,14 +32,16 @@ from dlcontainer.system.guarded_files import Owners
 
 def _unpinned(value: str) -> str:
     if parse_image(value).digest is not None:
-        raise ValueError("an image as recipes name it, without a digest: docker://NAME[:TAG]")
+        raise ValueError(
+            "expected an image as recipes name it, without a digest: docker://NAME[:TAG]"
+        )
     return value
 
 
 def _pinned(value: str) -> str:
     if parse_image(value).digest is None:
         raise ValueError(
-            "no digest in docker://NAME[:TAG]@sha256:…: `dlcontainer base pin` reads it"
+            "expected a digest: docker://NAME[:TAG]@sha256:… (`dlcontainer base pin` reads it)"
         )
     return value
 

@@ -93,7 +93,7 @@ def require(site: SelectedDocument[Site]) -> None:
     bare, unknown = list(_bare(site)), list(_unknown(site))
     if not bare and not unknown:
         return
-    ways = ["add the name to `sources`, with where it is written"] if unknown else []
+    ways = ["add the name to `sources`, with the place where it is written"] if unknown else []
     if bare:
         ways.append(
             "write `source: NAME` at the top of the file for all its facts, or in a group "
@@ -102,7 +102,7 @@ def require(site: SelectedDocument[Site]) -> None:
         )
     raise ConfigError(
         "\n".join(f"{where}: {text}" for where, text in [*unknown, *bare]),
-        why="whoever reads a fact must be able to check it",
+        why="readers must be able to check each fact",
         next_step="; ".join(ways),
     )
 

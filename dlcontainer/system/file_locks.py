@@ -31,8 +31,9 @@ def building(cache: Path, on_note: Callable[[str], None]) -> Iterator[None]:
         os.close(os.open(cache / ALL, flags, 0o600))
     if not guarded_files.is_private(Path(os.path.realpath(cache))):
         on_note(
-            f"other users may write in a folder above the cache {cache}, and could exchange it "
-            "while a build runs: take away that right, or name another folder: XDG_CACHE_HOME"
+            f"other users can write to a folder above the cache {cache}, and could replace "
+            "the cache during a build: remove this permission, or set XDG_CACHE_HOME to "
+            "another folder"
         )
     with held(cache / ALL):
         yield
@@ -44,8 +45,8 @@ def _explained(cache: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise BuildError(
-            f"can't write in the cache {cache}: {error.strerror}",
-            next_step="name another folder: XDG_CACHE_HOME",
+            f"cannot write to the cache {cache}: {error.strerror}",
+            next_step="set XDG_CACHE_HOME to another folder",
         ) from None
 
 
@@ -57,16 +58,16 @@ def _make_own(cache: Path, on_note: Callable[[str], None]) -> None:
         if info.st_uid != os.getuid():
             raise BuildError(
                 f"the cache {cache} belongs to {guarded_files.name_of(info.st_uid)}",
-                why="whoever owns it could change what a build takes from it",
-                next_step="name a folder of your own: XDG_CACHE_HOME; a group shares kept steps "
-                "by engine.cache of the site",
+                why="its owner could change files that a build uses",
+                next_step="set XDG_CACHE_HOME to a folder of your own; to share cached "
+                "steps in a group, set engine.cache of the site",
             )
         if guarded_files.is_open_to_others(info):
             # As another program makes it under umask 002.
             os.fchmod(handle, stat.S_IMODE(info.st_mode) & ~0o022)
             on_note(
-                f"others could write in the cache {cache}: now only you can; a group shares kept "
-                "steps by engine.cache of the site"
+                f"other users could write to the cache {cache}: dlcontainer removed this "
+                "permission; to share cached steps in a group, set engine.cache of the site"
             )
 
 
@@ -152,7 +153,10 @@ def in_turn(folder: Path, on_note: Callable[[str], None], waiting: str) -> Itera
             on_note(waiting)
             fcntl.flock(lock, fcntl.LOCK_EX)
         except OSError:
-            on_note(f"{folder} has no locks: two at once would both make what it holds")
+            on_note(
+                f"the file system of {folder} has no locks: two builds at once would both do the "
+                "same work"
+            )
         yield
     finally:
         os.close(lock)

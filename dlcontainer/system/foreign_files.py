@@ -51,7 +51,7 @@ def content(file: int | BinaryIO, most: int) -> bytes:
     size = os.fstat(number).st_size
     if size > most:
         name = () if isinstance(file, int) else (str(file.name),)
-        says = f"it has {size / 1e6:.0f} MB, more than {most / 1e6:.0f}"
+        says = f"it has {size / 1e6:.0f} MB; the limit is {most / 1e6:.0f} MB"
         raise OSError(errno.EFBIG, says, *name)
     read = b""
     while len(read) < size and (block := os.pread(number, size - len(read), len(read))):
@@ -99,7 +99,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
         counts = Counter(key for key, _ in pairs)
-        raise ValueError(f"the key {counts.most_common(1)[0][0][:80]!r} stands twice")
+        raise ValueError(f"duplicate key {counts.most_common(1)[0][0][:80]!r}")
     return members
 
 

@@ -63,7 +63,7 @@ def require_own(handle: int) -> None:
     if info.st_uid not in _trusted():
         raise PermissionError(errno.EPERM, f"it belongs to {name_of(info.st_uid)}")
     if is_open_to_others(info):
-        raise PermissionError(errno.EPERM, "others may write in it")
+        raise PermissionError(errno.EPERM, "other users can write to it")
 
 
 @contextlib.contextmanager

@@ -190,7 +190,7 @@ def source_date(environ: Mapping[str, str]) -> int | None:
     if not epoch.isascii() or not epoch.isdecimal() or int(epoch) >= 2**32:
         raise ConfigError(
             f"SOURCE_DATE_EPOCH={epoch!r} is not a time",
-            why="it is a number of seconds since 1970",
+            why="the value must be a number of seconds since 1970",
             next_step="export SOURCE_DATE_EPOCH=$(git log -1 --format=%ct), or unset it",
         )
     return int(epoch)
@@ -322,6 +322,7 @@ def _meminfo_mb(root: Path, name: str) -> int:
     match = re.search(rf"^{name}:\s+(\d+) kB", text, re.MULTILINE)
     if not match:
         raise ConfigError(
-            f"/proc/meminfo has no {name}", next_step="report the kernel's version (`uname -r`)"
+            f"/proc/meminfo has no {name}",
+            next_step="report this fault with the kernel's version (`uname -r`)",
         )
     return int(match[1]) * 1024 // 1_000_000

@@ -20,7 +20,9 @@ class TooMuchOutputError(Exception):
     """A command prints more than any answer has."""
 
     def __init__(self) -> None:
-        super().__init__(f"it printed more than {MOST_CAPTURED / 1e6:.0f} MB, and was ended")
+        super().__init__(
+            f"dlcontainer ended it, because it printed more than {MOST_CAPTURED / 1e6:.0f} MB"
+        )
 
 
 class Capture:

@@ -64,5 +64,5 @@ def _unwritable(target: Path, error: OSError, option: str) -> BenchDataError:
     return BenchDataError(
         f"cannot be written: {error.strerror}",
         where=str(target),
-        next_step=f"choose another place with {option}",
+        next_step=f"choose another path with {option}",
     )

@@ -63,7 +63,7 @@ class CommandEndedError(Exception):
     """The command was ended before it was done: nobody wants its result any more."""
 
     def __init__(self, argv: Sequence[str]) -> None:
-        super().__init__(f"`{quote(argv)}` was ended: it is not wanted any more")
+        super().__init__(f"ended `{quote(argv)}`, because its result is no longer needed")
 
 
 class RunOptions(TypedDict, total=False):

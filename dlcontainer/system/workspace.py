@@ -59,8 +59,8 @@ def workspace(
             raise
     except OSError as error:
         raise BuildError(
-            f"can't write in {parent}: {error.strerror}",
-            next_step="choose another folder: -o for the image, --tmpdir for the build, or TMPDIR",
+            f"cannot write to {parent}: {error.strerror}",
+            next_step="choose another folder: -o for the image, --tmpdir or TMPDIR for the build",
         ) from None
     try:
         yield path
@@ -86,7 +86,9 @@ def _locked(path: Path, *, hands_on: bool) -> int:
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if os.fstat(folder).st_uid != os.geteuid():
-            raise PermissionError(errno.EPERM, "somebody replaced it while it was made", str(path))
+            raise PermissionError(
+                errno.EPERM, "another process replaced it during its creation", str(path)
+            )
         if not hands_on:
             _make_own(folder)
         # Locked first, named then: nobody can find it free between the two.
@@ -168,7 +170,7 @@ def remove(path: Path, runner: Runner) -> None:
         runner(argv)
     except (CommandFailedError, CommandNotFoundError) as error:
         raise BuildError(
-            f"can't remove {path}", why=str(error), next_step=f"remove it with: {quote(argv)}"
+            f"cannot remove {path}", why=str(error), next_step=f"remove it by hand: {quote(argv)}"
         ) from None
 
 
@@ -186,9 +188,9 @@ def unmount_below(path: Path, runner: Runner) -> None:
     if mounts:
         argv = ["umount", "-l", "--", str(mounts[0].point)]
         raise BuildError(
-            f"can't unmount what is in {path}",
-            why=f"a file system ({mounts[0].kind}) is mounted at {mounts[0].point}",
-            next_step=f"unmount it with: {quote(argv)}",
+            f"cannot unmount the file systems in {path}",
+            why=f"a file system ({mounts[0].kind}) is still mounted at {mounts[0].point}",
+            next_step=f"unmount it by hand: {quote(argv)}",
         )
 
 

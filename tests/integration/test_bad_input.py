@@ -167,8 +167,8 @@ def test_tmpdir_that_the_engine_can_not_bind(
     scratch = tmp_path / name
     scratch.mkdir()
     said = failing(world, 4, *build(bare, tmp_path / "out", "--tmpdir", scratch))
-    assert "the engine can't bind" in said
-    assert "choose another folder (--tmpdir)" in said
+    assert "the engine cannot bind" in said
+    assert "choose another folder with --tmpdir" in said
     assert list(scratch.iterdir()) == []
     assert list((tmp_path / "out").iterdir()) == []
 

@@ -91,7 +91,7 @@ def test_the_cache_s_disk_is_full(small: Path, alone: World, stepped: Path, tmp_
     recipe = write(stepped, STEPPED)
     where = f"site.engine.cache={small}"
     said = alone.run(*argv(recipe, tmp_path / "out", "--set", where)).stderr
-    assert "note: the result of 'first' is not kept: the disk is full" in said
+    assert "note: not keeping the result of 'first' in the cache: the disk is full" in said
     assert [path for path in small.rglob("*") if path.is_file()] == []
     require_whole(alone, tmp_path / "out")
 
@@ -103,7 +103,7 @@ def test_the_cache_s_disk_is_full_of_the_base(
 ) -> None:
     recipe, output = write(stepped, STEPPED), tmp_path / "out"
     said = alone.having(XDG_CACHE_HOME=small).run(*argv(recipe, output), code=5).stderr
-    assert f"can't keep the base in {small}" in said, said
+    assert f"cannot write the base to the cache {small}" in said, said
     assert "No space left on device" in said
     assert [path.name for path in output.iterdir()] == ["stepped-1.0-local.failed.log"]
     assert list(small.rglob("*.sqfs*")) == []
@@ -125,7 +125,7 @@ def test_nothing_can_be_written(read_only: Path, alone: World, bare: Path, tmp_p
     assert "Read-only file system" in said
     user = alone.having(XDG_CACHE_HOME=read_only)
     said = user.run(*argv(bare, tmp_path / "out"), code=5).stderr
-    assert f"can't write in the cache {read_only}" in said
+    assert f"cannot write to the cache {read_only}" in said
     assert "XDG_CACHE_HOME" in said.rpartition("next: ")[2]
     assert not (tmp_path / "out").exists() or list((tmp_path / "out").iterdir()) == []
 

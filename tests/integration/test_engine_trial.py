@@ -36,11 +36,11 @@ def test_no_engine_says_how_to_get_one(tmp_path: Path) -> None:
     world = without_engine(tmp_path, [tmp_path])
     recipe = write_bare(tmp_path / "a recipe")
     done = world.run("build", recipe, "--site", "local", "-o", tmp_path / "out", code=4)
-    assert "no Apptainer and no Singularity on PATH" in done.stderr
+    assert "neither Apptainer nor Singularity is on PATH" in done.stderr
     assert "make setup" in done.stderr
     assert not (tmp_path / "out").exists()
     done = world.run("doctor", code=1)
-    assert "error    engine: no Apptainer and no Singularity on PATH" in done.stdout
+    assert "error    engine: neither Apptainer nor Singularity is on PATH" in done.stdout
     assert "make setup" in done.stdout
     # Planning and rendering need none.
     assert world.run("render", recipe, "--site", "local").stdout

@@ -277,7 +277,7 @@ def test_a_dollar_that_is_no_variables_is_refused(text: str) -> None:
 
 
 def test_a_directive_is_a_comment() -> None:
-    with pytest.raises(ConfigError, match="a directive is a comment of the job script"):
+    with pytest.raises(ConfigError, match=r"a directive must be a comment \(#\) of the job script"):
         site_of(scheduler={"kind": "slurm", "directives": ["touch CANARY"]})
 
 

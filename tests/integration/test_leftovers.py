@@ -116,4 +116,4 @@ def test_a_mount_that_stays_ends_a_run_with_the_line_to_type(
     done = run(runs)
     monkeypatch.undo()
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert f"unmount it with: umount -l -- {point}" in done.stderr
+    assert f"unmount it by hand: umount -l -- {point}" in done.stderr

@@ -189,7 +189,7 @@ def test_an_index_that_lies_about_a_wheel(world: World, server: Server, tmp_path
 def test_an_index_that_has_lost_a_wheel(world: World, server: Server, tmp_path: Path) -> None:
     pin = serve_wheel(server, tmp_path)
     del server.files[f"/files/{pin.file}"]
-    with pytest.raises(BuildError, match="can't be fetched") as caught:
+    with pytest.raises(BuildError, match="cannot fetch") as caught:
         pip(world, server).download([pin], (), tmp_path)
     assert "404" in str(caught.value.why)
 
@@ -219,7 +219,7 @@ def test_an_archive_comes_by_the_way_of_the_site(server: Server, tmp_path: Path)
     )
     download.download("https://example.org/a", tmp_path / "a", way, print)
     assert (tmp_path / "a").read_bytes() == b"archive"
-    with pytest.raises(BuildError, match="can't be fetched") as caught:
+    with pytest.raises(BuildError, match="cannot fetch") as caught:
         download.download(f"{server.url}/gone", tmp_path / "b", way, print)
     assert "404" in str(caught.value.why)
 
@@ -251,7 +251,7 @@ def test_a_mirror_that_lists_what_it_has_not(apt: Apt, server: Server, tmp_path:
     (pin,) = apt.install(["gone"])
     assert (pin.version, pin.sha256) == ("1:2.0", "ab" * 32)
     assert apt.offered(["gone", "never"]) == [pin]
-    with pytest.raises(BuildError, match="an OS package can't be fetched") as caught:
+    with pytest.raises(BuildError, match="cannot fetch an OS package") as caught:
         apt.download([pin], tmp_path)
     assert "404" in str(caught.value.why)
     with pytest.raises(MisfitError, match="no OS package never for amd64"):

@@ -96,8 +96,8 @@ def test_a_mirror_that_lacks_a_package(user: World, mirror: Mirror, tmp_path: Pa
 
     mirror.heal(lacks=99)
     said = build(5)
-    assert "the mirror does not hold packages that its own index names" in said
-    assert "127.0.0.1 is at fault: it does not give libc6_" in said
+    assert "the mirror's index lists packages that the mirror does not have" in said
+    assert "127.0.0.1 does not serve libc6_" in said
     assert [path.name for path in output.iterdir()] == ["bare-1.0-local.failed.log"]
     assert list(Path(user.environ["TMPDIR"]).iterdir()) == []
     assert not list((tmp_path / "cache").rglob("base.sqfs"))
@@ -106,7 +106,7 @@ def test_a_mirror_that_lacks_a_package(user: World, mirror: Mirror, tmp_path: Pa
     assert len(mirror.asked) == 2
     mirror.heal(lacks=1)
     said = build(0)
-    assert "asked again, with a fresh index" in said
+    assert "trying again with a fresh index" in said
     # The mirror lacks it once more, when a new base is due.
     (base,) = (tmp_path / "cache").rglob("base.sqfs")
     then = time.time() - 3 * 24 * 3600
@@ -115,4 +115,4 @@ def test_a_mirror_that_lacks_a_package(user: World, mirror: Mirror, tmp_path: Pa
         path.unlink()
     mirror.heal(lacks=99)
     said = build(0)
-    assert "serves, without the fixes since then" in said
+    assert ", without later security fixes" in said

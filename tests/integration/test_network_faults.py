@@ -47,11 +47,14 @@ def asks(server: FakeRegistry, reply: Reply) -> str:
 @pytest.mark.parametrize(
     ("reply", "says"),
     [
-        (Reply(status=404), "the mirror does not hold a package that its own index names"),
-        pytest.param(Reply(status=500), "a server is at fault (HTTP 5xx)", marks=pytest.mark.long),
-        (Reply(body=DEB[:-8] + b"changed!"), "what came is not what was expected: its checksum"),
+        (Reply(status=404), "the mirror's index lists a package that the mirror does not have"),
+        pytest.param(Reply(status=500), "a server failed (HTTP 5xx)", marks=pytest.mark.long),
+        (
+            Reply(body=DEB[:-8] + b"changed!"),
+            "a downloaded file does not have the expected checksum",
+        ),
         pytest.param(
-            Reply(body=DEB, cut=4000), "a file did not come whole", marks=pytest.mark.long
+            Reply(body=DEB, cut=4000), "a download was incomplete", marks=pytest.mark.long
         ),
     ],
     ids=["out of date", "500", "checksum", "cut"],
@@ -104,9 +107,12 @@ LAYER = gzip.compress(b"\0" * 10240 + bytes(range(256)) * 40, mtime=0)
 @pytest.mark.parametrize(
     ("reply", "says"),
     [
-        (Reply(status=500), "'unpack': a server is at fault (HTTP 5xx)"),
-        (Reply(body=LAYER, cut=len(LAYER) // 2), "'unpack': a file did not come whole"),
-        (Reply(body=LAYER[:-8] + b"changed!"), "'unpack': what came is not what was expected"),
+        (Reply(status=500), "'unpack': a server failed (HTTP 5xx)"),
+        (Reply(body=LAYER, cut=len(LAYER) // 2), "'unpack': a download was incomplete"),
+        (
+            Reply(body=LAYER[:-8] + b"changed!"),
+            "'unpack': a downloaded file does not have the expected checksum",
+        ),
         # Slow is not at fault: what fails is the first step, in a tree without a program.
         (Reply(body=LAYER, silence_s=8.0), "'note'"),
     ],

@@ -107,6 +107,6 @@ def test_a_full_disk(apt_world: World, tiny: Path, locked: Path, tmp_path: Path)
     if done.returncode in (1, 99):
         skip("a mount of its own needs root here", elsewhere="a run as root")
     assert done.returncode == 5, done.stderr
-    assert "MB free, the OS packages alone need" in done.stderr
+    assert "MB free; the OS packages alone need" in done.stderr
     assert "lock.json" not in done.stdout
     assert json.loads(locked.read_text())["schema"] == "dlcontainer/lock/1"

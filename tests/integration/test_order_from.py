@@ -43,8 +43,8 @@ def test_files_lie_in_the_order_of_the_trace(alone: World, tmp_path: Path) -> No
     path = tmp_path / "it's a trace"
     open_trace.write(trace, path)
     done = alone.run("build", recipe, "--site", "local", "-o", output, "--order-from", path)
-    assert "6 files lie in the order of the trace" in done.stderr
-    assert "2 paths of the trace are not in the image: skipped" in done.stderr
+    assert "ordered 6 files of the image as in the trace" in done.stderr
+    assert "skipped 2 paths of the trace that are not in the image" in done.stderr
     assert places(plain.image) == list(wanted)
     assert plain.recorded()["engine"]["order"] == trace.digest
     assert plain.recorded()["digest"] == plain.body["digest"], "the same plan"

@@ -111,11 +111,11 @@ def test_a_tmpdir_that_counts_as_not_set(world: World, tmp_path: Path, given: st
 def test_a_user_whom_nobody_knows(engine: Apptainer) -> None:
     with accounts.world_of(UNKNOWN, engine) as user:
         done = user.run("doctor", code=1)
-        assert "error    user: this machine has no passwd line for your user number" in done.stdout
+        assert "error    user: this machine has no passwd entry for your user ID" in done.stdout
         assert "getent passwd $(id -u)" in done.stdout
         recipe = UNKNOWN.own(write_bare(user.folder / "recipe"))
         said = user.run("build", recipe, "--site", "local", "-o", user.folder / "out", code=4)
-        assert "no passwd line for your user number" in said.stderr
+        assert "no passwd entry for your user ID" in said.stderr
         assert "install it again" not in said.stderr
         assert "\x1b" not in said.stderr + done.stdout
 
@@ -126,7 +126,7 @@ def test_a_proxy_of_an_unknown_name(world: World, tmp_path: Path) -> None:
         http_proxy=proxy, https_proxy=proxy, no_proxy="", XDG_CACHE_HOME=tmp_path / "cache"
     )
     recipe = write_bare(tmp_path / "recipe")
-    words = "the name of the proxy can't be resolved: nobody.invalid"
+    words = "cannot resolve the proxy's host name: nobody.invalid"
     said = alone.run("build", recipe, "--site", "local", "-o", tmp_path / "out", code=5).stderr
     assert words in said
     assert "secret" not in said

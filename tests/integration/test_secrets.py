@@ -133,7 +133,7 @@ def test_a_recipe_that_writes_its_environment_down_makes_no_image(
     ):
         recipe = write_bare(tmp_path / f"recipe {number}", f"env; {work}")
         done = user.run("build", recipe, "--site", "local", "-o", out, code=5)
-        assert "a credential in the image (of ftp_proxy" in done.stderr
+        assert "a credential from ftp_proxy" in done.stderr
         assert "/opt/bare/config.log" in done.stderr
         assert not [secret for secret in SECRETS if secret.decode() in done.stdout + done.stderr]
         assert [path.name for path in out.iterdir()] == ["bare-1.0-local.failed.log"]

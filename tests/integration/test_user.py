@@ -76,8 +76,8 @@ def test_a_leftover_that_can_not_be_removed_is_a_note(user: World) -> None:
         os.chown(path, NOBODY.uid, NOBODY.gid)
     done = user.run("lab", "count", "--with", "audit", "--", "/usr/bin/python3", "-c", "import os")
     assert "rank 0" in done.stdout
-    assert f"note: can't remove {stays}" in done.stderr
-    command = done.stderr.partition("remove it with: ")[2].splitlines()[0]
+    assert f"note: cannot remove {stays}" in done.stderr
+    command = done.stderr.partition("remove it by hand: ")[2].splitlines()[0]
     assert shlex.split(command)[-1] == str(stays)
 
 

@@ -64,7 +64,7 @@ def test_another_site_s_image_is_told_by_validate_and_publish_alike(
     other = site(tmp_path, "kestrel")
     found = states(world, tiny_image.image, other, code=1)["site"]
     assert found["detail"].startswith("built for the site local, not for kestrel: ")
-    step = "build it for this one: dlcontainer build tiny --site kestrel"
+    step = "build it for this site: dlcontainer build tiny --site kestrel"
     assert found["next_step"] == step
     done = world.run("validate", tiny_image.image, "--site", other, code=1)
     assert done.stderr.endswith(f" checks failed: site\n  next: {step}\n")

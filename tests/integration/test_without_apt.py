@@ -64,7 +64,7 @@ def test_stopped_then_pinned_then_built(
     argv = ("build", bare, "--site", "local", "-o", tmp_path / "out")
     said = stripped.run(*argv, code=5).stderr
     # A private mmdebstrap of set-up lies beside this Python; alone it makes no base.
-    assert re.search("this host can't make the base: no (mmdebstrap, )?apt-get, dpkg on PATH", said)
+    assert re.search("cannot make the base here: no (mmdebstrap, )?apt-get, dpkg on PATH", said)
     for way in ("base pin", "fetch", "base make"):
         assert f"dlcontainer {way} bare --site local" in said
     assert not (tmp_path / "out").exists()

@@ -56,4 +56,4 @@ def test_a_wheel_s_user_is_sent_to_no_checkout(wheel: Path, tmp_path: Path) -> N
 def test_a_checkout_s_user_has_a_way_without_root(tmp_path: Path) -> None:
     there = environ(tmp_path, "apt-get")
     for told in (installation.helper(there, "mmdebstrap"), installation.engine()):
-        assert told.startswith("type `make setup` in dlcontainer's checkout (no root needed), or ")
+        assert told.startswith("run `make setup` in dlcontainer's checkout (no root needed), or ")

@@ -195,15 +195,15 @@ class OciBackend:
         image = self.client.image(reference)
         if image is None:
             raise BuildError(
-                f"{self.client.daemon.kind} took the base, but does not have it",
-                next_step="look into the engine's own log",
+                f"{self.client.daemon.kind} imported the base, but has no image of it",
+                next_step="read the engine's own log",
             )
         arch = OCI_ARCH[self.work.plan.site.arch]
         if image.arch != arch:
             # An engine takes an imported tree for one of its own machine.
             raise BuildError(
-                f"the base is for {image.arch} to {self.client.daemon.kind}, wanted {arch}",
-                next_step="build for another machine's architecture with --engine apptainer",
+                f"{self.client.daemon.kind} reads the base as {image.arch}; the plan needs {arch}",
+                next_step="use --engine apptainer to build for another architecture",
             )
         return image
 
@@ -228,8 +228,9 @@ def _require(image: OciImage, parent: OciImage, config: ImageConfig) -> None:
         wrong = sorted({key for key, _ in dict(has).items() ^ dict(expected).items()})
         if wrong:
             raise BuildError(
-                f"the engine noted other {what} in the image than the plan's: {', '.join(wrong)}",
-                next_step="report it with the engine's version: `dlcontainer doctor`",
+                f"the image's {what} differ from those of the plan: {', '.join(wrong)}",
+                next_step="report this fault with the engine's version (`dlcontainer "
+                "doctor` prints it)",
             )
 
 

@@ -75,7 +75,9 @@ class OciExporter:
         """
         image = client.image(name)
         if image is None:
-            raise BuildError(f"{name} is gone from the engine's store", next_step="build again")
+            raise BuildError(
+                f"image {name} is missing from the engine's store", next_step="build again"
+            )
         try:
             delivered = self._pushed(client, image, name)
             if self.target.outcome == "docker-archive":
@@ -133,7 +135,7 @@ class OciExporter:
         except CommandFailedError as error:
             last = "\n".join(error.completed.stdout.splitlines()[-8:])
             raise BuildError(
-                "the OCI image could not be made a SIF", why=last, next_step=f"read {self.log}"
+                "cannot convert the OCI image to a SIF", why=last, next_step=f"read {self.log}"
             ) from None
         finally:
             archive.unlink(missing_ok=True)

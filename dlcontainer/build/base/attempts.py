@@ -52,10 +52,10 @@ def make(
 def _ways(routed: PreparedRouting, release: str, *, is_foreign: bool) -> Iterator[_Attempt]:
     """Yield the ways that are left after the first."""
     fresh = replace(routed, apt_settings=(*routed.apt_settings, *mirror_faults.FRESH))
-    yield _Attempt(routed=fresh, note="asked again, with a fresh index")
+    yield _Attempt(routed=fresh, note="trying again with a fresh index")
     # As updates whose index a mirror holds incompletely are left out (packages/apt_sources.py).
     kept = tuple(source for source in routed.apt_sources if source.suite == release)
     if is_foreign and kept and kept != routed.apt_sources:
         suites = [source.suite for source in routed.apt_sources if source not in kept]
-        note = f"{', '.join(dict.fromkeys(suites))} left out, without their fixes"
+        note = f"leaving out {', '.join(dict.fromkeys(suites))}: the base misses their fixes"
         yield _Attempt(routed=replace(fresh, apt_sources=kept), note=note)

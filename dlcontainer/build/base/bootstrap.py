@@ -208,19 +208,23 @@ def run(maker: BaseMaker, argv: list[str], more: Mapping[str, str], log: Path) -
         urls = mirror_faults.missing(stdout)
         if urls:
             raise mirror_faults.MirrorFaultError(urls) from None
-        step = "read the log; `dlcontainer doctor` names what mmdebstrap needs here"
+        step = "read the log, and run `dlcontainer doctor`: it names what mmdebstrap needs here"
         if "E: Failed to fetch" in stdout:
             # Mirrors may lag, more often for the rarer architectures.
-            step = "try later, or name suites that your mirror has whole: routing.apt of the site"
+            step = (
+                "try again later, or set routing.apt of the site to suites that your mirror has "
+                "completely"
+            )
             cause = error_patterns.explain(stdout, error.completed.returncode)
             step = cause.next_step if cause else step
         if "NO_PUBKEY" in stdout:
             step = (
-                "install the keys of the distribution's archive (a package like ubuntu-keyring or "
-                "debian-archive-keyring), or name them: routing.apt of the site, [signed-by=FILE]"
+                "install the keys of the distribution's archive (a package like "
+                "ubuntu-keyring or debian-archive-keyring), or name their file in "
+                "routing.apt of the site: [signed-by=FILE]"
             )
         last = "\n".join(stdout.splitlines()[-8:])
-        raise BuildError("the base could not be made", why=last, next_step=step) from None
+        raise BuildError("cannot make the base", why=last, next_step=step) from None
 
 
 def without_devices(source: Path, target: Path) -> None:

@@ -53,7 +53,8 @@ def write(root_tree: RootTree, tree: BaseTree, target: Path) -> BaseRecord:
             os.fchmod(copy.fileno(), 0o644)
             if guarded_files.copy(source, copy.fileno()) != tree.sha256:
                 raise BuildError(
-                    "the base changed while it was copied", next_step="make it again: base make"
+                    "the base changed during the copy",
+                    next_step="make the base again: dlcontainer base make",
                 )
             size = os.fstat(copy.fileno()).st_size
             beside(target).unlink(missing_ok=True)
@@ -73,7 +74,7 @@ def write(root_tree: RootTree, tree: BaseTree, target: Path) -> BaseRecord:
         atomic_files.write(beside(target), text + "\n")
     except OSError as error:
         raise ConfigError(
-            f"can't write {target}: {error.strerror}", next_step="give another path: -o"
+            f"can't write {target}: {error.strerror}", next_step="name another path with -o"
         ) from None
     return record
 
@@ -109,9 +110,9 @@ def take(plan: Plan, file: Path, work: Path, bundle: Bundle | None) -> BaseTree:
         raise _refused(file, error.strerror or str(error)) from None
     if sha256 != base.sha256:
         raise BuildError(
-            f"{file} is damaged, or another base than its record says",
-            why=f"SHA-256 {sha256[:12]}…, recorded is {base.sha256[:12]}…",
-            next_step="copy both files again, or make it again: dlcontainer base make",
+            f"{file} does not match its record",
+            why=f"its SHA-256 is {sha256[:12]}…; the record has {base.sha256[:12]}…",
+            next_step="copy both files again, or make the base again: dlcontainer base make",
         )
     return replace(base, path=target)
 
@@ -124,9 +125,11 @@ def _read(file: Path) -> BaseRecord:
         foreign_files.loads(text)
         return BaseRecord.model_validate_json(text)
     except OSError as error:
-        raise _refused(file, f"its record {path.name}: {error.strerror}") from None
+        raise _refused(file, f"cannot read its record {path.name}: {error.strerror}") from None
     except (ValueError, ValidationError):
-        raise _refused(file, f"its record {path.name} is damaged or of another version") from None
+        raise _refused(
+            file, f"its record {path.name} is damaged, or another version wrote it"
+        ) from None
 
 
 def _require_trusted(handle: int, file: Path, builders: tuple[str, ...]) -> None:
@@ -137,9 +140,9 @@ def _require_trusted(handle: int, file: Path, builders: tuple[str, ...]) -> None
         return
     raise BuildError(
         f"the base {file} is not trusted",
-        why=f"it belongs to {owner}" if not trusted else "others may write in it",
-        next_step="copy it, if you trust it (chmod go-w); or the site names its maker: "
-        "engine.builders",
+        why=f"it belongs to {owner}" if not trusted else "other users can write to it",
+        next_step="if you trust the file, copy it and run chmod go-w on the copy; or add "
+        "its owner to engine.builders of the site",
     )
 
 
@@ -155,14 +158,14 @@ def _require_wanted(root_tree: RootTree, record: BaseRecord, file: Path) -> None
         if expected != recorded and not (what == "lock" and expected is None):
             raise ConfigError(
                 f"{file} is not the base of this plan: its {what} is {recorded or 'none'}",
-                why=f"wanted is {expected}",
-                next_step="make it for this recipe and site: dlcontainer base make",
+                why=f"the plan needs {expected}",
+                next_step="make a base for this recipe and site: dlcontainer base make",
             )
 
 
 def _refused(file: Path, why: str) -> ConfigError:
     return ConfigError(
-        f"{file} is no base that `dlcontainer base make` wrote",
+        f"`dlcontainer base make` did not write {file}",
         why=why,
-        next_step="give the file, with its record beside it",
+        next_step="name a file of `dlcontainer base make` that has its record beside it",
     )

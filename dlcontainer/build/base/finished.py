@@ -44,7 +44,7 @@ def make(plan: Plan, bundle: Bundle | None, finisher: BaseFinisher, target: Path
     if plan.recipe.base.image:
         raise ConfigError(
             f"the base of {plan.name} is an image: {plan.recipe.base.title}",
-            why="a registry has it, and there is nothing to make",
+            why="builds pull it from a registry, so there is nothing to make",
             next_step=f"dlcontainer base pin {plan.recipe.name} --site {plan.site.name}",
         )
     kept = root_tree.recall(plan, finisher.cache, bundle)

@@ -88,7 +88,7 @@ def unpack(base: Path, folder: Path, host: HostMachine, runner: Runner) -> None:
         runner(argv)
     except CommandFailedError as error:
         raise BuildError(
-            "the native programs could not be unpacked", why=error.completed.stderr.strip()
+            "cannot unpack the native programs", why=error.completed.stderr.strip()
         ) from None
 
 

@@ -32,8 +32,8 @@ def tar(squash: Path, folder: Path, host: HostMachine, runner: Runner) -> Path:
         runner([*mapped, *script])
     except CommandFailedError as error:
         raise BuildError(
-            "the base could not be unpacked for the engine",
+            "cannot unpack the base for the engine",
             why=error.completed.stderr.strip(),
-            next_step="`dlcontainer doctor` looks at user namespaces and at space",
+            next_step="run `dlcontainer doctor`: it checks user namespaces and free space",
         ) from None
     return folder / "base.tar"

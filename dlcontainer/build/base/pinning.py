@@ -19,16 +19,16 @@ def refusal(plan: Plan, image: ImageReference, access: RegistryAccess) -> BuildE
         return BuildError(
             what,
             where=where,
-            why="a tag may name another image tomorrow; which one it names now can't be told: "
+            why="a tag can move to another image, and dlcontainer cannot read its digest: "
             + "; ".join(filter(None, [error.what, error.why])),
-            next_step=f"{pin} --image docker://… names a mirror that answers; or read its digest "
-            "elsewhere: --set base.digest=sha256:…",
+            next_step=f"name a mirror that answers ({pin} --image docker://…), or read the digest "
+            "elsewhere and set it: --set base.digest=sha256:…",
         )
     name = plan.recipe.name
     return BuildError(
         what,
         where=where,
-        why=f"a tag may name another image tomorrow; today {image.tag!r} is {digest}",
+        why=f"a tag can move to another image; {image.tag!r} is {digest} now",
         next_step=f"pin it with one of\n    --set base.digest={digest}\n"
         f"    overrides.yaml: recipes: {{{name}: {{base: {{digest: '{digest}'}}}}}}\n"
         f"    {pin}",

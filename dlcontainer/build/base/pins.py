@@ -42,7 +42,8 @@ def read(
     if named is None or named.digest is not None:
         raise ConfigError(
             f"the base of {plan.recipe.name} is pinned in its recipe: {plan.recipe.base.title}",
-            next_step="build it; another image: --set base.image=docker://… for `plan` and `build`",
+            next_step="build as it is, or choose another image for `plan` and `build`: "
+            "--set base.image=docker://…",
         )
     reference, access = replacement or named, host_access.registry_way(plan, host)
     arch = plan.site.arch
@@ -75,7 +76,7 @@ def write(path: Path, site: str, pin: ImagePin) -> None:
     except OSError as error:
         raise ConfigError(
             f"can't write {path}: {error.strerror}",
-            next_step="--print shows the lines for a site file",
+            next_step="add --print: it shows the lines for a site file",
         ) from None
 
 

@@ -87,7 +87,7 @@ def _prepare(
 ) -> BaseTree:
     folder = _folder(root_tree, maker.cache)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    waiting = "another build is making this base: waiting for it"
+    waiting = "waiting for another build that is making this base"
     with file_locks.in_turn(folder, maker.on_wait, waiting):
         kept = _recall(root_tree, maker.cache, MAX_AGE_S)
         if kept is not None:
@@ -99,7 +99,7 @@ def _prepare(
             if spare is None:
                 raise error.told from None
             maker.on_wait(f"{error.told.what}: {error.told.why}")
-            maker.on_wait(f"the kept base of {spare.made} serves, without the fixes since then")
+            maker.on_wait(f"using the cached base of {spare.made}, without later security fixes")
             return spare
 
 
@@ -172,9 +172,9 @@ def _keep(squash: Path, folder: Path, moment: str) -> str:
     except OSError as error:
         aside.unlink(missing_ok=True)
         raise BuildError(
-            f"can't keep the base in {folder}: {error.strerror}",
-            next_step="make room there (`dlcontainer cache prune`), or take another cache: "
-            "XDG_CACHE_HOME",
+            f"cannot write the base to the cache {folder}: {error.strerror}",
+            next_step="free space there (`dlcontainer cache prune`), or set XDG_CACHE_HOME "
+            "to another folder",
         ) from None
     return sha256
 

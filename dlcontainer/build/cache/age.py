@@ -7,7 +7,7 @@ from dlcontainer.image.record import Record
 from dlcontainer.planning import built_for
 from dlcontainer.planning.plan import Plan
 
-_AGAIN = "newer packages: the same build with --no-cache"
+_AGAIN = "for newer packages, repeat the build with --no-cache"
 _BASES = "dlcontainer cache prune --kind bases --max-size 0"
 
 
@@ -54,9 +54,20 @@ def of(plan: Plan, record: Record, context: BuildContext) -> BaseAge:
 def _newer(plan: Plan, record: Record, context: BuildContext) -> list[str]:
     named = f"{plan.recipe.name} --site {built_for.named(plan.site)}"
     if record.lock:
-        return [f"newer ones: make a new lock (dlcontainer lock {named}), then build --locked it"]
+        return [
+            (
+                f"for newer packages, write a new lock (dlcontainer lock {named}) and build with "
+                "--locked"
+            )
+        ]
     if plan.recipe.base.image:
-        return [_AGAIN, f"a newer base: dlcontainer base pin {named}, then build"]
+        return [_AGAIN, f"for a newer base, run dlcontainer base pin {named}, then build"]
     if context.base is not None:
-        return [_AGAIN, f"a newer base: dlcontainer base make {named} -o FILE, then --base FILE"]
-    return [f"{_AGAIN}; it takes a base that is a day old at most", f"a newer base: first {_BASES}"]
+        return [
+            _AGAIN,
+            (
+                f"for a newer base, run dlcontainer base make {named} -o FILE, then build with "
+                "--base FILE"
+            ),
+        ]
+    return [f"{_AGAIN}; its base is at most a day old", f"for a newer base, run first: {_BASES}"]

@@ -47,7 +47,7 @@ def explain(
             changed = f"the step '{step.name}' before it changed"
             reasons.append(CacheReason(step=step, cached=False, why=reason))
             continue
-        why = changed or "not kept: it was quick, pruned, damaged, or never finished"
+        why = changed or "not in the cache: it was quick, pruned, damaged, or never finished"
         reasons.append(CacheReason(step=step, cached=False, why=why))
     return reasons
 
@@ -61,7 +61,7 @@ def _changed_root(root: Mapping[str, str], before: Inputs | None) -> str | None:
         return "never built here before"
     old = before.get("", {})
     differing = [key for key in root if old.get(key) != root[key]]
-    return f"another {' and '.join(differing)} than in the build before" if differing else None
+    return f"{' and '.join(differing)} changed since the previous build" if differing else None
 
 
 def _changed(step: BuildStep, before: Inputs | None) -> str | None:

@@ -71,7 +71,7 @@ def found(plan: Plan, context: BuildContext, outputs: BuildOutputs) -> Record | 
     if _sha256(plan, context, outputs) == written.image.sha256:
         return written
     execution.progress.note(
-        f"{outputs.image or 'the image'} is not what its record says: made again"
+        f"{outputs.image or 'the image'} does not match its record: building it again"
     )
     return None
 

@@ -70,14 +70,14 @@ class StepCache:
             if os.path.lexists(step_folders.shelf_path(self.folder, maker, key) / (key + TREE)):
                 self._strangers.add(maker.uid)
                 self.on_note(
-                    f"the cache's entry {key[:12]} was made by {name}: not used; to trust that "
-                    "user add them to engine.builders of the site"
+                    f"ignoring cache entry {key[:12]}: {name} made it; to trust this user, "
+                    "add the name to engine.builders of the site"
                 )
 
     def _refuse(self, maker: MakerFolder, key: str, why: str) -> None:
         name = guarded_files.name_of(maker.uid)
         self._refused.add((name, key))
-        self.on_note(f"the cache's entry {key[:12]} of {name} {why}")
+        self.on_note(f"cache entry {key[:12]} of {name} {why}")
 
     @contextlib.contextmanager
     def taken(self, kept: CachedStep, target: Path) -> Iterator[Callable[[], bool]]:
@@ -118,7 +118,7 @@ class StepCache:
                 sha256 = guarded_files.copy(entry.tree, copy)
         except OSError as error:
             # Not taken out: it is this folder's disk that is full, or the cache's that is ill.
-            self._refuse(maker, key, f"can't be copied: {_why(error)}")
+            self._refuse(maker, key, f"cannot be copied: {_why(error)}")
             raise DamagedError(key) from None
         if not self._is_whole(maker, entry, sha256):
             raise DamagedError(key)
@@ -140,7 +140,7 @@ class StepCache:
             with contextlib.suppress(OSError):  # another maker's
                 os.utime(entry.note)  # used: pruned last
             return True
-        self._refuse(maker, entry.kept.key, "is damaged: made again")
+        self._refuse(maker, entry.kept.key, "is damaged: building it again")
         file_locks.release(entry.tree)
         self.drop(entry.kept.key)
         return False
@@ -210,8 +210,8 @@ class StepCache:
             yield
         except OSError as error:
             raise BuildError(
-                f"can't keep steps in {self.folder}: {_why(error)}",
-                next_step="give another cache: engine.cache of the site, or XDG_CACHE_HOME",
+                f"cannot write steps to the cache {self.folder}: {_why(error)}",
+                next_step="name another cache: engine.cache of the site, or XDG_CACHE_HOME",
             ) from None
 
     def drop(self, key: str) -> bool:

@@ -118,9 +118,9 @@ def opened(cache: Path, maker: MakerFolder, key: str) -> Iterator[StepEntry]:
 def _require_maker(info: os.stat_result, maker: MakerFolder) -> None:
     if info.st_uid != maker.uid:
         owner = guarded_files.name_of(info.st_uid)
-        raise PermissionError(errno.EPERM, f"{owner} made what lies in {maker.name}")
+        raise PermissionError(errno.EPERM, f"{owner} owns files in {maker.name}")
     if guarded_files.is_open_to_others(info):
-        raise PermissionError(errno.EPERM, f"others may write in {maker.name}")
+        raise PermissionError(errno.EPERM, f"other users can write in {maker.name}")
 
 
 @contextlib.contextmanager
@@ -144,8 +144,8 @@ def _make_own(cache: Path, root: int, on_note: Callable[[str], None]) -> MakerFo
         if owner != os.getuid():
             maker = guarded_files.name_of(owner)
             on_note(
-                f"{cache / name} was made by {maker}, not by you: your steps are "
-                f"kept in {cache / spare}; tell whoever looks after {cache}"
+                f"{maker} made {cache / name}, not you: dlcontainer keeps your steps in "
+                f"{cache / spare}; tell the administrator of {cache}"
             )
         os.mkdir(spare, 0o700, dir_fd=root)
         name = spare
@@ -154,7 +154,8 @@ def _make_own(cache: Path, root: int, on_note: Callable[[str], None]) -> MakerFo
         # A server that takes root for nobody: else each build would leave another such folder.
         os.rmdir(name, dir_fd=root)
         raise PermissionError(
-            errno.EPERM, f"the file system gives what you make to {guarded_files.name_of(owner)}"
+            errno.EPERM,
+            f"on this file system your new files belong to {guarded_files.name_of(owner)}",
         )
     return MakerFolder(name=name, uid=owner)
 

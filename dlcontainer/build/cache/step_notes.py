@@ -16,13 +16,13 @@ def read(text: bytes, key: str) -> tuple[CachedStep, str]:
     """Read a note; raises ValueError for one that is not the key's, or not as `write` writes it."""
     body = foreign_files.loads(text)
     if not isinstance(body, dict) or body.get("key") != key:
-        raise ValueError("not this step's")
+        raise ValueError("belongs to another step")
     name, moment, sha256 = (str(body.get(field)) for field in ("name", "made", "sha256"))
     if not (_PLAIN.fullmatch(name) and _PLAIN.fullmatch(moment) and _SHA256.fullmatch(sha256)):
-        raise ValueError("no name, time or checksum")
+        raise ValueError("name, time or checksum is missing")
     packages = body.get("packages")
     if not isinstance(packages, list) or not all(map(_is_package, packages)):
-        raise ValueError("no packages")
+        raise ValueError("packages are missing")
     kept = CachedStep(key=key, name=name, maker="", made=moment, size=0, packages=tuple(packages))
     return kept, sha256
 

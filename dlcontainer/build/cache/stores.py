@@ -194,7 +194,7 @@ def prune(
     """
     with file_locks.alone(cache, on_note) as alone:
         if not alone:
-            on_note("a build is running: only kept steps of Apptainer's that it does not use go")
+            on_note("a build is running: pruning only those Apptainer steps that it does not use")
         gone: list[CacheEntry] = []
         stay = 0
         by_kind = {store.kind: store for store in stores}
@@ -211,7 +211,10 @@ def prune(
             else:
                 stay += 1
         if stay:
-            on_note(f"entries that stay: {stay}; in use, another user's, or on a disk that fails")
+            on_note(
+                f"not removed: {stay} entries, which are in use, belong to another user, or are "
+                "on a failing disk"
+            )
     return gone
 
 

@@ -48,7 +48,7 @@ class ValueBuilder:
                 self._documents += 1
                 if self._documents > 1:
                     self._refuse(
-                        event, "a second document starts here: one file holds one document"
+                        event, "a second document starts here: a file must hold one document"
                     )
             elif isinstance(event, yaml.CollectionEndEvent):
                 self._open.pop()
@@ -83,7 +83,7 @@ class ValueBuilder:
         if event.tag not in (None, CORE + ("map" if is_mapping else "seq")):
             self._refuse_tag(event)
         if len(self._open) >= MAX_DEPTH:
-            self._refuse(event, f"nested more than {MAX_DEPTH} deep")
+            self._refuse(event, f"nested more than {MAX_DEPTH} levels deep")
         value: dict[str, object] | list[object] = {} if is_mapping else []
         self._open.append(_Open(value=value, path=path))
         return value
@@ -103,24 +103,24 @@ class ValueBuilder:
             self._refuse(event, f"a key must be text, not {what}")
         word = event.value
         if event.implicit[0] and word == "<<":
-            self._refuse(event, "merge keys (<<) are not used here: write the keys out")
+            self._refuse(event, "merge keys (<<) are not supported: write the keys out")
         key = self._scalar(event)
         if not isinstance(key, str) or (event.implicit[0] and word in OLD_BOOLEANS):
             got = "true or false" if isinstance(key, str) else kind(key)
-            self._refuse(event, f'a key must be text, this is {got}: quote it: "{word}"')
+            self._refuse(event, f'a key must be text, and this is {got}; quote it: "{word}"')
         if len(key) > MAX_KEY:
-            self._refuse(event, f"a key of more than {MAX_KEY} characters")
+            self._refuse(event, f"a key has more than {MAX_KEY} characters")
         path = (*parent.path, key)
         before = self.origins.get(path)
         if before is not None and before.mark is not None:
-            self._refuse(event, f"key '{key}' stands twice: on line {before.mark.line} and here")
+            self._refuse(event, f"duplicate key '{key}': on line {before.mark.line} and here")
         self.origins[path] = ValueOrigin(layer=self.layer, mark=self._mark(event))
         return key
 
     def _scalar(self, event: yaml.ScalarEvent) -> str | int | float | bool | None:
         refused = refused_in_value(event.value)
         if refused:
-            self._refuse(event, f"character U+{ord(refused[0]):04X} cannot stand in a value")
+            self._refuse(event, f"character U+{ord(refused[0]):04X} is not allowed in a value")
         if event.tag is None:
             return resolve(event.value) if event.implicit[0] else str(event.value)
         if event.tag == CORE + "str":
@@ -139,13 +139,13 @@ class ValueBuilder:
 
     def _refuse_anchors(self, event: yaml.NodeEvent) -> None:
         if isinstance(event, yaml.AliasEvent):
-            self._refuse(event, f"aliases (*{event.anchor}) are not used here: write the value out")
+            self._refuse(event, f"aliases (*{event.anchor}) are not supported: write the value out")
         if event.anchor is not None:
-            self._refuse(event, f"anchors (&{event.anchor}) are not used here: write the value out")
+            self._refuse(event, f"anchors (&{event.anchor}) are not supported: write the value out")
 
     def _refuse_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> NoReturn:
         tag = str(event.tag).replace(CORE, "!!")
-        self._refuse(event, f"the tag {tag} is not used here: write plain values")
+        self._refuse(event, f"tag {tag} is not supported: write plain values")
 
     def _refuse(self, event: yaml.Event, what: str) -> NoReturn:
         raise ConfigError(what, where=self._mark(event))

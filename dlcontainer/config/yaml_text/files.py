@@ -44,7 +44,7 @@ def parse_value(
         raise ConfigError(_too_big(), where=display)
     refused = refused_in_text(text)
     if refused:
-        what = f"character U+{ord(refused[0]):04X} cannot stand in a file"
+        what = f"character U+{ord(refused[0]):04X} is not allowed in a file"
         raise ConfigError(what, where=_mark_at(text[: refused.start()], display))
     tree = ValueBuilder(layer=layer, display=display)
     try:
@@ -76,7 +76,7 @@ def _syntax_error(error: yaml.MarkedYAMLError, text: str, display: str) -> Confi
     if "nesting depth" in what:
         # libyaml has a limit of its own since 0.2.6, and reads so far ahead that it may meet that
         # before our depth is counted.
-        return ConfigError(f"nested more than {MAX_DEPTH} deep", where=place)
+        return ConfigError(f"nested more than {MAX_DEPTH} levels deep", where=place)
     lines = LINE_BREAK.split(text)
     line = lines[mark.line] if mark.line < len(lines) else ""
     has_tab = "\t" in line[: len(line) - len(line.lstrip())]
@@ -84,7 +84,7 @@ def _syntax_error(error: yaml.MarkedYAMLError, text: str, display: str) -> Confi
         what,
         where=place,
         why=error.context if error.problem else None,
-        next_step="indent with spaces: YAML takes no tabs there" if has_tab else None,
+        next_step="indent with spaces: YAML does not allow tabs there" if has_tab else None,
     )
 
 
@@ -133,4 +133,4 @@ def _unreadable(error: OSError | ValueError, name: str) -> ConfigError:
 
 
 def _too_big() -> str:
-    return f"more than {MAX_BYTES // 1024} KiB: no file of this kind is that big"
+    return f"the file has more than {MAX_BYTES // 1024} KiB, the limit for files of this kind"

@@ -104,8 +104,8 @@ def parse_dump(text: str) -> tuple[str, ...]:
             raise ConfigError(
                 "not the address of a proxy",
                 where=f"apt's setting {name}",
-                why="it has the form http://[USER:PASSWORD@]HOST[:PORT], other characters as %XX",
-                next_step="correct it in /etc/apt/apt.conf.d, or say in the site: routing.apt",
+                why="the form is http://[USER:PASSWORD@]HOST[:PORT], with other characters as %XX",
+                next_step="correct it in /etc/apt/apt.conf.d, or set routing.apt of the site",
             )
         kept.append(apt_syntax.setting(name, value))
     return tuple(kept)

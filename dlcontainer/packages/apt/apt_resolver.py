@@ -80,10 +80,11 @@ class Apt:
             self._run("apt-get", "update", on_line=self.on_line)
         except CommandFailedError as error:
             raise BuildError(
-                "the lists of the apt mirrors are not available",
+                "cannot read the package lists of the apt mirrors",
                 why=_complaints(error.completed),
-                next_step="is the mirror up, and whole? in some minutes again; routing.proxy and "
-                "routing.ca of the site say how it is reached",
+                next_step="check that the mirror is up and complete, or retry in a few "
+                "minutes; set routing.proxy and routing.ca of the site if a proxy "
+                "is between",
             ) from None
 
     def install(self, names: Sequence[str], *, stay: bool = True) -> tuple[OsPin, ...]:
@@ -125,12 +126,14 @@ class Apt:
             why = _complaints(error.completed)
             full = "No space left on device" in why
             raise BuildError(
-                f"no space left for {folder}" if full else "an OS package can't be fetched",
+                f"no space left for {folder}" if full else "cannot fetch an OS package",
                 why=why,
-                next_step="make room, or give another folder: -o"
+                next_step="free space, or name another folder with -o"
                 if full
-                else "the mirror is out of date, or has moved on: `dlcontainer lock --check` "
-                "says what moved; in an hour again, or lock again",
+                else (
+                    "retry in an hour, or lock again: the mirror is out of date or has newer "
+                    "packages; `dlcontainer lock --check` lists the differences"
+                ),
             ) from None
 
     def releases(self) -> tuple[MirrorRelease, ...]:
@@ -170,7 +173,8 @@ class Apt:
         if missing:
             raise BuildError(
                 f"the mirror gives no SHA-256 for {', '.join(missing)}",
-                next_step="use a mirror whose lists have them (routing of the site, apt's sources)",
+                next_step="use a mirror whose lists have checksums (routing.apt of the "
+                "site, or the host's apt sources)",
             )
         return [stanzas[file] for file in files]
 
@@ -198,8 +202,8 @@ class Apt:
         return MisfitError(
             f"no OS package {packages} for {self.arch}",
             why="\n    ".join(["", *has]),
-            next_step="name what there is in the recipe's os_packages, or make a variant of the "
-            "recipe for this architecture",
+            next_step="change os_packages of the recipe to versions that exist, or write a "
+            "variant of the recipe for this architecture",
         )
 
     def _note_installed(self) -> None:
@@ -217,7 +221,7 @@ class Apt:
         if path is None:
             raise BuildError(
                 f"no {program} on PATH",
-                why="apt itself resolves and fetches the OS packages",
+                why="dlcontainer resolves and fetches OS packages with apt",
                 next_step="lock and fetch on a machine of the base's distribution",
             )
         # By argument: a folder's name may hold what a configuration file can't quote.
@@ -271,9 +275,9 @@ def _pin(stanza: Stanza) -> OsPin:
         # ValueError: pydantic's too. The name becomes that of a file.
         why = error.errors()[0]["input"] if isinstance(error, ValidationError) else error
         raise BuildError(
-            "the mirror lists a package that can't be one",
+            "the mirror's index has an invalid entry",
             why=repr(why)[:200],
-            next_step="use another mirror (routing of the site, apt's sources)",
+            next_step="use another mirror (routing.apt of the site, or the host's apt sources)",
         ) from None
 
 

@@ -16,8 +16,8 @@ def setting(name: str, value: str) -> str:
     """Return a line of apt's configuration; raises ConfigError for what it can't hold."""
     if not _NAME.fullmatch(name):
         raise ConfigError(
-            f"apt's configuration can't hold a setting of the name {name[:80]!r}",
-            next_step="`apt-config dump` shows where it comes from",
+            f"apt's configuration cannot have a setting named {name[:80]!r}",
+            next_step="run `apt-config dump`: it shows the setting",
         )
     return f"{name} {quote(value, where=name)};"
 
@@ -27,10 +27,10 @@ def quote(value: str, *, where: str) -> str:
     # Not repeated in the message: it may be an address with a password.
     if '"' in value or not value.isprintable() or len(value) > _LONGEST:
         raise ConfigError(
-            f"apt's configuration can't hold the value of {where}",
-            why=f"a quote, a control character, or more than {_LONGEST} characters: apt knows no "
-            "escape for them",
-            next_step="give a value without them: routing of the site, or the host's own settings",
+            f"apt's configuration cannot hold the value of {where}",
+            why=f"it has a quote, a control character or more than {_LONGEST} characters, "
+            "and apt has no escape for them",
+            next_step="change the value in routing of the site, or in the host's apt settings",
         )
     return f'"{value}"'
 
@@ -55,7 +55,7 @@ def source_line(words: list[str], *, keyring: str | None) -> str:
 def _require(holds: object, word: str | None) -> None:
     if not holds:
         raise ConfigError(
-            f"a line of apt's sources can't hold {(word or '')[:80]!r}",
-            why="words stand apart by blanks there, and there is no escape",
-            next_step="give another name: routing.apt of the site, or the host's own apt sources",
+            f"a line of apt's sources cannot hold {(word or '')[:80]!r}",
+            why="blanks separate the words of the line, and there is no escape",
+            next_step="change the name in routing.apt of the site, or in the host's apt sources",
         )

@@ -51,29 +51,29 @@ def _tar(packed: Mapping[str, bytes], part: str) -> tarfile.TarFile:
                 fileobj=io.BytesIO(packed[f"{part}{suffix}"]), tarinfo=foreign_tars.Member
             )
     names = ", ".join(sorted(packed))
-    raise ValueError(f"no {part} that this Python unpacks; it has {names}")
+    raise ValueError(f"no {part} in a compression that this Python can unpack; it has {names}")
 
 
 def _parts(path: Path) -> Iterator[tuple[str, bytes]]:
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
-            raise ValueError("it is no ar archive")
+            raise ValueError("it is not an ar archive")
         while head := file.read(_HEAD):
             if len(head) < _HEAD or head[58:] != b"`\n":
-                raise ValueError("its list of parts is cut or damaged")
+                raise ValueError("its list of members is truncated or damaged")
             size = int(head[48:58])
             if not 0 <= size <= os.fstat(file.fileno()).st_size:
-                raise ValueError("it is cut")
+                raise ValueError("it is truncated")
             body = file.read(size)
             if len(body) < size:
-                raise ValueError("it is cut")
+                raise ValueError("it is truncated")
             file.read(size % 2)
             yield head[:16].decode(errors="replace").strip(), body
 
 
 def _refused(path: Path, why: str) -> BuildError:
     return BuildError(
-        f"{path.name} can't be read as a package",
+        f"cannot read {path.name} as a Debian package",
         why=why,
-        next_step="fetch it again: dlcontainer fetch",
+        next_step="fetch the package again: dlcontainer fetch",
     )

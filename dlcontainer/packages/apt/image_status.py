@@ -66,10 +66,10 @@ def read(files: Mapping[str, str], stated: System, image: str) -> Sequence[DpkgP
     installed = [] if status is None else list(_installed(status, image))
     if not any(package.name == "apt" for package in installed):
         raise ConfigError(
-            "OS packages on an image without dpkg and apt can't be locked",
+            "cannot lock OS packages on an image without dpkg and apt",
             where=image,
-            why=f"there is no {STATUS} in it" if status is None else f"its {STATUS} names no apt",
-            next_step="build without --locked; or take a base of Debian or Ubuntu",
+            why=f"it has no {STATUS}" if status is None else f"its {STATUS} does not list apt",
+            next_step="build without --locked, or use a base of Debian or Ubuntu",
         )
     return installed
 
@@ -85,8 +85,8 @@ def _require_release(files: Mapping[str, str], stated: System, image: str) -> No
     raise ConfigError(
         f"the base is not {stated.distribution} {stated.release}, as base.system says",
         where=image,
-        why=f"its os-release says {has}" if has else "there is no os-release in it that says so",
-        next_step="state base.system as the image is, or pin another image",
+        why=f"its os-release says {has}" if has else "it has no os-release file that confirms this",
+        next_step="correct base.system in the recipe, or pin another image",
     )
 
 
@@ -129,8 +129,8 @@ def _fields(paragraph: str) -> dict[str, str]:
 
 def _refused(image: str, number: int, why: str) -> BuildError:
     return BuildError(
-        f"{STATUS} of the base is refused",
+        f"cannot use {STATUS} of the base",
         where=image,
         why=f"paragraph {number}: {why}",
-        next_step="don't build from it: dpkg did not write this; pin another image",
+        next_step="pin another image, and do not build from this one: dpkg did not write this file",
     )

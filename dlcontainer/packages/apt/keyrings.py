@@ -52,10 +52,10 @@ def unpack(distribution: str, package: Path, keyring: Path) -> None:
     fetched = digests.of_file(package)
     if fetched != archive.sha256:
         raise BuildError(
-            f"wrong checksum: the keys of {distribution} are not those that are pinned",
+            f"wrong checksum: the archive keys of {distribution} differ from the pinned keys",
             where=archive.package,
             why=f"fetched {fetched[:12]}…, pinned {archive.sha256[:12]}…",
-            next_step="do not build from it: a mirror on the way changes what it hands on",
+            next_step="use another mirror, and do not build from this one: it changes files",
         )
     keyring.write_bytes(debs.content(package, archive.keyring))
     keyring.chmod(0o644)

@@ -34,11 +34,12 @@ class MirrorFaultError(Exception):
     def __init__(self, urls: Sequence[str]) -> None:
         super().__init__(*urls)
         self.told = BuildError(
-            "the mirror does not hold packages that its own index names",
-            why=f"{hosts(urls)} is at fault: it does not give {named(urls)}",
-            next_step="mirrors of rarer architectures are like that for hours: build again later; "
-            "or name another mirror (routing.apt of the site), another release "
-            "(--set base.release=RELEASE), or a base that was made elsewhere (--base FILE)",
+            "the mirror's index lists packages that the mirror does not have",
+            why=f"{hosts(urls)} does not serve {named(urls)}",
+            next_step="build again in some hours (mirrors of rare architectures lag "
+            "behind), or name another mirror (routing.apt of the site), another "
+            "release (--set base.release=RELEASE), or a base that another host "
+            "made (--base FILE)",
         )
 
 

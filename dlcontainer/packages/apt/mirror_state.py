@@ -96,7 +96,7 @@ def faults(
                     has = next(
                         (f"has {length}" for length in sizes if length is not None), "is not there"
                     )
-                    faulty.append(f"{name} {has}, announced are {listed_size} bytes")
+                    faulty.append(f"{name} {has}; the index announces {listed_size} bytes")
                 break
     return faulty
 

@@ -163,10 +163,10 @@ def _one_line(place: str) -> str:
     # A further line of the file would be a further setting.
     if not place.isprintable():
         raise ConfigError(
-            "pip's configuration can't hold an address with a control character",
+            "pip's configuration cannot hold an address with a control character",
             where="index-url, extra-index-url, find-links or trusted-host",
-            next_step="correct it in the host's pip.conf or PIP_* variables, or say in the site: "
-            "routing.pip",
+            next_step="correct it in the host's pip.conf or PIP_* variables, or set "
+            "routing.pip of the site",
         )
     return place
 

@@ -31,9 +31,9 @@ def installed(routed: PreparedRouting) -> tuple[dict[str, str], ...]:
         return ()
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BuildError(
-            "what pip reported of this step can't be read",
+            "cannot read pip's report on this step",
             why=repr(error)[:200],
-            next_step="does the step's script write into the routing's folder? it must not",
+            next_step="check the step's script: it must not write into the routing's folder",
         ) from None
     return tuple(sorted(wheels, key=lambda wheel: wheel["name"].lower()))
 

@@ -80,17 +80,18 @@ class Pip:
                 f"no wheel for Python {self.python} on {self.arch} (glibc {self.glibc}): "
                 + ", ".join(requirement for requirement, _ in lost),
                 why="\n    ".join(["", *(f"{name}: {reason}" for name, reason in lost)]),
-                next_step="pin versions that have one, add a folder of wheels (routing.wheels of "
-                "the site), or make a variant of the recipe for this architecture",
+                next_step="pin versions that have such a wheel, add a folder of wheels "
+                "(routing.wheels of the site), or write a variant of the recipe "
+                "for this architecture",
             )
         items = foreign_files.loads(foreign_files.read(report, _MOST_REPORT))["install"]
         try:
             return sorted(map(_pin, items), key=lambda pin: pin.name.lower())
         except ValidationError as error:
             raise BuildError(
-                "the index lists a wheel whose name can't be one",
+                "the index lists a wheel with an invalid name",
                 why=repr(error.errors()[0]["input"])[:200],
-                next_step="is it the index that you mean? routing.pip of the site names it",
+                next_step="check that routing.pip of the site names the right index",
             ) from None
 
     def download(self, wheels: Sequence[WheelPin], upstreams: Sequence[str], folder: Path) -> None:
@@ -142,9 +143,11 @@ class Pip:
         if match and match[1] in packages:
             return match[1]
         complaint = _complaints(completed)
-        next_step = "is the index up, and the way to it right? routing.pip and .proxy of the site"
+        next_step = (
+            "check that the index is up, and check routing.pip and routing.proxy of the site"
+        )
         if "No module named pip" in complaint or "no such option" in complaint:
-            next_step = f"{sys.executable} needs pip 22.2 or newer: -m ensurepip --upgrade"
+            next_step = f"install pip 22.2 or newer: {sys.executable} -m ensurepip --upgrade"
         raise BuildError("pip can't resolve the wheels", why=complaint, next_step=next_step)
 
     def _there(self, requirement: str, argv: Sequence[str], completed: CompletedCommand) -> str:
@@ -158,8 +161,8 @@ class Pip:
             return say_files(files, self.python)
         versions = _VERSIONS.search(completed.stdout)
         if versions and versions[1] not in {"", "none"}:
-            return f"for this machine there are the versions {versions[1]}"
-        return "there is nothing of it where pip looks"
+            return f"the index has these versions for this machine: {versions[1]}"
+        return "pip's index has no version of it"
 
 
 def platforms(arch: Arch, glibc: str) -> list[str]:
@@ -221,8 +224,8 @@ def _pin(item: Mapping[str, Any]) -> WheelPin:
 def _sha256_of(path: str, url: str) -> str:
     if not url.startswith("file:"):
         raise BuildError(
-            f"pip gives no SHA-256 for {path.rsplit('/', 1)[-1]}",
-            next_step=f"a newer pip does: {sys.executable} -m pip install --upgrade pip",
+            f"pip reports no SHA-256 for {path.rsplit('/', 1)[-1]}",
+            next_step=f"upgrade pip: {sys.executable} -m pip install --upgrade pip",
         )
     return digests.of_file(Path(path))
 
@@ -232,20 +235,21 @@ def _not_fetched(completed: CompletedCommand, folder: Path) -> BuildError:
     whole = completed.stdout
     if "DO NOT MATCH THE HASHES" in whole:
         return BuildError(
-            "wrong checksum: a wheel is not what the lock says",
+            "wrong checksum: a wheel differs from the lock",
             why=complaint,
-            next_step="find out which is right, the index or the lock; don't use the wheel before",
+            next_step="find out whether the index or the lock is right before you use the wheel",
         )
     if "No space left on device" in whole:
         return BuildError(
             f"no space left for {folder}",
             why=complaint,
-            next_step="make room, or give another folder: -o",
+            next_step="free space, or name another folder with -o",
         )
     return BuildError(
-        "a wheel of the lock can't be fetched",
+        "cannot fetch a wheel of the lock",
         why=complaint,
-        next_step="`dlcontainer lock --check` says what moved; is the index up?",
+        next_step="check that the index is up, and run `dlcontainer lock --check`: it lists "
+        "wheels that the index no longer has",
     )
 
 

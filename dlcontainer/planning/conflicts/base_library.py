@@ -38,17 +38,17 @@ def musl(recipe: Recipe) -> Iterator[FactConflict | UnknownFact]:
     wheels = list(_wheels(recipe))
     for wheel in wheels[:1]:
         yield FactConflict(
-            what=f"the base's C library is musl, {wheel.package} comes as a wheel for glibc "
+            what=f"the base's C library is musl, but the wheel of {wheel.package} needs glibc "
             f"{written(wheel.glibc)} or newer",
-            why=f"pip finds no wheel of it, or what it holds does not load ({MUSL_SOURCE})",
+            why=f"pip finds no wheel of it, or the wheel's libraries do not load ({MUSL_SOURCE})",
             first=base_path(recipe.base),
             second=wheel.place,
-            way_out="take a base with glibc: Debian, Ubuntu, Red Hat's or SUSE's",
+            way_out="use a base with glibc: Debian, Ubuntu, Red Hat or SUSE",
         )
     if not wheels and any(step.python_packages for step in recipe.steps):
         yield UnknownFact(
-            text="the base's C library is musl: no promise that there are wheels (musllinux) of "
-            "the recipe's packages"
+            text="the base's C library is musl: cannot guarantee that the recipe's packages "
+            "have wheels for it (musllinux)"
         )
 
 
@@ -64,13 +64,13 @@ def wheels_newer(recipe: Recipe) -> Iterator[FactConflict]:
     for wheel in _wheels(recipe) if inside else ():
         if inside and compare(inside, wheel.glibc) == -1:
             yield FactConflict(
-                what=f"glibc {written(inside)} of the base is older than "
+                what=f"the base's glibc {written(inside)} is older than "
                 f"{written(wheel.glibc)}, which the wheels of {wheel.package} need",
-                why=f"pip takes none of its wheels ({WHEEL_SOURCE})",
+                why=f"pip accepts none of its wheels ({WHEEL_SOURCE})",
                 first=base_path(recipe.base),
                 second=wheel.place,
-                way_out=f"take a base with glibc {written(wheel.glibc)} or newer, or an older "
-                "version of the package",
+                way_out=f"use a base with glibc {written(wheel.glibc)} or newer, or an "
+                "older version of the package",
             )
 
 
@@ -102,11 +102,12 @@ def unsaid_base(site: Site, recipe: Recipe) -> Iterator[Contradiction]:
     for base, place in places:
         if isinstance(base, dict) and base.get("image") == image:
             yield Contradiction(
-                what=f"the site puts {image} in the place of the recipe's base and does not say "
-                "its system",
-                why="its C library and its Python are checked against nothing",
+                what=f"the site replaces the recipe's base with {image}, and does not "
+                "describe its system",
+                why="dlcontainer cannot check the C library and the Python of this image",
                 in_site=place,
                 in_recipe=("steps",),
-                way_out="write base.system beside it: distribution, release, glibc, python, source",
+                way_out="write base.system beside the image: distribution, release, glibc, "
+                "python, source",
             )
             return

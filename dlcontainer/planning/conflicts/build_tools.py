@@ -34,12 +34,12 @@ def gcc_for_cuda(recipe: Recipe) -> Iterator[FactConflict]:
     newest = NEWEST_GCC_FOR_CUDA.get(cuda[:2]) if cuda else None
     if gcc and newest and gcc[0] > newest:
         yield FactConflict(
-            what=f"GCC {stack.gcc} is newer than CUDA {stack.cuda} takes, which is {newest} at "
-            "most",
+            what=f"GCC {stack.gcc} is newer than {newest}, the newest that CUDA "
+            f"{stack.cuda} supports",
             why=f"nvcc stops with 'unsupported GNU version' ({NEWEST_GCC_SOURCE})",
             first=("stack", "gcc"),
             second=("stack", "cuda"),
-            way_out=f"compile with GCC {newest}, or take a newer CUDA",
+            way_out=f"compile with GCC {newest}, or use a newer CUDA",
         )
 
 
@@ -52,11 +52,11 @@ def cuda_targets(recipe: Recipe) -> Iterator[FactConflict]:
         said = _can_not(cuda or (), read) if read else None
         if said:
             yield FactConflict(
-                what=f"CUDA {stack.cuda} can't compile for {target}: {said.what}",
+                what=f"CUDA {stack.cuda} cannot compile for {target}: {said.what}",
                 why=said.source,
                 first=("stack", "gpu_targets", index),
                 second=("stack", "cuda"),
-                way_out="take the target out of the list, or the CUDA that the build was made with",
+                way_out="remove the target from the list, or correct the version of CUDA",
             )
 
 
@@ -72,12 +72,16 @@ def _can_not(cuda: Numbers, target: Capability) -> _Said | None:
     suffix = FIRST_CUDA_FOR_SUFFIX.get(target.suffix, ())
     first = max(FIRST_CUDA_FOR_GPU.get(target.number, ()), suffix)
     if first and compare(cuda, first) == -1:
-        return _Said(what=f"{written(first)} is the first that does", source=FIRST_CUDA_SOURCE)
+        return _Said(
+            what=f"{written(first)} is the first release that can", source=FIRST_CUDA_SOURCE
+        )
     last = _RENAMED.get(target.number) or next(
         (last for below, last in LAST_CUDA_BELOW if target.number < below), None
     )
     if last and compare(cuda, last.release) == 1:
-        return _Said(what=f"{written(last.release)} is the last that does", source=last.source)
+        return _Said(
+            what=f"{written(last.release)} is the last release that can", source=last.source
+        )
     return None
 
 
@@ -89,12 +93,12 @@ def rocm_targets(recipe: Recipe) -> Iterator[FactConflict]:
         first = FIRST_ROCM_FOR_GPU.get(target.partition(":")[0])
         if rocm and first and compare(rocm, first) == -1:
             yield FactConflict(
-                what=f"ROCm {stack.rocm} can't compile for {target}: {written(first)} is the first "
-                "that does",
+                what=f"ROCm {stack.rocm} cannot compile for {target}: {written(first)} is "
+                "the first release that can",
                 why=FIRST_ROCM_SOURCE,
                 first=("stack", "gpu_targets", index),
                 second=("stack", "rocm"),
-                way_out="take the target out of the list, or the ROCm that the build was made with",
+                way_out="remove the target from the list, or correct the version of ROCm",
             )
 
 
@@ -107,9 +111,9 @@ def target_vendor(recipe: Recipe) -> Iterator[FactConflict]:
         vendor = vendor_of(target.replace("+PTX", ""))
         if vendor and not has[vendor][1]:
             yield FactConflict(
-                what=f"{target} is a GPU of {vendor}, the build is made with {given[0]} alone",
-                why="sm_… are NVIDIA's names, which CUDA compiles for; gfx… are AMD's, and ROCm's",
+                what=f"{target} is a GPU of {vendor}, but the stack has {given[0]} only",
+                why="CUDA compiles for NVIDIA's sm_… only, ROCm for AMD's gfx… only",
                 first=("stack", "gpu_targets", index),
                 second=("stack", given[0]),
-                way_out="correct one of the two, or a variant for each vendor",
+                way_out="correct one of the two, or write a variant for each vendor",
             )

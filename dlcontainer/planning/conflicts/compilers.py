@@ -56,8 +56,8 @@ def _installed(recipe: Recipe) -> Iterator[Finding]:
         elif gcc or package.partition("=")[0] == "build-essential":
             if distribution is None:
                 yield UnknownFact(
-                    text=f"which GCC {package} of the base is, is unknown: 15 or newer "
-                    "makes no code for Xeon Phi"
+                    text=f"the version of GCC in the base's {package} is unknown: 15 and "
+                    "newer cannot compile for Xeon Phi"
                 )
             else:
                 yield from _judge("GCC", distribution.gcc, LAST_GCC_FOR_PHI, base_path(recipe.base))
@@ -65,24 +65,27 @@ def _installed(recipe: Recipe) -> Iterator[Finding]:
             yield from _judge("LLVM", version, LAST_LLVM_FOR_PHI, where)
         elif clang:
             yield UnknownFact(
-                text=f"which LLVM {package} of the base is, is unknown: 19 or newer "
-                "makes no code for Xeon Phi"
+                text=f"the version of LLVM in the base's {package} is unknown: 19 and newer "
+                "cannot compile for Xeon Phi"
             )
 
 
 def _judge(name: str, text: str, last: LastRelease, in_recipe: KeyPath) -> Iterator[Finding]:
     version = numbers(text)
     if version is None:
-        yield UnknownFact(text=f"{name} {text!r} is not a comparable version: not checked")
+        yield UnknownFact(text=f"{name} {text!r} was not checked: its version cannot be compared")
     elif compare(version, last.release) == 1:
         from_base = in_recipe[0] == "base"
         yield Contradiction(
-            what=f"{name} {text} makes no code for Xeon Phi, {written(last.release)} is the last "
-            "that does",
+            what=f"{name} {text} cannot compile for Xeon Phi: {written(last.release)} is "
+            "the last release that can",
             why=last.source,
             in_site=("cpu", "target"),
             in_recipe=in_recipe,
             pin=None if from_base else written(last.release),
-            way_out="a variant that is compiled for x86-64-v3 (stack.cpu_target), which Phi runs "
-            "too" + (", or an older base" if from_base else ""),
+            way_out=(
+                "use a variant that is compiled for x86-64-v3 (stack.cpu_target), which Phi runs "
+                "too"
+            )
+            + (", or an older base" if from_base else ""),
         )

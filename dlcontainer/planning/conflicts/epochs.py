@@ -16,7 +16,7 @@ def order(site: Site) -> Iterator[FactConflict]:
         if epoch.since and epoch.until and epoch.until < epoch.since:
             yield FactConflict(
                 what=f"epoch {name} ends on {epoch.until}, before it begins on {epoch.since}",
-                why="no day is in it",
+                why="the epoch contains no day",
                 first=("epochs", name, "until"),
                 second=("epochs", name, "since"),
             )
@@ -33,7 +33,7 @@ def overlap(site: Site) -> Iterator[FactConflict]:
         if until and until > since:
             yield FactConflict(
                 what=f"epoch {name} ends on {until}, after {later} has begun on {since}",
-                why="two software stacks on one day",
+                why="on some days two software stacks would be in force",
                 first=("epochs", name, "until"),
                 second=("epochs", later, "since"),
             )
@@ -53,10 +53,10 @@ def today(site: Site, day: datetime.date) -> Iterator[FactConflict]:
     yield FactConflict(
         what=f"epoch {site.epoch} {'has ended' if ended else 'has not begun'} on {day}"
         + ("" if others else ", and no other is in force"),
-        why="an image for it may not run on what is there now",
+        why="an image for this epoch may not run on the site's present software",
         first=("epoch",),
         second=("epochs", site.epoch, key),
-        way_out=f"--epoch {others[0]}" if others else "write the epoch of today",
+        way_out=f"--epoch {others[0]}" if others else "name the epoch of today",
     )
 
 

@@ -34,7 +34,7 @@ def older_than_host(flags: Flags, site: Site, recipe: Recipe) -> Iterator[Findin
     host, inside = site.os.glibc if site.os else None, glibc_of(recipe.base)
     if host is None:
         yield UnknownFact(
-            text=f"the site's glibc is unknown: no promise that the image can load {what}"
+            text=f"the site's glibc is unknown: cannot guarantee that the image can load {what}"
         )
     elif inside is None:
         yield UnknownFact(text=f"the base's glibc is unknown: {what} may need the host's {host}")
@@ -53,12 +53,12 @@ def kernel_older_than_base(site: Site, recipe: Recipe) -> Iterator[Finding]:
     glibc, linux = _GLIBC_NEEDS_LINUX
     if kernel and inside and compare(inside, glibc) in (0, 1) and compare(kernel, linux) == -1:
         yield Contradiction(
-            what=f"glibc {glibc_of(recipe.base)} of the base needs Linux {written(linux)} or "
-            f"newer, the site's kernel is {site.os.kernel if site.os else ''}",
+            what=f"the base's glibc {glibc_of(recipe.base)} needs Linux {written(linux)} or "
+            f"newer; the site's kernel is {site.os.kernel if site.os else ''}",
             why="each program ends at once with 'FATAL: kernel too old' (glibc's NEWS for 2.26)",
             in_site=("os", "kernel"),
             in_recipe=base_path(recipe.base),
-            way_out="take a base with glibc 2.25 or older",
+            way_out="use a base with glibc 2.25 or older",
         )
 
 
@@ -66,13 +66,13 @@ def _judge(base: Base, inside: str, host: str, what: str) -> Iterator[Finding]:
     mine, theirs = numbers(inside), numbers(host)
     order = compare(mine, theirs) if mine and theirs else None
     if order is None:
-        yield UnknownFact(text=f"glibc {inside} against the host's {host}: can't be compared")
+        yield UnknownFact(text=f"cannot compare the base's glibc {inside} with the host's {host}")
     elif order == -1:
         yield Contradiction(
-            what=f"glibc {inside} of the base is older than the host's {host}, and the image loads "
-            f"{what}",
-            why="a library finds no 'version GLIBC_…' that it was linked to, and the program does "
-            "not start (glibc manual, symbol versions; safe rule: container >= host)",
+            what=f"the base's glibc {inside} is older than the host's {host}, and the image "
+            f"loads {what}",
+            why='programs fail to start with "version `GLIBC_…\' not found" (glibc manual, '
+            "symbol versions; safe rule: container >= host)",
             in_site=("os", "glibc"),
             in_recipe=base_path(base),
             way_out=_newer_base(base, host),
@@ -96,7 +96,7 @@ def _newer_base(base: Base, host: str) -> str:
         for distribution in newer
     ]
     if base.image or not options:
-        return f"take a base with glibc {host} or newer"
+        return f"use a base with glibc {host} or newer"
     return f"{' or '.join(options)} (with the packages of that release)"
 
 

@@ -69,11 +69,11 @@ def model_target(site: Site) -> Iterator[FactConflict]:
         of_amd = known.startswith("gfx")
         target = known if of_amd else f"sm_{known.replace('.', '')}"
         yield FactConflict(
-            what=f"{name} is {target}, the site's target is {gpu.target}",
+            what=f"{name} is {target}, but accelerator.target is {gpu.target}",
             why=AMD_SOURCE if of_amd else NVIDIA_SOURCE,
             first=("accelerator", "target"),
             second=("accelerator", "model"),
-            way_out=f"write accelerator.target: {target}, or the model that the nodes have",
+            way_out=f"write accelerator.target: {target}, or correct the model",
         )
 
 
@@ -91,8 +91,8 @@ def model_vendor(site: Site) -> Iterator[FactConflict]:
     words = {word.lower() for word in re.findall(r"[A-Za-z]+", gpu.model)} & set(_MAKERS)
     if words and gpu.vendor not in words:
         yield FactConflict(
-            what=f"the model names {' and '.join(sorted(words))}, the vendor is {gpu.vendor}",
-            why="the vendor decides the runtime's flag and which builds run",
+            what=f"the model names {' and '.join(sorted(words))}, but the vendor is {gpu.vendor}",
+            why="the vendor decides the runtime's GPU flag and the builds that can run",
             first=("accelerator", "vendor"),
             second=("accelerator", "model"),
         )
@@ -106,8 +106,8 @@ def toolkit_before_gpu(site: Site) -> Iterator[FactConflict]:
     newest = numbers((gpu and gpu.toolkit) or "")
     if gpu and gpu.vendor == "nvidia" and first and newest and compare(newest, first) == -1:
         yield FactConflict(
-            what=f"CUDA {gpu.toolkit} does not know {gpu.target}, {written(first)} is the first "
-            "that does",
+            what=f"CUDA {gpu.toolkit} does not support {gpu.target}: {written(first)} is "
+            "the first release that does",
             why=FIRST_CUDA_SOURCE,
             first=("accelerator", "toolkit"),
             second=("accelerator", "target"),

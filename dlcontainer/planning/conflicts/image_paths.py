@@ -17,9 +17,12 @@ _WHY = {
     "RUNPATH)",
 }
 _FIX = {
-    "LD_LIBRARY_PATH": "take it out; libraries of the host are mpi.library_path and mpi.libraries",
+    "LD_LIBRARY_PATH": "remove it; name host libraries in mpi.library_path and mpi.libraries",
 }
-_TAKE_OUT = "take it out; further packages are a recipe's steps, or a user's own environment"
+_TAKE_OUT = (
+    "remove the variable; install further packages in a recipe's step, or in a user's own "
+    "environment"
+)
 
 
 def of_site(site: Site, recipe: Recipe) -> Iterator[Contradiction]:
@@ -36,7 +39,7 @@ def of_site(site: Site, recipe: Recipe) -> Iterator[Contradiction]:
         for name in names:
             if name in given:
                 yield Contradiction(
-                    what=f"{name}={given[name]} hides what the image has at {recipe.prefix}",
+                    what=f"{name}={given[name]} hides the image's files at {recipe.prefix}",
                     why=_WHY[name],
                     in_site=(*path, name),
                     in_recipe=("prefix",),
@@ -48,11 +51,11 @@ def home_of_recipe(recipe: Recipe) -> Iterator[FactConflict]:
     """Refuse a PYTHONHOME in an image: its Python has a prefix of its own."""
     for path, value in _set(recipe, "PYTHONHOME"):
         yield FactConflict(
-            what=f"PYTHONHOME={value} against the image's own Python at {recipe.prefix}",
+            what=f"PYTHONHOME={value} differs from the image's own Python at {recipe.prefix}",
             why=_WHY["PYTHONHOME"],
             first=path,
             second=("prefix",),
-            way_out="take it out: the environment at prefix finds its own library",
+            way_out="remove the variable: the environment at prefix finds its own library",
         )
 
 
@@ -64,7 +67,8 @@ def path_of_recipe(recipe: Recipe) -> Iterator[FactConflict]:
             why=_WHY["PYTHONPATH"],
             first=path,
             second=("prefix",),
-            way_out="a .pth file in its site-packages adds a folder behind them",
+            way_out="use a .pth file in its site-packages: it adds a folder after the "
+            "image's packages",
         )
 
 

@@ -21,8 +21,8 @@ def gpu_code(site: Site, stack: Stack) -> Iterator[Finding]:
     target = site.accelerator.target
     if target is None:
         yield UnknownFact(
-            text="the site's GPU target is unknown: no promise that the build "
-            f"({', '.join(codes)}) has code for it"
+            text="the site's GPU target is unknown: cannot guarantee that the build "
+            f"({', '.join(codes)}) has device code for it"
         )
         return
     runs = device_code.best(codes, target)
@@ -35,11 +35,11 @@ def gpu_code(site: Site, stack: Stack) -> Iterator[Finding]:
 
 def _no_code(target: str, codes: tuple[str, ...], source: str) -> Contradiction:
     return Contradiction(
-        what=f"the build has code for {', '.join(codes)}, not for {target}",
-        why=f"the first kernel fails with 'no kernel image' or its like ({source})",
+        what=f"the build has device code for {', '.join(codes)}, but not for {target}",
+        why=f"the first kernel fails with 'no kernel image' or a similar error ({source})",
         in_site=("accelerator", "target"),
         in_recipe=("stack", "gpu_targets"),
-        way_out=f"a variant whose framework is built for {target}",
+        way_out=f"use a variant whose framework is built for {target}",
     )
 
 
@@ -48,17 +48,17 @@ def _by_ptx(accelerator: Accelerator, cuda: str | None, target: str) -> Iterator
     order = compare(cuda_numbers, toolkit_numbers[:2]) if cuda_numbers and toolkit_numbers else None
     if order == 1:
         yield Contradiction(
-            what=f"for {target} the build has only PTX of CUDA {cuda}, the site knows "
-            f"{accelerator.toolkit}",
+            what=f"for {target} the build has only PTX of CUDA {cuda}, but the site's "
+            f"toolkit is {accelerator.toolkit}",
             why=PTX_SOURCE,
             in_site=("accelerator", "toolkit"),
             in_recipe=("stack", "gpu_targets"),
-            way_out=f"a variant whose framework is built for {target}",
+            way_out=f"use a variant whose framework is built for {target}",
         )
     elif order is None:
         yield UnknownFact(
-            text=f"for {target} the build has only PTX, which a driver older than its toolkit "
-            "can't compile: no promise that it starts"
+            text=f"for {target} the build has only PTX, which a driver older than its "
+            "toolkit cannot compile: cannot guarantee that it starts"
         )
 
 
@@ -75,18 +75,17 @@ def cpu_code(site: Site, recipe: Recipe) -> Iterator[Finding]:
         unknown = site_target or "not known" if needs else target
         yield UnknownFact(
             text=f"the image is for {target}, the site's processor is "
-            f"{site_target or 'not known'}: "
-            f"nothing is known of {unknown!r}, so no promise that it runs"
+            f"{site_target or 'not known'}: dlcontainer does not know {unknown!r}, and "
+            "cannot guarantee that the image runs"
         )
     elif not needs <= has:
         general = [name for name in GENERAL_CPUS if CPU_FEATURES[name] <= has]
         yield Contradiction(
-            what=f"the image is for {target}, the site's processor is {site_target}",
-            why=f"programs die of an illegal instruction (SIGILL): {site_target} does not "
-            f"have instructions of {target} ({CPU_SOURCE})",
+            what=f"the image is built for {target}, but the site's processor is {site_target}",
+            why=f"programs end with an illegal instruction (SIGILL): {site_target} does not "
+            f"have all instructions of {target} ({CPU_SOURCE})",
             in_site=("cpu", "target"),
             in_recipe=("stack", "cpu_target"),
-            way_out=f"a variant for {' or '.join([str(site_target), *general[:1]])}, or another "
-            "node "
-            "type",
+            way_out=f"use a variant for {' or '.join([str(site_target), *general[:1]])}, or "
+            "another node type",
         )

@@ -68,7 +68,7 @@ def _one(
             site,
         )
     return MisfitError(
-        f"{dotted(path)} against {place.origin(other).where}: {dotted(other)}: "
+        f"{dotted(path)} contradicts {place.origin(other).where}: {dotted(other)}: "
         f"{contradiction.what}",
         where=recipe.origin(path).where,
         why=contradiction.why,
@@ -99,6 +99,6 @@ def _next(contradiction: Contradiction, path: KeyPath) -> str:
     if path[0] in ("versions", "base"):
         return f"--set {dotted(path)}={contradiction.pin}, or {contradiction.way_out}"
     return (
-        f"a variant of the recipe whose {dotted(path)} is at most {contradiction.pin}, or "
-        f"{contradiction.way_out}"
+        f"use a variant of the recipe whose {dotted(path)} is at most {contradiction.pin}, "
+        f"or {contradiction.way_out}"
     )

@@ -24,20 +24,21 @@ def other_family(site: Site, recipe: Recipe) -> Iterator[Finding]:
         return
     if host is None:
         yield UnknownFact(
-            text="the site's MPI is unknown: no promise that the image's works across nodes"
+            text="the site's MPI is unknown: cannot guarantee that the image's MPI works "
+            "across nodes"
         )
     elif host.mode != "container" and inside.family != host.family:
         how = {
-            "swap": "the host's takes the place of the image's at run time",
-            "compile": "the image is compiled against the host's",
+            "swap": "the host's MPI replaces the image's at run time",
+            "compile": "the image is compiled against the host's MPI",
         }[host.mode]
         yield Contradiction(
-            what=f"the image's {inside.name} is of the family {inside.family}, the site's "
-            f"{host.name} is of {host.family}",
+            what=f"the image's {inside.name} belongs to the family {inside.family}, the "
+            f"site's {host.name} to {host.family}",
             why=f"{how}, and {MPI_SOURCE}",
             in_site=("mpi", "family"),
             in_recipe=("stack", "mpi", "family"),
-            way_out=f"take a variant with {MPI_FAMILIES[host.family]}",
+            way_out=f"use a variant with {MPI_FAMILIES[host.family]}",
         )
 
 
@@ -52,18 +53,19 @@ def other_fabric(site: Site, recipe: Recipe) -> Iterator[Finding]:
         # TCP, which most builds can beside their network, but not all.
         if fabric not in inside.fabrics and (built_for or fabric != "ethernet"):
             yield UnknownFact(
-                text=f"the image's {inside.name} is built for {built_for or 'no known network'}, "
-                f"the site's network is {fabric}: no promise that it is fast, or used at all"
+                text=f"the image's {inside.name} is built for "
+                f"{built_for or 'no known network'}, the site's network is {fabric}: "
+                "cannot guarantee that MPI uses it, or uses it well"
             )
     elif fabric not in inside.fabrics:
         driver = FABRIC_DRIVERS[fabric]
         yield Contradiction(
-            what=f"the image's {inside.name} is built for {built_for}, the site has {fabric} "
-            f"({site.network.model})",
-            why=f"without {driver} an MPI falls back to TCP here or does not start",
+            what=f"the image's {inside.name} is built for {built_for}, but the site has "
+            f"{fabric} ({site.network.model})",
+            why=f"without {driver} MPI falls back to TCP here, or does not start",
             in_site=("network", "kind"),
             in_recipe=("stack", "mpi", "fabrics"),
-            way_out=f"take a variant whose MPI is built with {driver}",
+            way_out=f"use a variant whose MPI is built with {driver}",
         )
 
 
@@ -75,13 +77,12 @@ def soname(site: Site) -> Iterator[FactConflict]:
     of_1_10 = mpi is not None and mpi.family == "openmpi" and (mpi.version or "").startswith("1.10")
     if mpi and family and family != mpi.family and not of_1_10:
         yield FactConflict(
-            what=f"{mpi.soname} is a library of {MPI_FAMILIES[family]}, the site's MPI is of "
-            f"{mpi.family}",
+            what=f"{mpi.soname} belongs to {MPI_FAMILIES[family]}, but mpi.family is {mpi.family}",
             why=MPI_SOURCE,
             first=("mpi", "soname"),
             second=("mpi", "family"),
-            way_out="correct one of the two: `ldd` of a program that the site's mpicc links names "
-            "the library",
+            way_out="correct one of the two; `ldd` on a program that the site's mpicc "
+            "linked prints the library",
         )
 
 
@@ -100,5 +101,5 @@ def spectrum_cuda(site: Site, recipe: Recipe) -> Iterator[Finding]:
                 why=SPECTRUM_SOURCE,
                 in_site=("mpi", "family"),
                 in_recipe=("stack", key),
-                way_out=f"take a variant with {name} {first[0] - 1}",
+                way_out=f"use a variant with {name} {first[0] - 1}",
             )

@@ -25,7 +25,7 @@ _AMOUNT = re.compile(r"(?P<number>\d+)(?P<unit>[A-Za-z]*)")
 # In bytes: schedulers count in powers of 1024 (sbatch(1), pbs_resources(7B)).
 _SIZES = {"bytes": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40, "PB": 2**50}
 _MOST_DIGITS = 12
-_MORE = "ask for less, or correct what the node has"
+_MORE = "request less, or correct the node's facts"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,8 +75,8 @@ def rank_cpus(site: Site) -> Iterator[FactConflict]:
         started = 1 if form.inside else form.ranks_per_node
         if each and has and each * started > has:
             yield FactConflict(
-                what=f"form {name} asks for {each * started} CPUs of a node ({started} x {each}), "
-                f"which has {has}",
+                what=f"form {name} requests {each * started} CPUs of a node ({started} x "
+                f"{each}), which has {has}",
                 why=SOURCE,
                 first=("scheduler", "forms", name, "launcher"),
                 second=("cpu", "cores"),
@@ -112,7 +112,7 @@ def line_counts(site: Site) -> Iterator[FactConflict]:
             asked, (there, key) = _value(pattern, line.text), has[what]
             if asked and there and asked > there:
                 yield FactConflict(
-                    what=f"the lines ask for {asked} {what} of a node, which has {there}",
+                    what=f"the directives request {asked} {what} of a node, which has {there}",
                     why=SOURCE,
                     first=line.place,
                     second=key,
@@ -128,8 +128,8 @@ def line_ranks(site: Site) -> Iterator[FactConflict]:
     each = _said(patterns.get(_CPUS, ""), lines)
     if has and tasks and each and tasks.number * each.number > has:
         yield FactConflict(
-            what=f"the lines ask for {tasks.number * each.number} CPUs of a node ({tasks.number} "
-            f"x {each.number}), which has {has}",
+            what=f"the directives request {tasks.number * each.number} CPUs of a node "
+            f"({tasks.number} x {each.number}), which has {has}",
             why=SOURCE,
             first=each.place,
             second=("cpu", "cores"),
@@ -163,8 +163,8 @@ def line_memory(site: Site) -> Iterator[FactConflict]:
             # As written: GB of a data sheet may be of 1024 or of 1000.
             if asked and gb and asked > gb * 2**30:
                 yield FactConflict(
-                    what=f"the lines ask for {asked / 2**30:.0f} GB of a node's memory, which is "
-                    f"{gb} GB",
+                    what=f"the directives request {asked / 2**30:.0f} GB of memory of a "
+                    f"node, which has {gb} GB",
                     why=SOURCE,
                     first=line.place,
                     second=("memory", "gb"),
@@ -197,9 +197,10 @@ def ranks_of_gpus(site: Site) -> Iterator[FactConflict]:
     for index, (name, form) in enumerate(site.scheduler.forms.items()):
         if gpu and form.ranks_per_node > gpu.per_node and (not index or form.inside):
             yield FactConflict(
-                what=f"form {name} starts {form.ranks_per_node} ranks a node, which has "
+                what=f"form {name} starts {form.ranks_per_node} ranks per node, which has "
                 f"{gpu.per_node} accelerators",
-                why="ranks share them; NCCL and RCCL refuse two ranks on one device",
+                why="ranks would share accelerators, and NCCL and RCCL refuse two ranks on "
+                "one device",
                 first=("scheduler", "forms", name, "ranks_per_node"),
                 second=("accelerator", "per_node"),
             )
@@ -211,8 +212,9 @@ def ranks_of_cpus(site: Site) -> Iterator[FactConflict]:
     for name, form in site.scheduler.forms.items():
         if has and form.ranks_per_node > has:
             yield FactConflict(
-                what=f"form {name} starts {form.ranks_per_node} ranks a node, which has {has} CPUs",
-                why="srun refuses that without --overcommit; others let ranks share CPUs",
+                what=f"form {name} starts {form.ranks_per_node} ranks per node, which has "
+                f"{has} CPUs",
+                why="srun refuses this without --overcommit; other launchers let ranks share CPUs",
                 first=("scheduler", "forms", name, "ranks_per_node"),
                 second=("cpu", "cores"),
             )
@@ -244,7 +246,7 @@ def image_threads(site: Site, recipe: Recipe) -> Iterator[Contradiction]:
                 why=THREADS_SOURCE,
                 in_site=("cpu", "cores"),
                 in_recipe=path,
-                way_out="take fewer: --set environment.OMP_NUM_THREADS=N",
+                way_out="set fewer threads: --set environment.OMP_NUM_THREADS=N",
             )
 
 

@@ -33,8 +33,8 @@ def processor(site: Site) -> Iterator[FactConflict]:
     archs = {_ARCH_OF[name] for name in CPU_FEATURES.get(target or "", ()) if name in _ARCH_OF}
     if archs and site.arch not in archs:
         yield FactConflict(
-            what=f"{target} is a processor for {' or '.join(sorted(archs))}, the site is "
-            f"{site.arch}",
+            what=f"{target} is a processor for {' or '.join(sorted(archs))}, but the site "
+            f"is {site.arch}",
             why=CPU_SOURCE,
             first=("cpu", "target"),
             second=("arch",),
@@ -47,7 +47,7 @@ def gpu_vendor(site: Site) -> Iterator[FactConflict]:
     vendor = vendor_of(gpu.target) if gpu and gpu.target else None
     if gpu and vendor and vendor != gpu.vendor:
         yield FactConflict(
-            what=f"{gpu.target} is a GPU of {vendor}, the site's are {gpu.vendor}'s",
+            what=f"{gpu.target} is a GPU of {vendor}, but the site's vendor is {gpu.vendor}",
             why="sm_… are NVIDIA's names, gfx… are AMD's",
             first=("accelerator", "target"),
             second=("accelerator", "vendor"),
@@ -72,8 +72,8 @@ def toolkit(site: Site) -> Iterator[FactConflict]:
         # A patch release of the last line is of that line.
         if last and newest and compare(newest, last.release) == 1:
             yield FactConflict(
-                what=f"CUDA {gpu.toolkit} has no support for {what}, the last that has is "
-                f"{written(last.release)}",
+                what=f"CUDA {gpu.toolkit} does not support {what}: {written(last.release)} "
+                "is the last release that does",
                 why=last.source,
                 first=("accelerator", "toolkit"),
                 second=place,
@@ -88,7 +88,7 @@ def fast_memory(site: Site) -> Iterator[FactConflict]:
             return
         yield FactConflict(
             what=f"{target} has no fast memory of its own (MCDRAM, HBM)",
-            why="Xeon Phi, Xeon Max (sapphirerapids) and A64FX have",
+            why="only Xeon Phi, Xeon Max (sapphirerapids) and A64FX have it",
             first=("memory", "fast_gb"),
             second=("cpu", "target"),
         )
@@ -99,8 +99,9 @@ def unknown(site: Site) -> Iterator[str]:
     target = site.cpu.target if site.cpu else None
     if target and target not in CPU_FEATURES:
         yield (
-            f"cpu.target: nothing is known of {target!r}{_near_cpu(target, site.arch)}: no promise "
-            "that code for it, or for other processors, runs there"
+            "cpu.target: dlcontainer does not know "
+            f"{target!r}{_near_cpu(target, site.arch)}: cannot guarantee that code for it, "
+            "or for other processors, runs there"
         )
 
 

@@ -29,12 +29,12 @@ def other_vendor(site: Site, stack: Stack) -> Iterator[Finding]:
         vendor, name = _TOOLKITS[key]
         if getattr(stack, key) and site.accelerator and site.accelerator.vendor != vendor:
             yield Contradiction(
-                what=f"the image is built with {name}, the site's accelerators are "
+                what=f"the image is built with {name}, but the site's accelerators are "
                 f"{site.accelerator.vendor}'s",
-                why=f"{name} drives {vendor}'s GPUs only",
+                why=f"{name} supports {vendor}'s GPUs only",
                 in_site=("accelerator", "vendor"),
                 in_recipe=("stack", key),
-                way_out=f"take a variant for {site.accelerator.vendor}, or one for processors only",
+                way_out=f"use a variant for {site.accelerator.vendor}, or one for CPUs only",
             )
 
 
@@ -47,7 +47,9 @@ def newer_than_site(site: Site, stack: Stack) -> Iterator[Finding]:
             continue
         version = numbers(text)
         if version is None:
-            yield UnknownFact(text=f"{name} {text!r} is not a comparable version: not checked")
+            yield UnknownFact(
+                text=f"{name} {text!r} was not checked: its version cannot be compared"
+            )
         elif key == "cuda" and accelerator.driver is not None:
             yield from _against_driver(site, accelerator.driver, version)
         else:
@@ -78,18 +80,18 @@ def _past_the_last(
     order = compare(version, last.release)
     if order == 1:
         yield Contradiction(
-            what=f"CUDA {stack.cuda} has no support for {what}, the last that has is "
-            f"{written(last.release)}",
+            what=f"CUDA {stack.cuda} does not support {what}: {written(last.release)} is "
+            "the last release that does",
             why=last.source,
             in_site=in_site,
             in_recipe=("stack", "cuda"),
             pin=newest_cuda(site),
-            way_out="take an older build of the framework",
+            way_out="use an older build of the framework",
         )
     elif order is None:
         yield UnknownFact(
-            text=f"CUDA {stack.cuda} leaves open whether it is newer than "
-            f"{written(last.release)}, the last for {what}"
+            text=f"CUDA {stack.cuda} is not exact: it may be newer than "
+            f"{written(last.release)}, the last release for {what}"
         )
 
 
@@ -107,8 +109,9 @@ def older_than_gpu(site: Site, stack: Stack) -> Iterator[Finding]:
     version = numbers(stack.cuda or "")
     if first and version and site.accelerator and compare(version, first) == -1:
         yield UnknownFact(
-            text=f"CUDA {stack.cuda} is older than {written(first)}, the first that knows "
-            f"{site.accelerator.target}: no promise that its libraries (cuBLAS, cuDNN) run there"
+            text=f"CUDA {stack.cuda} is older than {written(first)}, the first release for "
+            f"{site.accelerator.target}: cannot guarantee that its libraries (cuBLAS, "
+            "cuDNN) run there"
         )
 
 
@@ -127,25 +130,25 @@ def _against_driver(site: Site, text: str, version: Numbers) -> Iterator[Finding
     line, driver = line_of(version), numbers(text)
     if line is None or driver is None:
         yield UnknownFact(
-            text=f"CUDA {written(version)} against driver {text}: no figures to compare, so no "
-            "promise that it starts"
+            text=f"cannot compare driver {text} with the one that CUDA {written(version)} "
+            "needs, and cannot guarantee that it starts"
         )
         return
     order = compare(driver, line.driver)
     if order is None:
         yield UnknownFact(
-            text=f"driver {text} is not exact: CUDA {written(version)} needs {written(line.driver)}"
+            text=f"driver {text} is not an exact version: CUDA {written(version)} needs "
+            f"{written(line.driver)}"
         )
     elif order == -1:
         yield Contradiction(
-            what=f"CUDA {written(version)} needs driver {written(line.driver)} or newer, the "
-            "site's "
-            f"is {text}",
-            why=f"below that the program finds no usable GPU ({CUDA_SOURCE})",
+            what=f"CUDA {written(version)} needs driver {written(line.driver)} or newer, "
+            f"the site has {text}",
+            why=f"with an older driver programs find no usable GPU ({CUDA_SOURCE})",
             in_site=("accelerator", "driver"),
             in_recipe=("stack", "cuda"),
             pin=newest_cuda(site),
-            way_out="take an older build of the framework",
+            way_out="use an older build of the framework",
         )
 
 
@@ -158,30 +161,30 @@ def _against_toolkit(
     driver = " and the driver" if key == "cuda" else ""
     if newest is None:
         yield UnknownFact(
-            text=f"the site's newest {name}{driver} are unknown: no promise that {name} "
-            f"{written(version)} starts there"
+            text=f"the site's newest {name}{driver} are unknown: cannot guarantee that "
+            f"{name} {written(version)} starts there"
         )
         return
     # A patch release changes nothing here: major and minor decide.
     order = compare(version, newest[:2])
     if order is None:
         yield UnknownFact(
-            text=f"{name} {written(version)} leaves open whether it is newer than {text}"
+            text=f"{name} {written(version)} is not exact: it may be newer than {text}"
         )
     elif order in (-1, 0) and key == "cuda":
         yield UnknownFact(
-            text=f"the driver is unknown: that CUDA {written(version)} starts rests on the site's "
-            f"newest, {text}"
+            text=f"the driver is unknown: CUDA {written(version)} is checked only against "
+            f"the site's newest CUDA, {text}"
         )
     elif order == 1:
         unknown = "the driver is unknown, so " if key == "cuda" else ""
         yield Contradiction(
             what=f"{name} {written(version)} is newer than the site's newest, {text}",
-            why=f"{unknown}the newest {name} that the site supports decides",
+            why=f"{unknown}the site's newest supported {name} is the limit",
             in_site=("accelerator", "toolkit"),
             in_recipe=("stack", key),
             pin=newest_cuda(site) if key == "cuda" else text,
-            way_out="take an older build of the framework"
+            way_out="use an older build of the framework"
             + (
                 ", or --set site.accelerator.driver=VERSION, where you know it"
                 if key == "cuda"

@@ -119,7 +119,7 @@ def of(site: Site, image: ImageFacts, trial: EngineCapabilities | None = None) -
         if name.startswith(OWN):
             raise ConfigError(
                 f"site {site.name}: a job can't set {name}",
-                why=f"variables that begin with {OWN} are the job script's own",
+                why=f"names that begin with {OWN} are reserved for the job script",
             )
     inside = {**jobs.inside, **(mpi.inside if mpi else {})}
     preload = _list("LD_PRELOAD", mpi.preload if mpi else (), inside, image)

@@ -50,9 +50,9 @@ def fault(given: Mapping[str, str]) -> Fault | None:
         host = _host(address)
         if host is not None and not _resolves(host):
             return Fault(
-                why=f"the name of the proxy can't be resolved: {host}",
-                next_step="correct routing.proxy of the site, or the variable where that is "
-                f"'auto'; `getent hosts {host}` prints a line where the name is known",
+                why=f"cannot resolve the proxy's host name: {host}",
+                next_step="correct routing.proxy of the site, or the proxy variable if "
+                f"routing.proxy is 'auto'; `getent hosts {host}` must print a line",
             )
     return None
 
@@ -62,9 +62,9 @@ def socks_fault(given: Mapping[str, str]) -> Fault | None:
     if _has_socks() or not any(given.get(name, "").startswith("socks") for name in _VARIABLES):
         return None
     return Fault(
-        why="the proxy is a SOCKS one, and this Python has no PySocks",
-        next_step="pip install PySocks beside dlcontainer, or name an http proxy: routing.proxy of "
-        "the site, or https_proxy",
+        why="the proxy is a SOCKS proxy, and this Python has no PySocks",
+        next_step="install PySocks with pip beside dlcontainer, or name an HTTP proxy in "
+        "routing.proxy of the site or in https_proxy",
     )
 
 

@@ -42,7 +42,7 @@ def settled(given: Mapping[str, str]) -> Settled:
     if obstacle is None:
         return Settled(environ=kept, note=None)
     kept.pop(TEMPORARY, None)
-    said = f"{TEMPORARY}={given[TEMPORARY]} counts as not set: {obstacle}"
+    said = f"ignoring {TEMPORARY}={given[TEMPORARY]}: {obstacle}"
     return Settled(environ=kept, note=f"{said}; {USUAL_TEMPORARY} takes its place")
 
 
@@ -94,7 +94,7 @@ def temporary_obstacle(environ: Mapping[str, str]) -> str | None:
     if not path.is_dir():
         return "this machine has no such folder"
     if not os.access(path, os.W_OK | os.X_OK):
-        return "you can't write there"
+        return "you cannot write there"
     return None
 
 

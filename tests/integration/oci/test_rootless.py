@@ -97,5 +97,5 @@ def test_whose_podman_does_not_run_is_told_what_to_type(engine: Apptainer) -> No
         missing("podman")
     with accounts.world_of(NOBODY, engine) as user:
         lines = doctor(user.having(XDG_RUNTIME_DIR=user.folder), "podman")
-    assert "podman does not run here" in lines["podman"]
+    assert "podman is not running here" in lines["podman"]
     assert "systemctl --user start podman.socket" in lines["podman"]

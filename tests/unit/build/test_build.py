@@ -278,7 +278,7 @@ def test_a_step_that_writes_a_password_down_fails_and_is_not_kept(
     with pytest.raises(BuildError) as caught:
         builder.build()
     said = str(caught.value)
-    assert "step 'first' left a credential in the image (of http_proxy)" in said
+    assert "step 'first' left a credential from http_proxy in the image" in said
     assert "/config.log" in said
     assert (builder.benches[0].ran, builder.benches[0].kept) == (["first"], [])
     (log,) = builder.output.iterdir()
@@ -302,7 +302,7 @@ def test_a_password_from_before_the_steps_is_found_at_the_end(
 
     monkeypatch.setattr(Backend, "begin", planted)
     monkeypatch.setattr("dlcontainer.build.leaks._TICK_NS", -(10**12))
-    with pytest.raises(BuildError, match="there is a credential in the image"):
+    with pytest.raises(BuildError, match="there is a credential from"):
         builder.build()
     assert names(builder.output) == [f"{builder.plan.name}.failed.log"]
 
@@ -314,9 +314,9 @@ def test_a_password_in_the_plan_fails_the_build_before_its_first_step(
     routing = {"apt": "default", "pip": "default", "proxy": PROXY, "ca": "default"}
     folder = folder_of(tmp_path, steps=STEPS, space_mb=1, environment={"HELD": "planted-word"})
     builder.plan = plan_of(folder, site=site_of(routing=routing))
-    with pytest.raises(BuildError, match="a credential of http_proxy") as caught:
+    with pytest.raises(BuildError, match="a credential from http_proxy") as caught:
         builder.build()
-    assert "the plan: a recipe's or a site's text" in str(caught.value)
+    assert "the plan (text of the recipe or the site)" in str(caught.value)
     assert builder.benches == []
 
 
@@ -327,7 +327,7 @@ def test_a_password_in_the_record_fails_the_build(
         return {"tools": {"some tool": "1.0 from http://planted-word/"}}
 
     monkeypatch.setattr(provenance, "gather", gathered)
-    with pytest.raises(BuildError, match="a credential of http_proxy") as caught:
+    with pytest.raises(BuildError, match="a credential from http_proxy") as caught:
         behind_a_proxy.build()
     assert "record.json" in str(caught.value)
     assert names(behind_a_proxy.output) == [f"{behind_a_proxy.plan.name}.failed.log"]
@@ -345,4 +345,4 @@ def test_what_the_next_build_would_run(builder: Builder, tmp_path: Path) -> None
     builder.build()
     again = dry_run.reasons(builder.plan, builder.context, tmp_path)
     assert [reason.step.name for reason in again] == ["first", "second", "image"]
-    assert {reason.why.partition(":")[0] for reason in again} == {"not kept"}
+    assert {reason.why.partition(":")[0] for reason in again} == {"not in the cache"}

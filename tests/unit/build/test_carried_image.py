@@ -102,6 +102,6 @@ def test_a_disk_that_does_not_give_back_what_was_written(
         carried_image.fetch(str(reference), "x86_64", RegistryAccess(), tmp_path / "air/base")
     monkeypatch.setattr(pull, "pull", lambda *_: None)
     monkeypatch.setattr(digests, "of_file", fails)
-    with pytest.raises(BuildError, match="not there as it was just written") as raised:
+    with pytest.raises(BuildError, match="differs from what was just written") as raised:
         carried_image.fetch(str(reference), "x86_64", RegistryAccess(), tmp_path / "air/base")
     assert "can't be read: Input/output error" in str(raised.value.why)

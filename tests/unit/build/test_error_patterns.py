@@ -6,54 +6,54 @@ from dlcontainer.build import error_patterns
 
 LINES = [
     ("tar: ./usr/lib/x: Cannot write: No space left on device", "the disk is full"),
-    ("OSError: [Errno 122] Disk quota exceeded: '/opt/x'", "your quota is used up"),
+    ("OSError: [Errno 122] Disk quota exceeded: '/opt/x'", "your quota is exhausted"),
     (
         "./a.out: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found",
-        "a program was built for a newer C library than the image's",
+        "a program needs a newer C library than the image has",
     ),
     (
         "SSLError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed (_ssl.c:992)')",
-        "a server's certificate is not trusted: mostly a proxy with a CA of its own",
+        ("a server's certificate is not trusted; usually a proxy uses a CA of its own"),
     ),
     (
         "FATAL: toomanyrequests: You have reached your pull rate limit.",
-        "a server limits how often it may be asked",
+        "a server limits the rate of requests",
     ),
     (
         "ERROR: No matching distribution found for torch==2.99.0+cpu",
-        "no wheel of this version for the image's Python and architecture",
+        ("there is no wheel of this version for the image's Python and architecture"),
     ),
     (
         "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.",
-        "what came is not what was expected: its checksum differs",
+        "a downloaded file does not have the expected checksum",
     ),
-    ("/bin/sh: 1: exec: Exec format error", "a program of another architecture was to be started"),
+    ("/bin/sh: 1: exec: Exec format error", "a program is built for another architecture"),
     (
         "W: Failed to fetch http://mirror.example/x  Temporary failure resolving 'mirror.example'",
-        "the outside can't be reached from here",
+        "this host cannot reach a server outside",
     ),
     (
         "E: Failed to fetch http://mirror.example/p/python3_3.11.2_amd64.deb  404  Not Found",
-        "the mirror does not hold a package that its own index names: the mirror is at fault",
+        "the mirror's index lists a package that the mirror does not have",
     ),
     (
         "FATAL: conveyor failed to get: error verifying sha256 checksum after reading 414 bytes",
-        "what came is not what was expected: its checksum differs",
+        "a downloaded file does not have the expected checksum",
     ),
     (
         "E: Failed to fetch http://mirror.example/x.deb  500  Internal Server Error [IP: ::1 80]",
-        "a server is at fault (HTTP 5xx)",
+        "a server failed (HTTP 5xx)",
     ),
     (
         "E: Failed to fetch http://mirror.example/x.deb  Undetermined Error [IP: ::1 80]",
-        "a file did not come whole",
+        "a download was incomplete",
     ),
-    ("FATAL: error writing layer: unexpected EOF", "a file did not come whole"),
+    ("FATAL: error writing layer: unexpected EOF", "a download was incomplete"),
     (
         "Illegal instruction (core dumped)",
         "a program needs instructions that this processor does not have",
     ),
-    ("MemoryError", "the memory was used up"),
+    ("MemoryError", "the host ran out of memory"),
 ]
 
 
@@ -75,8 +75,8 @@ def test_the_last_known_line_counts() -> None:
     ("code", "kills", "cause"),
     [
         (1, 2, "out of memory"),
-        (137, 0, "killed from outside, mostly for want of memory"),
-        (-9, 0, "killed from outside, mostly for want of memory"),
+        (137, 0, "something outside the build killed it, usually because memory ran out"),
+        (-9, 0, "something outside the build killed it, usually because memory ran out"),
         (-9, 1, "out of memory"),
     ],
 )

@@ -137,8 +137,8 @@ def test_what_is_passed_over_is_noted(tmp_path: Path) -> None:
         sort=b"a 32767\n", actions=b""
     )
     assert notes == [
-        "1 files lie in the order of the trace",
-        "2 paths of the trace are not in the image: skipped",
+        "ordered 1 files of the image as in the trace",
+        "skipped 2 paths of the trace that are not in the image",
     ]
 
 
@@ -206,7 +206,7 @@ def test_a_trace_that_was_given_is_better_than_the_pack_s(tmp_path: Path) -> Non
     assert made is not None
     text = made(tree, tmp_path).sort.decode()
     assert [line.split()[0] for line in text.splitlines()] == [*FIRST, "b"]
-    assert notes == ["3 files lie in the order of the trace"]
+    assert notes == ["ordered 3 files of the image as in the trace"]
 
 
 def test_the_libraries_that_the_pack_s_imports_open_lie_as_they_are(tmp_path: Path) -> None:

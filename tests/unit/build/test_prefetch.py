@@ -80,7 +80,7 @@ def test_a_step_finds_its_wheels_and_looks_nowhere_else(
         assert "find-links = /mnt/wheels/wheels\n" in config.read_text()
     assert config.read_text() == USUAL
     assert not folder.exists()
-    assert (tmp_path / "build.log").read_text() == "wheels of 'wheels', fetched before: \n"
+    assert (tmp_path / "build.log").read_text() == "wheels of 'wheels', fetched in advance: \n"
 
 
 def test_a_step_whose_wheels_did_not_come_fetches_them_itself(

@@ -63,7 +63,7 @@ def roomy(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def test_another_architecture(tmp_path: Path) -> None:
     plan = plan_of(folder_of(tmp_path), site=site_of(arch="ppc64le"))
-    with pytest.raises(BuildError, match="site demo is ppc64le, and this host can't run"):
+    with pytest.raises(BuildError, match="site demo is ppc64le, and this host cannot run"):
         preflight.check_architecture(plan, HOST, tmp_path)
     preflight.check_architecture(plan, host(arch="ppc64le"), tmp_path)
     folder = tmp_path / "proc/sys/fs/binfmt_misc"
@@ -100,7 +100,7 @@ def test_variables_that_a_sif_of_a_docker_image_would_change(tmp_path: Path) -> 
     preflight.check_conversion(plan_of(folder_of(tmp_path / "a", environment={"A": "a b'c"})))
     for value in ("`x`", "a$$b", 'a"b', "a\\b"):
         plan = plan_of(folder_of(tmp_path / str(ord(value[1])), environment={"B": value}))
-        with pytest.raises(BuildError, match=r"environment\.B would have another value"):
+        with pytest.raises(BuildError, match=r"environment\.B would change its value"):
             preflight.check_conversion(plan)
 
 
@@ -150,7 +150,9 @@ def test_a_network_file_system_is_noted(plan: Plan, tmp_path: Path, roomy: dict[
     said = Notes()
     roomy["kind"] = "nfs4"
     preflight.check_space(plan, tmp_path, tmp_path, said)
-    assert [note.split(": ")[0] for note in said.notes] == [f"{tmp_path} lies on nfs4"]
+    assert [note.split(";")[0] for note in said.notes] == [
+        f"{tmp_path} is on nfs4, which is slow and may not support the user IDs that a build needs"
+    ]
 
 
 @pytest.mark.parametrize("above", [False, True])
@@ -164,8 +166,8 @@ def test_a_folder_that_others_may_exchange_is_noted(
         said = Notes()
         open_to_all.chmod(0o777)
         preflight.check_space(plan, tmp_path, scratch, said)
-        assert [note.split(",")[0] for note in said.notes] == [
-            f"other users may rename what is in {scratch}"
+        assert [note.split(" or in a folder")[0] for note in said.notes] == [
+            f"other users can rename files in {scratch}"
         ]
         open_to_all.chmod(0o1777)  # as /tmp is
         preflight.check_space(plan, tmp_path, scratch, said)
@@ -176,7 +178,7 @@ def test_programs_may_not_run(plan: Plan, tmp_path: Path, roomy: dict[str, Any])
     roomy["options"] = frozenset({"rw", "noexec"})
     with pytest.raises(BuildError, match=r"is mounted noexec \(/m, tmpfs\)") as caught:
         preflight.check_space(plan, tmp_path, tmp_path, Notes())
-    assert caught.value.next_step == "give another folder: --tmpdir"
+    assert caught.value.next_step == "name another folder: --tmpdir"
 
 
 def test_no_folder(plan: Plan, tmp_path: Path, roomy: dict[str, Any]) -> None:
@@ -201,9 +203,9 @@ def test_too_little_space(
     )
     with pytest.raises(BuildError) as caught:
         preflight.check_space(plan, output, scratch, Notes())
-    message = f"{tmp_path / short} has {wanted - 1} MB free, the build needs about {wanted} MB"
+    message = f"{tmp_path / short} has {wanted - 1} MB free; the build needs about {wanted} MB"
     assert caught.value.what == message
-    assert caught.value.next_step == f"make room, or give another folder: {option}"
+    assert caught.value.next_step == f"free space, or name another folder with {option}"
 
 
 def test_making_the_folder(tmp_path: Path) -> None:

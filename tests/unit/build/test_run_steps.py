@@ -171,7 +171,7 @@ def test_the_rest_of_keeping_may_run_beside_the_next_step() -> None:
     run_steps.grow(other, TODO, StepProgress(said), policy)
     for keeping in waiting:
         keeping()
-    assert "the result of 's2' is not kept: no place" in said.said
+    assert "not keeping the result of 's2' in the cache: no place" in said.said
 
 
 def test_a_cache_that_takes_none_costs_nothing_now() -> None:
@@ -192,7 +192,7 @@ def test_a_cache_that_takes_none_costs_nothing_now() -> None:
     policy = StepPolicy(failure=_failure, installed=tuple, worth_keeping_s=0.0)
     run_steps.grow(backend, TODO, StepProgress(said), policy)
     assert backend.calls == ["begin base", "run s1", "run s2", "run s3"]
-    assert "the result of 's1' is not kept: the disk is full" in said.said
+    assert "not keeping the result of 's1' in the cache: the disk is full" in said.said
 
 
 def test_the_maker_of_the_result_that_was_taken_is_named() -> None:

@@ -198,7 +198,7 @@ def test_render_into_files(run: Run, tmp_path: Path) -> None:
         (["build", *SLURM, "--engine", "docker-compose"], "'docker-compose' is not"),
         (["plan", *SLURM, "--set", "no value"], "expected KEY=VALUE"),
         (["plan", *SLURM, "--set", "a="], "no VALUE after '='"),
-        (["plan", *SLURM, "--set", "a={b: 1}"], "VALUE is a scalar or a [list]"),
+        (["plan", *SLURM, "--set", "a={b: 1}"], "VALUE must be a scalar or a [list]"),
         (["plan", *SLURM, "--set", "site=local"], "a site is not a single value"),
     ],
 )
@@ -214,16 +214,19 @@ def test_a_command_line_that_makes_no_sense(run: Run, argv: list[str], message: 
     [
         (
             ["plan", "--site", "example-slrum"],
-            "no site config is called 'example-slrum'; did you mean",
+            "there is no site config named 'example-slrum'; did you mean",
         ),
-        (["plan", "--site", "zzz"], "no site config is called 'zzz'; known: "),
-        (["plan", "pytroch", *SLURM], "no recipe is called 'pytroch'; did you mean 'pytorch'?"),
+        (["plan", "--site", "zzz"], "there is no site config named 'zzz'; known: "),
+        (
+            ["plan", "pytroch", *SLURM],
+            "there is no recipe named 'pytroch'; did you mean 'pytorch'?",
+        ),
         (["site", "show", "../local"], "../local: cannot be read: "),
         (
             ["plan", *SLURM, "--set", "version.torch=1"],
-            "version: can't be overridden here; did you",
+            "version: a site cannot override this key; did you",
         ),
-        (["plan", *SLURM, "--set", "steps=[]"], "steps: can't be overridden here"),
+        (["plan", *SLURM, "--set", "steps=[]"], "steps: a site cannot override this key"),
         (["plan", *SLURM, "--set", "site.arch=x86"], "--set site.arch=…: arch: expected one of"),
         (["plan", *SLURM, "--set", "environment.A={{ nope }}"], "VALUE"),
         (
@@ -245,7 +248,7 @@ def test_what_a_job_asks_for_is_an_option(run: Run) -> None:
         f"#SBATCH --{word}" for word in ("account=7", "partition=batch", "time=01:30:00", "nodes=3")
     ]
     code, _, err = run("render", "--site", "local", "--format", "job", "--account", "me")
-    assert (code, "jobs of this site ask for no account" in err) == (3, True)
+    assert (code, "jobs of this site cannot request account" in err) == (3, True)
     code, _, err = run("render", *SLURM, "--format", "job", "--account", "me; rm")
     assert (code, "not a name of a scheduler: 'me; rm'" in err) == (3, True)
 
@@ -333,8 +336,8 @@ def test_no_engine_says_how_to_get_one(run: Run, tmp_path: Path) -> None:
     for argv in (["build", *SLURM], ["validate", tmp_path / "a.sif"]):
         code, _, err = run(*argv)
         assert code == 4
-        assert "no Apptainer and no Singularity on PATH" in err
-        assert "next: type `make setup`" in err
+        assert "neither Apptainer nor Singularity is on PATH" in err
+        assert "next: run `make setup`" in err
     code, out, err = run("doctor")
     assert (code, "error    engine: " in out) == (1, True)
     assert "can't build or run images here: engine" in err

@@ -40,11 +40,11 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Any:
         ("summery: x\n", "{n}:1: summery: unknown key; did you mean 'summary'?"),
         ("cpu: {model: a, cores: many}\n", "{n}:17: cpu.cores: expected a whole number, got text"),
         ("os: [debian]\n", "{n}:1: os: expected a mapping, got a list"),
-        ("name: again\n", "{n}:1: key 'name' stands twice: on line 2 and here"),
+        ("name: again\n", "{n}:1: duplicate key 'name': on line 2 and here"),
         ("x: [1, 2\n", ":"),
         ("x: {a: b: c}\n", "{n}:"),
         ("\tx: 1\n", "{n}:1: "),
-        ("x: &a 1\n", "{n}:4: anchors (&a) are not used here: write the value out"),
+        ("x: &a 1\n", "{n}:4: anchors (&a) are not supported: write the value out"),
         ("x: !!python/object:os.system {}\n", "{n}:4: the tag"),
     ],
 )
@@ -86,4 +86,4 @@ def test_huge_empty_and_other_files(said: Any) -> None:
     code, err = said(recipe="- a\n- b\n")
     assert (code, "recipe.yaml:1:1: expected a mapping" in err) == (3, True)
     code, err = said(site="[" * 5000)
-    assert (code, "nested more than 50 deep" in err) == (3, True)
+    assert (code, "nested more than 50 levels deep" in err) == (3, True)

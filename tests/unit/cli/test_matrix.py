@@ -277,7 +277,7 @@ def test_cpu_is_asked_for(run: Run, gpu_site: str, command: list[str]) -> None:
     assert (code, out) == (8, "")
     assert "the nearest is cuda (" in err
     assert "needs arch x86_64, the site's is aarch64" in err
-    assert "next: --cpu takes plain, which has no device code" in err
+    assert "next: add --cpu to use plain, which has no device code" in err
     assert "or --variant plain" in err
     assert run(*command, "--site", gpu_site, "--cpu")[0] == 0
     assert run(*command, "--site", gpu_site, "--variant", "plain")[0] == 0
@@ -290,7 +290,7 @@ def test_no_work_begins_without_a_variant(
     run: Run, gpu_site: str, command: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, _, err = run(*command, "--site", gpu_site)
-    assert (code, "--cpu takes plain" in err) == (8, True)
+    assert (code, "add --cpu to use plain" in err) == (8, True)
     wished = []
 
     def plan(*args: object, cpu: bool, **more: object) -> None:

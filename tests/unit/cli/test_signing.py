@@ -31,7 +31,7 @@ def test_a_site_s_demand_can_only_grow(tmp_path: Path) -> None:
     (key,) = trust_options.trust_of(site, keys=[str(other)]).keys
     assert key.key.where == str(other)
     own.chmod(0o666)
-    with pytest.raises(ConfigError, match="others may write in it"):
+    with pytest.raises(ConfigError, match="other users can write to it"):
         trust_options.trust_of(site)
     with pytest.raises(UsageError, match="'bnech' is not a kind of evidence"):
         trust_options.kinds_of("bnech")

@@ -76,13 +76,17 @@ def accelerator(vendor: str, target: str) -> Accelerator:
 @pytest.mark.parametrize(
     ("vendor", "target", "said"),
     [
-        ("nvidia", "sm90", "target: 'sm90' is no name that compilers know; did you mean 'sm_90'?"),
-        ("nvidia", "compute_90", "'compute_90' is code, and this is a GPU; did you mean 'sm_90'?"),
+        ("nvidia", "sm90", "target: compilers do not know the name 'sm90'; did you mean 'sm_90'?"),
+        (
+            "nvidia",
+            "compute_90",
+            "'compute_90' names code, but this key names a GPU; did you mean 'sm_90'?",
+        ),
         ("nvidia", "sm_90+PTX", "did you mean 'sm_90'?"),
-        ("nvidia", "hopper-ish", "'target' names no GPU of nvidia, as sm_90 does"),
-        ("nvidia", "sm_1", "'target' names no GPU of nvidia, as sm_90 does"),
+        ("nvidia", "hopper-ish", "'target' is not a GPU of nvidia; an example is sm_90"),
+        ("nvidia", "sm_1", "'target' is not a GPU of nvidia; an example is sm_90"),
         ("amd", "MI250X", "did you mean 'gfx90a'?"),
-        ("amd", "cdna2", "'target' names no GPU of amd, as gfx90a does"),
+        ("amd", "cdna2", "'target' is not a GPU of amd; an example is gfx90a"),
         ("intel", "PVC", "did you mean 'pvc'?"),
     ],
 )

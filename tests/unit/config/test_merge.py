@@ -135,12 +135,12 @@ def test_several_settings() -> None:
 
 
 FORM = (
-    "expected KEY=VALUE, KEY being words with dots\n"
-    '  next: keys with other characters are quoted: environment."A.B"=1'
+    "expected KEY=VALUE; KEY is one or more words with dots between them\n  "
+    'next: quote keys that have other characters: environment."A.B"=1'
 )
 SCALAR = (
-    "VALUE is a scalar or a [list]\n"
-    "  next: set each key of a mapping by itself; quote a text that starts so"
+    "VALUE must be a scalar or a [list]\n  next: set each key of a mapping with "
+    "its own --set; quote a text that starts with this character"
 )
 EMPTY = "no VALUE after '='\n  next: write null to remove the key, \"\" for an empty text"
 
@@ -156,16 +156,19 @@ EMPTY = "no VALUE after '='\n  next: write null to remove the key, \"\" for an e
         (["a[0]=1"], f"--set a[0]=1: {FORM}"),
         (['"a=1'], f'--set "a=1: {FORM}'),
         (['"\\x"=1'], '--set "\\x"=1: "\\x" is not a quoted key'),
-        (['"\\u0000"=1'], '--set "\\u0000"=1: character U+0000 cannot stand in a setting'),
-        (["a=\udcff"], "--set: character U+DCFF cannot stand in a setting"),
+        (['"\\u0000"=1'], '--set "\\u0000"=1: character U+0000 is not allowed in a setting'),
+        (["a=\udcff"], "--set: character U+DCFF is not allowed in a setting"),
         (["a="], f"--set a=: {EMPTY}"),
         (["a={b: 1}"], f"--set a={{b: 1}}: {SCALAR}"),
         (["a=&x 1"], f"--set a=&x 1: {SCALAR}"),
         (["a=!!str 1"], f"--set a=!!str 1: {SCALAR}"),
-        (['a="b": 1'], '--set a="b": 1: VALUE is a scalar or a [list], not a mapping'),
-        (["a=1", "a.b=2"], "--set a.b=2: a is set as a whole already"),
-        (["a.b=2", "a=null"], "--set a=null: keys below a are set already"),
-        ([".".join("a" * 51) + "=1"], f"--set {'.'.join('a' * 51)}=1: nested more than 50 deep"),
+        (['a="b": 1'], '--set a="b": 1: VALUE must be a scalar or a [list], not a mapping'),
+        (["a=1", "a.b=2"], "--set a.b=2: an earlier --set already replaced all of a"),
+        (["a.b=2", "a=null"], "--set a=null: an earlier --set already set keys below a"),
+        (
+            [".".join("a" * 51) + "=1"],
+            f"--set {'.'.join('a' * 51)}=1: nested more than 50 levels deep",
+        ),
     ],
 )
 def test_bad_settings(settings: list[str], message: str) -> None:

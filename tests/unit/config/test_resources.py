@@ -90,10 +90,10 @@ def test_an_unknown_name(checkout: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         found.find("recipes", "pytroch")
     assert str(caught.value) == (
-        "no recipe is called 'pytroch'; did you mean 'pytorch'?\n"
-        f"  why: searched: /no/such/recipes, {checkout}/recipes"
+        "there is no recipe named 'pytroch'; did you mean 'pytorch'?\n  why: "
+        f"searched: /no/such/recipes, {checkout}/recipes"
     )
-    with pytest.raises(ConfigError, match=r"no site config is called 'zzz'; known: local"):
+    with pytest.raises(ConfigError, match=r"there is no site config named 'zzz'; known: local"):
         found.find("site-configs", "zzz")
 
 
@@ -101,7 +101,7 @@ def test_an_unknown_name(checkout: Path) -> None:
     "name", ["", "..", "../recipes/pytorch", "/etc", "pytorch/", "a\0b", "pytorch\n"]
 )
 def test_hostile_names(checkout: Path, name: str) -> None:
-    with pytest.raises(ConfigError, match="no recipe is called"):
+    with pytest.raises(ConfigError, match="there is no recipe named"):
         locate(None, package=checkout / "dlcontainer").find("recipes", name)
 
 
@@ -139,5 +139,5 @@ def test_a_file_of_another_ending_is_named(tmp_path: Path, ending: str) -> None:
             found.find(kind, name)  # type: ignore[arg-type]
         assert str(file) in caught.value.what
         assert str(caught.value.next_step).startswith("mv ")
-    with pytest.raises(ConfigError, match="no site config is called 'other'"):
+    with pytest.raises(ConfigError, match="there is no site config named 'other'"):
         found.find("site-configs", "other")

@@ -152,7 +152,7 @@ def test_a_template_names_its_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^a\.j2:5: template: 'nope' is undefined"):
         templating.render_template([folder], "a.j2", {"v": "x"})
     (folder / "a.j2").write_text("\n{% for %}")
-    with pytest.raises(ConfigError, match=r"^a\.j2:2: template does not parse"):
+    with pytest.raises(ConfigError, match=r"^a\.j2:2: template syntax error"):
         templating.render_template([folder], "a.j2", {})
     with pytest.raises(ConfigError, match=r"^b\.j2: no template 'b\.j2'"):
         templating.render_template([folder], "b.j2", {})

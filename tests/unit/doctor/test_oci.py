@@ -49,7 +49,7 @@ def examine(
 
 
 def no(kind: OciKind) -> EngineError:
-    return EngineError(f"{kind} does not run here", why="no socket", next_step="start it")
+    return EngineError(f"{kind} is not running here", why="no socket", next_step="start it")
 
 
 def test_an_engine_that_is_not_meant_is_no_flaw(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +59,7 @@ def test_an_engine_that_is_not_meant_is_no_flaw(monkeypatch: pytest.MonkeyPatch)
             DoctorFinding(
                 name=name,
                 state="ok",
-                detail=f"not used; doctor --engine {name} looks at it",
+                detail=f"not used; `dlcontainer doctor --engine {name}` checks it",
             )
             for name in OCI_KINDS
         ]
@@ -75,7 +75,7 @@ def test_an_engine_that_is_not_meant_is_no_flaw(monkeypatch: pytest.MonkeyPatch)
 def test_an_engine_that_is_meant_and_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
     found = examine(monkeypatch, no)
     assert (found["docker"].state, found["docker"].mend) == ("error", "start it")
-    assert "not here; builds with --engine docker need it" in found["docker"].detail
+    assert "not found; builds with --engine docker need it" in found["docker"].detail
 
 
 def test_an_engine_that_does_not_run_names_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_an_engine_that_does_not_run_names_the_line(monkeypatch: pytest.MonkeyPa
     assert found["docker"] == DoctorFinding(
         name="docker",
         state="error",
-        detail="docker does not run here: no socket",
+        detail="docker is not running here: no socket",
         mend="start it",
     )
     assert "podman storage" not in found
@@ -95,7 +95,7 @@ def test_podmans_storage_on_a_parallel_file_system_is_seen_before_it_runs(
     found = examine(monkeypatch, no, kind="gpfs", programs=True)
     storage = found["podman storage"]
     assert storage.state == "warning"
-    assert "/home/ada/.local/share/containers/storage lies on gpfs" in storage.detail
+    assert "/home/ada/.local/share/containers/storage is on gpfs" in storage.detail
     assert "storage.conf: [storage] driver" in str(storage.mend)
 
 

@@ -44,7 +44,7 @@ def test_folders(programs: Path, tmp_path: Path) -> None:
     )
     states = [found[key].state for key in ("engine.tmpdir", "engine.cache", "modules.root")]
     assert states == ["warning", "ok", "ok"]
-    assert "not there yet" in found["modules.root"].detail
+    assert "does not exist yet" in found["modules.root"].detail
     assert "--set site.engine.tmpdir=FOLDER" in str(found["engine.tmpdir"].mend)
     assert not none.parent.exists()
 
@@ -59,7 +59,7 @@ def test_a_folder_that_can_not_be_written(
     (tmp_path / "shut").mkdir()
     found = look(programs, modules={"kind": "lmod", "root": str(tmp_path / "shut/root")})
     assert found["modules.root"].state == "warning"
-    assert f"you can't write in {tmp_path / 'shut'}" in found["modules.root"].detail
+    assert f"you cannot write to {tmp_path / 'shut'}" in found["modules.root"].detail
 
 
 def test_builds_are_tried_where_the_site_says(tmp_path: Path) -> None:

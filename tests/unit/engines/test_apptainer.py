@@ -109,10 +109,10 @@ def test_inspect_argv() -> None:
 @pytest.mark.parametrize("name", ["a:b", "a,b", 'a"b', "a\\b", "a\nb"])
 def test_paths_that_cannot_be_bound(name: str) -> None:
     binds = ((Path("/ok"), "/mnt"), (Path("/tmp") / name, "/x"))
-    with pytest.raises(EngineError, match="the engine can't bind") as caught:
+    with pytest.raises(EngineError, match="the engine cannot bind") as caught:
         ENGINE.build_argv(BuildSpec(definition="d", image=IMAGE, mode="plain", binds=binds))
-    assert caught.value.next_step == "choose another folder (--tmpdir)"
-    with pytest.raises(EngineError, match="the engine can't bind"):
+    assert caught.value.next_step == "choose another folder with --tmpdir"
+    with pytest.raises(EngineError, match="the engine cannot bind"):
         ENGINE.run_argv(RunSpec(image=IMAGE, argv=("a",), mode="plain", binds=binds))
 
 
@@ -155,7 +155,7 @@ def test_finding_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     program(tmp_path / "relative", "apptainer")
     program(tmp_path, "singularity")
-    with pytest.raises(EngineError, match="no Apptainer and no Singularity on PATH") as caught:
+    with pytest.raises(EngineError, match="neither Apptainer nor Singularity is on PATH") as caught:
         apptainer.find(environ)
     assert "make setup" in str(caught.value.next_step)
     private = program(tmp_path / "private", "singularity")

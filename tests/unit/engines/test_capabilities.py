@@ -93,7 +93,7 @@ def test_plain_fails_and_fakeroot_works(engine: Apptainer, cache: Path) -> None:
     assert found.failures == {
         "build plain": SAID,
         "run plain": "FATAL: could not mount: fuse: /dev/fuse",
-        "run userns": "it said nothing",
+        "run userns": "it printed nothing",
     }
     assert modes(runner) == [
         ("build",),
@@ -110,7 +110,7 @@ def test_a_program_of_that_name_that_is_another(engine: Apptainer, cache: Path, 
     other = RecordingRunner([completed("version", stdout=said), HELP], strict=True)
     with pytest.raises(EngineError, match="is neither Apptainer nor Singularity") as caught:
         capabilities.perform(cache, engine, host(), other)
-    assert "take it off PATH" in str(caught.value.next_step)
+    assert "remove it from PATH" in str(caught.value.next_step)
     assert "\x1b" not in str(caught.value.why)
 
 
@@ -124,7 +124,7 @@ def test_an_exit_code_alone_is_not_believed(engine: Apptainer, cache: Path) -> N
 
     found = capabilities.perform(cache, engine, host(), Stub([VERSION, HELP]))
     assert found.build_mode is None
-    assert found.failures["build plain"] == "it ended well, and left no image"
+    assert found.failures["build plain"] == "it succeeded, but wrote no image"
 
 
 def test_a_mode_that_makes_no_folder_is_none(engine: Apptainer, cache: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_user_whom_nobody_knows(engine: Apptainer, cache: Path) -> None:
     runner = RecordingRunner([failed(f"{said}\x1b[0m\n")], strict=True)
     with pytest.raises(EngineError, match="does not start for the user 54321") as caught:
         capabilities.perform(cache, engine, host(uid=54321, user="54321"), runner)
-    assert "no passwd line for your user number" in str(caught.value.why)
+    assert "no passwd entry for your user ID" in str(caught.value.why)
     assert "getent passwd $(id -u)" in str(caught.value.next_step)
     assert "\x1b" not in str(caught.value)
 
@@ -224,9 +224,9 @@ def test_no_mode_works(engine: Apptainer, cache: Path, monkeypatch: pytest.Monke
     with pytest.raises(EngineError) as caught:
         capabilities.require(cache, engine, host(), RecordingRunner([*answers], strict=True))
     assert str(caught.value) == (
-        f"{engine.program} works in no mode here\n"
-        f"  why: build plain: {SAID}; build fakeroot: FATAL: no; build root-mapped: FATAL: no\n"
-        "  next: `dlcontainer doctor` names what is missing and the line to type"
+        f"{engine.program} works in no mode here\n  why: build plain: {SAID}; "
+        "build fakeroot: FATAL: no; build root-mapped: FATAL: no\n  next: run "
+        "`dlcontainer doctor`: it names the cause, and the line that fixes it"
     )
     # A failure is not believed for long.
     again = capabilities.require(cache, engine, host(), RecordingRunner([*WELL]))

@@ -117,7 +117,7 @@ def test_a_container_that_does_not_start_is_removed(docker: SdkClient, api: Magi
 @pytest.mark.parametrize("character", [":", "\n"])
 def test_what_docker_can_not_bind_is_refused(docker: SdkClient, character: str) -> None:
     spec = ContainerSpec(image=BASE, name="n", binds=((Path(f"/a{character}b"), "/mnt"),))
-    with pytest.raises(EngineError, match="can't bind"):
+    with pytest.raises(EngineError, match="cannot bind"):
         docker.start(spec)
 
 
@@ -178,7 +178,7 @@ def test_a_removal_that_does_not_end(
 ) -> None:
     monkeypatch.setattr(docker_engine, "_REMOVAL_S", 0.0)
     api.remove_container.side_effect = failure(409, "removal in progress")
-    with pytest.raises(EngineError, match="does not end removing the container c"):
+    with pytest.raises(EngineError, match="does not finish removing container c"):
         docker.remove("c")
 
 
@@ -204,7 +204,7 @@ def test_what_a_registry_refuses_is_said(
 ) -> None:
     monkeypatch.setattr("docker.auth.get_config_header", lambda client, registry: None)
     stream(api, {"status": "Preparing"}, {"error": "toomanyrequests: slow down"})
-    with pytest.raises(EngineError, match="docker said: toomanyrequests"):
+    with pytest.raises(EngineError, match="docker reported: toomanyrequests"):
         docker.push("r.example/r:t", print, plain_http=False)
     assert api._post.call_args.kwargs["params"] == {"tag": "t"}
 

@@ -84,7 +84,7 @@ def test_what_is_in_the_way(
     with pytest.raises(BuildError, match="site demo is ppc64le") as caught:
         emulation.require("ppc64le", "demo", root)
     assert why in str(caught.value.why)
-    assert f"root types once: {found[1]}" in str(caught.value.next_step)
+    assert f"run once as root: {found[1]}" in str(caught.value.next_step)
 
 
 def test_the_name_of_other_distributions(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_a_variable_names_the_only_one(kind: OciKind, environ: dict[str, str]) -
 
 
 def test_another_machines_engine_is_refused() -> None:
-    with pytest.raises(EngineError, match="not a socket of this machine"):
+    with pytest.raises(EngineError, match="is not a socket on this machine"):
         oci_socket.connect("docker", {"DOCKER_HOST": "ssh://there"}, 7)
 
 
@@ -62,7 +62,7 @@ def test_what_is_not_installed_and_what_does_not_run_are_two_things(
     with pytest.raises(EngineError, match=f"no {kind} here") as absent:
         oci_socket.connect(kind, {}, 7)
     assert f"install {kind.capitalize()}" in str(absent.value)
-    with pytest.raises(EngineError, match=f"{kind} does not run here") as stopped:
+    with pytest.raises(EngineError, match=f"{kind} is not running here") as stopped:
         oci_socket.connect(kind, with_program(tmp_path, kind), 7)
     assert "systemctl --user start" in str(stopped.value)
 

@@ -93,7 +93,7 @@ def test_keys_that_are_refused(tmp_path: Path) -> None:
     open_one = pair(tmp_path, "open").public
     open_one.chmod(0o666)
     assert keys.read_public(open_one)
-    with pytest.raises(ConfigError, match="others may write in it"):
+    with pytest.raises(ConfigError, match="other users can write to it"):
         keys.read_public(open_one, must_own=True)
     old = rsa.generate_private_key(65537, 2048).public_key()
     path = tmp_path / "rsa.pub"

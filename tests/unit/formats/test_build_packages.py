@@ -52,5 +52,5 @@ def test_the_native_twin_checks_them_where_it_runs_the_snippet(tmp_path: Path) -
 
 def test_they_belong_to_a_snippet(tmp_path: Path) -> None:
     steps = [{**SYSTEM, "build_packages": ["gcc"]}]
-    with pytest.raises(ConfigError, match="'build_packages' belongs to a shell step"):
+    with pytest.raises(ConfigError, match="only a shell step can have 'build_packages'"):
         plan_of(folder_of(tmp_path, steps=steps))

@@ -127,7 +127,7 @@ def test_what_somebody_put_there_is_kept(tmp_path: Path, more: str) -> None:
         (target / more).symlink_to("apptainer.def")
     else:
         (target / more).write_text("hours of work")
-    with pytest.raises(ConfigError, match=rf"out holds other files: {more}\n"):
+    with pytest.raises(ConfigError, match=rf"out contains other files: {more}\n"):
         write(plan, target)
     assert (target / more).read_text() in ("hours of work", before["apptainer.def"])
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
@@ -139,11 +139,11 @@ def test_a_folder_of_others_and_the_current_one(
     plan = demo(tmp_path)
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis/draft.tex").write_text("years")
-    with pytest.raises(ConfigError, match=r"holds other files: draft\.tex"):
+    with pytest.raises(ConfigError, match=r"contains other files: draft\.tex"):
         write(plan, tmp_path / "thesis")
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
-    with pytest.raises(ConfigError, match="the folder that you are in"):
+    with pytest.raises(ConfigError, match="your current folder"):
         write(plan, Path())
 
 

@@ -132,16 +132,25 @@ def test_a_snippet_in_a_dockerfile_keeps_its_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"summary": "%post"}, "summary: a line that begins with '%'"),
-        ({"summary": " %runscript"}, "summary: a line that begins with '%'"),
+        ({"summary": "%post"}, "summary: a definition file cannot have a line"),
+        ({"summary": " %runscript"}, "summary: a definition file cannot have a line"),
         (
             {"steps": [{"name": "a", "shell": "cat <<X\n \t%help\nX"}]},
-            "step 'a': shell: a line",
+            "step 'a': shell: a definition file cannot have a line",
         ),
-        ({"environment": {"A": "{% raw %}{{ HOME }}{% endraw %}"}}, "environment.A: '{{ HOME }}'"),
-        ({"steps": [{"name": "a", "shell": "echo {{ '{{x}}' }}"}]}, "step 'a': shell: '{{x}}'"),
-        ({"license": "{{ '{{ x }}' }}"}, "license: '{{ x }}' can't stand in a definition file"),
-        ({"mount_points": ["/a {{ '{{ x }}' }}"]}, "mount_points: '{{ x }}' can't stand"),
+        (
+            {"environment": {"A": "{% raw %}{{ HOME }}{% endraw %}"}},
+            "environment.A: a definition file cannot contain '{{ HOME }}'",
+        ),
+        (
+            {"steps": [{"name": "a", "shell": "echo {{ '{{x}}' }}"}]},
+            "step 'a': shell: a definition file cannot contain '{{x}}'",
+        ),
+        ({"license": "{{ '{{ x }}' }}"}, "license: a definition file cannot contain '{{ x }}'"),
+        (
+            {"mount_points": ["/a {{ '{{ x }}' }}"]},
+            "mount_points: a definition file cannot contain '{{ x }}'",
+        ),
     ],
 )
 def test_what_cannot_stand_in_a_definition_file(
@@ -194,4 +203,4 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["it's a recipe", "it's text"]
     with pytest.raises(ConfigError, match=r"can't write .*: ") as caught:
         build_context.write(plan, "apptainer", "two\n", str(target / "below"))
-    assert (caught.value.next_step, target.read_text()) == ("give another path: -o", "one\n")
+    assert (caught.value.next_step, target.read_text()) == ("name another path with -o", "one\n")

@@ -88,7 +88,7 @@ def test_the_usual_form(tmp_path: Path) -> None:
     assert "dlc_form=${DLCONTAINER_FORM:-second}" in job(plan, "second")
     with pytest.raises(ConfigError, match=r"--form: no form 'secnd' .*; did you mean 'second'\?"):
         job(plan, "secnd")
-    with pytest.raises(ConfigError, match="leave it out: the site has none"):
+    with pytest.raises(ConfigError, match="remove --launch: the site has no forms"):
         job(plan_at(tmp_path), "first")
 
 
@@ -121,14 +121,14 @@ def test_no_line_is_long_without_need(tmp_path: Path) -> None:
         ({"jobs": {"environment": {"dlc_nodes": "1"}}}, "site demo: a job can't set dlc_nodes"),
         ({**CE, "jobs": {"flags": ["--nv"]}}, "'--nv' is not an annotation"),
         ({**CE, "jobs": {"staging": STAGED}}, "container-engine has no image file to copy"),
-        ({"scheduler": LSF_FORM, "jobs": {"staging": STAGED}}, "sbcast is Slurm's"),
+        ({"scheduler": LSF_FORM, "jobs": {"staging": STAGED}}, "only Slurm has sbcast"),
         (
             {"scheduler": TACC_FORM, "jobs": {"staging": {"how": "copy", "to": "/tmp"}}},
-            "ibrun starts no process on each node",
+            "cannot start one process on each node with ibrun",
         ),
         (
             {"scheduler": LSF_FORM, "jobs": {"rendezvous": {"interface": "ib0"}}},
-            "nobody can ask the first node for it",
+            "the job script cannot read the first node's interface",
         ),
         ({**CE, "jobs": {"flags": ["com.hooks"]}}, "'com.hooks' is not an annotation"),
         (
@@ -136,7 +136,7 @@ def test_no_line_is_long_without_need(tmp_path: Path) -> None:
                 "engine": {"runtime": "shifter"},
                 "mpi": {"family": "mpich", "mode": "swap", "name": "M", "libraries": ["/a.so"]},
             },
-            "mpi.libraries: shifter puts no single libraries into images",
+            "mpi.libraries: shifter cannot add single libraries to images",
         ),
     ],
 )
@@ -178,7 +178,7 @@ def test_annotations_that_contradict_each_other(tmp_path: Path) -> None:
     [text] = texts.beside(plan, "job", [TEMPLATES]).values()
     assert tomllib.loads(text)["annotations"] == {"a": {"b": "mpi"}}
     plan = plan_at(tmp_path, **CE, jobs={"flags": ["a=1", "a.b=2"]})
-    with pytest.raises(ConfigError, match="its annotations make no EDF"):
+    with pytest.raises(ConfigError, match="cannot write its annotations to an EDF"):
         texts.beside(plan, "job", [TEMPLATES])
 
 
@@ -210,8 +210,11 @@ def test_a_build_script_lies_beside_its_dockerfile(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("route", "message"),
     [
-        ((), "no build script for site demo: a definition file is all it needs"),
-        (("podman", "by hand"), "no build script for site demo: its way is: podman, by hand"),
+        ((), "cannot write a build script for site demo: a definition file is enough"),
+        (
+            ("podman", "by hand"),
+            "cannot write a build script for site demo: its route is podman, by hand",
+        ),
     ],
 )
 def test_sites_without_a_build_script(tmp_path: Path, route: Any, message: str) -> None:

@@ -21,7 +21,7 @@ def shown(folder: Path, scheduler: dict[str, Any]) -> list[str]:
     [
         ("slurm", "#SBATCH -t 30:00", "time 0:30:00"),
         ("slurm", "#SBATCH --time=1-12", "time 36:00:00"),
-        ("slurm", "#SBATCH --time=UNLIMITED", "time not read by us: UNLIMITED is no time limit"),
+        ("slurm", "#SBATCH --time=UNLIMITED", "time not read by us: UNLIMITED is not a time limit"),
         ("lsf", "#BSUB -W 30:00", "time 30:00:00"),
         ("pbs", "#PBS -l select=2,walltime=30:00", "time 0:30:00"),
         ("gridengine", "#$ -l gpu=1,h_rt=1800", "time 0:30:00"),

@@ -63,7 +63,9 @@ def test_each_base_has_its_package_manager(tmp_path: Path, base: Any, install: s
 
 def test_an_image_that_states_no_system_is_refused_packages(tmp_path: Path) -> None:
     plan = steps(tmp_path, {"name": "os", "os_packages": ["aa"]}, base=IMAGE_BASE)
-    with pytest.raises(ConfigError, match=r"step 'os': whose OS packages .*\n.*\n.*base.system"):
+    with pytest.raises(
+        ConfigError, match=r"step 'os': the distribution of its OS packages .*\n.*\n.*base.system"
+    ):
         step_commands.image_blocks(plan)
     without = steps(tmp_path, {"name": "s", "shell": "true"}, base=IMAGE_BASE)
     assert step_commands.image_blocks(without)[-1].commands == (
@@ -107,8 +109,8 @@ def test_a_conda_environment_asks_only_its_channels(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"tool": "one"}, r"upstreams.one: a program that runs needs its sha256"),
-        ({"channels": ["three"]}, r"takes from 'three', which is not in 'upstreams'"),
+        ({"tool": "one"}, r"upstreams.one: sha256 is required, because builds run this program"),
+        ({"channels": ["three"]}, r"uses 'three', which is not in 'upstreams'"),
         ({"packages": ["pytorch"]}, r"not a pinned conda package .*'pytorch'"),
         ({"packages": ["a=1; touch x"]}, r"not a pinned conda package"),
     ],

@@ -131,7 +131,7 @@ def test_what_reframe_writes_itself_is_left_out() -> None:
 
 
 def test_no_backend_for_a_scheduler() -> None:
-    with pytest.raises(ConfigError, match="starts no jobs of cobalt") as caught:
+    with pytest.raises(ConfigError, match="cannot submit jobs to cobalt") as caught:
         reframe.test(shipped_site("theta").value, wanted(), [TEMPLATES])
     assert caught.value.next_step
 
@@ -228,7 +228,7 @@ def test_ranks_on_several_nodes() -> None:
 @pytest.mark.parametrize(
     ("site", "tasks", "says"),
     [
-        ("summit", Tasks(ranks=2, per_node=2), "a job's script of lsf runs on a batch node"),
+        ("summit", Tasks(ranks=2, per_node=2), "lsf runs job scripts on a batch node"),
         ("local", Tasks(ranks=2, nodes=2), "this site has no scheduler"),
     ],
 )

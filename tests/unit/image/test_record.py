@@ -172,7 +172,7 @@ def test_one_that_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     with large.open("wb") as file:
         file.truncate(record.MOST_BYTES + 1)
-    for path, says in ((pipe, "not a regular file"), (large, "it has 16 MB, more than 16")):
+    for path, says in ((pipe, "not a regular file"), (large, "it has 16 MB; the limit is 16 MB")):
         with pytest.raises(ChecksFailedError, match=says):
             record.read(path)
 

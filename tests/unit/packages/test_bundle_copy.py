@@ -64,7 +64,7 @@ def test_what_changed_since_it_was_checked_is_refused(
         path.symlink_to(tmp_path / "other")
     elif how == "fifo":
         os.mkfifo(path)
-    with pytest.raises(BuildError, match="was changed while it was read"):
+    with pytest.raises(BuildError, match="changed while dlcontainer read it"):
         bundle_copy.secured(held, tmp_path / "copy")
 
 

@@ -124,7 +124,7 @@ def test_what_a_snippet_is_built_with_is_locked_and_gone_again(
 def test_conda_is_refused(asked: Asked, tmp_path: Path) -> None:
     tool = {"url": "https://example.org/t.tar.bz2", "source": "a page", "sha256": "ab" * 32}
     conda = {"channels": ["up"], "packages": ["tool=2.0"], "tool": "tool"}
-    with pytest.raises(ConfigError, match="conda packages can't be locked"):
+    with pytest.raises(ConfigError, match="cannot lock conda packages"):
         make(
             tmp_path,
             steps=[{"name": "c", "conda_packages": conda}],
@@ -141,7 +141,7 @@ def test_an_image_base_is_its_digest(asked: Asked, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("step", "message"),
-    [(OS, "OS packages on this image can't be locked"), (WHEELS, "wheels for an image can't be")],
+    [(OS, "cannot lock OS packages on this image"), (WHEELS, "cannot choose wheels for the image")],
 )
 def test_what_an_image_base_does_not_tell(
     asked: Asked, tmp_path: Path, step: dict[str, Any], message: str

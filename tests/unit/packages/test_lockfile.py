@@ -46,15 +46,15 @@ def spoilt(old: str, new: str) -> str:
     [
         (locks.as_text(lock())[:700], "incomplete or damaged lock file"),
         ("", "incomplete or damaged lock file"),
-        ("[]", "of the version None"),
+        ("[]", "format version None"),
         (spoilt("dlcontainer/lock/1", "dlcontainer/lock/9"), "version 'dlcontainer/lock/9'"),
         (spoilt("tool-2.0-py3-none-any.whl", "../../evil.whl"), "python_packages.0.file"),
         (spoilt('"name": "mawk"', '"name": "../mawk"'), "base.packages.0.name"),
         (spoilt(deb().sha256, "ab"), "sha256"),
         (spoilt('"name": "mawk"', '"name": "mawk", "more": 1'), "base.packages.0.more"),
-        (spoilt('"name": "mawk"', '"name": "libc6-"'), "apt's mark to remove a package"),
-        (spoilt('"name": "mawk"', '"name": "python3+"'), "apt's mark to install"),
-        (spoilt('"name": "python3"', '"name": "python3-"'), "apt's mark to remove a package"),
+        (spoilt('"name": "mawk"', '"name": "libc6-"'), "remove this package"),
+        (spoilt('"name": "mawk"', '"name": "python3+"'), "install this package"),
+        (spoilt('"name": "python3"', '"name": "python3-"'), "remove this package"),
         (spoilt("x86_64", "sparc"), "arch"),
     ],
 )
@@ -90,10 +90,10 @@ def test_of_another_plan_or_architecture(tmp_path: Path) -> None:
     plan = plan_of(folder)
     lock(plan).require(plan, "x")
     other = plan_of(folder_of(tmp_path / "other", version="1.1"))
-    with pytest.raises(ConfigError, match=r"x is of another plan than demo-1\.1-demo"):
+    with pytest.raises(ConfigError, match=r"x belongs to another plan than demo-1\.1-demo"):
         lock(plan).require(other, "x")
     power = plan_of(folder, site=site_of(arch="ppc64le"))
-    with pytest.raises(ConfigError, match="x is for x86_64, site demo is ppc64le"):
+    with pytest.raises(ConfigError, match="x is for x86_64, but site demo is ppc64le"):
         lock(plan).require(power, "x")
 
 
@@ -166,7 +166,7 @@ def test_what_is_no_lock_file(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"\xff")
     for path, says in (
         (pipe, "it is not a regular file"),
-        (large, "it has 64 MB, more than 64"),
+        (large, "it has 64 MB; the limit is 64 MB"),
         (deep, "nested too deeply"),
         (tmp_path / "latin", "it is not UTF-8"),
         (tmp_path, "Is a directory"),

@@ -45,7 +45,7 @@ def test_addresses(address: str) -> None:
 
 @pytest.mark.parametrize("address", BAD)
 def test_a_site_with_another(address: str) -> None:
-    with pytest.raises(ConfigError, match=r"routing\.proxy: none of 'auto', 'none'") as caught:
+    with pytest.raises(ConfigError, match=r"routing\.proxy: not 'auto', 'none'") as caught:
         site_of(routing={"proxy": address})
     assert "SECRET" not in str(caught.value)
 

@@ -60,7 +60,7 @@ def test_the_kind_itself_is_no_content(tmp_path: Path) -> None:
 
 
 def test_an_image_is_no_tree(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="'kind' is tree, and 'image' is of a registry"):
+    with pytest.raises(ConfigError, match="'kind: tree' and 'image' exclude each other"):
         plan(tmp_path, config.from_settings(["base.kind=tree"]), base=TAGGED_BASE)
 
 
@@ -88,7 +88,7 @@ def test_a_recipes_own_image_and_its_own_pin(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("images", "what"),
     [
-        ({SLIM: "docker://r.example/debian:12"}, "no digest in docker"),
+        ({SLIM: "docker://r.example/debian:12"}, "expected a digest: docker"),
         ({f"{SLIM}@{DIGEST}": MIRRORED}, "as recipes name it, without a digest"),
         ({"debian": MIRRORED}, "not docker://NAME"),
     ],

@@ -61,7 +61,7 @@ def test_a_dollar_that_nothing_fills_in(tmp_path: Path, where: str, value: str, 
         planned(tmp_path, where, "A", value)
     error = caught.value
     assert error.what.endswith(f"environment.A: nothing fills in {said!r}")
-    assert "a dollar that stays one is written $$" in str(error.next_step)
+    assert "$$ for a dollar sign" in str(error.next_step)
     place = str(error.where)
     if where in ("recipe", "step", "left out"):
         assert place.startswith("recipe.yaml:")
@@ -74,11 +74,11 @@ def test_a_dollar_that_nothing_fills_in(tmp_path: Path, where: str, value: str, 
     ("name", "said"),
     [
         ("PATH", "PATH is set by dlcontainer"),
-        ("IFS", "IFS is a shell's own variable"),
-        ("UID", "UID is a shell's own variable"),
-        ("prefix", "prefix is dlcontainer's own variable"),
-        ("DLC_UPSTREAM_A", "DLC_UPSTREAM_A is dlcontainer's own variable"),
-        ("dlc_before", "dlc_before is dlcontainer's own variable"),
+        ("IFS", "IFS is a variable of the shell"),
+        ("UID", "UID is a variable of the shell"),
+        ("prefix", "prefix is reserved for dlcontainer"),
+        ("DLC_UPSTREAM_A", "DLC_UPSTREAM_A is reserved for dlcontainer"),
+        ("dlc_before", "dlc_before is reserved for dlcontainer"),
     ],
 )
 def test_names_that_are_no_recipes(tmp_path: Path, where: str, name: str, said: str) -> None:
@@ -96,7 +96,7 @@ def test_a_value_of_the_site_in_a_template_is_no_exception(tmp_path: Path) -> No
 @pytest.mark.parametrize("path", ["/scratch/$USER", "/a/${B}", "/a/${B"])
 def test_a_variable_in_a_path_is_refused(tmp_path: Path, path: str) -> None:
     """A folder of that very name was made, or a mount point that nobody meets."""
-    with pytest.raises(ConfigError, match=r"mount_points\[0\]: nothing fills in \$.* here"):
+    with pytest.raises(ConfigError, match=r"mount_points\[0\]: \$.* is not expanded here"):
         plan_of(folder_of(tmp_path, mount_points=[path]))
-    with pytest.raises(ConfigError, match=r"engine\.tmpdir: nothing fills in \$.* here"):
+    with pytest.raises(ConfigError, match=r"engine\.tmpdir: \$.* is not expanded here"):
         site_of(engine={"tmpdir": path})

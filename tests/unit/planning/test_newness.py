@@ -115,8 +115,8 @@ def test_no_image_without_device_code_unless_it_is_asked_for(tmp_path: Path) -> 
     with pytest.raises(MisfitError) as caught:
         plan_of(folder, site=site)
     said = str(caught.value)
-    assert "recipe demo declares no device code, site demo has A100" in said
-    assert "next: --cpu, if that is meant" in said
+    assert "recipe demo declares no device code, but site demo has A100" in said
+    assert "next: add --cpu if you want" in said
     assert "stack.cuda, stack.rocm, stack.oneapi, stack.gpu_targets" in said
     assert caught.value.exit_code == 8
     assert plan_of(folder, site=site, cpu=True).choice is None
@@ -128,7 +128,9 @@ def test_a_recipe_with_device_code_is_none_for_processors(tmp_path: Path) -> Non
     site = site_of(SITE, accelerator={**GPU, "driver": "570.1"})
     folder = folder_of(tmp_path, stack={"cuda": "12.8", **CODE})
     assert plan_of(folder, site=site).choice is None
-    with pytest.raises(MisfitError, match="recipe demo has device code, --cpu asks for none"):
+    with pytest.raises(
+        MisfitError, match="recipe demo has device code, but --cpu asks for an image without"
+    ):
         plan_of(folder, site=site, cpu=True)
 
 

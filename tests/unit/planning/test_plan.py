@@ -130,7 +130,9 @@ def test_part_of_a_base_merges(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["steps", "prefix", "name", "exposes", "verify", "upstreams"])
 def test_only_some_keys_can_be_overridden(tmp_path: Path, key: str) -> None:
-    with pytest.raises(ConfigError, match=f"^user: {key}: can't be overridden here") as caught:
+    with pytest.raises(
+        ConfigError, match=f"^user: {key}: a site cannot override this key"
+    ) as caught:
         plan_of(folder_of(tmp_path), changes=[layer("user", **{key: "x"})])
     assert caught.value.why == (
         "only base, environment, image, mount_points, slim, variant, versions of a recipe may be "
@@ -144,7 +146,7 @@ def test_a_misspelt_override_names_the_nearest_key(tmp_path: Path) -> None:
 
 
 def test_a_sites_override_of_a_step_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^site: steps: can't be overridden"):
+    with pytest.raises(ConfigError, match=r"^site: steps: a site cannot override"):
         plan_of(folder_of(tmp_path), site=site_of(recipes={"demo": {"steps": []}}))
 
 
@@ -210,7 +212,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, steps=[{"name": "a", "files": {"no/such": "/opt/x"}}])
     with pytest.raises(ConfigError, match=r"recipe\.yaml:\d+:3: no file 'no/such' in") as caught:
         plan_of(folder)
-    assert caught.value.next_step == f"put it into {folder}"
+    assert caught.value.next_step == f"put the file into {folder}"
 
 
 @pytest.mark.parametrize("link", ["file", "folder"])
@@ -245,7 +247,7 @@ def test_files_of_a_recipe(tmp_path: Path) -> None:
 )
 def test_two_files_for_one_place(tmp_path: Path, files: list[dict[str, str]]) -> None:
     steps = [{"name": f"a{at}", "files": one} for at, one in enumerate(files)]
-    with pytest.raises(ConfigError, match=r"recipe\.yaml:\d+:\d+: .*is taken already"):
+    with pytest.raises(ConfigError, match=r"recipe\.yaml:\d+:\d+: two files have the target"):
         plan_of(folder_of(tmp_path, steps=steps))
 
 
@@ -253,13 +255,13 @@ def test_names_and_notes(tmp_path: Path) -> None:
     folder = folder_of(tmp_path)
     plan = plan_of(folder)
     assert (plan.name, plan.python) == ("demo-1.0-demo", "/opt/demo/bin/python")
-    assert plan.notes == ("engine: not tried on this host; `dlcontainer doctor` tries it",)
+    assert plan.notes == ("engine: not tested on this host; run `dlcontainer doctor` to test it",)
     old = site_of(status="decommissioned", arch="ppc64le", unknown=["its driver: no promise"])
     reason = "the image is for ppc64le, this host is x86_64"
     assert plan_of(folder, site=old, trial=TRIAL).notes == (
         f"no native twin: {reason}; the unpacked image is the native side of a bench",
         "unknown at the site: its driver: no promise",
-        "the site is decommissioned: rendered for the record",
+        "the site is decommissioned: this plan is for the record only",
     )
 
 

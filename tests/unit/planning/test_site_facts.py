@@ -29,11 +29,11 @@ def gpu(**facts: Any) -> dict[str, Any]:
         ({"arch": "x86_64", **cpu("a64fx")}, "a64fx is a processor for aarch64"),
         ({"arch": "x86_64", **cpu("power9")}, "power9 is a processor for ppc64le"),
         ({"accelerator": {**AMD, "target": "sm_80"}}, "sm_80 is a GPU of nvidia"),
-        (gpu(target="gfx90a"), "gfx90a is a GPU of amd, the site's are nvidia's"),
+        (gpu(target="gfx90a"), "gfx90a is a GPU of amd, but the site's vendor is nvidia"),
         (gpu(vendor="intel", target="sm_90"), "sm_90 is a GPU of nvidia"),
-        ({"arch": "ppc64le", **gpu(toolkit="12.8")}, "CUDA 12.8 has no support for ppc64le"),
-        (gpu(target="sm_70", toolkit="13.0"), "CUDA 13.0 has no support for sm_70"),
-        (gpu(target="sm_35", toolkit="12.0"), "CUDA 12.0 has no support for sm_35"),
+        ({"arch": "ppc64le", **gpu(toolkit="12.8")}, "CUDA 12.8 does not support ppc64le"),
+        (gpu(target="sm_70", toolkit="13.0"), "CUDA 13.0 does not support sm_70"),
+        (gpu(target="sm_35", toolkit="12.0"), "CUDA 12.0 does not support sm_35"),
         (
             {"memory": {"gb": 512, "fast_gb": 16, "fast_mode": "cache"}, **cpu("znver3")},
             "znver3 has no fast memory of its own",
@@ -92,8 +92,8 @@ def test_a_kernel_that_the_base_does_not_start_on(tmp_path: Path, kernel: str, f
         settle(tmp_path, site)
         return
     said = refused(tmp_path, site)
-    assert "glibc 2.36 of the base needs Linux 3.2 or newer, the site's kernel is 2.6.32" in said
-    assert "base.release against site.yaml:" in said
+    assert "the base's glibc 2.36 needs Linux 3.2 or newer, the site's kernel is 2.6.32" in said
+    assert "base.release contradicts site.yaml:" in said
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_code_on_a64fx(tmp_path: Path, image: str, fits: bool) -> None:
         settle(tmp_path, site, stack={"cpu_target": image})
     else:
         said = refused(tmp_path, site, stack={"cpu_target": image})
-        assert f"the image is for {image}, the site's processor is a64fx" in said
+        assert f"the image is built for {image}, but the site's processor is a64fx" in said
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_an_unknown_processor_is_noted(tmp_path: Path, arch: str, target: str, n
     changes: dict[str, Any] = {"arch": arch, "cpu": {**cpu(target)["cpu"], "sources": ["made-up"]}}
     notes = plan_of(folder_of(tmp_path), site=site_of(**changes)).notes
     [told] = [note for note in notes if note.startswith("cpu.target: ")]
-    assert f"nothing is known of {target!r}; {near}" in told
+    assert f"dlcontainer does not know {target!r}; {near}" in told
 
 
 def test_the_processors_of_all_shipped_sites_are_known() -> None:

@@ -103,7 +103,7 @@ def test_each_target(arch: str, target: str, name: str, expected: str) -> None:
     assert f"why: the nearest is {expected[1:]}" in said
     assert f"write a variant for {target} on {arch}" in said
     for_cpus = arch == "x86_64" or name == "pytorch"
-    assert ("--cpu takes " in said) == for_cpus
+    assert ("add --cpu to use " in said) == for_cpus
     if for_cpus:
         assert not settle(name, site, cpu=True).recipe.stack.has_device_code
 
@@ -111,7 +111,11 @@ def test_each_target(arch: str, target: str, name: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("target", "facts", "expected"),
     [
-        ("sm_90", {"driver": "470.82"}, "CUDA 12.8 needs driver 525 or newer, the site's is 470"),
+        (
+            "sm_90",
+            {"driver": "470.82"},
+            "CUDA 12.8 needs driver 525 or newer, the site has 470",
+        ),
         ("sm_103", {"driver": "570.1"}, "cuda"),  # 12.8 runs, though it does not know the GPU
         ("sm_75", {"driver": "", "toolkit": "12.4"}, "cuda-12.4"),
         ("sm_75", {"driver": "", "toolkit": "12.6"}, "cuda-volta"),
@@ -134,12 +138,12 @@ def test_horovod_where_the_mpi_is_not_written() -> None:
     said = refusal("horovod", {**machine("x86_64", "sm_80"), "mpi": None})
     assert "the site file does not write `mpi`" in said
     assert "write the site's `mpi` (docs/add-a-site.md)" in said
-    assert "--cpu takes pytorch" in said
+    assert "add --cpu to use pytorch" in said
 
 
 def test_libraries_that_are_older_than_the_gpu_are_in_doubt() -> None:
     notes = settle("pytorch", machine("x86_64", "sm_103", driver="570.1")).notes
-    assert any("CUDA 12.8 is older than 12.9, the first that knows sm_103" in one for one in notes)
+    assert any("CUDA 12.8 is older than 12.9, the first release for sm_103" in one for one in notes)
 
 
 def test_an_unknown_target_is_asked_for() -> None:

@@ -66,10 +66,10 @@ def test_cpu_takes_one_without_device_code(tmp_path: Path) -> None:
     assert (plan.choice.name, plan.choice.usual) == ("wheels", False)
     assert plan.choice.why.startswith("without device code, as asked for")
     assert plan.name == "demo-1.0-demo-wheels"
-    assert any(note.startswith("no device code in the image") for note in plan.notes)
+    assert any(note.startswith("the image has no device code") for note in plan.notes)
     # Where there is no accelerator it asks for nothing new.
     assert settle(tmp_path, cpu=True).name == "demo-1.0-demo"
-    with pytest.raises(MisfitError, match="'cuda' of recipe demo has device code, --cpu asks"):
+    with pytest.raises(MisfitError, match="'cuda' of recipe demo has device code, but --cpu asks"):
         settle(tmp_path, "cuda", site=GPU, cpu=True)
     with pytest.raises(MisfitError, match="no vendor variant of recipe demo fits"):
         settle(tmp_path, "vendor", site=GPU, cpu=True)
@@ -83,10 +83,14 @@ AMD = {**SITE, "accelerator": {"vendor": "amd", "model": "MI300A", "per_node": 4
     [
         (AMD, None, "the nearest is cuda (recipe.yaml:"),
         (AMD, None, "needs accelerator nvidia, the site's is amd"),
-        (AMD, None, "next: --cpu takes wheels, which has no device code; or write a variant for "),
+        (
+            AMD,
+            None,
+            ("next: add --cpu to use wheels, which has no device code; or write a variant for "),
+        ),
         (GPU, "distro", "no distro variant has device code"),
         ({**GPU, "arch": "ppc64le"}, None, "needs arch x86_64 or aarch64, the site's is ppc64le"),
-        ({**GPU, "arch": "ppc64le"}, None, "next: --cpu takes anywhere, "),
+        ({**GPU, "arch": "ppc64le"}, None, "next: add --cpu to use anywhere, "),
     ],
 )
 def test_no_silence_at_a_site_with_accelerators(
@@ -114,16 +118,24 @@ def test_an_mpi_that_is_not_written_is_named(tmp_path: Path) -> None:
 def test_what_was_never_built_is_said(tmp_path: Path) -> None:
     only = {"x": {**VARIANTS["anywhere"], "status": "never built", "lock": "by the site"}}
     plan = plan_of(folder_of(tmp_path, variants=only))
-    assert "variant x: never built by us, rendered only" in plan.notes
-    assert any(note.startswith("variant x: to be locked by the site") for note in plan.notes)
+    assert "variant x: never built by dlcontainer's authors, only rendered" in plan.notes
+    assert any(note.startswith("variant x: the site must lock it") for note in plan.notes)
 
 
 @pytest.mark.parametrize(
     ("site", "stack", "said"),
     [
-        (GPU, {}, "no device code in the image: programs leave the site's a GPU alone"),
-        (SITE, {"cuda": "12.6"}, "the image is built with CUDA 12.6, the site has no accelerator"),
-        (SITE, {"rocm": "6.4"}, "the image is built with ROCm 6.4, the site has no accelerator"),
+        (GPU, {}, "the image has no device code: programs will not use the site's a GPU"),
+        (
+            SITE,
+            {"cuda": "12.6"},
+            "the image is built with CUDA 12.6, but the site has no accelerator",
+        ),
+        (
+            SITE,
+            {"rocm": "6.4"},
+            "the image is built with ROCm 6.4, but the site has no accelerator",
+        ),
         (SITE, {}, None),
         (GPU, {"cuda": "12.6"}, None),
     ],
@@ -134,7 +146,7 @@ def test_a_recipe_without_variants_and_the_accelerators(
     notes = plan_of(folder_of(tmp_path, stack=stack), site=site_of(site), cpu=not stack).notes
     if said:
         assert said in notes
-    assert bool(said) == any("device code in" in note or "built with" in note for note in notes)
+    assert bool(said) == any("no device code" in note or "built with" in note for note in notes)
 
 
 def test_the_plan_says_why_the_others_were_not(tmp_path: Path) -> None:
@@ -211,7 +223,7 @@ def test_nothing_fits(tmp_path: Path) -> None:
 
 def test_a_variant_does_not_rename_the_recipe(tmp_path: Path) -> None:
     bad = {"x": {"kind": "distro", "summary": "s", "changes": {"name": "other"}}}
-    with pytest.raises(ConfigError, match=r"variants.x.changes.name: is the whole recipe's"):
+    with pytest.raises(ConfigError, match=r"variants.x.changes.name: a variant cannot change"):
         plan_of(folder_of(tmp_path, variants=bad))
 
 
@@ -276,7 +288,7 @@ def test_a_variant_in_a_file_of_its_own(tmp_path: Path) -> None:
     [
         ({"file": "no.yaml"}, r"recipe.yaml:\d+:\d+: variants.x.file: no file 'no.yaml' beside"),
         ({"file": "../out.yaml"}, "no file '../out.yaml' beside the recipe"),
-        ({"file": "v.yaml", "kind": "distro"}, "variants.x.file: stands alone"),
+        ({"file": "v.yaml", "kind": "distro"}, "variants.x.file: no other key"),
     ],
 )
 def test_files_of_variants_that_are_refused(tmp_path: Path, entry: Any, message: str) -> None:
@@ -299,7 +311,7 @@ def test_a_base_of_a_variant_is_another_base(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["vendor", "distro"])
 def test_no_variant_is_named_as_a_kind(tmp_path: Path, kind: str) -> None:
     only = {kind: VARIANTS["anywhere"]}
-    with pytest.raises(ConfigError, match=f"variants.{kind}: a kind's name"):
+    with pytest.raises(ConfigError, match=f"variants.{kind}: this is the name of a kind"):
         plan_of(folder_of(tmp_path, variants=only))
 
 
@@ -315,8 +327,8 @@ AMPERE = {**GPU, "accelerator": {**GPU["accelerator"], "target": "sm_86", "drive
         # What a build holds follows from its list; both hold where both are given.
         (None, ["sm_80"], None),
         (None, ["compute_80"], None),
-        (None, ["sm_90+PTX"], "the build has code for sm_90+PTX, not for sm_86"),
-        (["sm_80"], ["sm_90"], "the build has code for sm_90, not for sm_86"),
+        (None, ["sm_90+PTX"], "the build has device code for sm_90+PTX, but not for sm_86"),
+        (["sm_80"], ["sm_90"], "the build has device code for sm_90, but not for sm_86"),
         (["sm_90"], ["sm_80"], "needs accelerator.target sm_90, the site's is sm_86"),
     ],
 )

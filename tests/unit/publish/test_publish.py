@@ -343,7 +343,8 @@ def test_an_adopted_image_is_published_once_it_is_trusted(tmp_path: Path, root: 
     with pytest.raises(PublishError, match="built for the site lab") as caught:
         put(image, root, site=site_of(name="elsewhere").value)
     assert (
-        caught.value.next_step == "adopt it for this one: dlcontainer adopt SOURCE --site elsewhere"
+        caught.value.next_step
+        == "adopt it for this site: dlcontainer adopt SOURCE --site elsewhere"
     )
 
 

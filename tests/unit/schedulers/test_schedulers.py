@@ -250,5 +250,5 @@ def test_the_first_node_of_slurms_list(nodes: str, host: str) -> None:
 
 def test_reframe_has_no_backend_for_cobalt(tmp_path: Path) -> None:
     plan = plan_for("cobalt", tmp_path)
-    with pytest.raises(ConfigError, match="ReFrame starts no jobs of cobalt"):
+    with pytest.raises(ConfigError, match="ReFrame cannot submit jobs to cobalt"):
         reframe.settings([plan.site], [TEMPLATES])

@@ -44,7 +44,7 @@ def test_a_limit_is_read_as_its_scheduler_does(kind: str, text: str, seconds: in
 @pytest.mark.parametrize("kind", ["none", "gridengine", "cobalt"])
 def test_what_may_be_two_is_refused_with_both(kind: str) -> None:
     says = (
-        r"30:00 is 0:30:00 as Slurm and PBS read it, and 30:00:00 as LSF does; .*: "
+        r"30:00 is 0:30:00 to Slurm and PBS, and 30:00:00 to LSF; .*: "
         "write 0:30:00 or 30:00:00"
     )
     with pytest.raises(ValueError, match=says):
@@ -57,19 +57,23 @@ def test_what_may_be_two_is_refused_with_both(kind: str) -> None:
     ["", "abc", "-1", "1-", "1:2:3:4", "1:60:00", "1:00:60", "0", "0:00:00", "1.5", "1 ", "\u0663"],
 )
 def test_what_is_none_anywhere(kind: str, text: str) -> None:
-    with pytest.raises(ValueError, match=r"no time|more than 59"):
+    with pytest.raises(ValueError, match=r"not a time|more than 59"):
         SCHEDULERS[kind].read_time(text)
 
 
 @pytest.mark.parametrize(
     ("kind", "text", "says"),
     [
-        ("lsf", "1-12", r"no time limit here, which is \[H:\]M"),
-        ("pbs", "1-12:00:00", "no time limit here"),
-        ("slurm", "1-24", "23 hours of a day"),
+        ("lsf", "1-12", r"not a time limit of this scheduler, whose form is \[H:\]M"),
+        ("pbs", "1-12:00:00", "not a time limit of this scheduler"),
+        ("slurm", "1-24", "23 hours in a day"),
         ("slurm", "1:30:00:00", "D-H:M:S"),
         ("gridengine", "0100", "as octal"),
-        ("gridengine", "0x10", "no time limit here, which is seconds, or H:M:S"),
+        (
+            "gridengine",
+            "0x10",
+            "not a time limit of this scheduler, whose form is seconds, or H:M:S",
+        ),
     ],
 )
 def test_what_another_one_reads(kind: str, text: str, says: str) -> None:

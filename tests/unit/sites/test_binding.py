@@ -33,7 +33,7 @@ def check(words: list[str], gpu: dict[str, Any] = GPU, **changes: Any) -> None:
 def test_ranks_far_from_their_gpu_are_refused(words: list[str]) -> None:
     with pytest.raises(ConfigError) as caught:
         check(words)
-    assert "their GPUs beside 3 2 1 0" in str(caught.value)
+    assert "but their GPUs are near 3 2 1 0" in str(caught.value)
     assert "--cpu-bind=map_ldom:3,2,1,0" in str(caught.value)
 
 
@@ -66,7 +66,7 @@ def test_what_the_file_does_not_say_is_not_judged() -> None:
 
 
 def test_each_device_has_its_domain() -> None:
-    with pytest.raises(ConfigError, match="'near' has 2 domains, for 4 devices"):
+    with pytest.raises(ConfigError, match="'near' has 2 domains, but 'per_node' is 4"):
         check(["srun"], {**GPU, "near": [0, 1]})
 
 

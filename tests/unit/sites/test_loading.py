@@ -85,7 +85,9 @@ def test_a_site_without_any_says_so(tmp_path: Path) -> None:
 def test_which_is_the_usual_must_be_said(tmp_path: Path) -> None:
     without = {key: value for key, value in SEVERAL.items() if key != "epoch"}
     path = write_yaml(tmp_path / "s.yaml", without)
-    with pytest.raises(ConfigError, match=r"s.yaml:\d+:1: epoch: missing: which of epochs"):
+    with pytest.raises(
+        ConfigError, match=r"s.yaml:\d+:1: epoch is missing: name the default of epochs"
+    ):
         load(path)
 
 
@@ -93,7 +95,7 @@ def test_which_is_the_usual_must_be_said(tmp_path: Path) -> None:
 def test_what_a_node_type_can_not_change(tmp_path: Path, key: str) -> None:
     data = {**SEVERAL, "node_types": {"small": {"summary": "s", "changes": {key: "x"}}}}
     path = write_yaml(tmp_path / "s.yaml", data)
-    with pytest.raises(ConfigError, match=f"{key}: is the whole site's"):
+    with pytest.raises(ConfigError, match=f"{key} belongs to the whole site"):
         load(path)
 
 
@@ -112,7 +114,7 @@ def test_extends_in_a_circle(tmp_path: Path, names: list[str]) -> None:
     for name, parent in zip(names, [*names[1:], names[0]], strict=True):
         write_yaml(tmp_path / f"{name}.yaml", {**SITE, "name": name, "extends": parent})
     chain = " -> ".join([*names, "s"])
-    with pytest.raises(ConfigError, match=rf"\.yaml:\d+:1: extends: goes round .* {chain}"):
+    with pytest.raises(ConfigError, match=rf"\.yaml:\d+:1: extends: circular reference: .*{chain}"):
         load(tmp_path / "s.yaml")
 
 
@@ -146,7 +148,7 @@ def test_a_gpu_flag_that_contradicts_the_site(
     load(write_yaml(tmp_path / "right.yaml", site))
     site[key] = {**facts[key], "flags": ["--pwd=/", flag]}
     with pytest.raises(
-        ConfigError, match=rf"{key}\.flags: {flag} against s\.yaml:\d+:\d+: {message}"
+        ConfigError, match=rf"{key}\.flags: {flag} contradicts s\.yaml:\d+:\d+: {message}"
     ):
         load(write_yaml(tmp_path / "s.yaml", site))
 

@@ -19,27 +19,27 @@ ANY = {"remembered": ["kind", "launcher", "directives", "resources", "parallel_e
     [
         (
             {"kind": "lsf", "directives": ["#BSUB -P A", "#SBATCH -N 2"]},
-            "'#SBATCH -N 2' belongs to slurm, and this site's scheduler is lsf",
+            ("'#SBATCH -N 2' is an option of slurm, but this site's scheduler is lsf"),
         ),
         (
             {"kind": "slurm", "launcher": ["jsrun", "-n1"]},
-            "jsrun belongs to lsf, and this site's scheduler is slurm",
+            "jsrun is an option of lsf, but this site's scheduler is slurm",
         ),
         (
             {"kind": "pbs", "forms": {"a": {**FORM, "launcher": ["srun"], "remembered": FACTS}}},
-            "srun belongs to slurm, and this site's scheduler is pbs",
+            "srun is an option of slurm, but this site's scheduler is pbs",
         ),
         (
             {"kind": "none", "resources": {"account": "me"}},
-            "scheduler.resources.account: jobs of this site ask for no account",
+            ("scheduler.resources.account: jobs of this site cannot request account"),
         ),
         (
             {"kind": "gridengine", "resources": {"nodes": 2}},
-            "scheduler.resources.nodes: jobs of this site ask for no nodes",
+            "scheduler.resources.nodes: jobs of this site cannot request nodes",
         ),
         (
             {"kind": "slurm", "parallel_environment": {"name": "mpi", "slots_per_node": 4}},
-            "scheduler.parallel_environment: jobs of slurm ask for nodes, not slots",
+            "scheduler.parallel_environment: slurm jobs request nodes, not slots",
         ),
     ],
 )
@@ -77,7 +77,9 @@ def test_no_form_asks_for_more_accelerators_than_a_node_has(
     if asked is None:
         assert load(path).value.scheduler.forms["a"].inside == form.get("inside")
         return
-    with pytest.raises(ConfigError, match=f"asks for {asked} accelerators a node, of 4") as caught:
+    with pytest.raises(
+        ConfigError, match=f"requests {asked} accelerators per node, which has 4"
+    ) as caught:
         load(path)
     assert str(caught.value).count("s.yaml:") == 2
 
@@ -103,9 +105,12 @@ def test_launchers_of_several_schedulers_and_of_none(
     [
         ({"rendezvous": {"suffix": "i", "interface": "ib0"}}, "give one of them"),
         ({"rendezvous": {"port": 80}}, "greater than or equal to 1024"),
-        ({"staging": {"how": "sbcast"}}, "'to' names the folder of a copy"),
-        ({"staging": {"how": "none", "to": "/tmp"}}, "'to' names the folder of a copy"),
-        ({"staging": {"how": "sbcast", "to": "/l", "stripes": 4}}, "'stripes' are of a copy"),
+        ({"staging": {"how": "sbcast"}}, "'to' is for copies only"),
+        ({"staging": {"how": "none", "to": "/tmp"}}, "'to' is for copies only"),
+        (
+            {"staging": {"how": "sbcast", "to": "/l", "stripes": 4}},
+            "'stripes' is for 'how: copy' only",
+        ),
     ],
 )
 def test_jobs_that_contradict_themselves(
@@ -119,7 +124,9 @@ def test_jobs_that_contradict_themselves(
 def test_only_images_own_mpis_have_a_choice(tmp_path: Path) -> None:
     mpi = {"family": "mpich", "also": ["openmpi"], "mode": "swap", "name": "M"}
     site = {**SITE, "mpi": {**mpi, "remembered": [*mpi]}}
-    with pytest.raises(ConfigError, match="'also' is of images' own MPIs: not with 'mode: swap'"):
+    with pytest.raises(
+        ConfigError, match="'also' names MPIs inside images, and excludes 'mode: swap'"
+    ):
         load(write_yaml(tmp_path / "s.yaml", site))
 
 
@@ -127,13 +134,13 @@ def test_only_images_own_mpis_have_a_choice(tmp_path: Path) -> None:
     ("kind", "time", "says"),
     [
         ("slurm", "1:30:00:00", "not a time limit: 0:30:00"),
-        ("lsf", "1-12", "1-12 is no time limit here, which is [H:]M"),
-        ("gridengine", "30:00", "30:00 is 0:30:00 as Slurm and PBS read it, and 30:00:00 as LSF"),
+        ("lsf", "1-12", "1-12 is not a time limit of this scheduler, whose form is [H:]M"),
+        ("gridengine", "30:00", "30:00 is 0:30:00 to Slurm and PBS, and 30:00:00 to LSF"),
         ("pbs", "1:60", "more than 59 minutes or seconds"),
         (
             "pbs",
             "30",
-            "30 is 0:00:30 to this scheduler, which reads seconds: write 0:00:30, or 0:30",
+            "this scheduler reads 30 as seconds (0:00:30): write 0:00:30, or 0:30",
         ),
         ("gridengine", "599", "write 0:09:59, or 9:59:00 for minutes"),
     ],

@@ -102,7 +102,7 @@ def test_overrides_come_last(tmp_path: Path) -> None:
         ({"os": {"distribution": "debian", "release": 12}}, r'os.release: .*quote it: "12"'),
         (
             {"modules": {"remembered": ["rot"]}},
-            r"'remembered' names 'rot', which is not a key here",
+            r"'remembered' names 'rot', which is not a key of this group",
         ),
         ({"routing": {"proxies": "x"}}, r"routing.proxies: unknown key; did you mean 'proxy'\?"),
         ({"routing": {"pip": "never"}}, r"routing.pip: .*'auto', 'default'"),
@@ -136,6 +136,6 @@ def test_known_versions_are_of_a_variable(half: dict[str, object]) -> None:
     mpi = {"family": "mpich", "mode": "swap", "name": "M"}
     site_of(mpi={**mpi, "version_variable": "V", "known_versions": ["1", "2"]})
     with pytest.raises(
-        ConfigError, match="'version_variable' and 'known_versions' belong together"
+        ConfigError, match="'version_variable' and 'known_versions' must be given together"
     ):
         site_of(mpi={**mpi, **half})

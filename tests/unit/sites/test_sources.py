@@ -134,7 +134,7 @@ def test_epochs_and_node_types_are_served_and_change_no_source(tmp_path: Path) -
     assert site.memory.sources == ("staff",)
     changes["source"] = "guide"
     [line] = refused(write_yaml(tmp_path / "s.yaml", {**BARE, **STAFF, **epoch}))
-    assert "source: is the whole site's" in line
+    assert "source belongs to the whole site" in line
 
 
 def test_a_user_s_own_settings_need_no_source(tmp_path: Path) -> None:

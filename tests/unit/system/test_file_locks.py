@@ -49,7 +49,9 @@ def test_nobody_else_may_write_any_longer(cache: Path, mode: int) -> None:
     build(cache)
     assert cache.stat().st_mode & 0o7777 == mode & ~0o022
     (said,) = NOTES
-    assert f"others could write in the cache {cache}: now only you can" in said
+    assert (
+        f"other users could write to the cache {cache}: dlcontainer removed this permission" in said
+    )
 
 
 def test_one_of_another_user_is_refused(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +73,7 @@ def test_a_folder_above_that_others_may_write_is_noted(cache: Path) -> None:
     cache.parent.chmod(0o777)
     build(cache)
     (said,) = NOTES
-    assert "other users may write in a folder above the cache" in said
+    assert "other users can write to a folder above the cache" in said
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "link" in kind])
@@ -81,7 +83,7 @@ def test_a_link_in_its_lock_s_place_is_not_followed(cache: Path, kind: str, tmp_
     victim.write_text("")
     os.utime(victim, (1, 1))
     plant(kind, cache / file_locks.ALL, victim)
-    with pytest.raises(BuildError, match="can't write in the cache"):
+    with pytest.raises(BuildError, match="cannot write to the cache"):
         build(cache)
     assert (victim.stat().st_mtime, len(list(tmp_path.iterdir()))) == (1, 1)
 

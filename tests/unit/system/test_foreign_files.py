@@ -45,7 +45,7 @@ def test_the_most_that_is_read(tmp_path: Path) -> None:
     path = tmp_path / "sparse"
     with path.open("wb") as file:
         file.truncate(1 << 40)
-    with pytest.raises(OSError, match="it has 1099512 MB, more than 16"):
+    with pytest.raises(OSError, match="it has 1099512 MB; the limit is 16 MB"):
         foreign_files.read(path, 16_000_000)
 
 
@@ -77,7 +77,7 @@ def test_the_content_is_all_of_it_wherever_the_file_was_read_to(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('{"a": 1, "b": 2, "a": 3}', "the key 'a' stands twice"),
+        ('{"a": 1, "b": 2, "a": 3}', "duplicate key 'a'"),
         ('{"a": NaN}', "NaN is not JSON"),
         ("[-Infinity]", "-Infinity is not JSON"),
         (r'["\ud800"]', "surrogates not allowed"),

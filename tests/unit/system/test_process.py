@@ -238,6 +238,6 @@ def test_a_program_that_prints_without_end(
     argv = python("import os\nwhile True: os.write(1, b'x' * 65536)")
     done = run(argv, check=False)
     assert done.returncode == -9
-    assert "it printed more than 1 MB, and was ended" in done.stderr
+    assert "dlcontainer ended it, because it printed more than 1 MB" in done.stderr
     with pytest.raises(CommandFailedError):
         run(argv)

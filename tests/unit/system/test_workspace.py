@@ -83,7 +83,7 @@ def test_an_error_undoes_it_too(parent: Path) -> None:
 
 def test_a_folder_that_is_not_there(parent: Path) -> None:
     with (
-        pytest.raises(BuildError, match=r"can't write in .*: No such file") as caught,
+        pytest.raises(BuildError, match=r"cannot write to .*: No such file") as caught,
         workspace(parent / "none", NOBODY, SAID.append),
     ):
         raise AssertionError("it was entered")
@@ -157,12 +157,12 @@ def test_what_belongs_to_subordinate_ids(parent: Path, monkeypatch: pytest.Monke
     wanted = ("unshare", "--map-root-user", "--map-auto", "rm", "-rf", "--", str(tree))
     assert runner.argvs == [wanted]
     broken = RecordingRunner([CommandNotFoundError("unshare", "missing")])
-    with pytest.raises(BuildError, match="can't remove") as caught:
+    with pytest.raises(BuildError, match="cannot remove") as caught:
         remove(tree, broken)
     assert "unshare: missing" in str(caught.value.why)
     # As a whole, to be copied: the parent's name has quotes and a space.
     said, _, command = str(caught.value.next_step).partition(": ")
-    assert (said, tuple(shlex.split(command))) == ("remove it with", wanted)
+    assert (said, tuple(shlex.split(command))) == ("remove it by hand", wanted)
 
 
 def test_a_leftover_that_stays_stops_nobody(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +177,7 @@ def test_a_leftover_that_stays_stops_nobody(parent: Path, monkeypatch: pytest.Mo
     with workspace(parent, broken, said.append) as work:
         assert {path.name for path in parent.iterdir()} == {stays.name, work.name}
     assert len(said) == 1
-    assert f"can't remove {stays}" in said[0]
+    assert f"cannot remove {stays}" in said[0]
     assert not goes.exists()
 
 
@@ -218,10 +218,10 @@ def test_what_stays_mounted_is_left_alone(parent: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("dlcontainer.system.workspace.mounts_below", lambda path: [below])
     late = CommandTimeoutError(completed("fusermount3"), 3)
     runner = RecordingRunner([late, CommandNotFoundError("umount", "missing")])
-    with pytest.raises(BuildError, match="can't unmount") as caught:
+    with pytest.raises(BuildError, match="cannot unmount") as caught:
         remove(tree, runner)
     assert (tree / "below/file").read_text() == "x"
-    assert str(caught.value.next_step).startswith("unmount it with: umount -l -- '")
+    assert str(caught.value.next_step).startswith("unmount it by hand: umount -l -- '")
 
 
 def test_a_file_appears_whole(parent: Path) -> None:

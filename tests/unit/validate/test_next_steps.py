@@ -75,7 +75,7 @@ def test_files(image: Path, spoil: Callable[[Path], None], name: str, step: str)
 @pytest.mark.parametrize(
     ("site", "step"),
     [
-        ({"arch": "ppc64le"}, "build it for this one: dlcontainer build demo --site demo"),
+        ({"arch": "ppc64le"}, "build it for this site: dlcontainer build demo --site demo"),
         (None, "--site demo"),
     ],
 )
@@ -175,17 +175,17 @@ def test_an_image_of_its_site(image: Path) -> None:
 def test_an_image_of_another_site(image: Path) -> None:
     change_record(image, site="local")
     state, detail, step = site_line(image, {"name": "demo"})
-    assert (state, step) == ("failed", "build it for this one: dlcontainer build demo --site demo")
+    assert (state, step) == ("failed", "build it for this site: dlcontainer build demo --site demo")
     assert detail == (
-        "built for the site local, not for demo: its base, libraries and settings are those of "
-        f"the plan for local ({DIGEST[:12]}…)"
+        "built for the site local, not for demo: its base, libraries "
+        f"and settings follow the plan for local ({DIGEST[:12]}…)"
     )
 
 
 def test_an_image_of_another_epoch_or_node_type(image: Path) -> None:
     change_record(image, epoch="2024", node_type="cpu")
     state, detail, step = site_line(image, {"name": "demo"})
-    assert (state, step) == ("failed", "build it for this one: dlcontainer build demo --site demo")
+    assert (state, step) == ("failed", "build it for this site: dlcontainer build demo --site demo")
     assert detail.startswith("built for the site demo@2024:cpu, not for demo: ")
 
 
@@ -210,7 +210,10 @@ def test_without_a_record_the_manifest_says_the_site(image: Path) -> None:
     lose_record(image)
     assert site_line(image, {"name": "demo"})[0] == "ok"
     state, detail, _ = site_line(image, {"name": "other"})
-    assert (state, detail.split(":")[0]) == ("failed", "built for the site demo, not for other")
+    assert (state, detail.split(":")[0]) == (
+        "failed",
+        "built for the site demo, not for other",
+    )
 
 
 @pytest.mark.parametrize("content", [None, 3, {}, {"site": "a\nb"}, {**INSIDE["content"], "x": 1}])
@@ -232,5 +235,5 @@ def test_an_adopted_image_of_another_site_is_adopted_again(image: Path) -> None:
     }
     change_record(image, site="local", recipe=None, adopted=adopted)
     _, detail, step = site_line(image, {"name": "demo", "accelerator": GPU})
-    assert step == "adopt it for this one: dlcontainer adopt SOURCE --site demo"
+    assert step == "adopt it for this site: dlcontainer adopt SOURCE --site demo"
     assert "no device code" not in detail

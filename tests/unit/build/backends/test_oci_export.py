@@ -91,5 +91,5 @@ def test_a_packer_that_fails_is_quoted_and_leaves_no_archive(
 
 
 def test_an_image_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
-    with pytest.raises(BuildError, match="is gone from the engine's store"):
+    with pytest.raises(BuildError, match="is missing from the engine's store"):
         deliver(FakeClient(), tmp_path, outcome="image")

@@ -49,7 +49,10 @@ def test_a_kept_step_s_packages_are_of_its_day(plan: Plan, context: BuildContext
     found = age.of(plan, recorded(), context)
     assert (found.base, found.packages, found.image, found.lock) == (MADE, KEPT, None, None)
     assert found.text == f"a base of {MADE} and packages of {KEPT} at the latest"
-    assert [line.partition(":")[0] for line in found.newer] == ["newer packages", "a newer base"]
+    assert [line.partition(",")[0] for line in found.newer] == [
+        "for newer packages",
+        "for a newer base",
+    ]
     assert "--no-cache" in found.newer[0]
     assert "dlcontainer cache prune --kind bases --max-size 0" in found.newer[1]
 
@@ -67,7 +70,9 @@ def test_an_image_of_a_registry_never_grows_old_by_itself(
     found = age.of(plan, recorded(base=base), context)
     assert (found.base, found.image) == (None, f"docker://r.example/os@sha256:{'1' * 64}")
     assert found.text.startswith(f"the base {found.image} and packages of ")
-    assert found.newer[1] == "a newer base: dlcontainer base pin demo --site demo, then build"
+    assert (
+        found.newer[1] == "for a newer base, run dlcontainer base pin demo --site demo, then build"
+    )
 
 
 def test_a_locked_image_has_the_lock_s_packages(plan: Plan, context: BuildContext) -> None:

@@ -42,7 +42,7 @@ def test_from_the_cache_by_itself_or_as_a_part() -> None:
     assert [one.cached for one in reasons] == [True, True, False]
     assert reasons[0].why == "part of the result of 's2'"
     assert reasons[1].why == "made 2026-11-21T10:00:00Z by ada, 5 MB"
-    assert reasons[2].why.startswith("not kept: it was quick")
+    assert reasons[2].why.startswith("not in the cache: it was quick")
 
 
 def test_changed_commands_and_what_follows() -> None:
@@ -67,5 +67,5 @@ def test_a_new_step() -> None:
 def test_another_base() -> None:
     root = {**ROOT, "base": "b2"}
     assert (
-        why(todo("a", "b", "c"), [None] * 3, root) == ["another base than in the build before"] * 3
+        why(todo("a", "b", "c"), [None] * 3, root) == ["base changed since the previous build"] * 3
     )

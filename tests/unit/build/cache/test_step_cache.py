@@ -91,7 +91,7 @@ def test_a_damaged_entry_is_found_and_taken_out(
     with pytest.raises(DamagedError):
         used(cache, "ab12", tmp_path)
     me = guarded_files.name_of(os.getuid())
-    assert [f"the cache's entry ab12 of {me} is damaged: made again"] == NOTES
+    assert [f"cache entry ab12 of {me} is damaged: building it again"] == NOTES
     assert cache.recall("ab12") is None
     assert list(cache.folder.glob("by-*/??/*")) == []
     keep(cache, "ab12")
@@ -176,5 +176,5 @@ def test_left_overs_of_killed_builds_go(cache: StepCache) -> None:
 
 def test_a_cache_that_can_not_be_written(cache: StepCache) -> None:
     cache.folder.write_text("a file is in the way")
-    with pytest.raises(BuildError, match="can't keep steps in"):
+    with pytest.raises(BuildError, match="cannot write steps to the cache"):
         keep(cache, "ab12")

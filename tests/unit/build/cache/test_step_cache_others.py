@@ -72,8 +72,8 @@ def test_a_stranger_is_named_once_and_never_read(
         assert seen.recall(key) is None
     (said,) = NOTES
     assert said == (
-        f"the cache's entry {KEY} was made by {others.maker}: not used; to trust that user add "
-        "them to engine.builders of the site"
+        f"ignoring cache entry {KEY}: {others.maker} made it; to trust this "
+        "user, add the name to engine.builders of the site"
     )
 
 
@@ -87,7 +87,7 @@ def test_a_damaged_entry_that_can_not_be_removed_is_found_once(
     with pytest.raises(DamagedError):
         used(seen)
     assert seen.recall(KEY) is None
-    assert [f"the cache's entry {KEY} of {others.maker} is damaged: made again"] == NOTES
+    assert [f"cache entry {KEY} of {others.maker} is damaged: building it again"] == NOTES
     assert tree_of(cache).exists()
 
 
@@ -111,7 +111,7 @@ def test_a_file_system_that_gives_files_to_another_user_keeps_nothing(
     """As a server that takes root for nobody: no folder of no use is left, at no build."""
     seen = Others(cache, monkeypatch).seen()
     for _ in range(2):
-        with pytest.raises(BuildError, match="the file system gives what you make to"):
+        with pytest.raises(BuildError, match="on this file system your new files belong to"):
             keep(seen)
     assert list(cache.folder.iterdir()) == []
 

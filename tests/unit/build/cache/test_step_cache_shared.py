@@ -48,7 +48,7 @@ def test_a_folder_opened_to_others_is_closed_again(cache: StepCache) -> None:
     keep(cache)
     tree_of(cache).parent.parent.chmod(0o777)
     assert cache.recall(KEY) is None
-    assert "others may write in by-" in NOTES[0]
+    assert "other users can write in by-" in NOTES[0]
     keep(cache, "ab34")
     assert stat.S_IMODE(tree_of(cache).parent.parent.stat().st_mode) & 0o022 == 0
 
@@ -74,7 +74,7 @@ def test_a_name_that_is_taken_costs_nobody_anything(
     assert list(tmp_path.iterdir()) == []
     if os.getuid() == 0:
         assert len(NOTES) == 1
-        assert f"{taken} was made by " in NOTES[0]
+        assert f"made {taken}, not you" in NOTES[0]
         assert str(tree_of(cache).parent.parent) in NOTES[0]
 
 
@@ -113,7 +113,7 @@ def test_a_full_disk_takes_no_entry_out(cache: StepCache, monkeypatch: pytest.Mo
         patch.setattr(guarded_files, "append", full)
         with pytest.raises(DamagedError):
             used(cache)
-    assert "can't be copied: No space left on device" in NOTES[0]
+    assert "cannot be copied: No space left on device" in NOTES[0]
     assert cache.recall(KEY) is None  # by this build
     again = StepCache(folder=cache.folder, builders=(), on_note=NOTES.append)
     assert again.recall(KEY) is not None

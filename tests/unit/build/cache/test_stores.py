@@ -189,7 +189,12 @@ def test_what_can_t_be_removed_is_counted(cache: Path, monkeypatch: pytest.Monke
         patch.setattr(os, "unlink", fail)
         patch.setattr(Path, "unlink", fail)
         assert stores.prune(of(cache), 0, cache, NOTES.append) == []
-    assert NOTES == ["entries that stay: 6; in use, another user's, or on a disk that fails"]
+    assert NOTES == [
+        (
+            "not removed: 6 entries, which are in use, belong to another user, or are on "
+            "a failing disk"
+        )
+    ]
     found = [(one.kind, one.key, one.name) for one in stores.entries(of(cache))]
     # Note and tree of a step stay together.
     assert [one for one in found if one[0] == "steps"] == [

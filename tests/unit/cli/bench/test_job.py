@@ -31,7 +31,7 @@ def test_what_is_no_pattern(text: str, says: str) -> None:
 
 @pytest.mark.parametrize("text", ["abc", "-1", "1:2:3:4", ""])
 def test_what_is_no_limit(text: str) -> None:
-    with pytest.raises(UsageError, match="no time limit here"):
+    with pytest.raises(UsageError, match="not a time limit of this scheduler"):
         job_words.limit(text)
     assert job_words.limit("0:20:00") == 1200
 

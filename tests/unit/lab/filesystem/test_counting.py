@@ -88,7 +88,7 @@ def test_facts_are_written_whole_and_what_can_not_be_is_said_before(
     assert "latency_ms: 1" in (tmp_path / "facts.yaml").read_text()
     monkeypatch.setattr(microbenchmark, "probe", None)
     assert main._run([*argv, str(tmp_path / "no" / "facts.yaml")], as_json=False) == 7
-    assert "choose another place with -o" in capsys.readouterr().err
+    assert "choose another path with -o" in capsys.readouterr().err
 
 
 def test_residency_is_the_kernels_word(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_loads_are_kept(tmp_path: Path) -> None:
     assert measure.read(tmp_path / "loads.json") == kept
     with pytest.raises(BenchDataError, match="cannot be written: No such file") as caught:
         measure.write(kept, tmp_path / "no" / "loads.json")
-    assert caught.value.next_step == "choose another place with --keep"
+    assert caught.value.next_step == "choose another path with --keep"
 
 
 def test_loads_that_an_older_version_kept_say_nothing_of_the_machine(tmp_path: Path) -> None:

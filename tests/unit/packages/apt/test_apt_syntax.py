@@ -19,7 +19,7 @@ def test_settings() -> None:
 
 @pytest.mark.parametrize("value", [HOOK, '"', "a\nb", "a\tb", "a\0b", "\x7f", "\u202e", "x" * 1001])
 def test_values_that_apt_can_not_hold(value: str) -> None:
-    with pytest.raises(ConfigError, match="can't hold the value of A::B") as caught:
+    with pytest.raises(ConfigError, match="cannot hold the value of A::B") as caught:
         apt_syntax.setting("A::B", value)
     assert value not in str(caught.value)
     assert caught.value.next_step

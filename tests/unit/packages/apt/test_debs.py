@@ -28,16 +28,16 @@ def test_fields_and_a_file(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (b"", "no ar archive"),
-        (b"!<arch>\nshort", "cut or damaged"),
-        (made.deb({"a": b"b"})[:-20], "it is cut"),
-        (made.deb({"a": b"b"}, suffix="zst"), "that this Python unpacks; it has "),
+        (b"", "not an ar archive"),
+        (b"!<arch>\nshort", "truncated or damaged"),
+        (made.deb({"a": b"b"})[:-20], "it is truncated"),
+        (made.deb({"a": b"b"}, suffix="zst"), "that this Python can unpack; it has "),
         (made.ar({"data.tar.xz": b"no xz"}), ""),
     ],
     ids=["empty", "no head", "cut", "zst", "damaged"],
 )
 def test_what_is_no_package(tmp_path: Path, body: bytes, why: str) -> None:
-    with pytest.raises(BuildError, match="can't be read as a package") as caught:
+    with pytest.raises(BuildError, match="as a Debian package") as caught:
         debs.content(write(tmp_path, body), "a")
     assert why in str(caught.value.why)
 
@@ -52,7 +52,7 @@ def test_a_file_that_is_not_in_it(tmp_path: Path) -> None:
 def test_a_part_of_an_odd_size(tmp_path: Path, size: bytes) -> None:
     body = bytearray(made.deb({"a": b"b"}))
     body[8 + 48 : 8 + 58] = size
-    with pytest.raises(BuildError, match="can't be read as a package"):
+    with pytest.raises(BuildError, match="as a Debian package"):
         debs.content(write(tmp_path, bytes(body)), "a")
 
 

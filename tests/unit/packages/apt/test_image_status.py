@@ -52,13 +52,13 @@ def test_a_field_of_two_lines() -> None:
 def test_what_dpkg_did_not_write(line: str, why: str) -> None:
     key = line.partition(":")[0]
     lines = [one for one in APT.splitlines() if not one.startswith(f"{key}:")]
-    with pytest.raises(BuildError, match="of the base is refused") as caught:
+    with pytest.raises(BuildError, match="of the base") as caught:
         read(APT + "\n" + "\n".join([*lines, line]))
     assert caught.value.why == why
 
 
 def test_a_paragraph_without_a_name() -> None:
-    with pytest.raises(BuildError, match="is refused") as caught:
+    with pytest.raises(BuildError, match="cannot use") as caught:
         read(APT + "\n" + APT.replace("Package: apt\n", ""))
     assert caught.value.why == "paragraph 2: Package is missing"
 
@@ -66,14 +66,14 @@ def test_a_paragraph_without_a_name() -> None:
 @pytest.mark.parametrize(
     ("status", "why"),
     [
-        (None, f"there is no {STATUS} in it"),
-        ("", f"its {STATUS} names no apt"),
-        (BASH.decode(), f"its {STATUS} names no apt"),
-        (APT.replace("install ok installed", "deinstall ok config-files"), "names no apt"),
+        (None, f"it has no {STATUS}"),
+        ("", f"its {STATUS} does not list apt"),
+        (BASH.decode(), f"its {STATUS} does not list apt"),
+        (APT.replace("install ok installed", "deinstall ok config-files"), "does not list apt"),
     ],
 )
 def test_an_image_without_dpkg_or_apt(status: str | None, why: str) -> None:
-    with pytest.raises(ConfigError, match="without dpkg and apt can't be locked") as caught:
+    with pytest.raises(ConfigError, match="without dpkg and apt") as caught:
         read(status)
     assert why in str(caught.value.why)
 
@@ -84,7 +84,7 @@ def test_an_image_without_dpkg_or_apt(status: str | None, why: str) -> None:
         ("ID=ubuntu\nVERSION_CODENAME=noble\n", "its os-release says ubuntu noble"),
         ("ID=debian\nVERSION_CODENAME=trixie\n", "its os-release says debian trixie"),
         ("ID=\x1b[2J\n", r"its os-release says \x1b[2J"),
-        ("nothing", "there is no os-release in it that says so"),
+        ("nothing", "it has no os-release file that confirms this"),
     ],
 )
 def test_another_release_than_stated(release: str, why: str) -> None:

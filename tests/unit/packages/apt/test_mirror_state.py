@@ -46,8 +46,8 @@ def test_a_list_that_is_there(sizes: dict[str, int]) -> None:
 
 def test_a_list_of_another_size_and_none() -> None:
     # As a mirror had it on 2026-11-22, of trixie-updates for ppc64el.
-    assert faults({f"{SUITE}/{LIST}": 720}) == [f"{LIST} has 720, announced are 1108 bytes"]
-    assert faults({}) == [f"{LIST} is not there, announced are 1108 bytes"]
+    assert faults({f"{SUITE}/{LIST}": 720}) == [f"{LIST} has 720; the index announces 1108 bytes"]
+    assert faults({}) == [f"{LIST} is not there; the index announces 1108 bytes"]
 
 
 def test_nothing_is_said_where_nothing_could_be_told() -> None:
@@ -62,6 +62,6 @@ def test_a_look_over_http() -> None:
         fake.replies[f"/dists/trixie-updates/{LIST}"] = Reply(body=b"x" * 720)
         look = MirrorProbe(environment={})
         found = mirror_state.faults(source, "ppc64el", look.text, look.size)
-        assert found == [f"{LIST} has 720, announced are 1108 bytes"]
+        assert found == [f"{LIST} has 720; the index announces 1108 bytes"]
         assert look.text(f"http://{fake.address}/no") is None
     assert look.text(f"http://{fake.address}/gone") is None

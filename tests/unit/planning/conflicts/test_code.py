@@ -42,7 +42,7 @@ def cpu(target: str | None, **site: Any) -> dict[str, Any]:
 )
 def test_no_code_for_the_gpu(tmp_path: Path, target: str, codes: list[str]) -> None:
     said = refused(tmp_path, gpu(target), stack={"gpu_targets": codes})
-    assert f"the build has code for {', '.join(codes)}, not for {target}" in said
+    assert f"the build has device code for {', '.join(codes)}, but not for {target}" in said
     assert "accelerator.target" in said
     assert "stack.gpu_targets" in said
 
@@ -75,14 +75,16 @@ def test_ptx_needs_a_driver_that_knows_the_toolkit(
     stack = {"cuda": cuda, "gpu_targets": ["sm_80", "compute_80"]}
     if doubts is None:
         said = refused(tmp_path, site, stack=stack)
-        assert "for sm_90 the build has only PTX of CUDA 12.6, the site knows 12.4" in said
+        assert (
+            "for sm_90 the build has only PTX of CUDA 12.6, but the site's toolkit is 12.4"
+        ) in said
     else:
         assert len(doubted(tmp_path, site, stack=stack)) == doubts
 
 
 def test_an_unknown_gpu_is_in_doubt(tmp_path: Path) -> None:
     (only,) = doubted(tmp_path, gpu(None), stack={"gpu_targets": ["sm_80"]})
-    assert only.startswith("the site's GPU target is unknown: no promise")
+    assert only.startswith("the site's GPU target is unknown: cannot guarantee")
     assert doubted(tmp_path, {}, stack={"gpu_targets": ["sm_80"]}) == []
 
 
@@ -106,8 +108,8 @@ def test_a_processor_that_lacks_instructions(
     tmp_path: Path, image: str, site: str, general: str
 ) -> None:
     said = refused(tmp_path, cpu(site), stack={"cpu_target": image})
-    assert f"the image is for {image}, the site's processor is {site}" in said
-    assert f"next: a variant for {site} or {general}, or another node type" in said
+    assert f"the image is built for {image}, but the site's processor is {site}" in said
+    assert f"next: use a variant for {site} or {general}, or another node type" in said
 
 
 @pytest.mark.parametrize(
@@ -135,7 +137,7 @@ def test_a_processor_that_runs_it(tmp_path: Path, image: str, site: str) -> None
 @pytest.mark.parametrize(("image", "site"), [("made-up", "knl"), ("knl", "made-up"), ("knl", None)])
 def test_an_unknown_processor_is_in_doubt(tmp_path: Path, image: str, site: str | None) -> None:
     (only,) = doubted(tmp_path, cpu(site), stack={"cpu_target": image})
-    assert "no promise that it runs" in only
+    assert "cannot guarantee that the image runs" in only
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,7 @@ def test_an_unknown_processor_is_in_doubt(tmp_path: Path, image: str, site: str 
 )
 def test_compilers_without_xeon_phi(tmp_path: Path, key: str, bad: str, fine: str) -> None:
     said = refused(tmp_path, cpu("knl"), stack={key: bad})
-    assert f"{key.upper()} {bad} makes no code for Xeon Phi" in said
+    assert f"{key.upper()} {bad} cannot compile for Xeon Phi" in said
     assert f"stack.{key}" in said
     assert "cpu.target" in said
     assert doubted(tmp_path, cpu("knl"), stack={key: fine}) == []
@@ -163,8 +165,8 @@ def test_the_base_s_own_compiler(
     newer = type(known)(**{**{k: getattr(known, k) for k in known.__slots__}, "gcc": "15"})
     monkeypatch.setitem(DISTRIBUTIONS, ("debian", "bookworm"), newer)
     said = refused(tmp_path, cpu("knl"), steps=steps)
-    assert "base.release against site.yaml:" in said
-    assert "GCC 15 makes no code for Xeon Phi, 14 is the last that does" in said
+    assert "base.release contradicts site.yaml:" in said
+    assert "GCC 15 cannot compile for Xeon Phi: 14 is the last release that can" in said
     assert settle(tmp_path, cpu("knl"))  # nothing is compiled
 
 
@@ -186,18 +188,18 @@ def test_compilers_that_are_installed(tmp_path: Path, package: str, refusal: str
         assert doubted(tmp_path, cpu("knl"), steps=steps) == []
     else:
         said = refused(tmp_path, cpu("knl"), steps=steps)
-        assert "steps[1].os_packages against site.yaml:" in said
-        assert f"{refusal} makes no code for Xeon Phi" in said
+        assert "steps[1].os_packages contradicts site.yaml:" in said
+        assert f"{refusal} cannot compile for Xeon Phi" in said
 
 
 def test_a_compiler_that_does_not_stay_makes_code_too(tmp_path: Path) -> None:
     step = {"name": "compile", "shell": "true\n", "build_packages": ["g++-15"]}
     said = refused(tmp_path, cpu("knl"), steps=[step])
-    assert "steps[0].build_packages against site.yaml:" in said
+    assert "steps[0].build_packages contradicts site.yaml:" in said
 
 
 def test_compilers_of_unknown_version_are_in_doubt(tmp_path: Path) -> None:
     (only,) = doubted(tmp_path, cpu("knm"), steps=[{"name": "compilers", "os_packages": ["clang"]}])
-    assert "which LLVM clang of the base is, is unknown" in only
+    assert "the version of LLVM in the base's clang is unknown" in only
     (only,) = doubted(tmp_path, cpu("knl"), stack={"gcc": "weird"})
-    assert only == "GCC 'weird' is not a comparable version: not checked"
+    assert only == "GCC 'weird' was not checked: its version cannot be compared"

@@ -32,17 +32,18 @@ def test_both_places_are_where_a_human_wrote_them(tmp_path: Path) -> None:
     at_recipe = line(tmp_path / "it's a recipe" / "recipe.yaml", "  cuda: '13.0'")
     first, why, way_out = said.splitlines()
     assert first == (
-        f"recipe.yaml:{at_recipe}:3: versions.cuda against site.yaml:{at_site}:3: "
-        "accelerator.driver: CUDA 13.0 needs driver 580 or newer, the site's is 535.1"
+        f"recipe.yaml:{at_recipe}:3: versions.cuda contradicts "
+        f"site.yaml:{at_site}:3: accelerator.driver: CUDA 13.0 needs driver 580 "
+        "or newer, the site has 535.1"
     )
     assert why.startswith("  why: ")
-    assert way_out == "  next: --set versions.cuda=12.9, or take an older build of the framework"
+    assert way_out == "  next: --set versions.cuda=12.9, or use an older build of the framework"
 
 
 def test_a_value_that_no_setting_reaches_asks_for_a_variant(tmp_path: Path) -> None:
     site = {"accelerator": {**GPU, "driver": "535.1"}}
     said = refused(tmp_path, site, stack={"cuda": "13.0"})
-    assert "next: a variant of the recipe whose stack.cuda is at most 12.9, or" in said
+    assert "next: use a variant of the recipe whose stack.cuda is at most 12.9, or" in said
 
 
 def test_a_fact_of_an_epoch_is_named_at_its_place(tmp_path: Path) -> None:
@@ -59,7 +60,7 @@ def test_a_fact_of_an_epoch_is_named_at_its_place(tmp_path: Path) -> None:
     site = {"epoch": "old", "epochs": epochs}
     said = refused(tmp_path, site, **STACK)
     at_site = line(tmp_path / "site.yaml", "        toolkit: 11.0.3")
-    assert f"against site.yaml:{at_site}:9: accelerator.toolkit: CUDA 13.0 is newer" in said
+    assert f"contradicts site.yaml:{at_site}:9: accelerator.toolkit: CUDA 13.0 is newer" in said
     assert settle(tmp_path, site, SiteTarget(epoch="new"), **STACK).recipe.stack.cuda == "13.0"
 
 
@@ -73,7 +74,7 @@ def test_all_that_contradicts_is_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(MisfitError) as caught:
         settle(tmp_path, site, stack=stack)
     said = str(caught.value)
-    both = r"^recipe\.yaml:\d+:\d+: .* against site\.yaml:\d+:\d+: "
+    both = r"^recipe\.yaml:\d+:\d+: .* contradicts site\.yaml:\d+:\d+: "
     assert len(re.findall(both, said, re.MULTILINE)) == 6
     assert "\n" not in caught.value.brief
     assert caught.value.brief.count("; ") == 5

@@ -100,7 +100,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "site-gpu-near": [
         Case(
-            says="ranks on NUMA domains 0 1 2 3",
+            says="ranks run on NUMA domains 0 1 2 3",
             site={**gpu(near=[3, 2, 1, 0]), "scheduler": forms()},
             fine_site={
                 **gpu(near=[3, 2, 1, 0]),
@@ -110,7 +110,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "site-scheduler-words": [
         Case(
-            says="belongs to pbs",
+            says="is an option of pbs",
             site={"scheduler": {"kind": "slurm", "directives": ["#PBS -q debug"]}},
             fine_site={"scheduler": {"kind": "pbs", "directives": ["#PBS -q debug"]}},
         )
@@ -164,7 +164,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "site-gpu-model": [
         Case(
-            says=f"{model.split('|')[0]} is {right}, the site's target is {wrong}",
+            says=f"{model.split('|')[0]} is {right}, but accelerator.target is {wrong}",
             site=gpu(vendor=vendor, model=model.split("|")[-1], target=wrong),
             fine_site=gpu(vendor=vendor, model=model.split("|")[-1], target=right),
         )
@@ -183,50 +183,50 @@ CASES: dict[str, list[Case]] = {
     ],
     "site-gpu-maker": [
         Case(
-            says="the model names amd, the vendor is nvidia",
+            says="the model names amd, but the vendor is nvidia",
             site=gpu(model="AMD Instinct"),
             fine_site=gpu(vendor="amd", model="AMD Instinct"),
         )
     ],
     "site-cuda-last": [
         Case(
-            says="CUDA 13.0 has no support for sm_70",
+            says="CUDA 13.0 does not support sm_70",
             site=gpu(target="sm_70", toolkit="13.0"),
             fine_site=gpu(target="sm_70", toolkit="12.9.1"),
         )
     ],
     "site-cuda-first": [
         Case(
-            says="CUDA 11.7 does not know sm_90, 11.8 is the first that does",
+            says="CUDA 11.7 does not support sm_90: 11.8 is the first release that does",
             site=gpu(target="sm_90", toolkit="11.7"),
             fine_site=gpu(target="sm_90", toolkit="11.8"),
         )
     ],
     "site-mpi-soname": [
         Case(
-            says="libmpi.so.40 is a library of Open MPI",
+            says="libmpi.so.40 belongs to Open MPI",
             site=mpi(soname="libmpi.so.40"),
             fine_site=mpi(soname="libmpi.so.12"),
         ),
         Case(
-            says="libmpi.so.12 is a library of MPICH",
+            says="libmpi.so.12 belongs to MPICH",
             site=mpi(family="openmpi", soname="libmpi.so.12"),
             fine_site=mpi(family="openmpi", soname="libmpi.so.12", version="1.10.7"),
         ),
         Case(
-            says="libmpi_ibm.so.3 is a library of IBM Spectrum MPI",
+            says="libmpi_ibm.so.3 belongs to IBM Spectrum MPI",
             site=mpi(family="openmpi", soname="libmpi_ibm.so.3"),
             fine_site=mpi(family="openmpi", soname="libmpi_abi.so.1"),
         ),
     ],
     "site-form-cpus": [
         Case(
-            says="form one asks for 132 CPUs of a node (4 x 33), which has 128",
+            says="form one requests 132 CPUs of a node (4 x 33), which has 128",
             site={"cpu": CPU, "scheduler": forms("-c33")},
             fine_site={"cpu": CPU, "scheduler": forms("-c32")},
         ),
         Case(
-            says="form one asks for 132 CPUs of a node (1 x 132), which has 128",
+            says="form one requests 132 CPUs of a node (1 x 132), which has 128",
             site={"cpu": CPU, "scheduler": forms("-c132", inside="torchrun")},
             # A core that -S holds back is none that a job can use, and counts for -c.
             fine_site={
@@ -240,7 +240,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "site-line-ranks": [
         Case(
-            says="the lines ask for 132 CPUs of a node (4 x 33)",
+            says="the directives request 132 CPUs of a node (4 x 33)",
             site={
                 "cpu": CPU,
                 "scheduler": lines("--ntasks-per-node=4", "--cpus-per-task=33"),
@@ -253,34 +253,34 @@ CASES: dict[str, list[Case]] = {
     ],
     "site-line-counts": [
         Case(
-            says="the lines ask for 5 accelerators of a node, which has 4",
+            says="the directives request 5 accelerators of a node, which has 4",
             site={**gpu(), "scheduler": lines("--gpus-per-node=a100:5")},
             fine_site={**gpu(), "scheduler": lines("--gpus-per-node=a100:4")},
         ),
         Case(
-            says="the lines ask for 5 accelerators of a node",
+            says="the directives request 5 accelerators of a node",
             site={**gpu(), "scheduler": lines("--gres=gpu:5")},
             fine_site={**gpu(), "scheduler": lines("--gres=gpu:4")},
         ),
         Case(
-            says="the lines ask for 129 CPUs of a node, which has 128",
+            says="the directives request 129 CPUs of a node, which has 128",
             site={"cpu": CPU, "scheduler": lines("-l select=2:ncpus=129", kind="pbs")},
             fine_site={"cpu": CPU, "scheduler": lines("-l select=2:ncpus=128", kind="pbs")},
         ),
     ],
     "site-line-memory": [
         Case(
-            says="the lines ask for 257 GB of a node's memory, which is 256 GB",
+            says="the directives request 257 GB of memory of a node, which has 256 GB",
             site={"memory": {"gb": 256}, "scheduler": lines("--mem=257G")},
             fine_site={"memory": {"gb": 256}, "scheduler": lines("--mem=256G")},
         ),
         Case(
-            says="the lines ask for 293 GB of a node's memory",
+            says="the directives request 293 GB of memory",
             site={"memory": {"gb": 256}, "scheduler": lines("--mem=300000")},
             fine_site={"memory": {"gb": 256}, "scheduler": lines("--mem=0")},
         ),
         Case(
-            says="the lines ask for 300 GB of a node's memory",
+            says="the directives request 300 GB of memory",
             site={"memory": {"gb": 256}, "scheduler": lines("-l select=2:mem=300gb", kind="pbs")},
             # Of the whole job, which may be on two nodes.
             fine_site={"memory": {"gb": 256}, "scheduler": lines("-l mem=300gb", kind="pbs")},
@@ -288,14 +288,14 @@ CASES: dict[str, list[Case]] = {
     ],
     "site-form-gpus": [
         Case(
-            says="form one starts 5 ranks a node, which has 4 accelerators",
+            says="form one starts 5 ranks per node, which has 4 accelerators",
             site={**gpu(), "scheduler": forms(ranks=5)},
             fine_site={**gpu(), "scheduler": forms(ranks=4)},
         )
     ],
     "site-form-ranks": [
         Case(
-            says="form one starts 129 ranks a node, which has 128 CPUs",
+            says="form one starts 129 ranks per node, which has 128 CPUs",
             site={"cpu": CPU, "scheduler": forms(ranks=129)},
             fine_site={"cpu": CPU, "scheduler": forms(ranks=128)},
         )
@@ -317,7 +317,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "recipe-cuda-gcc": [
         Case(
-            says=f"GCC {bad} is newer than CUDA {cuda} takes, which is {good} at most",
+            says=f"GCC {bad} is newer than {good}, the newest that CUDA {cuda} supports",
             site=CUDA_SITE,
             recipe=stack(cuda=cuda, gcc=bad),
             fine_recipe=stack(cuda=cuda, gcc=f"{good}.9"),
@@ -335,7 +335,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "recipe-cuda-targets": [
         Case(
-            says=f"CUDA {bad} can't compile for {target}: {edge} is the {which} that does",
+            says=f"CUDA {bad} cannot compile for {target}: {edge} is the {which} release that can",
             site={},
             recipe=stack(cuda=bad, gpu_targets=[target]),
             fine_recipe=stack(cuda=f"{edge}.1", gpu_targets=[target]),
@@ -354,26 +354,26 @@ CASES: dict[str, list[Case]] = {
     ],
     "recipe-rocm-targets": [
         Case(
-            says="ROCm 5.6 can't compile for gfx942: 5.7 is the first that does",
+            says="ROCm 5.6 cannot compile for gfx942: 5.7 is the first release that can",
             recipe=stack(rocm="5.6", gpu_targets=["gfx942"]),
             fine_recipe=stack(rocm="5.7", gpu_targets=["gfx942:xnack-"]),
         )
     ],
     "recipe-target-vendor": [
         Case(
-            says="gfx90a is a GPU of amd, the build is made with cuda alone",
+            says="gfx90a is a GPU of amd, but the stack has cuda only",
             recipe=stack(cuda="12.6", gpu_targets=["sm_80", "gfx90a"]),
             fine_recipe=stack(cuda="12.6", rocm="6.4", gpu_targets=["sm_80", "gfx90a"]),
         ),
         Case(
-            says="sm_80+PTX is a GPU of nvidia, the build is made with rocm alone",
+            says="sm_80+PTX is a GPU of nvidia, but the stack has rocm only",
             recipe=stack(rocm="6.4", gpu_targets=["sm_80+PTX"]),
             fine_recipe=stack(rocm="6.4", gpu_targets=["gfx90a"]),
         ),
     ],
     "recipe-base-musl": [
         Case(
-            says="the base's C library is musl, torch==2.13.0 comes as a wheel for glibc 2.28",
+            says="the base's C library is musl, but the wheel of torch==2.13.0 needs glibc 2.28",
             recipe={"base": base, "steps": wheels("six==1.17.0", "torch==2.13.0")},
             # Its wheels may be musllinux ones: a doubt, not a refusal.
             fine_recipe={"base": base, "steps": wheels("six==1.17.0")},
@@ -394,7 +394,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "recipe-python-home": [
         Case(
-            says="PYTHONHOME=/usr against the image's own Python at /opt/demo",
+            says="PYTHONHOME=/usr differs from the image's own Python at /opt/demo",
             recipe={"environment": {"PYTHONHOME": "/usr"}},
             fine_recipe={"environment": {"PYTHONHASHSEED": "0"}},
         )
@@ -432,7 +432,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "cuda-arch": [
         Case(
-            says="CUDA 12.5 has no support for ppc64le",
+            says="CUDA 12.5 does not support ppc64le",
             site={"arch": "ppc64le", **gpu(driver="580.65")},
             recipe=stack(cuda="12.5"),
             fine_recipe=stack(cuda="12.4"),
@@ -440,7 +440,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "cuda-gpu": [
         Case(
-            says="CUDA 13.0 has no support for sm_70",
+            says="CUDA 13.0 does not support sm_70",
             site=gpu(driver="580.65", target="sm_70"),
             recipe=stack(cuda="13.0"),
             fine_recipe=stack(cuda="12.9"),
@@ -448,7 +448,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "cuda-older-than-gpu": [
         Case(
-            says="CUDA 12.6 is older than 12.8, the first that knows sm_100",
+            says="CUDA 12.6 is older than 12.8, the first release for sm_100",
             site=gpu(driver="580.65", target="sm_100"),
             recipe=stack(cuda="12.6"),
             fine_recipe=stack(cuda="12.8"),
@@ -456,7 +456,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "gpu-code": [
         Case(
-            says="the build has code for sm_80, not for sm_90",
+            says="the build has device code for sm_80, but not for sm_90",
             site=gpu(driver="580.65", target="sm_90"),
             recipe=stack(cuda="12.6", gpu_targets=["sm_80"]),
             fine_recipe=stack(cuda="12.6", gpu_targets=["sm_90"]),
@@ -464,7 +464,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "cpu-code": [
         Case(
-            says="the image is for x86-64-v4, the site's processor is znver3",
+            says="the image is built for x86-64-v4, but the site's processor is znver3",
             site={"cpu": {**CPU, "target": "znver3"}},
             recipe=stack(cpu_target="x86-64-v4"),
             fine_recipe=stack(cpu_target="x86-64-v3"),
@@ -472,7 +472,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "compiler-phi": [
         Case(
-            says="GCC 15.1 makes no code for Xeon Phi",
+            says="GCC 15.1 cannot compile for Xeon Phi",
             site={"cpu": {**CPU, "target": "knl"}},
             recipe=stack(gcc="15.1"),
             fine_recipe=stack(gcc="14.3"),
@@ -480,7 +480,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "mpi-family": [
         Case(
-            says="is of the family openmpi, the site's",
+            says="belongs to the family openmpi, the site's",
             site=mpi(),
             recipe=stack(mpi=MPI),
             fine_site=mpi(family="openmpi"),
@@ -489,7 +489,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "mpi-fabric": [
         Case(
-            says="is built for infiniband, the site has slingshot",
+            says="is built for infiniband, but the site has slingshot",
             site={"network": {"kind": "slingshot", "model": "Slingshot-11"}},
             recipe=stack(mpi={**MPI, "fabrics": ["infiniband"]}),
             fine_recipe=stack(mpi={**MPI, "fabrics": ["infiniband", "slingshot"]}),
@@ -512,7 +512,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "glibc-host": [
         Case(
-            says="glibc 2.36 of the base is older than the host's 2.38",
+            says="the base's glibc 2.36 is older than the host's 2.38",
             site={**mpi(), "os": {"distribution": "sles", "release": "15.7", "glibc": "2.38"}},
             recipe=stack(mpi={"family": "mpich", "name": "MPICH 4.1"}),
             fine_site={**mpi(), "os": {"distribution": "d", "release": "r", "glibc": "2.36"}},
@@ -528,19 +528,19 @@ CASES: dict[str, list[Case]] = {
     ],
     "site-base-system": [
         Case(
-            says="in the place of the recipe's base and does not say its system",
+            says="and does not describe its system",
             site={"base": {"image": "docker://registry.example.org/base/os:1"}},
             fine_site={"base": of_image("ubuntu", "2.39")},
         ),
         Case(
-            says="in the place of the recipe's base and does not say its system",
+            says="and does not describe its system",
             site={"recipes": {"demo": {"base": {"image": "docker://registry.example.org/os:1"}}}},
             fine_site={"recipes": {"demo": {"base": of_image("ubuntu", "2.39")}}},
         ),
     ],
     "site-image-paths": [
         Case(
-            says=f"{name}=/sw/python hides what the image has at /opt/demo",
+            says=f"{name}=/sw/python hides the image's files at /opt/demo",
             site={key: {name: "/sw/python"}},
             fine_site={key: {"PYTHONHASHSEED": "0"}},
         )
@@ -552,7 +552,7 @@ CASES: dict[str, list[Case]] = {
     ]
     + [
         Case(
-            says="PYTHONPATH=/sw/python hides what the image has at /opt/demo",
+            says="PYTHONPATH=/sw/python hides the image's files at /opt/demo",
             site={"jobs": {"inside": {"PYTHONPATH": "/sw/python"}}},
             # Host libraries may be meant.
             fine_site={"jobs": {"inside": {"LD_LIBRARY_PATH": "/host/lib"}}},
@@ -621,7 +621,8 @@ def test_what_contradicts_is_said(tmp_path: Path, rule: str, index: int) -> None
         ]
         assert len(found) == 1
         if rule != "cuda-older-than-gpu":  # a doubt: one fact is not there
-            both = r"^(site|recipe)\.yaml:\d+:\d+: \S+ against (site|recipe)\.yaml:\d+:\d+: \S+: "
+            place = r"(site|recipe)\.yaml:\d+:\d+: \S+"
+            both = rf"^{place} contradicts {place}: "
             assert re.match(both, found[0]), found[0]
             assert "; " in found[0]
         return

@@ -30,7 +30,7 @@ def gpu(**facts: Any) -> dict[str, Any]:
 def test_a_driver_that_is_too_old(tmp_path: Path, cuda: str, driver: str, needs: str) -> None:
     said = refused(tmp_path, gpu(driver=driver), stack={"cuda": cuda})
     needs = ".".join(str(int(part)) for part in needs.split("."))
-    assert f"CUDA {cuda} needs driver {needs} or newer, the site's is {driver}" in said
+    assert f"CUDA {cuda} needs driver {needs} or newer, the site has {driver}" in said
     assert "accelerator.driver" in said
     assert "docs.nvidia.com/deploy/cuda-compatibility" in said
 
@@ -54,11 +54,11 @@ def test_a_driver_that_is_new_enough(tmp_path: Path, cuda: str, driver: str) -> 
 @pytest.mark.parametrize(
     ("cuda", "driver", "said"),
     [
-        ("11.0.3", "450", "driver 450 is not exact: CUDA 11.0.3 needs 450.36.6"),
-        ("11.0.3", "450.36", "driver 450.36 is not exact"),
-        ("14.0", "580.65", "no figures to compare"),
-        ("12.6", "weird", "no figures to compare"),
-        ("weird", "580.65", "CUDA 'weird' is not a comparable version"),
+        ("11.0.3", "450", "driver 450 is not an exact version: CUDA 11.0.3 needs 450.36.6"),
+        ("11.0.3", "450.36", "driver 450.36 is not an exact"),
+        ("14.0", "580.65", "cannot compare driver"),
+        ("12.6", "weird", "cannot compare driver"),
+        ("weird", "580.65", "CUDA 'weird' was not checked"),
     ],
 )
 def test_what_can_not_be_compared_is_in_doubt(
@@ -71,11 +71,12 @@ def test_what_can_not_be_compared_is_in_doubt(
 def test_without_a_driver_the_site_s_newest_decides_and_is_said_to(tmp_path: Path) -> None:
     said = refused(tmp_path, gpu(toolkit="11.7.1"), stack={"cuda": "11.8"})
     assert "accelerator.toolkit: CUDA 11.8 is newer than the site's newest, 11.7.1" in said
-    assert "the driver is unknown, so the newest CUDA that the site supports decides" in said
+    assert "the driver is unknown, so the site's newest supported CUDA is the limit" in said
     for fine in ("11.7.1", "11.7.64", "11.0.3", "10.2"):
         (only,) = doubted(tmp_path, gpu(toolkit="11.7.1"), stack={"cuda": fine})
         assert only == (
-            f"the driver is unknown: that CUDA {fine} starts rests on the site's newest, 11.7.1"
+            f"the driver is unknown: CUDA {fine} is checked only against the "
+            "site's newest CUDA, 11.7.1"
         )
 
 
@@ -86,7 +87,7 @@ def test_a_known_driver_goes_before_the_site_s_newest(tmp_path: Path) -> None:
 
 def test_neither_driver_nor_toolkit_is_known(tmp_path: Path) -> None:
     (only,) = doubted(tmp_path, gpu(), stack={"cuda": "12.6"})
-    assert only.startswith("the site's newest CUDA and the driver are unknown: no promise")
+    assert only.startswith("the site's newest CUDA and the driver are unknown: cannot guarantee")
     assert settle(tmp_path, {}, stack={"cuda": "12.6"}).notes  # no GPU: it runs on processors
 
 
@@ -110,13 +111,13 @@ def test_rocm_and_oneapi(
 def test_the_last_cuda_for_power(tmp_path: Path) -> None:
     power = {"arch": "ppc64le", **gpu(driver="550.54.15")}
     said = refused(tmp_path, power, stack={"cuda": "12.5"})
-    assert "CUDA 12.5 has no support for ppc64le, the last that has is 12.4" in said
+    assert "CUDA 12.5 does not support ppc64le: 12.4 is the last release that does" in said
     assert "site.yaml:4:1: arch:" in said
     for fine in ("12.4", "12.4.1", "11.8"):
         assert doubted(tmp_path, power, stack={"cuda": fine}) == []
     assert doubted(tmp_path, {**power, "arch": "x86_64"}, stack={"cuda": "12.5"}) == []
     (only,) = doubted(tmp_path, power, stack={"cuda": "12"})
-    assert only == "CUDA 12 leaves open whether it is newer than 12.4, the last for ppc64le"
+    assert only == ("CUDA 12 is not exact: it may be newer than 12.4, the last release for ppc64le")
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_the_last_cuda_for_power(tmp_path: Path) -> None:
 def test_the_last_cuda_for_a_gpu(tmp_path: Path, target: str, fine: str, bad: str) -> None:
     site = gpu(driver="580.65.06", target=target)
     said = refused(tmp_path, site, stack={"cuda": bad})
-    assert f"CUDA {bad} has no support for {target} (a GPU)" in said
+    assert f"CUDA {bad} does not support {target} (a GPU)" in said
     assert "accelerator.target" in said
     assert doubted(tmp_path, site, stack={"cuda": fine}) == []
     turing = gpu(driver="580.65.06", target="sm_75")
@@ -160,7 +161,7 @@ def test_the_version_to_pin_goes(tmp_path: Path, site: dict[str, Any], pin: str)
 
 def test_another_vendor_s_image(tmp_path: Path) -> None:
     said = refused(tmp_path, gpu(vendor="amd", toolkit="6.4"), stack={"cuda": "12.6"})
-    assert "the image is built with CUDA, the site's accelerators are amd's" in said
+    assert "the image is built with CUDA, but the site's accelerators are amd's" in said
     assert "accelerator.vendor" in said
     # oneAPI is for processors too.
     assert doubted(tmp_path, gpu(driver="580"), stack={"oneapi": "2025.2"}) == []

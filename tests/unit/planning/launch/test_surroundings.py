@@ -83,7 +83,7 @@ def test_the_mode_that_a_site_states() -> None:
         "--userns",
         "--fakeroot",
     )
-    with pytest.raises(ConfigError, match="'run_mode' is of Apptainer and Singularity"):
+    with pytest.raises(ConfigError, match="only Apptainer and Singularity have 'run_mode'"):
         at(engine={"run_mode": "userns", "runtime": "shifter"})
 
 

@@ -41,7 +41,7 @@ def test_a_name_that_is_not_known() -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         fault = proxies.fault({"https_proxy": HERE, name: GONE})
         assert fault is not None
-        assert fault.why == "the name of the proxy can't be resolved: gone.example"
+        assert fault.why == "cannot resolve the proxy's host name: gone.example"
         assert "getent hosts gone.example" in fault.next_step
         assert "secret" not in f"{fault}"
 
@@ -51,7 +51,7 @@ def test_socks_needs_pysocks(monkeypatch: pytest.MonkeyPatch) -> None:
     fault = proxies.request_fault("https://x.example/", {"all_proxy": SOCKS})
     assert fault is not None
     assert "no PySocks" in fault.why
-    assert "pip install PySocks" in fault.next_step
+    assert "install PySocks" in fault.next_step
     assert proxies.request_fault("https://x.example/", {"http_proxy": SOCKS}) is None
     assert proxies.socks_fault({"https_proxy": HERE}) is None
     monkeypatch.setattr(proxies, "_has_socks", lambda: True)
@@ -72,10 +72,10 @@ def test_errors_name_the_proxy(why: str, named: bool) -> None:
         pytest.raises(BuildError) as caught,
         proxies.naming_faults({"https_proxy": GONE}),
     ):
-        raise BuildError("the base could not be made", why=why, next_step="try later")
+        raise BuildError("cannot make the base", why=why, next_step="try later")
     first, _, rest = str(caught.value.why).partition("\n")
     assert (rest or first) == why
-    assert first.startswith("the name of the proxy") == named
+    assert first.startswith("cannot resolve the proxy's host name") == named
     assert ("getent hosts" in str(caught.value.next_step)) == named
 
 
