@@ -50,7 +50,7 @@ class AdoptContext:
     """With what an image is adopted; `check` validates it against its record."""
 
     execution: Execution
-    way: RegistryAccess
+    access: RegistryAccess
     check: Callable[[Path, Record], None]
 
 
@@ -61,7 +61,7 @@ class AdoptionResult:
     image: Path
     record: Path
     digest: str
-    seen: ImageSurvey
+    survey: ImageSurvey
     trusted: bool
 
 
@@ -162,7 +162,7 @@ def _plain(work: _Adoption) -> str:
     if source.reference is not None:
         execution.progress.step(f"fetch {source.reference}")
         digest = str(source.reference.digest)
-        pull.pull(source.reference, work.site.arch, work.context.way, layout, most)
+        pull.pull(source.reference, work.site.arch, work.context.access, layout, most)
     else:
         execution.progress.step(f"read {source.path.name}")
         digest = archive.unpack(source.path, work.site.arch, layout, most)
@@ -289,6 +289,6 @@ def _settled(
         image=image,
         record=written,
         digest=record.digest,
-        seen=survey,
+        survey=survey,
         trusted=not record.is_contained,
     )

@@ -40,7 +40,7 @@ class LinkReplacement:
 
     @property
     def said(self) -> str:
-        """Say it in a line."""
+        """Return the fix in a line."""
         kinds = {"link": f"a link to {self.target}", "folder": "a folder", "file": "an empty file"}
         return f"{self.path} becomes {kinds[self.kind]}: the engine writes there"
 

@@ -100,7 +100,7 @@ class _LimitedStream(io.RawIOBase):
     """A stream that ends with a refusal once it gave all that is left of an allowance."""
 
     source: BinaryIO
-    left: int
+    remaining: int
     most: int
     where: object
 
@@ -109,8 +109,8 @@ class _LimitedStream(io.RawIOBase):
 
     def read(self, size: int = -1, /) -> bytes:
         data = self.source.read(size)
-        self.left -= len(data)
-        if self.left < 0:
+        self.remaining -= len(data)
+        if self.remaining < 0:
             raise _too_large(self.where, self.most)
         return data
 
@@ -130,7 +130,7 @@ def require_layers(
         path = folder / "blobs" / "sha256" / layer["digest"].removeprefix("sha256:")
         with path.open("rb") as file:
             counted = _LimitedStream(
-                source=_unpacked(file, where), left=remaining, most=most, where=where
+                source=_unpacked(file, where), remaining=remaining, most=most, where=where
             )
             try:
                 for kind, name, target in _members(counted):
@@ -152,7 +152,7 @@ def require_layers(
                     why=f"{layer['digest']}: {error}",
                     next_step="copy the image again",
                 ) from None
-            remaining = counted.left
+            remaining = counted.remaining
     for path in engine_links:
         if path in links and links_.absolute(path, links):
             raise _link(where, path, f"it is a link to {links[path]!r}; {_OUTSIDE}")

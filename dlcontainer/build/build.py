@@ -70,7 +70,7 @@ class BuiltImage:
     """A finished image and what lies beside it; size in bytes, time in s.
 
     `name` is what an engine's store knows it by, where it stays in one: then it is no file.
-    `pushed` names it in a registry, by digest. `found`: nothing had changed, it was there already.
+    `pushed` names it in a registry, by digest. `unchanged`: nothing had, it was there already.
     `age`: of what date its base and packages are.
     """
 
@@ -81,7 +81,7 @@ class BuiltImage:
     age: BaseAge
     name: str | None = None
     pushed: str | None = None
-    found: bool = False
+    unchanged: bool = False
 
 
 def build(
@@ -137,7 +137,7 @@ def _existing(plan: Plan, context: BuildContext, output: Path, start: float) -> 
     if places.image is None and context.oci:
         name = oci_backend.image_name(plan, OciStore(client=context.oci, arch=plan.site.arch))
     image = _image(places, record, start, age.of(plan, record, context))
-    return replace(image, name=name, found=True)
+    return replace(image, name=name, unchanged=True)
 
 
 def _image(places: BuildOutputs, record: Record, start: float, age: BaseAge) -> BuiltImage:

@@ -57,7 +57,7 @@ def coming(plan: Plan, context: BuildContext, staged: Path, *, fresh: bool) -> l
 
 
 def reasons(plan: Plan, context: BuildContext, scratch: Path) -> list[CacheReason]:
-    """Say of each step whether the next build takes it from the cache, and why another is not."""
+    """Return for each step whether the next build takes it from the cache, or why it does not."""
     execution, image = context.execution, plan.recipe.base.image
     base = preparation.kept_base(plan, context)
     root = preparation.root(plan, context.kind, base)

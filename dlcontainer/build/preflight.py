@@ -77,9 +77,9 @@ def choose_tmpdir(plan: Plan, host: HostMachine, tmpdir: Path | None) -> Path:
     site = plan.site.engine.tmpdir
     if site and Path(site).is_dir():
         return Path(site)
-    given = variables.folder(host.environ, variables.TEMPORARY)
-    if given is not None:
-        return given
+    folder = variables.folder(host.environ, variables.TEMPORARY)
+    if folder is not None:
+        return folder
     need = plan.recipe.space_mb * _MEMORY_SHARE
     limit = machine.cgroup_memory_mb()
     mount = machine.mount_of(_MEMORY_FOLDER)

@@ -61,12 +61,12 @@ def base(
     file = given_base(context)
     if file is not None:
         carried = carried_base.take(plan, file, run.folders.work, context.bundle)
-        progress.note(f"using the base of {carried.made} from {file}")
+        progress.note(f"using the base of {carried.made_at} from {file}")
         return carried
     maker = _maker(context.execution)
     tree = root_tree.prepare(plan, routed, maker, run.folders.work, run.folders.log)
     if tree.cached:
-        progress.note(f"using the base of {tree.made} from the cache")
+        progress.note(f"using the base of {tree.made_at} from the cache")
     return tree
 
 
@@ -133,8 +133,8 @@ def before_steps(plan: Plan, context: BuildContext) -> int:
 
 def _has_shortcuts(plan: Plan, context: BuildContext) -> bool:
     # A lock has no packages for this host's architecture: a locked build takes its time.
-    wanted = context.shortcuts and context.bundle is None and context.base is None
-    return wanted and native_helpers.possible(plan, context.execution.host)
+    uses_shortcuts = context.shortcuts and context.bundle is None and context.base is None
+    return uses_shortcuts and native_helpers.possible(plan, context.execution.host)
 
 
 def add_shortcuts(

@@ -141,7 +141,7 @@ def _begin(
         else:
             which = f"steps 1 to {number}" if number > 1 else "step 1"
             title = f"unpack {which} of {len(todo)} from the cache"
-            progress.begin("unpack", f"{title} ('{parent.name}', {parent.made})")
+            progress.begin("unpack", f"{title} ('{parent.name}', {parent.made_at})")
         done = [_taken(step, parent, backend.recall(step.key)) for step in todo[:number]]
         try:
             backend.begin(parent)

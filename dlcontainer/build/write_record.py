@@ -111,13 +111,13 @@ def _step(done: StepResult) -> dict[str, object]:
         "name": done.step.name,
         "key": done.step.key,
         "seconds": done.seconds,
-        "kept": {"maker": kept.maker, "made": kept.made} if kept else None,
+        "kept": {"maker": kept.maker, "made": kept.made_at} if kept else None,
     }
 
 
 def _base(base: BaseTree | BaseImage) -> dict[str, str | None]:
     if isinstance(base, BaseTree):
-        return {"sha256": base.sha256, "made": base.made}
+        return {"sha256": base.sha256, "made": base.made_at}
     return {
         "image": base.name,
         "tag": base.tag,

@@ -105,7 +105,7 @@ def _context(
         )
         validating.require_ok(validating.validate(image, site, context, written))
 
-    return AdoptContext(execution=execution, way=access, check=check)
+    return AdoptContext(execution=execution, access=access, check=check)
 
 
 def _way(site: "Site", world: "CliContext") -> "RegistryAccess":
@@ -190,20 +190,20 @@ def _show(done: "AdoptionResult", *, as_json: bool) -> None:
             "record": str(done.record),
             "digest": done.digest,
             "trusted": done.trusted,
-            "seen": asdict(done.seen),
+            "seen": asdict(done.survey),
         }
         output.emit("adopt", body)
         return
-    python = done.seen.interpreters[0]
+    python = done.survey.interpreters[0]
     frameworks = ", ".join(f"{name} {version}" for name, version in python.frameworks)
-    mpi = ", ".join(f"{library.library} ({library.family})" for library in done.seen.mpi)
-    counted = ", ".join(f"{count} {kind}" for kind, count in done.seen.packages.items())
+    mpi = ", ".join(f"{library.library} ({library.family})" for library in done.survey.mpi)
+    counted = ", ".join(f"{count} {kind}" for kind, count in done.survey.packages.items())
     rows = [
         ("python", f"{python.path}, {python.version}"),
         ("frameworks", frameworks or "none that is known"),
         ("mpi", mpi or "none"),
         ("packages", counted or "none in a database that can be read"),
-        ("c library", f"{done.seen.c_library} {done.seen.glibc or ''}".strip()),
+        ("c library", f"{done.survey.c_library} {done.survey.glibc or ''}".strip()),
         ("runs", "as built here" if done.trusted else "contained, until --trust (docs/adopt.md)"),
     ]
     output.complain(output.table(rows))

@@ -55,8 +55,8 @@ class HelpCommand(TyperCommand):
         """Read the words."""
         for param in self.get_params(ctx):
             _lighten(param)
-        found: list[str] = super().parse_args(ctx, args)
-        return found
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
 
     def get_help(self, ctx: Any) -> str:
         """Return the help page."""
@@ -83,14 +83,14 @@ class Entry:
         maker = typer.Typer(rich_markup_mode=None, add_completion=False)
         # With a callback Typer makes a group also of one command.
         maker.callback()(_nothing)
-        found = self.read()
-        if isinstance(found, App):
-            maker.add_typer(found, name=self.name, rich_help_panel=self.panel)
+        definition = self.read()
+        if isinstance(definition, App):
+            maker.add_typer(definition, name=self.name, rich_help_panel=self.panel)
         else:
             maker.command(
                 self.name,
                 **{"cls": HelpCommand, "rich_help_panel": self.panel, **self.options},
-            )(found)
+            )(definition)
         return cast("TyperGroup", typer.main.get_command(maker)).commands[self.name]
 
 
@@ -107,7 +107,7 @@ def _read(module: str, name: str) -> Any:
     return getattr(importlib.import_module(f"dlcontainer.cli.{module}"), name)
 
 
-class _Commands(Mapping[str, Any]):
+class _LazyCommands(Mapping[str, Any]):
     """The commands of a group; each is made when it is asked for."""
 
     def __init__(self, entries: Mapping[str, Entry]) -> None:
@@ -136,7 +136,7 @@ class HelpGroup(TyperGroup):
 
     def __init__(self, **attrs: Any) -> None:
         super().__init__(**attrs)
-        self.commands = cast("dict[str, Any]", _Commands(self.entries))
+        self.commands = cast("dict[str, Any]", _LazyCommands(self.entries))
 
     def get_help(self, ctx: Any) -> str:
         """Return the help page."""
@@ -144,13 +144,13 @@ class HelpGroup(TyperGroup):
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
         """Complete the name of a command; no command's module is read for it."""
-        made = self.commands
+        lazy_commands = self.commands
         shown = [entry for entry in self.entries.values() if not entry.hidden]
-        self.commands = {one.name: HelpCommand(one.name, help=one.summary) for one in shown}
+        self.commands = {entry.name: HelpCommand(entry.name, help=entry.summary) for entry in shown}
         try:
             return super().shell_complete(ctx, incomplete)
         finally:
-            self.commands = made
+            self.commands = lazy_commands
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; without any, show the help page and end as a usage error does."""

@@ -29,12 +29,12 @@ def show(image: "BuiltImage", settled: "Plan", console: output.Console, *, as_js
                 "size": image.size,
                 "seconds": round(image.seconds, 1),
                 "digest": settled.digest,
-                "found": image.found,
+                "found": image.unchanged,
                 "age": asdict(image.age),
             },
         )
         return
-    if image.found:
+    if image.unchanged:
         console.end(f"nothing changed: the image is there already, with {image.age.text}")
         for line in image.age.newer:
             console.note(line)

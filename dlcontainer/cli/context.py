@@ -38,12 +38,12 @@ class CliContext:
     environ: dict[str, str]
     # A variable that is there and counts as not set: told once, where it is asked for.
     note: str | None = None
-    given: dict[str, str] | None = None
+    user_environ: dict[str, str] | None = None
 
     @property
     def of_user(self) -> dict[str, str]:
         """The environment as the user has it, for programs of the user's own and for jobs."""
-        return self.environ if self.given is None else self.given
+        return self.environ if self.user_environ is None else self.user_environ
 
     @cached_property
     def host(self) -> HostMachine:
@@ -280,4 +280,4 @@ def _is_path(name: str) -> bool:
 def here() -> CliContext:
     """Return the world of this process; variables that count as not set are not in it."""
     settled = variables.settled(os.environ)
-    return CliContext(environ=settled.environ, note=settled.note, given=dict(os.environ))
+    return CliContext(environ=settled.environ, note=settled.note, user_environ=dict(os.environ))

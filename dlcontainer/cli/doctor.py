@@ -32,8 +32,8 @@ def doctor(
     world = here()
     console = output.Console(verbose=verbose, quiet=as_json)
     runner = console.runner(world.environ)
-    asked = world.site(site).value if site else None
-    wish = examining.Wish(engine=engine, site=asked, note=world.note)
+    chosen_site = world.site(site).value if site else None
+    wish = examining.Wish(engine=engine, site=chosen_site, note=world.note)
     findings = examining.examine(world.host, runner, world.cache, wish)
     fit = examining.is_fit(findings)
     if as_json:
@@ -52,6 +52,6 @@ def doctor(
 
 
 def _limits(findings: list["DoctorFinding"]) -> str:
-    """Say of the last line that it promises less than it seems."""
+    """Return what the last line can't promise."""
     without = any(finding.name == "base" and finding.state != "ok" for finding in findings)
     return ", but can't make a distribution's base: see 'base'" if without else ""

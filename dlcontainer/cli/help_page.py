@@ -44,10 +44,10 @@ def command(of: Any, ctx: Any, stream: TextIO) -> str:
     ]
     usual = {parameter.opts[0]: parameter for parameter in options} if len(options) > _MANY else {}
     first = [usual[name] for name in _USUAL if name in usual]
-    rows += [replace(_option(one, ctx), panel=_USUAL_PANEL) for one in first]
+    rows += [replace(_option(option, ctx), panel=_USUAL_PANEL) for option in first]
     # Options of a group stand together, in the order of the groups' first ones; ours end the page.
-    others = (_option(one, ctx) for one in options if one not in first)
-    rows += sorted(others, key=lambda row: row.panel == _EVERYWHERE)
+    other_rows = (_option(option, ctx) for option in options if option not in first)
+    rows += sorted(other_rows, key=lambda row: row.panel == _EVERYWHERE)
     return _page(of, _usage(ctx, arguments, options), rows, stream)
 
 

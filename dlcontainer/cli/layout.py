@@ -36,8 +36,8 @@ def columns(stream: TextIO) -> int | None:
         return None
     with contextlib.suppress(OSError, ValueError):
         # Of the very stream: the other one may be a file. A user's COLUMNS comes first.
-        given = int(os.environ.get("COLUMNS") or 0)
-        width = given if given > 0 else os.get_terminal_size(stream.fileno()).columns
+        user_width = int(os.environ.get("COLUMNS") or 0)
+        width = user_width if user_width > 0 else os.get_terminal_size(stream.fileno()).columns
         return width or shutil.get_terminal_size().columns
     return shutil.get_terminal_size().columns
 
@@ -55,7 +55,7 @@ def padded(text: str, width: int) -> str:
 def cut(text: str, width: int) -> str:
     """Return the start of a text that takes at most so many cells."""
     ends = itertools.accumulate(map(_cells, text))
-    return "".join(one for one, end in zip(text, ends, strict=True) if end <= width)
+    return "".join(character for character, end in zip(text, ends, strict=True) if end <= width)
 
 
 def fitted(text: str, width: int | None) -> str:
@@ -85,10 +85,10 @@ def table(rows: Sequence[Sequence[str]], head: Sequence[str], width: int | None)
     if width is None:
         widths = [max(cells(line[i]) for line in lines) for i in range(len(lines[0]))]
         return "\n".join(row for line in lines for row in _row(line, widths, wraps=False))
-    found = _widths(rows, head, width)
-    if found is None:
+    fit = _widths(rows, head, width)
+    if fit is None:
         return "\n".join(line for row in rows for line in _stacked(row, head, width))
-    widths, apart = found
+    widths, apart = fit
     set_ = list(_row(head, widths, wraps=True)) if head else []
     for number, row in enumerate(rows):
         set_ += _stacked(row, head, width) if number in apart else _row(row, widths, wraps=True)
@@ -155,8 +155,8 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
             continue
         parts = [""]
         for character in word:
-            own = _cells(character)
-            if parts[-1] and own and 2 in (own, _cells(parts[-1][-1])):
+            width = _cells(character)
+            if parts[-1] and width and 2 in (width, _cells(parts[-1][-1])):
                 parts.append("")
             parts[-1] += character
         yield from zip([gap, *[""] * (len(parts) - 1)], parts, strict=True)
@@ -175,21 +175,21 @@ def _widths(
     needs = [[(cells(cell), _longest(cell)) for cell in row] for row in rows]
     # Those with the longest words first: what is left out is the start of this list.
     order = sorted(range(len(rows)), key=lambda i: -sum(least for _, least in needs[i]))
-    found = [(cells(cell), _longest(cell)) for cell in head] or [(0, 0)] * len(rows[0])
+    sizes = [(cells(cell), _longest(cell)) for cell in head] or [(0, 0)] * len(rows[0])
     kept: list[int] | None = None
     start = len(order)
     while start:
         number = order[start - 1]
         grown = [
-            (max(full, one), max(least, other))
-            for (full, least), (one, other) in zip(found, needs[number], strict=True)
+            (max(full, cell_full), max(least, cell_least))
+            for (full, least), (cell_full, cell_least) in zip(sizes, needs[number], strict=True)
         ]
         if _floor(grown) + 2 * (len(grown) - 1) > width:
             break
-        found, start = grown, start - 1
+        sizes, start = grown, start - 1
     if start > few or (rows and start == len(order)):
         return None
-    kept = _shrunk(found, width - 2 * (len(found) - 1))
+    kept = _shrunk(sizes, width - 2 * (len(sizes) - 1))
     return kept, frozenset(order[:start])
 
 
@@ -225,6 +225,8 @@ def _row(line: Sequence[str], widths: Sequence[int], *, wraps: bool) -> list[str
         _wrap(cell, width) if wraps else [cell] for cell, width in zip(line, widths, strict=True)
     ]
     return [
-        "  ".join(padded(cell, width) for cell, width in zip(one, widths, strict=True)).rstrip()
-        for one in itertools.zip_longest(*parts, fillvalue="")
+        "  ".join(
+            padded(cell, width) for cell, width in zip(row_cells, widths, strict=True)
+        ).rstrip()
+        for row_cells in itertools.zip_longest(*parts, fillvalue="")
     ]

@@ -169,9 +169,9 @@ def required_site(site: str | None, command: str, recipe: str | None = None) -> 
     raise UsageError("Missing option '--site' / '-s'.", why=why, next_step=step)
 
 
-def refuse_with_all(**given: object) -> None:
+def refuse_with_all(**restrictions: object) -> None:
     """Refuse options that mean one combination beside --all; raises UsageError."""
-    for name, value in given.items():
+    for name, value in restrictions.items():
         if value:
             raise UsageError(
                 f"--{name.replace('_', '-')} can't be combined with --all",
@@ -197,10 +197,10 @@ def image_file(path: Path) -> Path:
     return path.absolute()
 
 
-def resources(**given: str | int | None) -> list[str]:
+def resources(**amounts: str | int | None) -> list[str]:
     """Return a job's resources as settings of the site."""
     return [
         f"site.scheduler.resources.{name}={json.dumps(value)}"
-        for name, value in given.items()
+        for name, value in amounts.items()
         if value is not None
     ]

@@ -263,8 +263,8 @@ class Console:
 
     def _named(self) -> str:
         """Name the running step, with its place in this run, and in a longer one."""
-        own = f"{self.number}/{self.total} {self.title}" if self._is_counted else self.title
-        return ", ".join(filter(None, (self.run.place, own)))
+        step_title = f"{self.number}/{self.total} {self.title}" if self._is_counted else self.title
+        return ", ".join(filter(None, (self.run.place, step_title)))
 
     def end(self, text: str) -> None:
         """Say how the run ended: no step runs any more."""

@@ -91,7 +91,10 @@ def _job(settled: "Plan") -> list[tuple[str, str]]:
     from dlcontainer.formats import job_request
 
     settings = job_request.asked(settled)
-    rows = [f"{one.name} {one.meant} ({one.written}: {one.where})" for one in settings]
+    rows = [
+        f"{setting.name} {setting.meant} ({setting.written}: {setting.where})"
+        for setting in settings
+    ]
     return list(zip(["job", *[""] * len(rows)], rows, strict=False))
 
 

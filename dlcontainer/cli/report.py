@@ -124,15 +124,15 @@ def _show(
     briefs: "Sequence[Brief]", reached: "Mapping[str, Sequence[str]]", paths: "Sequence[str]"
 ) -> None:
     """Print the same as text, laid out in the terminal's width."""
-    for number, one in enumerate(briefs):
+    for number, brief in enumerate(briefs):
         if number:
             output.say("")
-        output.title(_line(one.title))
-        output.title(_line(one.headline))
-        for text in one.said:
+        output.title(_line(brief.title))
+        output.title(_line(brief.headline))
+        for text in brief.paragraphs:
             output.say("")
             output.paragraph(_line(text))
-        _show_details(one)
+        _show_details(brief)
     for site, lines in reached.items():
         output.title(f"\nHow far {site} got")
         output.listed(lines)
@@ -145,22 +145,22 @@ def _line(text: str) -> str:
     return " ".join(text.splitlines())
 
 
-def _show_details(one: "Brief") -> None:
-    if one.notes:
+def _show_details(brief: "Brief") -> None:
+    if brief.notes:
         output.say("")
-        output.listed(one.notes)
-    if one.figures:
+        output.listed(brief.notes)
+    if brief.figures:
         output.say("")
-        output.say(output.table(one.figures))
-    for table in one.tables:
+        output.say(output.table(brief.figures))
+    for table in brief.tables:
         if table.rows:
             output.title(f"\n{table.name}")
             output.say(output.table(table.rows, head=table.head))
         if table.note:
             output.say(table.note)
-    if one.file:
-        output.copied(one.file, before="\nfile  ")
-        output.copied(one.seal, before="seal  ")
+    if brief.file:
+        output.copied(brief.file, before="\nfile  ")
+        output.copied(brief.seal, before="seal  ")
 
 
 def _reached(proofs: list[Path], sites: list[str]) -> dict[str, list[str]]:

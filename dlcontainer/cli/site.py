@@ -58,7 +58,7 @@ def _say(rows: "Sequence[Mapping[str, str]]", *, every: bool) -> None:
         head = ["target", "arch", "cpu", "accelerator", "scheduler", "engine", "summary"]
     # One that is very long stands alone, and pushes no other column aside.
     lengths = [len(row["target"]) for row in rows]
-    widest = max((one for one in lengths if one <= _LONGEST), default=0)
+    widest = max((length for length in lengths if length <= _LONGEST), default=0)
     for number, (status, group) in enumerate(groupby(rows, key=lambda row: row["status"])):
         output.title(f"\n{status}" if number else status)
         cells = [{**row, "target": row["target"].ljust(widest)} for row in group]

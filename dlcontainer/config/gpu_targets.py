@@ -55,24 +55,24 @@ def meant(text: str) -> tuple[str, ...]:
 
 
 def _as_nvidia(text: str) -> str | None:
-    found = _LIKE_NVIDIA.fullmatch(text)
-    if found is None:
+    match = _LIKE_NVIDIA.fullmatch(text)
+    if match is None:
         return None
-    kind = "compute" if found["kind"] == "compute" else "sm"
-    ptx = "+PTX" if found["ptx"] else ""
-    return f"{kind}_{found['major']}{found['minor']}{found['suffix']}{ptx}"
+    kind = "compute" if match["kind"] == "compute" else "sm"
+    ptx = "+PTX" if match["ptx"] else ""
+    return f"{kind}_{match['major']}{match['minor']}{match['suffix']}{ptx}"
 
 
 def _as_amd(text: str) -> str | None:
     if AMD.fullmatch(text):
         return text
-    found = _LIKE_AMD.fullmatch(text)
-    return f"gfx{found['number']}{found['modes']}" if found else None
+    match = _LIKE_AMD.fullmatch(text)
+    return f"gfx{match['number']}{match['modes']}" if match else None
 
 
 def _as_intel(text: str) -> str | None:
-    found = _LIKE_INTEL.fullmatch(text)
-    return found["name"] if found and found["name"] in _INTEL else None
+    match = _LIKE_INTEL.fullmatch(text)
+    return match["name"] if match and match["name"] in _INTEL else None
 
 
 def written_right(value: str) -> str:
@@ -86,8 +86,8 @@ def written_right(value: str) -> str:
 
 def one_gpu(value: str) -> str:
     """Refuse what names code, or names no GPU as compilers do; raises ValueError."""
-    found = NVIDIA.fullmatch(written_right(value))
-    if found and (found[1] == "compute" or found[5]):
-        gpu = f"sm_{found[2]}{found[3]}"
+    match = NVIDIA.fullmatch(written_right(value))
+    if match and (match[1] == "compute" or match[5]):
+        gpu = f"sm_{match[2]}{match[3]}"
         raise ValueError(f"{value!r} names code, but this key names a GPU; did you mean {gpu!r}?")
     return value

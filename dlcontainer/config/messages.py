@@ -43,24 +43,24 @@ KINDS = {str: "text", int: "a whole number", float: "a number", bool: "true or f
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ErrorText:
-    """One error in words; `wanted` where it is about the kind of value, got what came instead."""
+    """One error in words; `expected` where it is about the kind of value, got what came instead."""
 
     text: str = ""
-    wanted: str | None = None
+    expected: str | None = None
     got: object = None
     written: str | None = None
 
     def with_wanted(self, kinds: list[str]) -> "ErrorText":
-        """Say all that was wanted of one value."""
-        return replace(self, wanted=" or ".join(dict.fromkeys(kinds)))
+        """Return the error with all the kinds that one value may have."""
+        return replace(self, expected=" or ".join(dict.fromkeys(kinds)))
 
     def __str__(self) -> str:
-        if self.wanted is None:
+        if self.expected is None:
             return self.text
-        return f"expected {self.wanted}, got {self._got()}"
+        return f"expected {self.expected}, got {self._got()}"
 
     def _got(self) -> str:
-        got, wants_text = self.got, "text" in (self.wanted or "").split(" or ")
+        got, wants_text = self.got, "text" in (self.expected or "").split(" or ")
         if isinstance(got, str):
             bare_number = re.fullmatch(r"[-+]?[0-9.]+|true|false", got) and not wants_text
             return f"text ({shown(got)})" + (": remove the quotes" if bare_number else "")
@@ -77,7 +77,7 @@ def say(
     """Put one error of pydantic's into words."""
     error = detail["type"]
     if error in WANTED:
-        return ErrorText(wanted=WANTED[error], got=detail["input"], written=written)
+        return ErrorText(expected=WANTED[error], got=detail["input"], written=written)
     if error in SPEECH:
         return ErrorText(text=SPEECH[error](detail, shape, parent))
     text = detail["msg"]

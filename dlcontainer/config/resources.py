@@ -77,15 +77,15 @@ class ResourceFolders:
         """Find a file of the name with another ending: .yml, or one in capitals."""
         if kind == "templates" or not NAME.fullmatch(name):
             return None
-        for wanted in (_path(root.path, kind, name) for root in self.roots):
+        for path in (_path(root.path, kind, name) for root in self.roots):
             with contextlib.suppress(OSError):
-                for entry in sorted(wanted.parent.iterdir()):
-                    if entry.stem == wanted.stem and entry.suffix.lower() in (".yml", ".yaml"):
+                for entry in sorted(path.parent.iterdir()):
+                    if entry.stem == path.stem and entry.suffix.lower() in (".yml", ".yaml"):
                         return entry
         return None
 
     def _swapped(self, kind: Kind, name: str) -> str | None:
-        """Say that a recipe was given for a site, or a site for a recipe."""
+        """Return the hint that a recipe was given for a site, or a site for a recipe, or None."""
         swapped_kind: Kind = "recipes" if kind == "site-configs" else "site-configs"
         if kind == "templates" or name not in self.names(swapped_kind):
             return None

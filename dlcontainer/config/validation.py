@@ -53,7 +53,11 @@ def _own(details: "list[ErrorDetails]") -> "list[ErrorDetails]":
     Of a refused item nothing is counted: the list only looks too short.
     """
     refused = {detail["loc"][:end] for detail in details for end in range(len(detail["loc"]))}
-    return [one for one in details if one["type"] != "too_short" or one["loc"] not in refused]
+    return [
+        detail
+        for detail in details
+        if detail["type"] != "too_short" or detail["loc"] not in refused
+    ]
 
 
 def _next_step(details: "list[ErrorDetails]") -> str | None:
@@ -110,7 +114,7 @@ def _telling(findings: list[ValidationIssue]) -> list[ValidationIssue]:
     kinds: dict[KeyPath, list[str]] = {}
     telling: dict[tuple[KeyPath, str | None], ValidationIssue] = {}
     for finding in findings:
-        path, wants = finding.path, finding.saying.wanted
+        path, wants = finding.path, finding.saying.expected
         if wants is None:
             telling.setdefault((path, finding.saying.text), finding)
         elif path not in understood:

@@ -145,8 +145,8 @@ def _others(failed: Mapping[str, str]) -> str:
 
 def _plain(failed: Mapping[str, str]) -> str:
     """Return what was answered in each mode, without an engine's marks and bit masks."""
-    said = {name: _MASK.sub("0x…", _PREFIX.sub("", words)) for name, words in failed.items()}
-    return "; ".join(f"{name} failed: {words}" for name, words in said.items())
+    answers = {name: _MASK.sub("0x…", _PREFIX.sub("", words)) for name, words in failed.items()}
+    return "; ".join(f"{name} failed: {words}" for name, words in answers.items())
 
 
 def _said(failed: Mapping[str, str]) -> str | None:

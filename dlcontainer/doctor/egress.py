@@ -16,22 +16,22 @@ def examine(routing: Routing, host: HostMachine) -> DoctorFinding:
     An address may hold a password.
     """
     try:
-        found = proxies_of(routing, host)
+        addresses = proxies_of(routing, host)
     except ConfigError as error:
         detail = f"{error.where}: {error.what}"
         return DoctorFinding(name=_NAME, state="error", detail=detail, mend=error.next_step)
-    named = [name for name in found if name != "no_proxy"]
+    named = [name for name in addresses if name != "no_proxy"]
     if not named:
         how = "no proxy variable is set" if routing.proxy == "auto" else "routing.proxy is none"
         return DoctorFinding(name=_NAME, state="ok", detail=f"direct, {how}")
     spelled = variables.proxies(host.environ)
     where = [spelled[name] for name in named if name in spelled]
     detail = f"through a proxy ({', '.join(where) if routing.proxy == 'auto' else 'routing.proxy'})"
-    unknown, no_socks = proxies.fault(found), proxies.socks_fault(found)
+    unknown, no_socks = proxies.fault(addresses), proxies.socks_fault(addresses)
     if unknown is not None:
-        said = f"{detail}: {unknown.why}"
-        return DoctorFinding(name=_NAME, state="error", detail=said, mend=unknown.next_step)
+        problem = f"{detail}: {unknown.why}"
+        return DoctorFinding(name=_NAME, state="error", detail=problem, mend=unknown.next_step)
     if no_socks is not None:
-        said = f"{detail}: {no_socks.why}; archives and registries cannot be reached"
-        return DoctorFinding(name=_NAME, state="warning", detail=said, mend=no_socks.next_step)
+        problem = f"{detail}: {no_socks.why}; archives and registries cannot be reached"
+        return DoctorFinding(name=_NAME, state="warning", detail=problem, mend=no_socks.next_step)
     return DoctorFinding(name=_NAME, state="ok", detail=detail)

@@ -51,18 +51,20 @@ def examine(site: Site, host: HostMachine, runner: Runner) -> Iterator[DoctorFin
 
 def _folder(key: str, path: Path, *, is_made: bool) -> DoctorFinding:
     """Look at a folder; `is_made` for one that is made when it is needed."""
-    there = next(one for one in (path, *path.parents) if one.exists())
-    if there != path and not is_made:
+    existing = next(candidate for candidate in (path, *path.parents) if candidate.exists())
+    if existing != path and not is_made:
         what = "no such folder here; builds use TMPDIR, memory or /tmp instead"
-    elif not there.is_dir():
-        what = f"{there} is not a folder"
-    elif not os.access(there, os.W_OK | os.X_OK):
-        what = f"you cannot write to {there}"
+    elif not existing.is_dir():
+        what = f"{existing} is not a folder"
+    elif not os.access(existing, os.W_OK | os.X_OK):
+        what = f"you cannot write to {existing}"
     else:
-        made = (
-            "" if there == path else ", which does not exist yet: dlcontainer makes it when needed"
+        note = (
+            ""
+            if existing == path
+            else ", which does not exist yet: dlcontainer makes it when needed"
         )
-        return DoctorFinding(name=key, state="ok", detail=f"{path}{made}")
+        return DoctorFinding(name=key, state="ok", detail=f"{path}{note}")
     return DoctorFinding(
         name=key,
         state="warning",
@@ -108,34 +110,34 @@ def _group(name: str) -> DoctorFinding:
 
 def _runtime(site: Site, host: HostMachine, runner: Runner) -> DoctorFinding:
     """Compare what starts images here with what the site's jobs start."""
-    name, wanted = site.engine.runtime, site.engine.version
+    name, site_version = site.engine.runtime, site.engine.version
     program = find_program(name, host.environ)
     load = f"module load {site.engine.module}, or " if site.engine.module else ""
     mend = f"{load}use a host of the site: its jobs start images with this program"
     if program is None:
         detail = f"no {name} on PATH"
         return DoctorFinding(name="engine.runtime", state="warning", detail=detail, mend=mend)
-    if wanted is None:
+    if site_version is None:
         detail = f"{program}; the site file names no version"
         return DoctorFinding(name="engine.runtime", state="ok", detail=detail)
     try:
         words = runner([str(program), "--version"], timeout=_TIMEOUT_S).stdout.split()
     except (CommandFailedError, CommandNotFoundError, CommandTimeoutError):
         words = []
-    found = next((word for word in words if word[:1].isdigit()), "unknown")
-    if found.partition("-")[0] == wanted:
-        return DoctorFinding(name="engine.runtime", state="ok", detail=f"{name} {found}")
-    detail = f"{name} {found} here, {wanted} at the site"
+    host_version = next((word for word in words if word[:1].isdigit()), "unknown")
+    if host_version.partition("-")[0] == site_version:
+        return DoctorFinding(name="engine.runtime", state="ok", detail=f"{name} {host_version}")
+    detail = f"{name} {host_version} here, {site_version} at the site"
     return DoctorFinding(name="engine.runtime", state="warning", detail=detail, mend=mend)
 
 
 def _scheduler(site: Site, host: HostMachine) -> DoctorFinding:
     """Look for the command that submits jobs, and for the one that starts their ranks."""
     kind, words = site.scheduler.kind, site.scheduler.launcher
-    wanted = dict.fromkeys((schedulers.SCHEDULERS[kind].submit, *words[:1]))
-    missing = [name for name in wanted if find_program(name, host.environ) is None]
+    commands = dict.fromkeys((schedulers.SCHEDULERS[kind].submit, *words[:1]))
+    missing = [name for name in commands if find_program(name, host.environ) is None]
     if not missing:
-        detail = f"{kind}: {', '.join(wanted)}"
+        detail = f"{kind}: {', '.join(commands)}"
         return DoctorFinding(name="scheduler", state="ok", detail=detail)
     return DoctorFinding(
         name="scheduler",

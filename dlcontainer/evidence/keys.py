@@ -86,7 +86,7 @@ def read_private(path: Path, passphrase: bytes | None = None) -> SigningKey:
 
 
 def read_public(path: Path, *, must_own: bool = False) -> PublicKey:
-    """Read a public key in PEM; with `own`, only this user or root may have written the file."""
+    """Read a public key in PEM; with `must_own`, only this user or root may own it."""
     serialization = _serialization()
     data = _content(path, must_own=must_own)
     try:
@@ -234,5 +234,5 @@ def _unfit(where: str) -> ConfigError:
 
 
 def unsigned(what: str, why: str) -> ChecksFailedError:
-    """Say that a signature does not hold."""
+    """Return the error of a signature that does not hold."""
     return ChecksFailedError(what, why=why, next_step="ask the signer, or give the signer's key")

@@ -102,15 +102,15 @@ class RefusalNotes:
 class ByteAllowance:
     """What is left for the evidence of one image, in bytes."""
 
-    left: int = MOST_TOGETHER
+    remaining: int = MOST_TOGETHER
 
     def take(self, size: int) -> None:
         """Take room; raises ChecksFailedError where there is none."""
-        if size > self.left:
+        if size > self.remaining:
             raise ChecksFailedError(
                 f"the image's evidence is larger than {MOST_TOGETHER // 1_000_000} MB in total"
             )
-        self.left -= size
+        self.remaining -= size
 
 
 @dataclass(slots=True, kw_only=True)
@@ -160,7 +160,7 @@ def loaded(
     for offer in in_time(offers, deadline or Deadline(), notes.add):
         try:
             sealed = offer.envelope()
-            data = offer.file(PieceLimit(most=min(MOST_BYTES, room.left)))
+            data = offer.file(PieceLimit(most=min(MOST_BYTES, room.remaining)))
             room.take(len(data) + len(sealed))
         except (OSError, DlcontainerError) as error:
             notes.add(f"{offer.name}: {said(error)}")

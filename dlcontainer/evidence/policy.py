@@ -264,7 +264,7 @@ class _EvidenceReader:
         kind, says = signed_statement.kind, signed_statement.says
         if not 0 <= says.size <= MOST_BYTES:
             raise keys.unsigned("its file is too large", f"{says.size} bytes")
-        data = offer.file(PieceLimit(most=min(says.size, self.room.left), sha256=says.sha256))
+        data = offer.file(PieceLimit(most=min(says.size, self.room.remaining), sha256=says.sha256))
         if says.sha256 != hashlib.sha256(data).hexdigest() or says.size != len(data):
             raise keys.unsigned("its file was changed after it was signed", "another SHA-256")
         kinds.require_about(kind, data, opened_image.subject)

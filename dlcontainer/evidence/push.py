@@ -39,7 +39,7 @@ def push(
         progress.step(f"push {image.name}: {size / 1e6:.0f} MB")
         client.upload(sha256(NOTHING), NOTHING)
         meter = Meter(tell=progress.phase, title="push", total=size)
-        sent = Upload(file=file, size=size, meter=meter, rate=client.way.rate)
+        sent = Upload(file=file, size=size, meter=meter, rate=client.access.rate)
         client.upload(digest, sent)
     subject = artifact.of(body, MANIFEST)
     client.put_manifest(subject.digest, body, MANIFEST)

@@ -47,7 +47,7 @@ def files(plan: Plan, text: str, version: str) -> dict[str, str]:
 def exported(variables: Mapping[str, str]) -> dict[str, str]:
     """Read what scripts of an image export, without running them: values as they are written.
 
-    `said` are texts by path; those of ENVIRONMENT are read.
+    `variables` are texts by path; those of ENVIRONMENT are read.
     """
     exported_texts: dict[str, str] = {}
     for path in ENVIRONMENT:

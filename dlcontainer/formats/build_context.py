@@ -43,7 +43,7 @@ def write(
 ) -> Path:
     """Write a text to a file, or to a folder with the files that it names; return the text's path.
 
-    A folder is what is one already, or ends in '/' (which a Path would not keep). `beside` are the
+    A folder is what is one already, or ends in '/' (a Path would not keep it). `neighbours` are the
     further texts (file's name -> text): a job script's lie beside it in any case, others' only
     in a folder.
 

@@ -35,7 +35,7 @@ def launch_word(value: str) -> Text:
 
 
 def toml(*values: str) -> Text:
-    """Give texts, joined by ':', as a string of an EDF, which fills in ${NAME} itself.
+    """Return texts, joined by ':', as a string of an EDF, which fills in ${NAME} itself.
 
     Source: docs.cscs.ch/software/container-engine/edf, "Environment variable expansion".
     """

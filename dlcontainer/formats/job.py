@@ -198,7 +198,7 @@ def _environment_kept_out(
     plan: Plan, applied: Surroundings, start: RuntimeStart
 ) -> Mapping[str, object]:
     """Return what the scripts show of the one list of names, in the runtime's way."""
-    policy, launched = start.way, bool(plan.site.scheduler.forms or plan.site.scheduler.launcher)
+    policy, launched = start.policy, bool(plan.site.scheduler.forms or plan.site.scheduler.launcher)
     on_rank = host_environment.unset_where(policy, "rank")
     return {
         "named": policy is not None and policy.enters == "named",
@@ -230,7 +230,7 @@ def _inside(plan: Plan, applied: Surroundings, start: RuntimeStart) -> list[Text
     if applied.library_path:
         variables["LD_LIBRARY_PATH"] = Text('"$dlc_path"')
     of_image = []
-    if start.way and start.way.image_wins:
+    if start.policy and start.policy.image_wins:
         of_image = host_environment.own_of_image(plan, variables)
     if variables or of_image:
         lines += [

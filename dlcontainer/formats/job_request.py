@@ -61,12 +61,12 @@ def _memory(plan: Plan) -> Iterator[JobSetting]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Line:
+class _RequestLine:
     text: str
     where: str
 
 
-def _lines(plan: Plan) -> Iterator[_Line]:
+def _lines(plan: Plan) -> Iterator[_RequestLine]:
     """Yield the lines that the scheduler reads, and where each stands."""
     directive = SCHEDULERS[plan.site.scheduler.kind].directive
     written = plan.site.scheduler.directives
@@ -74,7 +74,7 @@ def _lines(plan: Plan) -> Iterator[_Line]:
         if directive and line.startswith(f"{directive} "):
             key = ("scheduler", "directives", written.index(line)) if line in written else None
             where = plan.written.origin(key).where if key else plan.place_in_site("scheduler")
-            yield _Line(text=line, where=str(where))
+            yield _RequestLine(text=line, where=str(where))
 
 
 def _amount(text: str, words: MemoryWords) -> str:

@@ -8,7 +8,7 @@ from dlcontainer.recipes.distributions import Manager
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Commands:
+class _ManagerCommands:
     """Commands around a list of packages, and what is removed in the end."""
 
     before: tuple[str, ...]
@@ -22,8 +22,8 @@ class _Commands:
 # Weak dependencies ("recommends") are left out everywhere: what an image needs is named.
 # Sources: apt-get(8); dnf.conf(5) `install_weak_deps`, dnf(8) "SPECIFYING PACKAGES"; yum(8);
 # zypper(8) `install --no-recommends`.
-_KNOWN: dict[Manager, _Commands] = {
-    "apt": _Commands(
+_KNOWN: dict[Manager, _ManagerCommands] = {
+    "apt": _ManagerCommands(
         before=("apt-get update",),
         install="apt-get install --yes --no-install-recommends",
         after=("rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/apt/archives/*.deb",),
@@ -33,7 +33,7 @@ _KNOWN: dict[Manager, _Commands] = {
             "rm -rf /var/log/apt /var/log/dpkg.log /var/log/alternatives.log",
         ),
     ),
-    "dnf": _Commands(
+    "dnf": _ManagerCommands(
         before=(),
         install="dnf install --assumeyes --setopt=install_weak_deps=False",
         after=("dnf clean all",),
@@ -44,14 +44,14 @@ _KNOWN: dict[Manager, _Commands] = {
             "rm -rf /var/log/hawkey.log",
         ),
     ),
-    "yum": _Commands(
+    "yum": _ManagerCommands(
         before=(),
         install="yum install --assumeyes",
         after=("yum clean all",),
         pin="-",
         clean=("rm -rf /var/cache/yum /var/cache/ldconfig/aux-cache", "rm -rf /var/log/yum.log"),
     ),
-    "zypper": _Commands(
+    "zypper": _ManagerCommands(
         before=("zypper --non-interactive refresh",),
         install="zypper --non-interactive install --no-recommends",
         after=("zypper clean --all",),

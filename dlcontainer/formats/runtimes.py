@@ -43,8 +43,8 @@ class RuntimeStart:
     `on_launcher` are the launcher's own;
     `prefix` begins the variables through which the runtime is told more, None where it takes words
     for them. `image` is the default, between a shell's braces; None where there is none. `before`
-    are lines that settle what the words use. `way` is what it does with the job's environment, and
-    `shows` says how the job's folder gets in; None for what starts no image.
+    are lines that settle what the words use. `policy` says what becomes of the job's environment,
+    and `shows` says how the job's folder gets in; None for what starts no image.
     """
 
     words: tuple[Text, ...]
@@ -54,7 +54,7 @@ class RuntimeStart:
     is_file: bool
     hint: str
     before: tuple[Text, ...] = ()
-    way: EnvironmentPolicy | None = None
+    policy: EnvironmentPolicy | None = None
     shows: FolderBinding | None = None
 
 
@@ -74,7 +74,7 @@ def start(plan: Plan, applied: Surroundings) -> RuntimeStart:
             why="only Apptainer and Singularity can (CONTAINLIBS)",
             next_step="name folders in mpi.binds and mpi.library_path",
         )
-    return replace(_STARTS[runtime](plan, applied), way=WAYS[runtime])
+    return replace(_STARTS[runtime](plan, applied), policy=WAYS[runtime])
 
 
 def oci_name(plan: Plan) -> str:

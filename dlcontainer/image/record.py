@@ -280,7 +280,7 @@ def copy_too(path: Path) -> str:
 def read(path: Path, owners: Owners | None = None) -> Record | None:
     """Read what a record says of its image; None where there is none.
 
-    With `known` a record of anybody else is told apart. Raises ChecksFailedError for one that is
+    With `owners` a record of anybody else is told apart. Raises ChecksFailedError for one that is
     cut, or of another version.
     """
     file = opened(path, owners)

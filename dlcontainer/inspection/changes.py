@@ -16,7 +16,7 @@ class ImageChange:
 
     @property
     def how(self) -> str:
-        """Say it in a word."""
+        """Return the change in a word."""
         if not self.before:
             return "added"
         return "changed" if self.after else "removed"

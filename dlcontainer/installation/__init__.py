@@ -23,10 +23,10 @@ def checkout(package: Path = PACKAGE) -> Path | None:
     above = package.parent
     try:
         text = (above / "pyproject.toml").read_text(encoding="utf-8")
-        there = all((above / name).is_dir() for name in _FOLDERS)
+        has_folders = all((above / name).is_dir() for name in _FOLDERS)
     except (OSError, UnicodeDecodeError):
         return None
-    return above if there and _PROJECT_NAME.search(text) else None
+    return above if has_folders and _PROJECT_NAME.search(text) else None
 
 
 def line(environ: Mapping[str, str], *packages: str) -> str:
@@ -35,7 +35,9 @@ def line(environ: Mapping[str, str], *packages: str) -> str:
 
     for command, names in _NAMES.items():
         if shutil.which(command, path=environ.get("PATH", "")) is not None:
-            return f"{command} install {' '.join(names.get(one, one) for one in packages)}"
+            return (
+                f"{command} install {' '.join(names.get(package, package) for package in packages)}"
+            )
     noun = "package" if len(packages) == 1 else "packages"
     return f"install the {noun} {' '.join(packages)}"
 
@@ -48,8 +50,8 @@ def helper(environ: Mapping[str, str], *packages: str, package: Path = PACKAGE) 
 
 def engine(package: Path = PACKAGE) -> str:
     """Return how an engine is installed, with or without root."""
-    ways = "load the site's module, or install Apptainer, with or without root: " + ENGINE_PAGE
-    return f"{_setup()}, or {ways}" if checkout(package) else ways
+    advice = "load the site's module, or install Apptainer, with or without root: " + ENGINE_PAGE
+    return f"{_setup()}, or {advice}" if checkout(package) else advice
 
 
 def _setup() -> str:

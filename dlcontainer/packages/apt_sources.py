@@ -127,7 +127,7 @@ def _of_archive(
     plan: Plan, distribution: str, release: str, keyring: Path
 ) -> tuple[AptSource, ...]:
     archive = keyrings.ARCHIVES[distribution]
-    uri = archive.x86 if plan.site.arch == "x86_64" else archive.others
+    uri = archive.x86 if plan.site.arch == "x86_64" else archive.non_x86
     return tuple(
         AptSource(uri=uri, suite=suite, components=archive.components, keyring=keyring)
         for suite in (release, f"{release}-updates", f"{release}-security")

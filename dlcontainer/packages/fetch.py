@@ -31,13 +31,13 @@ _OWN = {bundles.LOCK_FILE, bundles.BASE, *_PLACES, *bundles.LISTS, _PART}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fetcher:
-    """Who fetches: this user, here; `others` are folders of bundles whose files may be shared."""
+    """Who fetches: this user, here; `siblings` are folders of bundles whose files may be shared."""
 
     host: HostMachine
     runner: Runner
     scratch: Path
     progress: Progress
-    others: tuple[Path, ...] = ()
+    siblings: tuple[Path, ...] = ()
 
 
 def kept(plan: Plan, lock: Lock, fetcher: Fetcher, cache: Path) -> Bundle:
@@ -50,7 +50,7 @@ def kept(plan: Plan, lock: Lock, fetcher: Fetcher, cache: Path) -> Bundle:
         runner=fetcher.runner,
         scratch=fetcher.scratch,
         progress=fetcher.progress,
-        others=siblings,
+        siblings=siblings,
     )
     return _collect(plan, lock, sharing, folder, with_image=False)
 
@@ -74,7 +74,7 @@ def _collect(plan: Plan, lock: Lock, fetcher: Fetcher, folder: Path, *, with_ima
         (folder / bundles.LOCK_FILE).unlink(missing_ok=True)
         for name in _PLACES:
             (folder / name).mkdir(exist_ok=True)
-        _share(lock, fetcher.others, folder)
+        _share(lock, fetcher.siblings, folder)
         missing = [name for name, sha in bundles.named_files(lock) if not _right(folder, name, sha)]
         if missing:
             _fetch_missing(plan, lock, fetcher, folder, missing)
@@ -127,7 +127,7 @@ def _fetch_missing(
             if f"{bundles.SOURCES}/{source.name}" in missing:
                 fetcher.progress.step(f"source archive {source.name}")
                 url = str(plan.recipe.upstreams[source.name].url)
-                download.download(url, part / source.name, resolver.way, fetcher.progress.phase)
+                download.download(url, part / source.name, resolver.access, fetcher.progress.phase)
                 target = folder / bundles.SOURCES / source.name
                 _take(part / source.name, target, source.sha256)
         wheels = [pin for pin in lock.wheels if f"{bundles.WHEELS}/{pin.file}" in missing]
@@ -139,7 +139,9 @@ def _fetch_missing(
                 if chosen:
                     title = f"step {step.name}, {len(chosen)} Python packages"
                     with watching(part, _meter(fetcher, title, None)):
-                        resolver.pip.download(chosen, tuple(resolver.way.upstreams.values()), part)
+                        resolver.pip.download(
+                            chosen, tuple(resolver.access.upstreams.values()), part
+                        )
                 for wheel in chosen:
                     target = folder / bundles.WHEELS / wheel.file
                     _take(part / wheel.file, target, wheel.sha256)

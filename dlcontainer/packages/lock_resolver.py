@@ -42,7 +42,7 @@ from dlcontainer.system.workspace import workspace
 class Resolver:
     """apt and pip for one plan, with the routing that both use."""
 
-    way: HostAccess
+    access: HostAccess
     apt: Apt
     # None: nothing is known of the base's Python.
     pip: Pip | None
@@ -80,8 +80,8 @@ def _locked(plan: Plan, locker: Locker) -> Lock:
     host, runner, progress = locker.host, locker.runner, locker.progress
     with workspace(locker.scratch, runner, progress.note) as work:
         resolver = resolver_of(plan, host, runner, work, progress)
-        way = host_access.registry_way(plan, host)
-        reader = ImageReader(way=way, cache=locker.cache, progress=progress)
+        access = host_access.registry_way(plan, host)
+        reader = ImageReader(access=access, cache=locker.cache, progress=progress)
         base = _base(plan, resolver, reader)
         steps = []
         for number, step in enumerate(plan.recipe.steps):
@@ -131,7 +131,7 @@ def resolver_of(
     )
     facts = plan.recipe.base.facts
     if facts is None or facts.python is None or facts.glibc is None:
-        return Resolver(way=access, apt=apt, pip=None)
+        return Resolver(access=access, apt=apt, pip=None)
     pip = Pip(
         python=facts.python,
         arch=plan.site.arch,
@@ -142,7 +142,7 @@ def resolver_of(
         runner=runner,
         on_line=progress.line,
     )
-    return Resolver(way=access, apt=apt, pip=pip)
+    return Resolver(access=access, apt=apt, pip=pip)
 
 
 def _host(plan: Plan) -> HostParts:
@@ -237,7 +237,7 @@ def _step(step: Step, resolver: Resolver, folder: Path) -> LockedStep:
                 why="the Python and C library of this base are not known",
                 next_step="write them in the recipe: base.system with python, glibc and a source",
             )
-        upstream = resolver.way.upstreams.get(step.python_packages.upstream or "", "")
+        upstream = resolver.access.upstreams.get(step.python_packages.upstream or "", "")
         packages = step.python_packages.packages
         wheels = tuple(resolver.pip.resolve(packages, upstream, folder))
     return LockedStep(name=step.name, os_packages=os_pins, python_packages=wheels)

@@ -251,7 +251,7 @@ def parse(text: str, display: str) -> Lock:
 
 
 def _line_of(text: str, value: object) -> str:
-    """Give ":LINE" of the first line that holds a text value; nothing for any other value."""
+    """Return ":LINE" of the first line that holds a text value; nothing for any other value."""
     quoted = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else None
     place = text.find(quoted) if quoted else -1
     return f":{text.count(chr(10), 0, place) + 1}" if place >= 0 else ""

@@ -24,7 +24,7 @@ _OURS = re.compile(r"prefix|FAKEROOTKEY|(?:dlc|DLC|DLCONTAINER)_.*")
 def settled(
     variables: Mapping[str, str], document: Document, path: KeyPath, prefix: str
 ) -> dict[str, str]:
-    """Give variables, which stand at a path of a settled recipe, as the image has them.
+    """Return variables, which stand at a path of a settled recipe, as the image has them.
 
     Raises ConfigError with the place of a name that is not a recipe's, or of a `$`.
     """

@@ -25,11 +25,11 @@ def version(recipe: Document, variant: str | None = None) -> str | None:
     versions = {**_mapping(recipe.data.get("versions")), **_mapping(changed.get("versions"))}
     text = str(changed.get("version", recipe.data.get("version", "")))
     # With how each is written: 1 and 1.0 are equal, and no version.
-    told = tuple((name, value, repr(value)) for name, value in versions.items())
+    written_versions = tuple((name, value, repr(value)) for name, value in versions.items())
     try:
-        return _expanded(text, told, variant)
+        return _expanded(text, written_versions, variant)
     except TypeError:  # a list or a mapping among the versions: validation says so
-        return _expanded.__wrapped__(text, told, variant)
+        return _expanded.__wrapped__(text, written_versions, variant)
 
 
 # Each site judges all variants of each recipe, and this says nothing of a site.
@@ -49,7 +49,7 @@ def _expanded(
 
 
 def note(recipe: Document, chosen: str | None, settled: str) -> list[str]:
-    """Say in a plan that the version here is another than the one the recipe is known by.
+    """Return the note of a plan whose version is another than the one the recipe is known by.
 
     That is the version of its first variant which needs nothing but an architecture.
     """

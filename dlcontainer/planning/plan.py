@@ -150,7 +150,7 @@ def resolve(
     """Settle a recipe for a site.
 
     `folder` holds the recipe's files; `changes` are the user's overrides and --set, in this
-    order; `asked` is a variant or a kind of them; `cpu` asks for one without device code.
+    order; `variant` is one or a kind of them; `cpu` asks for one without device code.
 
     Raises ConfigError that names every place that is wrong, MisfitError where the
     recipe and the site contradict each other.
@@ -220,12 +220,12 @@ def _files(recipe: Recipe, folder: Path, settled: Document) -> tuple[FileEntry, 
 
 
 def _probe_entry(path: Path) -> FileEntry:
-    found = path.stat()
+    info = path.stat()
     return FileEntry(
         source=path,
         name=path.name,
         target=f"{layout.PROBE}/{path.name}",
-        sha256=_sha256(path, found.st_size, found.st_mtime_ns),
+        sha256=_sha256(path, info.st_size, info.st_mtime_ns),
     )
 
 

@@ -167,7 +167,7 @@ def _validated(same: _Same) -> dict[str, Variant]:
     if written is None:
         return {}
     parts = {name: config.subtree(written, (name,)) for name in written.data}
-    found = {}
+    variants = {}
     for name, part in parts.items():
         if name in KINDS:
             raise ConfigError(
@@ -180,5 +180,5 @@ def _validated(same: _Same) -> dict[str, Variant]:
             raise ConfigError(
                 f"variants.{name}: expected a mapping", where=written.origin((name,)).where
             )
-        found[name] = config.validate(part, Variant)
-    return found
+        variants[name] = config.validate(part, Variant)
+    return variants

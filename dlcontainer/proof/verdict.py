@@ -25,22 +25,22 @@ Verdicts = Iterator[StateVerdict]
 
 
 def ok(detail: str) -> StateVerdict:
-    """Say that the file shows it."""
+    """Return the verdict where the file shows it."""
     return StateVerdict(state="ok", detail=detail)
 
 
 def failed(detail: str) -> StateVerdict:
-    """Say that the file shows the contrary."""
+    """Return the verdict where the file shows the contrary."""
     return StateVerdict(state="failed", detail=detail)
 
 
 def not_shown(detail: str) -> StateVerdict:
-    """Say that no line shows what had to be shown."""
+    """Return the verdict where no line shows what had to be shown."""
     return StateVerdict(state="not shown", detail=detail)
 
 
 def not_tried(detail: str) -> StateVerdict:
-    """Say that this job could not show it."""
+    """Return the verdict where this job could not show it."""
     return StateVerdict(state="not tried", detail=detail)
 
 

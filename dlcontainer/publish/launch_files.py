@@ -81,7 +81,7 @@ def around(sites: Mapping[str, Site], release: ModuleRelease, default: str) -> W
             "  DLCONTAINER_MPI=own keeps the image's, DLCONTAINER_DEBUG=1 says which it is.",
         ]
     return WrapperContext(
-        own=default,
+        epoch=default,
         choose=tuple(choose(sites, release, default)),
         mpi=("", *lines) if lines else (),
     )

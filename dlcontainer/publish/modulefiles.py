@@ -62,7 +62,7 @@ class WrapperContext:
     the site has a log of usage.
     """
 
-    own: str = "site"
+    epoch: str = "site"
     choose: tuple[Text, ...] = ()
     mpi: tuple[str, ...] = ()
     reached: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ _NO_COMPILER = "torch.compile needs a C++ compiler, and this image has none."
 
 def epoch_of(site: Site) -> str:
     """Name the launch file of a site's epoch, without a suffix."""
-    return site.epoch or _BARE.own
+    return site.epoch or _BARE.epoch
 
 
 def lua(value: object) -> str:
@@ -216,7 +216,7 @@ def wrappers(
         # Of the engine that wrappers start, whatever starts images in the site's jobs.
         "gpu": " ".join(gpu_flags.flags(site, "apptainer")),
         "run_mode": site.engine.run_mode or "",
-        "epoch": context.own,
+        "epoch": context.epoch,
         "choose": context.choose,
         "engine": str(resort.engine),
         "squashfuse": str(resort.squashfuse or ""),

@@ -54,13 +54,13 @@ def prepared(root: Path, site: Site, note: Callable[[str], None]) -> Ownership:
     return owner
 
 
-def _handed_on(parent: int, made: int) -> int:
+def _handed_on(parent: int, child: int) -> int:
     """Return the bits of a group's folder that one made in it has too; both are open.
 
     mkdir gave it the set-group-ID bit and the group. Who else may publish there, the parent tells:
     without its group's right to write, the group's other members could not.
     """
-    inherited = os.fstat(made).st_mode & stat.S_ISGID
+    inherited = os.fstat(child).st_mode & stat.S_ISGID
     return inherited | (os.fstat(parent).st_mode & stat.S_IWGRP if inherited else 0)
 
 

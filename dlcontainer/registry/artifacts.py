@@ -82,7 +82,7 @@ class ArtifactClient(Client):
 
     def _url(self, path: str) -> str:
         address = self.reference.address
-        scheme = "http" if self.way.is_plain(address) else "https"
+        scheme = "http" if self.access.is_plain(address) else "https"
         return f"{scheme}://{address}/v2/{self.reference.repository}/{path}"
 
     def _asked(
@@ -130,7 +130,7 @@ class ArtifactClient(Client):
 
     def _require_private(self) -> None:
         address = self.reference.address
-        if self.way.is_plain(address) and not is_loopback(address):
+        if self.access.is_plain(address) and not is_loopback(address):
             raise self._error(
                 "asks for a password over a connection without TLS",
                 why="anybody on the network could read it",

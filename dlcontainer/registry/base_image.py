@@ -36,7 +36,7 @@ def check(reference: ImageReference, arch: Arch, access: RegistryAccess) -> Base
     What a tag names by now is only noted: what is pinned is what is built.
     """
     digest = str(reference.digest)
-    with Client(reference=reference, way=access) as client:
+    with Client(reference=reference, access=access) as client:
         answer = client.manifest(digest)
         if answer is None:
             raise _gone(client)
@@ -55,7 +55,7 @@ def find_digest(reference: ImageReference, arch: Arch, access: RegistryAccess) -
 
     Raises BuildError where there is no such tag, or nothing for this machine.
     """
-    with Client(reference=replace(reference, digest=None), way=access) as client:
+    with Client(reference=replace(reference, digest=None), access=access) as client:
         answer = client.manifest(str(reference.tag))
         if answer is None:
             raise BuildError(

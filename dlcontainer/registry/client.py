@@ -54,7 +54,7 @@ class Client(Connection):
     def read_blob(self, digest: str, size: int, read: Callable[[Iterator[bytes]], object]) -> None:
         """Hand a blob of any size on as it comes, as `save_blob`; it is whole at the return."""
         address, repository = self.reference.address, self.reference.repository
-        scheme = "http" if self.way.is_plain(address) else "https"
+        scheme = "http" if self.access.is_plain(address) else "https"
         taking = BlobReader(read=read, most=size)
         url = f"{scheme}://{address}/v2/{repository}/blobs/{digest}"
         status, answer_headers, body = self._send("GET", url, self._authorization(), taking=taking)
@@ -80,7 +80,7 @@ class Client(Connection):
 
     def _ask(self, path: str, headers: Mapping[str, str], *, head: bool) -> RegistryResponse | None:
         address, repository = self.reference.address, self.reference.repository
-        scheme = "http" if self.way.is_plain(address) else "https"
+        scheme = "http" if self.access.is_plain(address) else "https"
         url = f"{scheme}://{address}/v2/{repository}/{path}"
         method = "HEAD" if head else "GET"
         if self._token is None:
@@ -125,7 +125,7 @@ class Client(Connection):
     def _fetch_token(
         self, challenge: str, *, verbs: str = "pull", authorization: Mapping[str, str] | None = None
     ) -> str:
-        """Fetch a token, without `own` the one that is given to everybody."""
+        """Fetch a token, without `authorization` the one that is given to everybody."""
         challenge_fields = dict(_TOKEN_CHALLENGE.findall(challenge))
         # The scope is ours to say: of this one image, and no more than is done.
         query = {"scope": f"repository:{self.reference.repository}:{verbs}"}

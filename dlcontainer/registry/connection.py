@@ -82,7 +82,7 @@ class Connection:
     """A connection to the registry of one image, kept for the next request until the end."""
 
     reference: ImageReference
-    way: RegistryAccess
+    access: RegistryAccess
     _session: "Session | None" = None
     _patience: TimeAllowance | None = None
     # For the questions of a block together; s.
@@ -108,12 +108,12 @@ class Connection:
     def _asking(self, *, uploads: bool) -> Iterator[TimeAllowance]:
         """Begin a question, and count its time."""
         # Of what was sent a registry takes the digest before it answers.
-        answer_s = self.way.answer_s + (self.way.silence_s if uploads else 0)
+        answer_s = self.access.answer_s + (self.access.silence_s if uploads else 0)
         if self._left_s is not None:
             if self._left_s <= 0:
                 raise self._error("took too long to answer", next_step="build later")
             answer_s = min(answer_s, self._left_s)
-        self._patience = self._patience or TimeAllowance(silence_s=self.way.silence_s)
+        self._patience = self._patience or TimeAllowance(silence_s=self.access.silence_s)
         self._patience.begin(answer_s)
         began = time.monotonic()
         try:
@@ -157,7 +157,7 @@ class Connection:
                     continue
                 if taking is not None and response.status_code == 200:
                     if self._patience is not None:
-                        self._patience.flow(self.way.rate, self._left_s)
+                        self._patience.flow(self.access.rate, self._left_s)
                     taking.take(response.iter_content(_LARGE_CHUNK))
                     return 200, response.headers, b""
                 body = self._body(response, url) if request.method != "HEAD" else b""
@@ -173,7 +173,7 @@ class Connection:
             self._session.trust_env = False
             from dlcontainer.registry import timed_http
 
-            patience = self._patience or TimeAllowance(silence_s=self.way.silence_s)
+            patience = self._patience or TimeAllowance(silence_s=self.access.silence_s)
             for scheme in ("http://", "https://"):
                 self._session.mount(scheme, timed_http.adapter(patience))
         headers = {"Accept-Encoding": "identity", "User-Agent": "dlcontainer", **request.headers}
@@ -184,8 +184,8 @@ class Connection:
             data=request.data,
             headers=headers,
             proxies=self._proxies(url),
-            verify=str(self.way.ca) if self.way.ca else True,
-            timeout=self.way.silence_s,
+            verify=str(self.access.ca) if self.access.ca else True,
+            timeout=self.access.silence_s,
             allow_redirects=False,
             stream=True,
         )
@@ -193,12 +193,14 @@ class Connection:
     def _proxies(self, url: str) -> dict[str, str]:
         if is_loopback(urlsplit(url).netloc):
             return {}
-        by_scheme = proxies.of_url(url, self.way.proxies)
+        by_scheme = proxies.of_url(url, self.access.proxies)
         return {scheme: proxy for scheme, proxy in by_scheme.items() if proxy}
 
     def _check_scheme(self, url: str) -> None:
         parts = urlsplit(url)
-        if parts.scheme == "https" or (parts.scheme == "http" and self.way.is_plain(parts.netloc)):
+        if parts.scheme == "https" or (
+            parts.scheme == "http" and self.access.is_plain(parts.netloc)
+        ):
             return
         raise self._error(
             "leads to an address without TLS",
@@ -247,7 +249,7 @@ class Connection:
         if self._patience is not None and self._patience.over is not None:
             return self._error(self._patience.over, next_step="build later")
         if not is_loopback(urlsplit(url).netloc):
-            fault = proxies.request_fault(url, self.way.proxies)
+            fault = proxies.request_fault(url, self.access.proxies)
             if fault is not None:
                 return self._error("can't be reached", why=fault.why, next_step=fault.next_step)
         # The message of the error itself may hold a proxy's address with its password.
@@ -255,7 +257,7 @@ class Connection:
             (requests.exceptions.SSLError, "its certificate is not trusted here"),
             (requests.exceptions.ProxyError, "the proxy refuses the connection"),
             (requests.exceptions.ChunkedEncodingError, "it stopped in the middle of its answer"),
-            (requests.Timeout, f"no answer within {self.way.silence_s:g} s"),
+            (requests.Timeout, f"no answer within {self.access.silence_s:g} s"),
             (requests.ConnectionError, "no connection"),
         )
         name = type(error).__name__

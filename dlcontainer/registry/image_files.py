@@ -25,7 +25,7 @@ MOST_PACKED = 64 * 10**9
 class ImageReader:
     """How images of registries are read: the way there, and what earlier layers told."""
 
-    way: RegistryAccess
+    access: RegistryAccess
     cache: Path
     progress: Progress
     bounds: Bounds = field(default_factory=Bounds)
@@ -47,11 +47,11 @@ def read(
     From the last layer down, until all are settled. Raises BuildError for an image that is not
     there, a layer that is another than announced, can't be read, or has no end.
     """
-    checked = base_image.check(reference, arch, reader.way)
+    checked = base_image.check(reference, arch, reader.access)
     named = replace(reference, digest=checked.platform_digest)
     content: dict[str, str] = {}
     missing = set(paths)
-    with Client(reference=named, way=reader.way) as client:
+    with Client(reference=named, access=reader.access) as client:
         body = pull.manifest_of(client, checked.platform_digest)
         layers = pull.layers(foreign_files.loads(body), named)
         total = sum(layers.values())

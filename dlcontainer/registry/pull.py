@@ -28,7 +28,7 @@ def pull(
     """
     checked = base_image.check(reference, arch, access)
     named = replace(reference, digest=checked.platform_digest)
-    with Client(reference=named, way=access) as client:
+    with Client(reference=named, access=access) as client:
         body = manifest_of(client, checked.platform_digest)
         index = b"" if named.digest == checked.digest else manifest_of(client, checked.digest)
         manifest = foreign_files.loads(body)

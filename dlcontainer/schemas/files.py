@@ -96,12 +96,12 @@ def _definitions(model: type[BaseModel]) -> dict[str, Node]:
     """Return the definitions of a model and of all in it, each by its name."""
     schema: Node = model.model_json_schema()
     inner: dict[str, Node] = schema.pop("$defs", {})
-    found = {**inner, model.__name__: schema}
+    definitions = {**inner, model.__name__: schema}
     if model is not Recipe:
-        return found
+        return definitions
     return {
         name: node if name in _NO_TEMPLATES else layers.or_template(node)
-        for name, node in found.items()
+        for name, node in definitions.items()
     }
 
 
@@ -111,8 +111,8 @@ def _with_changes(node: Node, name: str) -> Node:
 
 
 def _titled(node: Node, key: str) -> Node:
-    return {one: node["properties"][key][one] for one in ("title", "description")
-            if one in node["properties"][key]}  # fmt: skip
+    return {keyword: node["properties"][key][keyword] for keyword in ("title", "description")
+            if keyword in node["properties"][key]}  # fmt: skip
 
 
 def _shown(model: type[BaseModel], key: str) -> Node:
@@ -127,20 +127,20 @@ def _file(identifier: str, title: str, choice: Node, definitions: dict[str, Node
 
 def _used(choice: Node, definitions: dict[str, Node]) -> dict[str, Node]:
     """Keep the definitions that are referred to."""
-    found: dict[str, Node] = {}
+    used: dict[str, Node] = {}
     todo = list(_references(choice))
     while todo:
         name = todo.pop()
-        if name not in found:
-            found[name] = definitions[name]
+        if name not in used:
+            used[name] = definitions[name]
             todo += _references(definitions[name])
-    return found
+    return used
 
 
 def _references(node: object) -> list[str]:
     if isinstance(node, list):
-        return [name for one in node for name in _references(one)]
+        return [name for child in node for name in _references(child)]
     if not isinstance(node, dict):
         return []
-    own = [str(node["$ref"]).rpartition("/")[2]] if "$ref" in node else []
-    return own + [name for value in node.values() for name in _references(value)]
+    direct = [str(node["$ref"]).rpartition("/")[2]] if "$ref" in node else []
+    return direct + [name for value in node.values() for name in _references(value)]

@@ -45,7 +45,7 @@ def _layer(node: Node) -> Node:
         changed["additionalProperties"] = _or_null(_layer(node["additionalProperties"]))
     for choice in ("anyOf", "oneOf", "allOf"):
         if choice in node:
-            changed[choice] = [_layer(one) for one in node[choice]]
+            changed[choice] = [_layer(alternative) for alternative in node[choice]]
     return changed
 
 
@@ -83,7 +83,7 @@ def either(condition: Node, then: Node, otherwise: Node) -> Node:
 def or_template(node: Any) -> Any:
     """Let a text with a template stand for each word of a closed list."""
     if isinstance(node, list):
-        return [or_template(one) for one in node]
+        return [or_template(element) for element in node]
     if not isinstance(node, dict):
         return node
     if node.get("type") == "string" and ("enum" in node or "const" in node):

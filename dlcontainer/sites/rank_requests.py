@@ -55,7 +55,7 @@ class _Form:
 
 
 def disagreements(site: Site) -> tuple[str, ...]:
-    """Say of each form where the lines and its launcher ask for different things."""
+    """Return a note of each form where the lines and its launcher ask for different things."""
     return tuple(note for form in _forms(site) for note in _of(form))
 
 

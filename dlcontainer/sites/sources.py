@@ -34,9 +34,9 @@ def serve(site: SelectedDocument[Site], files: Mapping[str, FileSource]) -> Sele
     """
     document = site.document
     for path, group in site.value.groups():
-        wanted = dict(_serving(site.document, path, group, files))
-        if wanted:
-            document = _with_sources(document, path, group.sources, wanted)
+        new_sources = dict(_serving(site.document, path, group, files))
+        if new_sources:
+            document = _with_sources(document, path, group.sources, new_sources)
     if document is site.document:
         return site
     return SelectedDocument(value=config.validate(document, Site), document=document)
@@ -51,34 +51,39 @@ def _serving(
         if origin.mark is None or origin.mark.file not in files:
             continue
         file = files[origin.mark.file]
-        here = named is not None and named.mark is not None and named.mark.file == origin.mark.file
-        if not here and file.name not in group.sources:
+        is_same_file = (
+            named is not None and named.mark is not None and named.mark.file == origin.mark.file
+        )
+        if not is_same_file and file.name not in group.sources:
             yield file.name, file.origin
 
 
 def _facts(group: SiteFacts) -> Iterator[str]:
     """Name the keys written in a group that need a source; a form is a group of its own."""
-    told = {"sources", "remembered", "forms", *group.remembered}
-    yield from (key for key in type(group).model_fields if key in group.model_fields_set - told)
+    exempt = {"sources", "remembered", "forms", *group.remembered}
+    yield from (key for key in type(group).model_fields if key in group.model_fields_set - exempt)
 
 
 def _with_sources(
-    document: Document, path: KeyPath, there: tuple[str, ...], more: Mapping[str, ValueOrigin]
+    document: Document, path: KeyPath, sources: tuple[str, ...], more: Mapping[str, ValueOrigin]
 ) -> Document:
     """Add sources to those of a group."""
 
     def put(value: object, rest: KeyPath) -> object:
         if isinstance(value, list):
-            return [put(one, rest[1:]) if at == rest[0] else one for at, one in enumerate(value)]
+            return [
+                put(element, rest[1:]) if at == rest[0] else element
+                for at, element in enumerate(value)
+            ]
         mapping = dict(value) if isinstance(value, dict) else {}
         if not rest:
-            return {**mapping, "sources": [*there, *more]}
+            return {**mapping, "sources": [*sources, *more]}
         return {**mapping, str(rest[0]): put(mapping.get(str(rest[0])), rest[1:])}
 
     data = put(document.data, path)
     at = (*path, "sources")
     first = next(iter(more.values()))
-    added = {(*at, number): origin for number, origin in enumerate(more.values(), len(there))}
+    added = {(*at, number): origin for number, origin in enumerate(more.values(), len(sources))}
     return Document(
         data=data if isinstance(data, dict) else {},
         origins={at: first, **document.origins, **added},
@@ -93,9 +98,9 @@ def require(site: SelectedDocument[Site]) -> None:
     bare, unknown = list(_bare(site)), list(_unknown(site))
     if not bare and not unknown:
         return
-    ways = ["add the name to `sources`, with the place where it is written"] if unknown else []
+    remedies = ["add the name to `sources`, with the place where it is written"] if unknown else []
     if bare:
-        ways.append(
+        remedies.append(
             "write `source: NAME` at the top of the file for all its facts, or in a group "
             "`sources: [NAME]`, with NAME and where it is written in `sources`; or "
             "`remembered: [KEY]` for what nobody checked"
@@ -103,7 +108,7 @@ def require(site: SelectedDocument[Site]) -> None:
     raise ConfigError(
         "\n".join(f"{where}: {text}" for where, text in [*unknown, *bare]),
         why="readers must be able to check each fact",
-        next_step="; ".join(ways),
+        next_step="; ".join(remedies),
     )
 
 
@@ -117,24 +122,24 @@ def _bare(site: SelectedDocument[Site]) -> Iterator[tuple[Mark | str, str]]:
         origins = {key: site.document.origin((*path, key)) for key in _facts(group)}
         keys = [key for key, origin in origins.items() if origin.layer.startswith("site")]
         if keys:
-            told = f"facts without a source: {', '.join(keys)}"
-            text = told if len(keys) > 1 else f"a fact without a source: {keys[0]}"
+            plural = f"facts without a source: {', '.join(keys)}"
+            text = plural if len(keys) > 1 else f"a fact without a source: {keys[0]}"
             yield origins[keys[0]].where, f"{config.dotted(path)}: {text}"
 
 
 def _unknown(site: SelectedDocument[Site]) -> Iterator[tuple[Mark | str, str]]:
     """Find the names that `sources` does not have."""
-    known, document = site.value.sources, site.document
+    sources, document = site.value.sources, site.document
     named: list[tuple[KeyPath, str]] = [
         ((*path, "sources", at), name)
         for path, group in (*site.value.groups(), (("trust",), site.value.trust))
         for at, name in enumerate(group.sources)
         # The file's own is told once, at the top.
-        if not (name == site.value.source and name not in known)
+        if not (name == site.value.source and name not in sources)
     ]
     if site.value.source is not None:
         named.insert(0, (("source",), site.value.source))
     for path, name in named:
-        if name not in known:
+        if name not in sources:
             text = f"{config.dotted(path)}: {name!r} is not in 'sources'"
-            yield document.origin(path).where, f"{text}{config.suggest(name, known)}"
+            yield document.origin(path).where, f"{text}{config.suggest(name, sources)}"

@@ -92,8 +92,8 @@ def missing_packages(names: Iterable[str], host: HostMachine) -> list[str]:
     """Name the packages that a host of Debian's family has not installed, as dpkg-query tells."""
     if host.dpkg_status is None:
         return []
-    found = host.dpkg_status.stat()
-    return sorted(set(names) - _installed(host.dpkg_status, found.st_size, found.st_mtime_ns))
+    info = host.dpkg_status.stat()
+    return sorted(set(names) - _installed(host.dpkg_status, info.st_size, info.st_mtime_ns))
 
 
 # Each plan asks, and the file is one of a thousand packages; a change of it is seen.
@@ -104,9 +104,9 @@ def _installed(status: Path, _size: int, _mtime_ns: int) -> frozenset[str]:
     installed = set()
     for stanza in status.read_text(errors="replace").split("\n\n"):
         if " ok installed" in stanza:
-            said = dict(fields.findall(stanza))
-            if said.get("Status", "").endswith(" ok installed"):
-                installed.add(said.get("Package", ""))
+            stanza_fields = dict(fields.findall(stanza))
+            if stanza_fields.get("Status", "").endswith(" ok installed"):
+                installed.add(stanza_fields.get("Package", ""))
     return frozenset(installed)
 
 

@@ -128,13 +128,13 @@ class Meter:
     title: str
     total: int | None = None
     began: float = field(default_factory=time.monotonic)
-    told: float = 0.0
+    last_report: float = 0.0
 
     def at(self, done: int) -> None:
         """Tell that so many bytes are done; not more often than a reader can follow."""
         now = time.monotonic()
-        if now - self.told >= _TELL_EACH_S:
-            self.told = now
+        if now - self.last_report >= _TELL_EACH_S:
+            self.last_report = now
             self.tell(self._text(done, now - self.began))
 
     def _text(self, done: int, spent: float) -> str:

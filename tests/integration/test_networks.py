@@ -126,7 +126,7 @@ def test_a_published_network_is_measured(
     judged = analyse(series)
     assert judged.verdict.word == "INCONCLUSIVE", judged.verdict.reasons
     section = judged.traits.section
-    table = section.beside if section and unit == "groups" else section
+    table = section.companion if section and unit == "groups" else section
     assert table is not None
     for row in table.rows:
         line = dict(zip(table.head, row, strict=True))

@@ -36,8 +36,8 @@ def trained(user: World, image: Built, output: Path, *more: object) -> Any:
     # One pair decides nothing; that it may be compared is what the sides attest.
     assert judged.verdict.word == "INCONCLUSIVE", judged.verdict.reasons
     section = judged.traits.section
-    while section and section.beside:
-        section = section.beside
+    while section and section.companion:
+        section = section.companion
     assert section is not None
     assert section.title == "Waiting for input"
     found = [one.values["loss"] for one in series.samples if one.role == "pair"]

@@ -25,11 +25,11 @@ SMALL = {
     "dlcontainer/schemas": "made from the models of sites and recipes, which know nothing of it",
     "dlcontainer/system/environ": "the one reader of the host's variables",
 }
-HOMONYMS = 3
+HOMONYMS = 0
 MODULE_NAMES = 23
-PARTICIPLES = 3
-FILLERS_PERCENT = 0.69
-GIVE = 12
+PARTICIPLES = 0
+FILLERS_PERCENT = 0.15
+GIVE = 9
 # A ceiling: the generic words of others shall not take the fillers' place.
 GENERIC_PERCENT = 2.5
 

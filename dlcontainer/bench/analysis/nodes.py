@@ -59,7 +59,7 @@ def _between(question: Question, side: Sequence[AttestedStack]) -> list[FactDiff
 
 
 def few_cpus(declared: SessionDeclaration, stacks: Sequence[AttestedStack]) -> tuple[str, ...]:
-    """Say of each arm on which node a rank had fewer CPUs than the job asked for each."""
+    """Return on which node a rank of an arm had fewer CPUs than the job asked for each."""
     cpus = declared.workload.get(CPUS_ASKED)
     return tuple(_few(stacks, cpus)) if isinstance(cpus, int) else ()
 

@@ -39,7 +39,7 @@ class RowReading:
     sides: tuple[RowSide, ...]
     figure: PairFigure
     p_holm: float
-    told: Told
+    direction: Told
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +67,7 @@ def of(series: Series, by_role: Mapping[Role, LaunchPairs], alpha: float) -> tup
             sides=sides,
             figure=figure,
             p_holm=p,
-            told=_told(figure, p, alpha),
+            direction=_told(figure, p, alpha),
         )
         for (parameters, sides, figure), p in zip(readings, adjusted, strict=True)
     )

@@ -99,7 +99,7 @@ class QueueSubmitter:
         It does where nobody tells for long, and where the job can't go on by itself.
         """
         pause, begun = _ASK_S, time.monotonic()
-        heard_at, node, was_listed = begun, _Node(asked=begun), False
+        heard_at, node, was_listed = begun, _Node(asked_at=begun), False
         while True:
             time.sleep(pause)
             pause = min(_MOST_ASK_S, pause * 1.1)
@@ -144,9 +144,9 @@ class QueueSubmitter:
     def _is_away(self, name: str, node: "_Node") -> bool:
         """Return whether the job's node has been away for long; asked now and then."""
         now = time.monotonic()
-        if not self.queue.away or now - node.asked < _ASK_AWAY_S:
+        if not self.queue.away or now - node.asked_at < _ASK_AWAY_S:
             return False
-        node.asked = now
+        node.asked_at = now
         if not self._read(self.queue.away, self.queue.read_away, name):
             node.since = None
             return False
@@ -207,7 +207,7 @@ class QueueSubmitter:
 class _Node:
     """When a job's node was asked for last, and since when it is away."""
 
-    asked: float
+    asked_at: float
     since: float | None = None
 
 

@@ -119,7 +119,7 @@ class SessionSides:
     why: str
     between: OfImage | None = None
     # What had to be done before the reference could be launched, and its seconds.
-    made: Mapping[str, float] = field(default_factory=dict)
+    setup_seconds: Mapping[str, float] = field(default_factory=dict)
 
     def arms(self) -> list[Arm]:
         """Return the sides that are held against each other."""
@@ -286,7 +286,7 @@ def machine(
         "engine_mode": context.execution.capabilities.run_mode,
         "image_on": mount_of(subject.image).kind,
         "reference_on": mount_of(place).kind,
-        **sides.made,
+        **sides.setup_seconds,
     }
 
 

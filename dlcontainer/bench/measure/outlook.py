@@ -54,7 +54,7 @@ class MachineLoad:
     busy_cores: float | None
 
     def said(self, cores: int) -> str:
-        """Say it beside the cores, with a warning where others are at work."""
+        """Return the load beside the cores, with a warning where others are at work."""
         text = machine_load.text(self.load_1min, self.busy_cores, cores)
         if not machine_load.others_at_work(self.load_1min, self.busy_cores, cores):
             return text
@@ -64,16 +64,16 @@ class MachineLoad:
         )
 
 
-def one_look(schedule: Schedule, seen: MachineLoad, cores: int) -> tuple[Schedule, str | None]:
+def one_look(schedule: Schedule, machine: MachineLoad, cores: int) -> tuple[Schedule, str | None]:
     """Return the pairs of the first look alone, and why, where others are at work; else the same.
 
     Settled before the first launch, by the load and nothing that is measured: no look is chosen by
     what it shows.
     """
-    if not machine_load.others_at_work(seen.load_1min, seen.busy_cores, cores):
+    if not machine_load.others_at_work(machine.load_1min, machine.busy_cores, cores):
         return schedule, None
     fewer = replace(schedule, looks=schedule.looks[:1], joiners=0, controls=0, candidate_controls=0)
-    load = machine_load.text(seen.load_1min, seen.busy_cores, cores)
+    load = machine_load.text(machine.load_1min, machine.busy_cores, cores)
     return fewer, (
         f"this machine is too busy to decide: {load}. Only the first look is taken, and it says "
         "nothing about the container; measure again when the machine is idle, or in an "
@@ -136,7 +136,7 @@ def require_cpus(environ: Mapping[str, str], allowed: Collection[int] | None = N
 
 
 def left(began: float, measured: int, remaining: int) -> str:
-    """Say in how long the rest is measured, by what was measured since; empty before that."""
+    """Return in how long the rest is measured, by what was measured since; empty before that."""
     if not measured:
         return ""
     return f"in about {span((time.monotonic() - began) / measured * remaining)}"

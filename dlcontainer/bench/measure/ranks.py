@@ -159,7 +159,7 @@ class RankLaunch:
     token: str
 
     def handed(self, folder: Path) -> dict[str, str]:
-        """Return what the launch hands each rank; `seen` is the folder as the probe sees it."""
+        """Return what the launch hands each rank; `folder` is the one as the probe sees it."""
         rank_group = self.rank_group
         transports = {
             name: value

@@ -65,8 +65,8 @@ def run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Ben
 
 def _run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: BenchContext) -> None:
     # Before a twin is made or an image unpacked: that load is our own.
-    said = settings.too_busy or outlook.load().said(context.execution.host.cores)
-    context.execution.progress.note(said)
+    load_note = settings.too_busy or outlook.load().said(context.execution.host.cores)
+    context.execution.progress.note(load_note)
     if settings.rank_group:
         crowd = outlook.crowd(settings.rank_group.per_node, context.execution.host.cores)
         if crowd:
@@ -97,7 +97,7 @@ def _run(settings: SessionSettings, plan: Plan, subject: BenchImage, context: Be
             candidate=candidate,
             joiner=joiner,
             why=why,
-            made=times,
+            setup_seconds=times,
         )
         measure(settings, subject, context, sides)
 

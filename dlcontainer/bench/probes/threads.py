@@ -142,7 +142,7 @@ def _groups(series: "Series") -> list[dict[int, Row]]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ThreadChoice:
-    """The number of threads that takes the least time over all kernels; `others` were measured too.
+    """The number of threads that takes the least time over all kernels, of those `measured`.
 
     `tied` are not told apart from it, `behind` is the ratio of the next best to it. `kernels` are
     counted, `launches` too.

@@ -188,7 +188,7 @@ def _section(series: "Series") -> ProbeTable | None:
     section: ProbeTable | None = None
     # The last one first: each lies beside what follows it.
     for table in (waiting.section(series), utilisation.section(series), _groups(series)):
-        section = replace(table, beside=section) if table else section
+        section = replace(table, companion=section) if table else section
     return section
 
 

@@ -189,7 +189,7 @@ def _section(series: "Series") -> ProbeTable | None:
         rows=tuple(lines),
         note=f"GB/s are 1e9 bytes a second, one way. {_meaning(series)} "
         f"{byte_sizes.note('transfer')}",
-        beside=_peers(series),
+        companion=_peers(series),
     )  # fmt: skip
 
 

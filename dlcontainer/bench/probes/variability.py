@@ -139,7 +139,7 @@ def _section(series: "Series") -> ProbeTable | None:
         "variance, docs/variability.md); few groups ('from') tell little. A straggler is a rank "
         f"whose median lies above the others' by more than {100 * LEAST:.0f} % and {BOUND:.0f} "
         f"scaled median deviations of their launches. {_named(processes)}",
-        beside=_watched(series),
+        companion=_watched(series),
     )
 
 

@@ -64,7 +64,7 @@ class Brief:
 
     title: str
     headline: str
-    said: tuple[str, ...]
+    paragraphs: tuple[str, ...]
     notes: tuple[str, ...] = ()
     figures: tuple[tuple[str, str, str], ...] = ()
     tables: tuple[Table, ...] = ()
@@ -150,7 +150,9 @@ def _joint(item: PooledSessions) -> PooledSection:
     )
 
 
-def briefs(analyses: Sequence[Analysis], found: Sequence[InputFinding] = ()) -> tuple[Brief, ...]:
+def briefs(
+    analyses: Sequence[Analysis], findings: Sequence[InputFinding] = ()
+) -> tuple[Brief, ...]:
     """Return what a summary says: for a terminal, an issue or a log.
 
     Raises BenchDataError where one session is there twice.
@@ -160,27 +162,36 @@ def briefs(analyses: Sequence[Analysis], found: Sequence[InputFinding] = ()) -> 
         Brief(
             title=f"{len(item.members)} sessions: {session_tables.title(item.members[0])}",
             headline=verdict_text.joint_headline(item),
-            said=(verdict_text.joint_sentence(item),),
+            paragraphs=(verdict_text.joint_sentence(item),),
         )
         for item in across(analyses)
     ]
-    others = [
-        Brief(title=one.title, headline=one.headline, said=(one.words,), notes=one.lines)
-        for one in exhibits(found)
+    of_exhibits = [
+        Brief(
+            title=exhibit.title,
+            headline=exhibit.headline,
+            paragraphs=(exhibit.words,),
+            notes=exhibit.lines,
+        )
+        for exhibit in exhibits(findings)
     ]
-    own = [_brief(one, standings[one.series.seal], found) for one in analyses]
-    return (*joint, *own, *others)
+    of_sessions = [
+        _brief(analysis, standings[analysis.series.seal], findings) for analysis in analyses
+    ]
+    return (*joint, *of_sessions, *of_exhibits)
 
 
-def _brief(analysis: Analysis, standing: SiteQualification, found: Sequence[InputFinding]) -> Brief:
+def _brief(
+    analysis: Analysis, standing: SiteQualification, findings: Sequence[InputFinding]
+) -> Brief:
     sentence = verdict_text.sentence(analysis)
-    beside = (cold_text.beside(analysis, found), scope_text.scope(analysis))
+    remarks = (cold_text.beside(analysis, findings), scope_text.scope(analysis))
     reasons = [reason for reason in analysis.verdict.reasons if reason not in sentence]
     is_grouped = analysis.series.session.declared.groups is not None
     return Brief(
         title=session_tables.title(analysis),
         headline=verdict_text.headline(analysis),
-        said=(sentence, *filter(None, beside)),
+        paragraphs=(sentence, *filter(None, remarks)),
         notes=(*reasons, *notes(analysis, standing)),
         figures=_tiles(analysis),
         # Which a note of groups sends the reader to.

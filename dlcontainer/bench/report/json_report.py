@@ -121,7 +121,9 @@ def _section(section: ProbeTable | None) -> dict[str, object] | None:
         return None
     rows = [dict(zip(section.head, row, strict=True)) for row in section.rows]
     body: dict[str, object] = {"title": section.title, "rows": rows, "note": section.note}
-    return body | ({"beside": table_beside} if (table_beside := _section(section.beside)) else {})
+    return body | (
+        {"beside": table_beside} if (table_beside := _section(section.companion)) else {}
+    )
 
 
 def _contrast(item: ArmContrast) -> dict[str, object]:

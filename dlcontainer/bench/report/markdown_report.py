@@ -36,23 +36,23 @@ def page(settled: Page) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def summary(analyses: Sequence[Analysis], found: Sequence[InputFinding] = ()) -> str:
+def summary(analyses: Sequence[Analysis], findings: Sequence[InputFinding] = ()) -> str:
     """Return a summary for an issue or a log; raises BenchDataError as `briefs` does."""
     return "\n\n".join(
         # A hostile name must not begin a heading or a line of its own.
-        "\n".join(" ".join(line.splitlines()) for line in _brief(one))
-        for one in html_report.briefs(analyses, found)
+        "\n".join(" ".join(line.splitlines()) for line in _brief(brief))
+        for brief in html_report.briefs(analyses, findings)
     )
 
 
-def _brief(one: Brief) -> Iterator[str]:
-    yield from (f"## {one.title}", "", f"**{one.headline}**", "", *one.said)
-    yield from [""] if one.notes or one.file else []
-    yield from (f"- {note}" for note in one.notes)
-    yield from (f"- {name}: {value} ({detail})" for name, value, detail in one.figures)
-    if one.file:
-        yield f"- file: {one.file}, seal {one.seal}"
-    for block in _tables(one.tables):
+def _brief(brief: Brief) -> Iterator[str]:
+    yield from (f"## {brief.title}", "", f"**{brief.headline}**", "", *brief.paragraphs)
+    yield from [""] if brief.notes or brief.file else []
+    yield from (f"- {note}" for note in brief.notes)
+    yield from (f"- {name}: {value} ({detail})" for name, value, detail in brief.figures)
+    if brief.file:
+        yield f"- file: {brief.file}, seal {brief.seal}"
+    for block in _tables(brief.tables):
         yield from ("", *block.split("\n"))
 
 

@@ -25,7 +25,7 @@ class Table:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Say of each column whether its cells are `short`, and stay on one line, or `long`."""
+        """Return of each column whether its cells are `short`, and stay on one line, or `long`."""
         return tuple(
             "short" if all(len(row[i]) <= _SHORT for row in self.rows) else "long"
             for i in range(len(self.head))

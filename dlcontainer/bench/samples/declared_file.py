@@ -113,15 +113,15 @@ class DeclaredFormat(Generic[H, L, F]):
     def read(self, path: Path) -> F:
         """Read a file, every line verified; raises BenchDataError for what is not one."""
         lines = self.kinds.read(path)
-        header, *others = lines.records
+        header, *body = lines.records
         if not isinstance(header, self.header) or digest(header.declared) != header.declared_sha256:
             raise self.unfit(str(path), "its declaration is not what its digest was made of")
         return self.content(
             header=header,
-            launches=tuple(line for line in others if isinstance(line, self.launch)),
-            resumes=tuple(line for line in others if isinstance(line, ResumeRecord)),
+            launches=tuple(line for line in body if isinstance(line, self.launch)),
+            resumes=tuple(line for line in body if isinstance(line, ResumeRecord)),
             # One that went on after its end has none yet.
-            end=next((line for line in others[:-2:-1] if isinstance(line, EndRecord)), None),
+            end=next((line for line in body[:-2:-1] if isinstance(line, EndRecord)), None),
             seal=lines.seal,
             size=lines.size,
             dropped=lines.dropped,

@@ -94,9 +94,9 @@ class Launch:
 
 
 class LaunchTable(Sequence[Launch]):
-    """All launches of a session, in their order; `asked` names figures that must be kept.
+    """All launches of a session, in their order; `figures` names those that must be kept.
 
-    Of the others all numbers of `Sample.values` are kept; a dot in `asked` leads into nested ones.
+    Of the others all numbers of `Sample.values` are kept; a dot in `figures` leads into them.
     """
 
     def __init__(self, figures: Iterable[str] = ()) -> None:

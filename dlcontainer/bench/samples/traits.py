@@ -61,13 +61,13 @@ class Roofline:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProbeTable:
-    """A table of the probe's own in the report of a session; `beside` is another, below it."""
+    """A table of the probe's own in the report of a session; `companion` is another, below it."""
 
     title: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
-    beside: "ProbeTable | None" = None
+    companion: "ProbeTable | None" = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

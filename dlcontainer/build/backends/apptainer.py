@@ -205,7 +205,7 @@ class ApptainerBackend:
         target.chmod(0o755)
 
     def shell_command(self) -> tuple[list[str], Mapping[str, str], Path]:
-        """Give command, environment and folder of a shell in the tree as it is now."""
+        """Return command, environment and folder of a shell in the tree as it is now."""
         shell = step_environment.in_shell(self.plan)
         argv = self._inside("xterm", "/bin/sh", "-c", shell)
         return argv, self._environment(), self.work

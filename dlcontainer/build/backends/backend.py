@@ -48,4 +48,4 @@ class BuildBackend(Protocol):
         """
 
     def shell_command(self) -> tuple[list[str], Mapping[str, str], Path]:
-        """Give command, environment and folder of a shell in the tree as it is now."""
+        """Return command, environment and folder of a shell in the tree as it is now."""

@@ -144,7 +144,7 @@ class OciBackend:
         self.delivered = self.exporter.deliver(self.client, name, target, sbom)
 
     def shell_command(self) -> tuple[list[str], Mapping[str, str], Path]:
-        """Give command, environment and folder of a shell in the tree as it is now."""
+        """Return command, environment and folder of a shell in the tree as it is now."""
         argv = [*self.client.shell_argv(self._running()), "-c"]
         argv.append(step_environment.in_shell(self.work.plan))
         return argv, dict(os.environ), self.work.folder

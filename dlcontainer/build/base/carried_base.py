@@ -66,7 +66,7 @@ def write(root_tree: RootTree, tree: BaseTree, target: Path) -> BaseRecord:
             locked=root_tree.locked,
             sha256=tree.sha256,
             size=size,
-            made=tree.made,
+            made=tree.made_at,
             maker=getpass.getuser(),
             dlcontainer=__version__,
         )
@@ -88,7 +88,7 @@ def peek(plan: Plan, file: Path, bundle: Bundle | None) -> BaseTree:
     """Return what a base is, by its record alone; raises ConfigError for one of another plan."""
     record = _read(file)
     _require_wanted(root_tree(plan, bundle), record, file)
-    return BaseTree(path=file, sha256=record.sha256, made=record.made, cached=True)
+    return BaseTree(path=file, sha256=record.sha256, made_at=record.made, cached=True)
 
 
 def take(plan: Plan, file: Path, work: Path, bundle: Bundle | None) -> BaseTree:

@@ -8,7 +8,7 @@ from dlcontainer.registry.connection import RegistryAccess
 
 
 def refusal(plan: Plan, image: ImageReference, access: RegistryAccess) -> BuildError:
-    """Say that a base is not pinned; its registry is asked which digest the tag has now."""
+    """Return the error of a base without a pin, with the digest that its tag has now."""
     origins = {key: origin for key, _, origin in plan.origins}
     what = f"the base {image} is not pinned"
     where = origins["base.image"].where

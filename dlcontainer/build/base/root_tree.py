@@ -40,7 +40,7 @@ class BaseTree:
 
     path: Path
     sha256: str
-    made: str
+    made_at: str
     cached: bool
 
 
@@ -99,7 +99,7 @@ def _prepare(
             if spare is None:
                 raise error.told from None
             maker.on_wait(f"{error.told.what}: {error.told.why}")
-            maker.on_wait(f"using the cached base of {spare.made}, without later security fixes")
+            maker.on_wait(f"using the cached base of {spare.made_at}, without later security fixes")
             return spare
 
 
@@ -151,7 +151,7 @@ def _make(
     clean.unlink()
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     sha256 = _keep(squash, folder, moment)
-    return BaseTree(path=folder / BASE_FILE, sha256=sha256, made=moment, cached=False)
+    return BaseTree(path=folder / BASE_FILE, sha256=sha256, made_at=moment, cached=False)
 
 
 def _keep(squash: Path, folder: Path, moment: str) -> str:
@@ -196,6 +196,6 @@ def _recall(root_tree: RootTree, cache: Path, max_age_s: float) -> BaseTree | No
                 return None
         with contextlib.suppress(OSError):
             os.utime(folder / _NOTE)  # used: pruned last
-        return BaseTree(path=path, sha256=record["sha256"], made=record["made"], cached=True)
+        return BaseTree(path=path, sha256=record["sha256"], made_at=record["made"], cached=True)
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -26,7 +26,7 @@ class BaseAge:
 
     @property
     def text(self) -> str:
-        """Say it in one line."""
+        """Return the age in one line."""
         if not (self.base or self.image or self.packages or self.lock):
             return "a base and packages of unknown dates"
         base = (

@@ -16,6 +16,6 @@ class CachedStep:
     key: str
     name: str
     maker: str
-    made: str
+    made_at: str
     size: int
     packages: Packages = ()

@@ -30,7 +30,7 @@ def explain(
     root: Mapping[str, str],
     before: Inputs | None,
 ) -> list[CacheReason]:
-    """Say of each step whether it is taken from the cache, and why another is not.
+    """Return for each step whether it is taken from the cache, and why another is not.
 
     `kept` is each step's result where one may be used; `before` the inputs of the last build.
     """
@@ -53,7 +53,7 @@ def explain(
 
 
 def _kept(result: CachedStep) -> str:
-    return f"made {result.made} by {result.maker}, {result.size / 1e6:.0f} MB"
+    return f"made {result.made_at} by {result.maker}, {result.size / 1e6:.0f} MB"
 
 
 def _changed_root(root: Mapping[str, str], before: Inputs | None) -> str | None:

@@ -49,7 +49,7 @@ class OciStore:
             key=key,
             name=name,
             maker=self.client.daemon.owner,
-            made=f"{image.created[:19]}Z",
+            made_at=f"{image.created[:19]}Z",
             size=image.size,
             packages=packages,
         )

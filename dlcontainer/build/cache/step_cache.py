@@ -179,7 +179,7 @@ class StepCache:
                     key=step.key,
                     name=step.name,
                     maker=guarded_files.name_of(os.getuid()),
-                    made=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                    made_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
                     size=size,
                     packages=packages,
                 )

@@ -246,7 +246,9 @@ def half(shelf: EntryFolder, key: str) -> tuple[CachedStep, float] | None:
     if time.time() - used < _GRACE_S:
         return None
     maker = guarded_files.name_of(shelf.uid)
-    return CachedStep(key=key, name="not whole", maker=maker, made="", size=size, packages=()), used
+    return CachedStep(
+        key=key, name="not whole", maker=maker, made_at="", size=size, packages=()
+    ), used
 
 
 def unlink_own(shelf: EntryFolder, name: str) -> bool:

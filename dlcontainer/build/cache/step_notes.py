@@ -23,7 +23,9 @@ def read(text: bytes, key: str) -> tuple[CachedStep, str]:
     packages = body.get("packages")
     if not isinstance(packages, list) or not all(map(_is_package, packages)):
         raise ValueError("packages are missing")
-    kept = CachedStep(key=key, name=name, maker="", made=moment, size=0, packages=tuple(packages))
+    kept = CachedStep(
+        key=key, name=name, maker="", made_at=moment, size=0, packages=tuple(packages)
+    )
     return kept, sha256
 
 
@@ -39,7 +41,7 @@ def write(handle: int, kept: CachedStep, sha256: str) -> None:
         "key": kept.key,
         "name": kept.name,
         "maker": kept.maker,
-        "made": kept.made,
+        "made": kept.made_at,
         "size": kept.size,
         "packages": list(kept.packages),
         "sha256": sha256,

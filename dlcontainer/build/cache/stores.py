@@ -144,7 +144,7 @@ class MiscStore:
     """Everything else in a cache's folder: what was found out here, and what was left there."""
 
     folder: Path
-    others: frozenset[str]
+    foreign: frozenset[str]
     kind: Kind = "notes"
 
     @property
@@ -154,7 +154,7 @@ class MiscStore:
 
     def entries(self) -> list[CacheEntry]:
         """List what is in the folder and belongs to no other kind."""
-        rest = [path for path in _children(self.folder) if path.name not in self.others]
+        rest = [path for path in _children(self.folder) if path.name not in self.foreign]
         return _of_paths(self.kind, [(path, path) for path in rest])
 
     def remove(self, entry: CacheEntry) -> bool:
@@ -170,7 +170,7 @@ def of_cache(cache: Path, steps: StepCache, engines: Iterable[OciStore]) -> list
         FolderStore(kind="twins", folder=cache / "twins", note="ready.json"),
     ]
     foreign = frozenset({"steps", "bases", "locked", "twins", file_locks.ALL})
-    notes = MiscStore(folder=cache, others=foreign)
+    notes = MiscStore(folder=cache, foreign=foreign)
     return [
         StepStore(cache=steps),
         *(Images(store=engine_store) for engine_store in engines),

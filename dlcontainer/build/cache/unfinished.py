@@ -61,7 +61,7 @@ def remove(mine: int, name: str) -> None:
 
 
 def complete(result: StagedResult, handle: int) -> tuple[int, str]:
-    """Bring a packed tree into the open folder `made`; return its size and its SHA-256."""
+    """Bring a packed tree into the open folder `handle`; return its size and its SHA-256."""
     if not result.is_copied:
         with guarded_files.file(PACKED, handle) as tree:
             os.fchmod(tree, 0o644)  # where a group shares the folder, its other members read it

@@ -37,7 +37,7 @@ def at_site(
     near: Path | None,
     image: "BenchImage | None" = None,
 ) -> Iterator["BenchContext"]:
-    """Make a context ready and take it down; its folder lies in `beside`, else where TMPDIR says.
+    """Make a context ready and take it down; its folder lies in `near`, else where TMPDIR says.
 
     With an image it has what the site puts around that.
 

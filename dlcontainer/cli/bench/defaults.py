@@ -60,7 +60,7 @@ def schedule(
 
 
 def for_load(
-    options: "SessionOptions", wanted: "Schedule", begun: "SessionDeclaration | None", cores: int
+    options: "SessionOptions", schedule: "Schedule", begun: "SessionDeclaration | None", cores: int
 ) -> tuple["Schedule", str | None]:
     """Return the first look alone, and why, where that was asked for on a machine that is busy.
 
@@ -69,8 +69,8 @@ def for_load(
     from dlcontainer.bench.measure import outlook
 
     if begun is not None or not options.one_look_if_busy:
-        return wanted, None
-    return outlook.one_look(wanted, outlook.load(), cores)
+        return schedule, None
+    return outlook.one_look(schedule, outlook.load(), cores)
 
 
 def margin(options: "SessionOptions", begun: "SessionDeclaration | None") -> float | None:

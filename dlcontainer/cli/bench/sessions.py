@@ -141,9 +141,9 @@ def commands(probes: Mapping[str, Probe]) -> typer.Typer:
     app = App(help="Measure what an image costs: native against container, and many ranks.")
     for probe in probes.values():
         # Its options are made when it is meant: they are those of all probes.
-        made = partial(probe_command.make, probe, probes, _run)
+        make = partial(probe_command.make, probe, probes, _run)
         options = {"help": probe.summary}
-        app.add(Entry(name=probe.name, summary=probe.summary, read=made, options=options))
+        app.add(Entry(name=probe.name, summary=probe.summary, read=make, options=options))
     app.add(*command_list.BENCH)
     return app
 

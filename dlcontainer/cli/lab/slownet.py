@@ -181,7 +181,7 @@ def _body(settled: "VirtualNetwork", ran: "NetworkRun") -> dict[str, object]:
                     "round_trip_s": link_trial["round_trip_s"],
                     "bits_per_s": link_trial["rate"],
                 },
-                **ran.ways[direction],
+                **ran.directions[direction],
             }
         )
     return {
@@ -202,7 +202,7 @@ def _show(settled: "VirtualNetwork", ran: "NetworkRun", console: output.Console)
         link = settled.link(link_trial["begin"], link_trial["end"])
         direction = f"n{link_trial['begin'] + 1}-n{link_trial['end'] + 1}"
         rate_text = f"{link.rate / 1e6:.4g}" if link.rate else "any"
-        carried = ran.ways[direction]
+        carried = ran.directions[direction]
         console.step(
             f"{direction}: round trip {1e6 * link_trial['round_trip_s']:.0f} us (latency "
             f"{1e6 * link.latency_s:.0f}), {link_trial['rate'] / 1e6:.4g} Mbit/s (asked "

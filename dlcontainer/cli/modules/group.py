@@ -42,10 +42,17 @@ def list_(
         output.copied(str(where.root), before="nothing is published in ")
         return
     head = ["module", "marks", "image", "checked", "checks", *(["release"] if verbose else [])]
-    found = files.briefly(where.root, [module.entry for module in listed])
+    pages = files.briefly(where.root, [module.entry for module in listed])
     rows = [
-        (one.entry.module, one.entry.marks or "-", one.size, one.day, one.checks, str(live.folder))
-        for one, live in zip(found, listed, strict=True)
+        (
+            page.entry.module,
+            page.entry.marks or "-",
+            page.size,
+            page.day,
+            page.checks,
+            str(live.folder),
+        )
+        for page, live in zip(pages, listed, strict=True)
     ]
     output.say(output.table([row[: len(head)] for row in rows], head=head))
 

@@ -321,4 +321,4 @@ def client(
         silence_s=120.0,
     )
     credentials = logins.read(login, reference.address) if login else None
-    return ArtifactClient(reference=reference, way=access, login=credentials, pushes=pushes)
+    return ArtifactClient(reference=reference, access=access, login=credentials, pushes=pushes)

@@ -25,7 +25,7 @@ LEAST_BYTES = 64  # of the longer file header
 
 
 def is_library(entry: TreeEntry) -> bool:
-    """Tell by its name whether a file may be a shared library: libx.so, libx.so.1.2, x.so."""
+    """Return whether a file may be a shared library, by its name: libx.so, libx.so.1.2, x.so."""
     name = entry.path.rsplit("/", 1)[-1]
     return (
         entry.kind == "-" and entry.size > LEAST_BYTES and (name.endswith(".so") or ".so." in name)

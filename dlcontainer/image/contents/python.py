@@ -26,7 +26,7 @@ def wanted(path: str) -> bool:
 
 
 def packages(files: Mapping[str, Path]) -> Iterator[InstalledPackage]:
-    """Yield the packages that files of the tree describe; `found` are those of `wanted`."""
+    """Yield the packages that files of the tree describe; `files` are those of `wanted`."""
     for path, file in sorted(files.items()):
         if PurePosixPath(path).name in _BESIDE:
             continue

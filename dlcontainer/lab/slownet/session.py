@@ -48,7 +48,7 @@ class NetworkRun:
 
     code: int
     links: Sequence[Mapping[str, Any]]
-    ways: Mapping[str, Mapping[str, int]]
+    directions: Mapping[str, Mapping[str, int]]
     lost: Sequence[Mapping[str, Any]]
     mounts: Mapping[str, int]
     looks: int
@@ -91,7 +91,7 @@ def run(
     return NetworkRun(
         code=end["code"],
         links=json.loads((work / READY).read_text())["links"],
-        ways=end["ways"],
+        directions=end["ways"],
         lost=end["lost"],
         mounts=watch.most,
         looks=watch.looks,

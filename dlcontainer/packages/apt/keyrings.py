@@ -16,7 +16,7 @@ class Archive:
     """
 
     x86: str
-    others: str
+    non_x86: str
     components: tuple[str, ...]
     package: str
     sha256: str
@@ -30,7 +30,7 @@ class Archive:
 ARCHIVES = {
     "ubuntu": Archive(
         x86="http://archive.ubuntu.com/ubuntu",
-        others="http://ports.ubuntu.com/ubuntu-ports",
+        non_x86="http://ports.ubuntu.com/ubuntu-ports",
         components=("main", "universe"),
         package="http://archive.ubuntu.com/ubuntu/pool/main/u/ubuntu-keyring/"
         "ubuntu-keyring_2021.03.26_all.deb",

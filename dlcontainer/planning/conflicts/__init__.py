@@ -33,11 +33,11 @@ def require_site(site: SelectedDocument[Site]) -> None:
     Raises ConfigError where one is wrong whatever else is true, else MisfitError.
     """
     for exit_code in (3, 8):
-        rules = [one for one in table.SITE if one.exit_code == exit_code]
-        refused = [one for one in rules if one.severity == "refuse"]
-        found = [clash for rule in refused for clash in rule.check(site.value)]
-        if found:
-            raise of_site(found, site.document, exit_code=exit_code)
+        rules = [rule for rule in table.SITE if rule.exit_code == exit_code]
+        refused = [rule for rule in rules if rule.severity == "refuse"]
+        clashes = [clash for rule in refused for clash in rule.check(site.value)]
+        if clashes:
+            raise of_site(clashes, site.document, exit_code=exit_code)
 
 
 def find(site: Site, recipe: Recipe) -> Iterator[FactConflict | Contradiction]:
@@ -49,8 +49,10 @@ def find(site: Site, recipe: Recipe) -> Iterator[FactConflict | Contradiction]:
 
 def doubts(site: Site, recipe: Recipe) -> Iterator[str]:
     """Yield what can't be promised of a settled recipe, since a fact is missing or not exact."""
-    found = (*_of("refuse", site, recipe), *_of("note", site, recipe))
-    yield from dict.fromkeys(finding.text for finding in found if isinstance(finding, UnknownFact))
+    findings = (*_of("refuse", site, recipe), *_of("note", site, recipe))
+    yield from dict.fromkeys(
+        finding.text for finding in findings if isinstance(finding, UnknownFact)
+    )
 
 
 def notes(
@@ -61,13 +63,13 @@ def notes(
     `written` is the recipe as written; without a day nothing is said that depends on it.
     """
     at = site.value
-    clashes = [one for rule in table.SITE if rule.severity == "note" for one in rule.check(at)]
+    clashes = [clash for rule in table.SITE if rule.severity == "note" for clash in rule.check(at)]
     if today is not None:
-        clashes += [one for rule in table.DATED for one in rule.check(at, today)]
-    yield from (note(one, site=site.document, of=site.document) for one in clashes)
-    for one in _of("note", at, recipe):
-        if not isinstance(one, UnknownFact):
-            yield note(one, site=site.document, of=written)
+        clashes += [clash for rule in table.DATED for clash in rule.check(at, today)]
+    yield from (note(clash, site=site.document, of=site.document) for clash in clashes)
+    for finding in _of("note", at, recipe):
+        if not isinstance(finding, UnknownFact):
+            yield note(finding, site=site.document, of=written)
     yield from doubts(at, recipe)
 
 
@@ -75,14 +77,14 @@ def _of(
     severity: Severity, site: Site, recipe: Recipe
 ) -> Iterator[FactConflict | Contradiction | UnknownFact]:
     """Apply the rules of a severity; each finding once: two packages may bring one compiler."""
-    found: list[FactConflict | Contradiction | UnknownFact] = []
+    findings: list[FactConflict | Contradiction | UnknownFact] = []
     for of_stack in table.STACK:
         if of_stack.severity == severity:
-            found += of_stack.check(site, recipe.stack)
+            findings += of_stack.check(site, recipe.stack)
     for of_recipe in table.RECIPE:
         if of_recipe.severity == severity:
-            found += of_recipe.check(recipe)
+            findings += of_recipe.check(recipe)
     for of_both in table.PAIR:
         if of_both.severity == severity:
-            found += of_both.check(site, recipe)
-    yield from dict.fromkeys(found)
+            findings += of_both.check(site, recipe)
+    yield from dict.fromkeys(findings)

@@ -94,9 +94,9 @@ def unsaid_base(site: Site, recipe: Recipe) -> Iterator[Contradiction]:
     image = recipe.base.image
     if image is None or recipe.base.facts is not None:
         return
-    own = site.recipes.get(recipe.name, {}).get("base")
+    site_base = site.recipes.get(recipe.name, {}).get("base")
     places: tuple[tuple[object, KeyPath], ...] = (
-        (own, ("recipes", recipe.name, "base", "image")),
+        (site_base, ("recipes", recipe.name, "base", "image")),
         (site.base, ("base", "image")),
     )
     for base, place in places:

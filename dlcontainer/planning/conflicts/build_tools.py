@@ -49,11 +49,11 @@ def cuda_targets(recipe: Recipe) -> Iterator[FactConflict]:
     cuda = numbers(stack.cuda or "")
     for index, target in enumerate(stack.gpu_targets if cuda else ()):
         read = capability(spread([target])[0])
-        said = _can_not(cuda or (), read) if read else None
-        if said:
+        limit = _can_not(cuda or (), read) if read else None
+        if limit:
             yield FactConflict(
-                what=f"CUDA {stack.cuda} cannot compile for {target}: {said.what}",
-                why=said.source,
+                what=f"CUDA {stack.cuda} cannot compile for {target}: {limit.what}",
+                why=limit.source,
                 first=("stack", "gpu_targets", index),
                 second=("stack", "cuda"),
                 way_out="remove the target from the list, or correct the version of CUDA",
@@ -61,25 +61,25 @@ def cuda_targets(recipe: Recipe) -> Iterator[FactConflict]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Said:
+class _ToolkitLimit:
     """Why a target can't be compiled for, and where that is said."""
 
     what: str
     source: str
 
 
-def _can_not(cuda: Numbers, target: Capability) -> _Said | None:
+def _can_not(cuda: Numbers, target: Capability) -> _ToolkitLimit | None:
     suffix = FIRST_CUDA_FOR_SUFFIX.get(target.suffix, ())
     first = max(FIRST_CUDA_FOR_GPU.get(target.number, ()), suffix)
     if first and compare(cuda, first) == -1:
-        return _Said(
+        return _ToolkitLimit(
             what=f"{written(first)} is the first release that can", source=FIRST_CUDA_SOURCE
         )
     last = _RENAMED.get(target.number) or next(
         (last for below, last in LAST_CUDA_BELOW if target.number < below), None
     )
     if last and compare(cuda, last.release) == 1:
-        return _Said(
+        return _ToolkitLimit(
             what=f"{written(last.release)} is the last release that can", source=last.source
         )
     return None
@@ -106,14 +106,14 @@ def target_vendor(recipe: Recipe) -> Iterator[FactConflict]:
     """Refuse a target of a vendor whose toolkit the build does not have."""
     stack = recipe.stack
     has = {"nvidia": ("cuda", stack.cuda), "amd": ("rocm", stack.rocm)}
-    given = [key for key, version in has.values() if version]
-    for index, target in enumerate(stack.gpu_targets if given else ()):
+    toolkits = [key for key, version in has.values() if version]
+    for index, target in enumerate(stack.gpu_targets if toolkits else ()):
         vendor = vendor_of(target.replace("+PTX", ""))
         if vendor and not has[vendor][1]:
             yield FactConflict(
-                what=f"{target} is a GPU of {vendor}, but the stack has {given[0]} only",
+                what=f"{target} is a GPU of {vendor}, but the stack has {toolkits[0]} only",
                 why="CUDA compiles for NVIDIA's sm_… only, ROCm for AMD's gfx… only",
                 first=("stack", "gpu_targets", index),
-                second=("stack", given[0]),
+                second=("stack", toolkits[0]),
                 way_out="correct one of the two, or write a variant for each vendor",
             )

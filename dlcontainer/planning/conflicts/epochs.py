@@ -47,16 +47,16 @@ def today(site: Site, day: datetime.date) -> Iterator[FactConflict]:
     usual = site.epochs.get(site.epoch or "")
     if site.status != "active" or site.epoch is None or usual is None or _holds(usual, day):
         return
-    others = [name for name, epoch in site.epochs.items() if _holds(epoch, day)]
+    in_force = [name for name, epoch in site.epochs.items() if _holds(epoch, day)]
     ended = usual.until is not None and usual.until < day.isoformat()
     key = "until" if ended else "since"
     yield FactConflict(
         what=f"epoch {site.epoch} {'has ended' if ended else 'has not begun'} on {day}"
-        + ("" if others else ", and no other is in force"),
+        + ("" if in_force else ", and no other is in force"),
         why="an image for this epoch may not run on the site's present software",
         first=("epoch",),
         second=("epochs", site.epoch, key),
-        way_out=f"--epoch {others[0]}" if others else "name the epoch of today",
+        way_out=f"--epoch {in_force[0]}" if in_force else "name the epoch of today",
     )
 
 

@@ -65,9 +65,9 @@ def model_target(site: Site) -> Iterator[FactConflict]:
         return
     named = {name: MODELS[name] for name in _NAMES.findall(gpu.model)}
     if named and _plain(gpu.target) not in named.values():
-        name, known = next(iter(named.items()))
-        of_amd = known.startswith("gfx")
-        target = known if of_amd else f"sm_{known.replace('.', '')}"
+        name, gpu_code = next(iter(named.items()))
+        of_amd = gpu_code.startswith("gfx")
+        target = gpu_code if of_amd else f"sm_{gpu_code.replace('.', '')}"
         yield FactConflict(
             what=f"{name} is {target}, but accelerator.target is {gpu.target}",
             why=AMD_SOURCE if of_amd else NVIDIA_SOURCE,
@@ -101,8 +101,8 @@ def model_vendor(site: Site) -> Iterator[FactConflict]:
 def toolkit_before_gpu(site: Site) -> Iterator[FactConflict]:
     """Refuse a site whose newest CUDA is older than the first that knows its GPU."""
     gpu = site.accelerator
-    known = capability((gpu and gpu.target) or "")
-    first = FIRST_CUDA_FOR_GPU.get(known.number) if known else None
+    gpu_capability = capability((gpu and gpu.target) or "")
+    first = FIRST_CUDA_FOR_GPU.get(gpu_capability.number) if gpu_capability else None
     newest = numbers((gpu and gpu.toolkit) or "")
     if gpu and gpu.vendor == "nvidia" and first and newest and compare(newest, first) == -1:
         yield FactConflict(

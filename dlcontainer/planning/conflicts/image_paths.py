@@ -35,11 +35,11 @@ def of_site(site: Site, recipe: Recipe) -> Iterator[Contradiction]:
         (("jobs", "inside"), site.jobs.inside, ("PYTHONPATH", "PYTHONHOME")),
         (("mpi", "inside"), site.mpi.inside if site.mpi else {}, ("PYTHONPATH", "PYTHONHOME")),
     )
-    for path, given, names in groups:
+    for path, environment, names in groups:
         for name in names:
-            if name in given:
+            if name in environment:
                 yield Contradiction(
-                    what=f"{name}={given[name]} hides the image's files at {recipe.prefix}",
+                    what=f"{name}={environment[name]} hides the image's files at {recipe.prefix}",
                     why=_WHY[name],
                     in_site=(*path, name),
                     in_recipe=("prefix",),

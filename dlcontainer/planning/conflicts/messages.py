@@ -20,30 +20,30 @@ def refusal(
     return _joined([_one(contradiction, site, recipe) for contradiction in contradictions])
 
 
-def of_site(found: Sequence[FactConflict], site: Document, *, exit_code: int) -> DlcontainerError:
+def of_site(clashes: Sequence[FactConflict], site: Document, *, exit_code: int) -> DlcontainerError:
     """Word the refusal of a site; with exit code 3 its file is wrong whatever else is true."""
-    said = [
+    conflicts = [
         FactConflict(
-            what=one.what,
-            why=one.why,
-            first=one.first,
-            second=one.second,
-            way_out=f"{one.way_out}{_CORRECT}",
+            what=clash.what,
+            why=clash.why,
+            first=clash.first,
+            second=clash.second,
+            way_out=f"{clash.way_out}{_CORRECT}",
         )
-        for one in found
+        for clash in clashes
     ]
-    error = _joined([_one(one, site, site) for one in said])
+    error = _joined([_one(conflict, site, site) for conflict in conflicts])
     if exit_code == MisfitError.exit_code:
         return error
     return ConfigError(error.what, where=error.where, why=error.why, next_step=error.next_step)
 
 
-def note(one: FactConflict | Contradiction, *, site: Document, of: Document) -> str:
+def note(clash: FactConflict | Contradiction, *, site: Document, of: Document) -> str:
     """Word what is odd in a line: both places, what, and the next step.
 
     `of` is the file of a clash: the site's, or the recipe's.
     """
-    error = _one(one, site, of)
+    error = _one(clash, site, of)
     return f"{error.where}: {error.what} ({error.why}); {error.next_step}"
 
 
@@ -60,15 +60,19 @@ def _one(
 ) -> MisfitError:
     """Word one; the two facts of a clash are in one file, given as `recipe`."""
     if isinstance(contradiction, FactConflict):
-        path, other, place = _decided_by(recipe, contradiction.first), contradiction.second, recipe
+        path, counterpart, place = (
+            _decided_by(recipe, contradiction.first),
+            contradiction.second,
+            recipe,
+        )
     else:
-        path, other, place = (
+        path, counterpart, place = (
             _decided_by(recipe, contradiction.in_recipe),
             contradiction.in_site,
             site,
         )
     return MisfitError(
-        f"{dotted(path)} contradicts {place.origin(other).where}: {dotted(other)}: "
+        f"{dotted(path)} contradicts {place.origin(counterpart).where}: {dotted(counterpart)}: "
         f"{contradiction.what}",
         where=recipe.origin(path).where,
         why=contradiction.why,

@@ -29,7 +29,7 @@ _MORE = "request less, or correct the node's facts"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Line:
+class _DirectiveLine:
     """A line of a job's head that its scheduler reads, and the key that it stands at."""
 
     text: str
@@ -40,17 +40,17 @@ def _batch(site: Site) -> BatchSystem:
     return SCHEDULERS[site.scheduler.kind]
 
 
-def _lines(site: Site) -> Iterator[_Line]:
+def _lines(site: Site) -> Iterator[_DirectiveLine]:
     directive = _batch(site).directive
     for index, line in enumerate(site.scheduler.directives):
         if directive and line.startswith(f"{directive} "):
             text = line.removeprefix(directive).partition(" #")[0]
-            yield _Line(text=text, place=("scheduler", "directives", index))
+            yield _DirectiveLine(text=text, place=("scheduler", "directives", index))
 
 
 def _value(pattern: str, text: str) -> int | None:
-    found = re.search(rf"(?<!\S){pattern}", text) if pattern else None
-    return _number(found["value"]) if found else None
+    match = re.search(rf"(?<!\S){pattern}", text) if pattern else None
+    return _number(match["value"]) if match else None
 
 
 def _number(digits: str) -> int:
@@ -63,20 +63,20 @@ def _cpus(site: Site) -> int | None:
     if site.cpu is None:
         return None
     pattern = _batch(site).held_back
-    held = max((_value(pattern, line.text) or 0 for line in _lines(site)), default=0)
-    return (site.cpu.cores + held) * site.cpu.threads_per_core
+    held_back = max((_value(pattern, line.text) or 0 for line in _lines(site)), default=0)
+    return (site.cpu.cores + held_back) * site.cpu.threads_per_core
 
 
 def rank_cpus(site: Site) -> Iterator[FactConflict]:
     """Refuse a form whose ranks ask for more CPUs than a node has."""
     has = _cpus(site)
     for name, form in site.scheduler.forms.items():
-        each = _of_each(site, form)
+        cpus_per_rank = _of_each(site, form)
         started = 1 if form.inside else form.ranks_per_node
-        if each and has and each * started > has:
+        if cpus_per_rank and has and cpus_per_rank * started > has:
             yield FactConflict(
-                what=f"form {name} requests {each * started} CPUs of a node ({started} x "
-                f"{each}), which has {has}",
+                what=f"form {name} requests {cpus_per_rank * started} CPUs of a node ({started} x "
+                f"{cpus_per_rank}), which has {has}",
                 why=SOURCE,
                 first=("scheduler", "forms", name, "launcher"),
                 second=("cpu", "cores"),
@@ -93,11 +93,11 @@ def _of_each(site: Site, form: LaunchForm) -> int | None:
     pattern = batch.on_launcher.get(_CPUS, "")
     if form.launcher[0].rpartition("/")[2] not in batch.launchers:
         return None
-    said = _value(pattern, " ".join(form.launcher))
-    if said is None:
-        asked = _said(pattern, list(_lines(site)))
-        said = asked.number if asked else None
-    return said
+    cpus = _value(pattern, " ".join(form.launcher))
+    if cpus is None:
+        count = _first_count(pattern, list(_lines(site)))
+        cpus = count.number if count else None
+    return cpus
 
 
 def line_counts(site: Site) -> Iterator[FactConflict]:
@@ -109,10 +109,11 @@ def line_counts(site: Site) -> Iterator[FactConflict]:
     }
     for line in _lines(site):
         for what, pattern in _batch(site).of_node.items():
-            asked, (there, key) = _value(pattern, line.text), has[what]
-            if asked and there and asked > there:
+            requested, (available, key) = _value(pattern, line.text), has[what]
+            if requested and available and requested > available:
                 yield FactConflict(
-                    what=f"the directives request {asked} {what} of a node, which has {there}",
+                    what=f"the directives request {requested} {what} of a node, which has "
+                    f"{available}",
                     why=SOURCE,
                     first=line.place,
                     second=key,
@@ -124,34 +125,34 @@ def line_ranks(site: Site) -> Iterator[FactConflict]:
     """Refuse lines whose tasks together ask for more CPUs than a node has."""
     has, patterns = _cpus(site), _batch(site).on_launcher
     lines = list(_lines(site))
-    tasks = _said(patterns.get(TASKS, ""), lines)
-    each = _said(patterns.get(_CPUS, ""), lines)
-    if has and tasks and each and tasks.number * each.number > has:
+    tasks = _first_count(patterns.get(TASKS, ""), lines)
+    cpus_per_task = _first_count(patterns.get(_CPUS, ""), lines)
+    if has and tasks and cpus_per_task and tasks.number * cpus_per_task.number > has:
         yield FactConflict(
-            what=f"the directives request {tasks.number * each.number} CPUs of a node "
-            f"({tasks.number} x {each.number}), which has {has}",
+            what=f"the directives request {tasks.number * cpus_per_task.number} CPUs of a node "
+            f"({tasks.number} x {cpus_per_task.number}), which has {has}",
             why=SOURCE,
-            first=each.place,
+            first=cpus_per_task.place,
             second=("cpu", "cores"),
             way_out=f"{_MORE}: cpu.cores, cpu.threads_per_core",
         )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Said:
+class _LineCount:
     """A number that the lines say, and where."""
 
     number: int
     place: KeyPath
 
 
-def _said(pattern: str, lines: Sequence[_Line]) -> _Said | None:
-    found = (
-        _Said(number=number, place=line.place)
+def _first_count(pattern: str, lines: Sequence[_DirectiveLine]) -> _LineCount | None:
+    counts = (
+        _LineCount(number=number, place=line.place)
         for line in lines
         if (number := _value(pattern, line.text)) is not None
     )
-    return next(found, None)
+    return next(counts, None)
 
 
 def line_memory(site: Site) -> Iterator[FactConflict]:
@@ -159,11 +160,11 @@ def line_memory(site: Site) -> Iterator[FactConflict]:
     gb = site.memory.gb if site.memory else None
     for line in _lines(site) if gb else ():
         for words in _batch(site).memory:
-            asked = _bytes(words, line.text)
+            requested = _bytes(words, line.text)
             # As written: GB of a data sheet may be of 1024 or of 1000.
-            if asked and gb and asked > gb * 2**30:
+            if requested and gb and requested > gb * 2**30:
                 yield FactConflict(
-                    what=f"the directives request {asked / 2**30:.0f} GB of memory of a "
+                    what=f"the directives request {requested / 2**30:.0f} GB of memory of a "
                     f"node, which has {gb} GB",
                     why=SOURCE,
                     first=line.place,
@@ -178,12 +179,12 @@ def _bytes(words: MemoryWords, text: str) -> int | None:
     """
     if not words.per_node or not re.search(rf"(?<!\S){words.per_node}", text):
         return None
-    found = re.search(rf"(?<!\S){words.written}", text)
-    amount = _AMOUNT.fullmatch(found["value"]) if found else None
-    if amount is None or found is None or found["value"] in words.special:
+    match = re.search(rf"(?<!\S){words.written}", text)
+    amount = _AMOUNT.fullmatch(match["value"]) if match else None
+    if amount is None or match is None or match["value"] in words.special:
         return None
     unit = amount["unit"]
-    names = (words.units.get(one) for one in (unit, unit.upper(), unit.lower()))
+    names = (words.units.get(spelling) for spelling in (unit, unit.upper(), unit.lower()))
     size = _SIZES.get(next(filter(None, names), ""))
     return _number(amount["number"]) * size if size else None
 
@@ -223,11 +224,11 @@ def ranks_of_cpus(site: Site) -> Iterator[FactConflict]:
 def job_threads(site: Site) -> Iterator[FactConflict]:
     """Note jobs whose ranks together have more threads than a node has CPUs."""
     for path in (("jobs", "environment"), ("jobs", "inside")):
-        given = getattr(site.jobs, path[1])
-        said = _too_many(site, given.get(_THREADS))
-        if said:
+        environment = getattr(site.jobs, path[1])
+        problem = _too_many(site, environment.get(_THREADS))
+        if problem:
             yield FactConflict(
-                what=said, why=THREADS_SOURCE, first=(*path, _THREADS), second=("cpu", "cores")
+                what=problem, why=THREADS_SOURCE, first=(*path, _THREADS), second=("cpu", "cores")
             )
 
 
@@ -239,10 +240,10 @@ def image_threads(site: Site, recipe: Recipe) -> Iterator[Contradiction]:
     for index, step in enumerate(recipe.steps):
         places["steps", index, "environment", _THREADS] = step.environment.get(_THREADS)
     for path, text in places.items():
-        said = _too_many(site, text)
-        if said:
+        problem = _too_many(site, text)
+        if problem:
             yield Contradiction(
-                what=said,
+                what=problem,
                 why=THREADS_SOURCE,
                 in_site=("cpu", "cores"),
                 in_recipe=path,
@@ -259,5 +260,5 @@ def _too_many(site: Site, text: str | None) -> str | None:
     threads = _number(text) * ranks
     if threads <= has:
         return None
-    each = f" ({ranks} ranks x {_number(text)})" if ranks > 1 else ""
-    return f"{threads} threads on a node{each}, which has {has} CPUs"
+    per_rank = f" ({ranks} ranks x {_number(text)})" if ranks > 1 else ""
+    return f"{threads} threads on a node{per_rank}, which has {has} CPUs"

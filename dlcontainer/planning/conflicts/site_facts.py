@@ -59,9 +59,14 @@ def toolkit(site: Site) -> Iterator[FactConflict]:
     gpu = site.accelerator
     if gpu is None or gpu.vendor != "nvidia" or gpu.toolkit is None:
         return
-    known = capability(gpu.target or "")
+    gpu_capability = capability(gpu.target or "")
     generation = next(
-        (last for below, last in LAST_CUDA_BELOW if known and known.number < below), None
+        (
+            last
+            for below, last in LAST_CUDA_BELOW
+            if gpu_capability and gpu_capability.number < below
+        ),
+        None,
     )
     limits: tuple[tuple[str | None, LastRelease | None, KeyPath], ...] = (
         (site.arch, LAST_CUDA_FOR_ARCH.get(site.arch), ("arch",)),
@@ -107,9 +112,11 @@ def unknown(site: Site) -> Iterator[str]:
 
 def _near_cpu(target: str, arch: str) -> str:
     """Suggest the processor that is meant, of those of the architecture."""
-    known = [
-        name for name, has in CPU_FEATURES.items() if arch in {_ARCH_OF.get(one) for one in has}
+    processors = [
+        name
+        for name, has in CPU_FEATURES.items()
+        if arch in {_ARCH_OF.get(feature) for feature in has}
     ]
     # As AMD says it, and GCC does not: Zen 4 is znver4.
     as_gcc = re.sub(r"^zen[-_]?(?=[0-9])", "znver", target)
-    return suggest(as_gcc, known)
+    return suggest(as_gcc, processors)

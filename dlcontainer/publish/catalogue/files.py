@@ -51,9 +51,9 @@ def live(root: Path) -> Catalogue:
 
 def briefly(root: Path, entries: Iterable[GenerationEntry]) -> tuple[CataloguePage, ...]:
     """Read what a list shows of modules that are live; takes no lock."""
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         try:
-            releases = held.enter_context(held.enter_context(Folder.at(root)).sub(RELEASES))
+            releases = stack.enter_context(stack.enter_context(Folder.at(root)).sub(RELEASES))
         except OSError as error:
             none = ReleaseFacts(unknown=(f"{RELEASES} can't be read: {error.strerror}",))
             return tuple(CataloguePage(entry=entry, facts=none) for entry in entries)

@@ -115,7 +115,7 @@ def require_sound(releases: Folder, digest: str, module: str) -> None:
 
 
 def damaged(releases: Folder, digest: str, module: str, fault: ReleaseFault) -> PublishError:
-    """Say that a module's release is damaged, and how to repair it."""
+    """Return the error of a module whose release is damaged, and how to repair it."""
     hide = layout.typed(releases.path.parent, "unpublish", module)
     remove = quote(["rm", "-r", str(releases.path / digest)])
     return PublishError(

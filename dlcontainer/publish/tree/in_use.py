@@ -44,7 +44,7 @@ class OpenFiles:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OldestJob:
-    """When the oldest job was submitted; None: there is no job. Not `known`: all may be in use."""
+    """When the oldest job was submitted; None for no job. Not `is_known`: all may be in use."""
 
     is_known: bool = True
     oldest: float | None = None

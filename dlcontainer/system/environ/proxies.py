@@ -27,26 +27,26 @@ class Fault:
     next_step: str
 
 
-def of_url(url: str, given: Mapping[str, str]) -> dict[str, str]:
+def of_url(url: str, variables: Mapping[str, str]) -> dict[str, str]:
     """Return the proxies for one address as `requests` takes them; "" for none, whatever its own.
 
-    `given` has variables in lower case: http_proxy, https_proxy, all_proxy, no_proxy.
+    `variables` has variables in lower case: http_proxy, https_proxy, all_proxy, no_proxy.
     """
     from requests.utils import should_bypass_proxies
 
-    bypassed = should_bypass_proxies(url, no_proxy=given.get("no_proxy", ""))
-    every = given.get("all_proxy", "")
+    bypassed = should_bypass_proxies(url, no_proxy=variables.get("no_proxy", ""))
+    every = variables.get("all_proxy", "")
     return {
-        scheme: "" if bypassed else given.get(f"{scheme}_proxy") or every for scheme in _SCHEMES
+        scheme: "" if bypassed else variables.get(f"{scheme}_proxy") or every for scheme in _SCHEMES
     }
 
 
-def fault(given: Mapping[str, str]) -> Fault | None:
+def fault(variables: Mapping[str, str]) -> Fault | None:
     """Look for a proxy that no request gets through, since its name can't be resolved.
 
     Asked after a request failed: a name that can't be resolved may take seconds.
     """
-    for address in dict.fromkeys(given.get(name, "") for name in _VARIABLES):
+    for address in dict.fromkeys(variables.get(name, "") for name in _VARIABLES):
         host = _host(address)
         if host is not None and not _resolves(host):
             return Fault(
@@ -57,9 +57,9 @@ def fault(given: Mapping[str, str]) -> Fault | None:
     return None
 
 
-def socks_fault(given: Mapping[str, str]) -> Fault | None:
-    """Say that a SOCKS proxy can't be used by this Python; None where it can, or there is none."""
-    if _has_socks() or not any(given.get(name, "").startswith("socks") for name in _VARIABLES):
+def socks_fault(variables: Mapping[str, str]) -> Fault | None:
+    """Return why this Python can't use a SOCKS proxy; None where it can, or there is none."""
+    if _has_socks() or not any(variables.get(name, "").startswith("socks") for name in _VARIABLES):
         return None
     return Fault(
         why="the proxy is a SOCKS proxy, and this Python has no PySocks",
@@ -68,28 +68,28 @@ def socks_fault(given: Mapping[str, str]) -> Fault | None:
     )
 
 
-def request_fault(url: str, given: Mapping[str, str]) -> Fault | None:
+def request_fault(url: str, variables: Mapping[str, str]) -> Fault | None:
     """Return why a request of this Python did not get through its proxy; None without such a
     cause.
     """
     scheme = url.partition(":")[0]
-    address = of_url(url, given).get(scheme)
+    address = of_url(url, variables).get(scheme)
     if not address:
         return None
-    used = {name: value for name, value in given.items() if value == address}
+    used = {name: value for name, value in variables.items() if value == address}
     return socks_fault(used) or fault(used)
 
 
 @contextlib.contextmanager
-def naming_faults(given: Mapping[str, str]) -> Iterator[None]:
+def naming_faults(variables: Mapping[str, str]) -> Iterator[None]:
     """Name the proxy as the cause of an error of a block that says that nothing was reached."""
     try:
         yield
     except DlcontainerError as error:
-        found = fault(given) if _UNREACHED.search(f"{error.what}\n{error.why}") else None
-        if found is not None and found.why not in str(error.why):
-            error.why = f"{found.why}\n{error.why or ''}".rstrip()
-            error.next_step = found.next_step
+        cause = fault(variables) if _UNREACHED.search(f"{error.what}\n{error.why}") else None
+        if cause is not None and cause.why not in str(error.why):
+            error.why = f"{cause.why}\n{error.why or ''}".rstrip()
+            error.next_step = cause.next_step
         raise
 
 

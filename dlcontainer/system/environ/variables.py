@@ -24,26 +24,26 @@ _OWN: Final = "DLCONTAINER_"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Settled:
+class HostVariables:
     """An environment without the variables that count as not set, and a line for the user."""
 
     environ: dict[str, str]
     note: str | None
 
 
-def settled(given: Mapping[str, str]) -> Settled:
+def settled(environ: Mapping[str, str]) -> HostVariables:
     """Take away what counts as not set, at the entry: then programs that we start agree with us."""
-    kept = {name: value for name, value in given.items() if _counts(name, value)}
+    kept = {name: value for name, value in environ.items() if _counts(name, value)}
     for name in PROXIES:
         # As Python has it: the lower-case spelling decides, and an empty one switches a proxy off.
-        if given.get(name) == "":
+        if environ.get(name) == "":
             kept.pop(name.upper(), None)
-    obstacle = temporary_obstacle(given)
+    obstacle = temporary_obstacle(environ)
     if obstacle is None:
-        return Settled(environ=kept, note=None)
+        return HostVariables(environ=kept, note=None)
     kept.pop(TEMPORARY, None)
-    said = f"ignoring {TEMPORARY}={given[TEMPORARY]}: {obstacle}"
-    return Settled(environ=kept, note=f"{said}; {USUAL_TEMPORARY} takes its place")
+    reason = f"ignoring {TEMPORARY}={environ[TEMPORARY]}: {obstacle}"
+    return HostVariables(environ=kept, note=f"{reason}; {USUAL_TEMPORARY} takes its place")
 
 
 def _counts(name: str, value: str) -> bool:
@@ -65,9 +65,9 @@ def folder(environ: Mapping[str, str], name: str) -> Path | None:
 
 def home(environ: Mapping[str, str]) -> Path:
     """Return the user's home: HOME, else that of the user's passwd line, else /."""
-    given = folder(environ, "HOME")
-    if given is not None:
-        return given
+    of_user = folder(environ, "HOME")
+    if of_user is not None:
+        return of_user
     try:
         written = pwd.getpwuid(os.getuid()).pw_dir
     except KeyError:
@@ -77,8 +77,8 @@ def home(environ: Mapping[str, str]) -> Path:
 
 def temporary(environ: Mapping[str, str]) -> Path:
     """Return the folder for temporary files: TMPDIR where it serves, else /tmp."""
-    given = folder(environ, TEMPORARY)
-    return given if given and temporary_obstacle(environ) is None else USUAL_TEMPORARY
+    tmpdir = folder(environ, TEMPORARY)
+    return tmpdir if tmpdir and temporary_obstacle(environ) is None else USUAL_TEMPORARY
 
 
 def temporary_obstacle(environ: Mapping[str, str]) -> str | None:
@@ -100,10 +100,10 @@ def temporary_obstacle(environ: Mapping[str, str]) -> str | None:
 
 def proxies(environ: Mapping[str, str]) -> dict[str, str]:
     """Name the variables of proxies that count: http_proxy -> its spelling in the environment."""
-    found = {}
+    spellings = {}
     for name in PROXIES:
         # An empty one in lower case switches off what stands in capitals.
         spelling = name if name in environ else name.upper()
         if environ.get(spelling):
-            found[name] = spelling
-    return found
+            spellings[name] = spelling
+    return spellings

@@ -279,7 +279,7 @@ def test_two_pushers_at_once_lose_nothing(
 
     def client() -> ArtifactClient:
         way = RegistryAccess(ca=registry.ca, loopback_tls=True)
-        return ArtifactClient(reference=reference, way=way, login=known, pushes=True)
+        return ArtifactClient(reference=reference, access=way, login=known, pushes=True)
 
     sealer = signing.Sealer(key=keys.read_private(signer.private))
     subject = EvidenceSubject(name="x", sha256=hashlib.sha256(signed.read_bytes()).hexdigest())

@@ -29,7 +29,7 @@ from tests.values import TEMPLATES, execution_of, folder_of, plan_of, site_of
 if TYPE_CHECKING:
     from dlcontainer.build.backends.backend import BuildBackend
 
-BASE = BaseTree(path=Path("/x"), sha256="ab" * 32, made="2026-01-01T00:00:00Z", cached=True)
+BASE = BaseTree(path=Path("/x"), sha256="ab" * 32, made_at="2026-01-01T00:00:00Z", cached=True)
 PROXY = "http://someone:planted-word@p.example:1"
 STEPS = [{"name": name, "shell": "true"} for name in ("first", "second")]
 
@@ -162,7 +162,7 @@ class Counting:
 
 
 def kept(step: Any) -> CachedStep:
-    return CachedStep(key=step, name="first", maker="root", made="2026-01-01T00:00:00Z", size=1)
+    return CachedStep(key=step, name="first", maker="root", made_at="2026-01-01T00:00:00Z", size=1)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_steps_are_counted_from_those_that_run(
 def test_an_image_that_is_there_is_not_built_again(builder: Builder) -> None:
     first, second, third = builder.build(), builder.build(), builder.build(fresh=True)
     assert (first is None, second is None, third is None) == (False, False, False)
-    assert [image.found for image in (first, second, third) if image] == [False, True, False]
+    assert [image.unchanged for image in (first, second, third) if image] == [False, True, False]
     assert len(builder.benches) == 2
 
 
@@ -236,7 +236,7 @@ def test_what_a_build_killed_at_its_end_left_goes(builder: Builder, tmp_path: Pa
         os.utime(folder, (1_700_000_000,) * 2)
     image = builder.build()
     assert image is not None
-    assert image.found
+    assert image.unchanged
     assert [folder for folder in left if folder.exists()] == []
 
 

@@ -67,7 +67,7 @@ class Backend:
 
 
 def _kept(key: str) -> CachedStep:
-    return CachedStep(key=key, name=key, maker="me", made="2026", size=1)
+    return CachedStep(key=key, name=key, maker="me", made_at="2026", size=1)
 
 
 def _failure(step: BuildStep | str, error: CommandFailedError) -> BuildError:

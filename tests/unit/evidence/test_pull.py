@@ -51,7 +51,9 @@ class World:
         return artifact.of(artifact.of_image(self.image, "x.sif"), MANIFEST)
 
     def client(self, *, pushes: bool = False) -> ArtifactClient:
-        return ArtifactClient(reference=self.fake.reference(), way=RegistryAccess(), pushes=pushes)
+        return ArtifactClient(
+            reference=self.fake.reference(), access=RegistryAccess(), pushes=pushes
+        )
 
     def put_image(self) -> None:
         body = artifact.of_image(self.image, "x.sif")

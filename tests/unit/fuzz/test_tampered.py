@@ -77,7 +77,7 @@ def bundle(plan: Plan, tmp_path: Path) -> Bundle:
     made = BaseTree(
         path=source,
         sha256=hashlib.sha256(b"a root tree").hexdigest(),
-        made="2026-11-22T12:00:00Z",
+        made_at="2026-11-22T12:00:00Z",
         cached=True,
     )
     opened = bundles.opened(folder)

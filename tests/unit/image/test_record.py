@@ -18,7 +18,7 @@ from dlcontainer.image import record
 from dlcontainer.registry.base_image import BaseImage
 from tests.values import HOST, TRIAL, folder_of, plan_of
 
-TREE = BaseTree(path=Path("/x"), sha256="ab", made="2026-01-01T00:00:00Z", cached=True)
+TREE = BaseTree(path=Path("/x"), sha256="ab", made_at="2026-01-01T00:00:00Z", cached=True)
 
 
 def write(tmp_path: Path, base: BaseTree | BaseImage) -> Path:

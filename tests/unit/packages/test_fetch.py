@@ -45,7 +45,7 @@ class Mirror:
         self.there, self.deb, self.wheel = there, deb, wheel
         self.asked: list[str] = []
         self.fails_after: int | None = None
-        self.apt = self.pip = self.way = self
+        self.apt = self.pip = self.access = self
         self.upstreams: dict[str, str] = {}
 
     def update(self) -> None:

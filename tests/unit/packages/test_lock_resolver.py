@@ -73,7 +73,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     def resolver_of(plan: Any, *_: Any) -> Resolver:
         pip: Any = None if plan.recipe.base.image else both
         apt: Any = both
-        return Resolver(way=way, apt=apt, pip=pip)
+        return Resolver(access=way, apt=apt, pip=pip)
 
     monkeypatch.setattr(lock_resolver, "resolver_of", resolver_of)
     return both

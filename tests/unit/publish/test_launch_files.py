@@ -126,7 +126,7 @@ def test_one_file_an_epoch_and_the_loaded_version_chooses() -> None:
     sites = launch_files.sites_of(site, at, MPICH)
     assert list(sites) == ["cpe-25.09", "cpe-24.11"]
     around = launch_files.around(sites, MPICH, modulefiles.epoch_of(site))
-    assert around.own == "cpe-25.09"
+    assert around.epoch == "cpe-25.09"
     # The image's own epoch comes last, and wins.
     assert around.choose == (
         "case ${CRAY_MPICH_VERSION-} in 8.1.31) dlc_epoch=cpe-24.11 ;; esac",

@@ -29,7 +29,9 @@ def fake() -> Iterator[FakeRegistry]:
 
 def reader(tmp_path: Path, **bounds: int) -> ImageReader:
     way = RegistryAccess(silence_s=2, answer_s=5)
-    return ImageReader(way=way, cache=tmp_path / "cache", progress=Quiet(), bounds=Bounds(**bounds))
+    return ImageReader(
+        access=way, cache=tmp_path / "cache", progress=Quiet(), bounds=Bounds(**bounds)
+    )
 
 
 def read(fake: FakeRegistry, tmp_path: Path, *layers: bytes) -> Mapping[str, str]:

@@ -142,7 +142,7 @@ def dripping(head: bytes, drop: bytes) -> Iterator[Dripping]:
 
 def client(server: Dripping, **times: Any) -> ArtifactClient:
     reference = ImageReference(name=f"{server.address}/site/demo", tag="1", digest=None)
-    return ArtifactClient(reference=reference, way=RegistryAccess(**times))
+    return ArtifactClient(reference=reference, access=RegistryAccess(**times))
 
 
 @pytest.mark.parametrize(

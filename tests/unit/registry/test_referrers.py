@@ -27,7 +27,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeArtifacts]:
 
 @pytest.fixture
 def client(fake: FakeArtifacts) -> Iterator[ArtifactClient]:
-    with ArtifactClient(reference=fake.reference(), way=RegistryAccess(), pushes=True) as made:
+    with ArtifactClient(reference=fake.reference(), access=RegistryAccess(), pushes=True) as made:
         yield made
 
 

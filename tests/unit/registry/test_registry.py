@@ -168,7 +168,7 @@ def test_no_credentials_of_the_user_are_sent(
 
 
 def test_the_largest_manifest(fake: FakeRegistry) -> None:
-    with Client(reference=fake.reference(), way=WAY) as client:
+    with Client(reference=fake.reference(), access=WAY) as client:
         fake.put("1", b" " * LIMIT)
         assert client.manifest("1") is not None
         fake.put("1", b" " * (LIMIT + 1))
@@ -179,7 +179,7 @@ def test_the_largest_manifest(fake: FakeRegistry) -> None:
 def test_proxies_are_used_as_routed() -> None:
     proxies = {"https_proxy": "http://p.example:1", "all_proxy": "http://q.example:2"}
     given = RegistryAccess(proxies={**proxies, "no_proxy": "inside.example"})
-    client = Client(reference=FakeRegistry(address="e.org").reference(), way=given)
+    client = Client(reference=FakeRegistry(address="e.org").reference(), access=given)
     assert client._proxies("https://e.org/v2/")["https"] == "http://p.example:1"
     assert client._proxies("http://e.org/v2/")["http"] == "http://q.example:2"
     assert client._proxies("https://a.inside.example/v2/") == {}

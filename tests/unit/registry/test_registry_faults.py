@@ -203,7 +203,7 @@ def test_a_layer_of_other_bytes(fake: FakeRegistry, tmp_path: Path, given: bytes
     wanted = b"the layer."
     fake.replies[f"/v2/{NAME}/blobs/{sha256(wanted)}"] = Reply(body=given)
     with (
-        Client(reference=fake.reference(), way=WAY) as client,
+        Client(reference=fake.reference(), access=WAY) as client,
         pytest.raises(BuildError, match="content that does not match the requested digest"),
     ):
         client.save_blob(sha256(wanted), len(wanted), tmp_path / "layer")

@@ -48,7 +48,7 @@ def test_a_password_goes_over_tls_only(other: FakeRegistry, challenge: str) -> N
     reference = ImageReference(name=f"{address}/site/demo", tag="1", digest=None)
     way = RegistryAccess(plain_http=(address,))
     with (
-        ArtifactClient(reference=reference, way=way, login=LOGIN) as client,
+        ArtifactClient(reference=reference, access=way, login=LOGIN) as client,
         pytest.raises(PublishError, match="asks for a password over a connection without TLS"),
     ):
         client.manifest("1")
@@ -59,7 +59,7 @@ def test_a_password_goes_over_tls_only(other: FakeRegistry, challenge: str) -> N
 def test_on_this_machine_it_may_go_without(other: FakeRegistry) -> None:
     other.replies["/v2/"] = Reply(status=401, headers={"WWW-Authenticate": "Basic realm=x"})
     reference = ImageReference(name=f"{other.address}/site/demo", tag="1", digest=None)
-    with ArtifactClient(reference=reference, way=RegistryAccess(), login=LOGIN) as client:
+    with ArtifactClient(reference=reference, access=RegistryAccess(), login=LOGIN) as client:
         client.manifest("1")
     assert shown(other)[-1] == f"Basic {BASIC}"
 
@@ -91,7 +91,9 @@ class Sent(ArtifactClient):
 )
 def test_the_login_is_not_sent_where_an_upload_leads(place: str, is_shown: bool) -> None:
     reference = ImageReference(name="e.example/site/demo", tag="1", digest=None)
-    client = Sent(reference=reference, way=RegistryAccess(), login=LOGIN, pushes=True, place=place)
+    client = Sent(
+        reference=reference, access=RegistryAccess(), login=LOGIN, pushes=True, place=place
+    )
     client.upload(sha256(b"data"), b"data")
     method, url, headers = client.sent[-1]
     assert method == "PUT"
@@ -107,7 +109,7 @@ def test_a_redirect_to_elsewhere_shows_no_token(fake: FakeArtifacts, other: Fake
     target = f"http://{fake.address}{path}"
     other.replies[path] = Reply(status=302, headers={"Location": target})
     fake.manifests["1"] = b"{}"
-    with ArtifactClient(reference=reference, way=RegistryAccess(), login=LOGIN) as client:
+    with ArtifactClient(reference=reference, access=RegistryAccess(), login=LOGIN) as client:
         assert client.manifest("1") is not None
     assert shown(other)[-1] == f"Basic {BASIC}"
     assert fake.shown == [None]

@@ -31,7 +31,7 @@ class GroupSeat:
     cpus: tuple[int, ...]
 
     def words(self, folder: str) -> tuple[str, ...]:
-        """Return the probe's options; `seen` is the folder as the probe sees it."""
+        """Return the probe's options; `folder` is the one as the probe sees it."""
         cpus = ",".join(map(str, self.cpus))
         return ("--baton", folder, "--process", self.name, "--cpus", cpus)
 

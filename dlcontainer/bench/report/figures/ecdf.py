@@ -203,7 +203,7 @@ def _ends(arms: Sequence[ReadyTimes]) -> list[float]:
 
 
 def table(analysis: Analysis, arms: Sequence[ReadyTimes]) -> Table:
-    """Give median, p95 and the last of each arm."""
+    """Return median, p95 and the last of each arm."""
     unit = seconds.unit(_ends(arms))
     rows = tuple(
         (arm.name, counted(len(arm.points), arm.unit[:-1], arm.unit),

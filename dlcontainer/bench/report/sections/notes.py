@@ -102,7 +102,7 @@ def _controls(analysis: Analysis) -> Iterator[str]:
 
 
 def _silent(control: ControlFigure) -> str:
-    """Say of a control that it would have noticed nothing that matters here."""
+    """Return the note of a control that would have noticed nothing that matters here."""
     least = f"by a factor of {control.noticed:.2g} or more"
     noticed = "no change at all" if isinf(control.noticed) else f"only a change {least}"
     return (
@@ -243,7 +243,7 @@ def _qualified(standing: SiteQualification) -> str:
 
 
 def _unchecked(declared: SessionDeclaration) -> Iterator[str]:
-    """Say of a file that it may be forged more easily than others."""
+    """Yield the note of a file that may be forged more easily than others."""
     if not contradictions.is_held(declared):
         yield (
             f"Not checked for contradictions: the file declares procedure {declared.procedure}, "

@@ -86,7 +86,7 @@ def _times(reading: RowReading, names: tuple[str, ...]) -> Iterator[str]:
     yield f"{interval.ratio:.3f}"
     yield verdict_text.low_to_high(interval)
     yield f"{reading.p_holm:.2g}"
-    yield reading.told
+    yield reading.direction
 
 
 def _beside(
@@ -131,5 +131,5 @@ def _plain(reading: RowReading, derived: tuple[DerivedFigure, ...]) -> dict[str,
         "high": interval.high if is_known else None,
         "level": interval.level,
         "p_holm": reading.p_holm,
-        "reading": reading.told,
+        "reading": reading.direction,
     }

@@ -67,7 +67,7 @@ def of_probe(section: ProbeTable | None) -> Iterator[Table]:
             name=section.title, head=section.head, rows=section.rows, note=section.note,
             numeric=True,
         )  # fmt: skip
-        section = section.beside
+        section = section.companion
 
 
 def stacks(analysis: Analysis) -> Table:

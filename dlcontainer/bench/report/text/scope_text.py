@@ -7,7 +7,7 @@ from dlcontainer.bench.samples.vocabulary import MEANINGS, ArmPair
 
 
 def scope(analysis: Analysis) -> str:
-    """Say for what the verdict holds."""
+    """Return the sentences on what the verdict holds for."""
     declared = analysis.series.session.declared
     text = (
         "This holds for this machine and this session: a statement about other nodes or days takes "

@@ -52,7 +52,7 @@ def read(image: Path, *imports: str, asked: str | None = None, **changes: Any) -
         host=HOST,
         trial=TRIAL,
         image=image,
-        base=BaseTree(path=image, sha256="ab", made="2026-01-01T00:00:00Z", cached=True),
+        base=BaseTree(path=image, sha256="ab", made_at="2026-01-01T00:00:00Z", cached=True),
         text="",
         provenance={},
         packages=(),

@@ -80,7 +80,7 @@ def image(tmp_path: Path) -> Path:
         host=HOST,
         trial=TRIAL,
         image=path,
-        base=BaseTree(path=path, sha256="ab", made="2026-01-01T00:00:00Z", cached=True),
+        base=BaseTree(path=path, sha256="ab", made_at="2026-01-01T00:00:00Z", cached=True),
         text="",
         provenance={},
         packages=(),

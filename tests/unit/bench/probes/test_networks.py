@@ -220,17 +220,17 @@ def test_groups_have_both_tables(tmp_path: Path) -> None:
     section = TRAIN.traits(other).section
     assert section is not None
     assert section.title == "Processes of the groups"
-    assert section.beside is not None
-    assert section.beside.title == "ResNet-50: operations and memory"
-    line = dict(zip(section.beside.head, section.beside.rows[0], strict=True))
+    assert section.companion is not None
+    assert section.companion.title == "ResNet-50: operations and memory"
+    line = dict(zip(section.companion.head, section.companion.rows[0], strict=True))
     (first, *_) = [one for one in other.samples if one.arm == "native" and one.role == "pair"]
     turns = [turn for one in first.residents for turn in one.turns]
     about = 4 * sum(len(turn.steps_s) for turn in turns) / sum(turn.wall_s for turn in turns)
     assert float(line["samples/s"]) == pytest.approx(about, rel=0.1)
     body: Any = json_report._section(section)
-    assert body["beside"]["title"] == section.beside.title
+    assert body["beside"]["title"] == section.companion.title
     names = [table.name for table in session_tables.open_tables(analyse(other))]
-    assert names.index(section.beside.title) == names.index(section.title) + 1
+    assert names.index(section.companion.title) == names.index(section.title) + 1
 
 
 NAMED: dict[str, Json] = {"workload": "resnet50"}

@@ -217,7 +217,7 @@ def test_groups_of_a_network_have_three_tables(tmp_path: Path) -> None:
     titles = []
     while found is not None:
         titles.append(found.title)
-        last, found = found, found.beside
+        last, found = found, found.companion
     assert titles == [
         "Processes of the groups", "ResNet-50: operations and memory", "Waiting for input"
     ]  # fmt: skip
@@ -237,4 +237,4 @@ def test_groups_of_a_network_have_three_tables(tmp_path: Path) -> None:
 
 
 def session_titles(section: Any) -> list[str]:
-    return [section.title, *session_titles(section.beside)] if section else []
+    return [section.title, *session_titles(section.companion)] if section else []

@@ -169,7 +169,7 @@ def test_the_report_has_latency_rate_line_and_peers(tmp_path: Path) -> None:
             assert float(line["alpha, us"]) == pytest.approx(1e6 * ALPHA_S, rel=1e-3)
             assert float(line["1/beta, GB/s"]) == pytest.approx(GIGABYTES, rel=1e-2)
     assert "the call and of the wait until the devices are idle" in found.note
-    peers = found.beside
+    peers = found.companion
     assert peers is not None
     assert peers.rows == (("gpu 0 gpu 1", "yes", "yes"), ("gpu 1 gpu 0", "no", "no"))
     (rate,) = analysis.traits.derived
@@ -187,6 +187,6 @@ def test_copies_in_memory_are_called_so(tmp_path: Path) -> None:
     assert found is not None
     assert "copies in this node's memory by its processors; no device takes part" in found.note
     assert "Where memory lay was not told by the kernel: native, container" in found.note
-    assert found.beside is None
+    assert found.companion is None
     assert analysis.traits.task == "copies in the host's memory"
     assert "transfers to any device" in analysis.traits.unsaid

@@ -167,14 +167,14 @@ def test_the_slow_tail_has_a_ratio_with_an_interval(tmp_path: Path) -> None:
 
 def test_what_was_read_beside_the_steps(tmp_path: Path) -> None:
     watched = {"processor_used": 51.25, "gpu_w": 412.0, "watch_cost": 0.3}
-    found = section(tmp_path / "x.jsonl", Plant(watched=watched)).beside
+    found = section(tmp_path / "x.jsonl", Plant(watched=watched)).companion
     assert found is not None
     assert found.rows == (
         ("processor used", "%", "51.25 (51.25 to 51.25)", "51.25 (51.25 to 51.25)"),
         ("gpu w", "W", "412 (412 to 412)", "412 (412 to 412)"),
         ("watch cost", "% of a processor", "0.3 (0.3 to 0.3)", "0.3 (0.3 to 0.3)"),
     )
-    assert section(tmp_path / "y.jsonl", Plant()).beside is None
+    assert section(tmp_path / "y.jsonl", Plant()).companion is None
 
 
 def test_the_figures_beside_are_those_of_the_probe() -> None:

@@ -32,7 +32,7 @@ def judged(folder: Path, **planted: Any) -> Analysis:
 def told(analysis: Analysis) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for one in analysis.rows:
-        found.setdefault(str(one.parameters["operation"]), set()).add(one.told)
+        found.setdefault(str(one.parameters["operation"]), set()).add(one.direction)
     return found
 
 

@@ -163,7 +163,7 @@ def test_a_kept_step_is_recalled_with_all_that_is_known_of_it(
         key=todo[0].key,
         name="one",
         maker="ada",
-        made="2026-11-21T10:11:12Z",
+        made_at="2026-11-21T10:11:12Z",
         size=7,
         packages=PACKAGES,
     )
@@ -172,7 +172,7 @@ def test_a_kept_step_is_recalled_with_all_that_is_known_of_it(
 
 def test_a_kept_step_that_is_gone_is_said_to_be(backend: OciBackend, client: FakeClient) -> None:
     with pytest.raises(DamagedError):
-        backend.begin(CachedStep(key="k", name="one", maker="ada", made="", size=1))
+        backend.begin(CachedStep(key="k", name="one", maker="ada", made_at="", size=1))
     assert client.named("start") == []
 
 

@@ -180,7 +180,7 @@ def test_a_kept_base_of_the_last_week_serves(
         return
     spare = prepare(plan, tools, runner, tmp_path, notes, *SUITES)
     assert (spare.sha256, spare.cached) == (first.sha256, True)
-    assert notes[-1] == f"using the cached base of {first.made}, without later security fixes"
+    assert notes[-1] == f"using the cached base of {first.made_at}, without later security fixes"
     assert "m.example does not serve" in notes[-2]
     # As soon as the mirror has the packages, a new one is made.
     assert not prepare(plan, tools, Lacking(0), tmp_path, notes, *SUITES).cached

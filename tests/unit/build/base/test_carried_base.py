@@ -27,7 +27,7 @@ def given(plan: Plan, tmp_path: Path) -> Path:
     source, target = tmp_path / "kept.sqfs", tmp_path / "a share" / "it's a base"
     source.write_bytes(b"a root tree")
     sha256 = digests.of_file(source)
-    tree = BaseTree(path=source, sha256=sha256, made="2026-11-22T12:00:00Z", cached=True)
+    tree = BaseTree(path=source, sha256=sha256, made_at="2026-11-22T12:00:00Z", cached=True)
     carried_base.write(root_tree.root_tree(plan), tree, target)
     return target
 
@@ -45,7 +45,7 @@ def test_written_and_taken(plan: Plan, given: Path, tmp_path: Path) -> None:
     tree = take(plan, given, tmp_path)
     assert tree.path.read_bytes() == b"a root tree"
     assert tree.path.is_relative_to(tmp_path)
-    assert (tree.sha256, tree.made) == (digests.of_file(given), "2026-11-22T12:00:00Z")
+    assert (tree.sha256, tree.made_at) == (digests.of_file(given), "2026-11-22T12:00:00Z")
     assert sorted(path.name for path in given.parent.iterdir()) == [
         "it's a base",
         "it's a base.json",
@@ -57,7 +57,7 @@ def test_what_a_killed_copy_left_goes(plan: Plan, given: Path, tmp_path: Path) -
     left.write_bytes(b"half")
     os.utime(left, (0, 0))
     sha256 = digests.of_file(given)
-    tree = BaseTree(path=tmp_path / "kept.sqfs", sha256=sha256, made="2026", cached=True)
+    tree = BaseTree(path=tmp_path / "kept.sqfs", sha256=sha256, made_at="2026", cached=True)
     carried_base.write(root_tree.root_tree(plan), tree, given)
     assert not left.exists()
     assert given.stat().st_mode & 0o777 == 0o644

@@ -25,11 +25,11 @@ def test_a_new_base_and_then_the_kept_one(plan: Plan, tools: HostMachine, tmp_pa
     # Device nodes can't be made in a user namespace; the folder stays.
     assert sorted(runner.members) == ["./etc", "./etc/os-release", "dev"]
     kept = make(plan, tools, RecordingRunner(strict=True), tmp_path)
-    assert (kept.cached, kept.path, kept.sha256, kept.made) == (
+    assert (kept.cached, kept.path, kept.sha256, kept.made_at) == (
         True,
         made.path,
         made.sha256,
-        made.made,
+        made.made_at,
     )
 
 

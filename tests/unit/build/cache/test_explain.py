@@ -5,7 +5,7 @@ from dlcontainer.build.cache import explain
 from dlcontainer.build.cache.cached_step import CachedStep
 
 ROOT = {"base": "b1", "architecture": "x86_64", "engine": "apptainer"}
-KEPT = CachedStep(key="k", name="s2", maker="ada", made="2026-11-21T10:00:00Z", size=5_000_000)
+KEPT = CachedStep(key="k", name="s2", maker="ada", made_at="2026-11-21T10:00:00Z", size=5_000_000)
 
 
 def todo(*scripts: str) -> list[BuildStep]:

@@ -22,7 +22,7 @@ from tests.fakeoci import DIGEST, FakeClient, image
 from tests.fakes import RecordingRunner
 from tests.values import HOST, TRIAL, execution_of, folder_of, plan_of
 
-BASE = BaseTree(path=Path("/x"), sha256="ab", made="2026-01-01T00:00:00Z", cached=True)
+BASE = BaseTree(path=Path("/x"), sha256="ab", made_at="2026-01-01T00:00:00Z", cached=True)
 
 
 @pytest.fixture
