@@ -29,7 +29,7 @@ HOMONYMS = 0
 MODULE_NAMES = 23
 PARTICIPLES = 0
 FILLERS_PERCENT = 0.15
-GIVE = 9
+GIVE = 5
 # A ceiling: the generic words of others shall not take the fillers' place.
 GENERIC_PERCENT = 2.5
 
