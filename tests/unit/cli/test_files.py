@@ -45,7 +45,7 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Any:
         ("x: {a: b: c}\n", "{n}:"),
         ("\tx: 1\n", "{n}:1: "),
         ("x: &a 1\n", "{n}:4: anchors (&a) are not supported: write the value out"),
-        ("x: !!python/object:os.system {}\n", "{n}:4: the tag"),
+        ("x: !!python/object:os.system {}\n", "{n}:4: tag"),
     ],
 )
 def test_a_wrong_site(said: Any, added: str, message: str) -> None:
@@ -80,7 +80,7 @@ def test_an_undefined_variable(said: Any) -> None:
 
 def test_huge_empty_and_other_files(said: Any) -> None:
     code, err = said(site=SITE_TEXT + "#" * 2_000_000)
-    assert (code, "it's.yaml: more than 1024 KiB" in err) == (3, True)
+    assert (code, "it's.yaml: the file has more than 1024 KiB" in err) == (3, True)
     code, err = said(site="")
     assert (code, "the file is empty" in err) == (3, True)
     code, err = said(recipe="- a\n- b\n")

@@ -168,7 +168,7 @@ def test_render_all_keeps_what_is_not_its_own(run: Run, tmp_path: Path) -> None:
     (tmp_path / "thesis/draft.tex").write_text("years")
     code, _, err = run("render", "--all", "-o", "thesis")
     assert code == 3
-    assert "thesis holds other files" in err
+    assert "thesis contains other files" in err
     assert [path.name for path in (tmp_path / "thesis").iterdir()] == ["draft.tex"]
 
 

@@ -37,7 +37,7 @@ def test_what_is_no_limit(text: str) -> None:
 
 
 def test_a_limit_that_no_scheduler_reads_may_be_two() -> None:
-    with pytest.raises(UsageError, match=r"--time 30:00 is 0:30:00 .*, and 30:00:00 as LSF does"):
+    with pytest.raises(UsageError, match=r"--time 30:00 is 0:30:00 .*, and 30:00:00 to LSF"):
         job_words.limit("30:00")
 
 
