@@ -91,7 +91,7 @@ def traces(planted: World) -> list[bytes]:
 def test_the_planted_things_were_used(image: Built) -> None:
     log = image.log.read_text()
     # It lies in the planted folder and nowhere else; the log, which is published, names no place.
-    assert "fetched before: dlctiny-1.0-py3-none-any.whl" in log
+    assert "fetched in advance: dlctiny-1.0-py3-none-any.whl" in log
     assert not [word for word in (LINKS, WHEELS, TOKEN, "127.0.0.1") if word in log]
     assert [wheel["name"] for wheel in image.recorded()["python_packages"]] == ["dlctiny"]
 

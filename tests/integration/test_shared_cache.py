@@ -190,7 +190,7 @@ def test_two_users_share_what_they_keep(
         change = ("--set", "versions.second=2", "--set", "versions.third=2")
         argv = ("build", stepped, "--site", "local", *change)
         said = alone.run(*argv, "-o", tmp_path / "two", *shared(cache), "--explain").stderr
-        assert f"was made by {other}: not used; to trust that user add them to" in said
+        assert f"{other} made it; to trust this user, add the name to" in said
         back = alone.build(stepped, tmp_path / "two", *shared(cache, NOBODY.uid), *change)
     assert makers(back) == {"first": other, "second": other, "third": None, "image": None}
     folders = {path.name: path.stat() for path in cache.iterdir()}
