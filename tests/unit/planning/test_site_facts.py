@@ -92,7 +92,7 @@ def test_a_kernel_that_the_base_does_not_start_on(tmp_path: Path, kernel: str, f
         settle(tmp_path, site)
         return
     said = refused(tmp_path, site)
-    assert "the base's glibc 2.36 needs Linux 3.2 or newer, the site's kernel is 2.6.32" in said
+    assert "the base's glibc 2.36 needs Linux 3.2 or newer; the site's kernel is 2.6.32" in said
     assert "base.release contradicts site.yaml:" in said
 
 
