@@ -62,7 +62,7 @@ def test_no_space_is_seen_before_the_build(
     assert "--tmpdir" in said
     said = failing(world, 5, *build(bare, small / "out"))
     assert "the build needs about 150 MB" in said
-    assert "another folder: -o" in said
+    assert "another folder with -o" in said
     assert [path.name for path in small.iterdir()] in ([], ["out"])
 
 

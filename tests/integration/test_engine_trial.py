@@ -62,7 +62,7 @@ def test_engine_without_a_working_mode(tmp_path: Path) -> None:
     assert "build fakeroot: FATAL: no user namespace for you" in done.stderr
     assert "dlcontainer doctor" in done.stderr
     done = world.run("doctor", code=1)
-    assert "error    build: plain failed: FATAL: no capability for you; fakeroot failed: " in (
+    assert "error    build: plain failed: no capability for you; fakeroot failed: " in (
         done.stdout
     )
     assert "Traceback" not in done.stderr
@@ -79,7 +79,7 @@ def test_running_is_tried_where_nothing_can_be_built(engine: Apptainer, tmp_path
     assert packer is not None
     world = without_engine(tmp_path, [folder, packer.parent, "/usr/sbin", "/usr/bin", "/bin"])
     done = world.run("doctor", code=1)
-    assert "error    build: plain failed: FATAL: no builds here; fakeroot failed: " in done.stdout
+    assert "error    build: plain failed: no builds here; fakeroot failed: " in done.stdout
     assert "ok       run: works in mode " in done.stdout
     assert "can't build or run images here: build" in done.stderr
 

@@ -94,9 +94,9 @@ def test_doctor_names_the_cause(owner: Owner) -> None:
     lines = owner.world.run("doctor").stdout.splitlines()
     assert lines[-1] == "this host can build and run images"
     [build] = [line for line in lines if line.startswith("ok       build: ")]
-    assert "works in mode root-mapped (plain failed: FATAL: newuidmap was not found" in build
+    assert "works in mode root-mapped; not in plain" in build
     [base] = [line for line in lines if line.startswith("ok       base: ")]
-    assert "mmdebstrap works in mode root-mapped (unshare failed: " in base
+    assert "mmdebstrap works in mode root-mapped; not in unshare" in base
     [at] = [at for at, line in enumerate(lines) if line.startswith("warning  subordinate ids: ")]
     assert "but no newuidmap and no newgidmap" in lines[at]
     assert lines[at + 1].strip() == "-> an administrator types: apt-get install uidmap"
@@ -113,7 +113,7 @@ def test_a_home_that_is_closed_to_others(engine: Apptainer) -> None:
         for changes in ({"PATH": path}, {"TMPDIR": str(closed)}):
             said = world.having(**changes).run("doctor").stdout
             [base] = [line for line in said.splitlines() if line.startswith("ok       base: ")]
-            assert "mmdebstrap works in mode root-mapped (unshare failed: " in base
+            assert "mmdebstrap works in mode root-mapped; not in unshare" in base
             assert "Permission denied" in base
 
 
