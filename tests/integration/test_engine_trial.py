@@ -62,9 +62,7 @@ def test_engine_without_a_working_mode(tmp_path: Path) -> None:
     assert "build fakeroot: FATAL: no user namespace for you" in done.stderr
     assert "dlcontainer doctor" in done.stderr
     done = world.run("doctor", code=1)
-    assert "error    build: plain failed: no capability for you; fakeroot failed: " in (
-        done.stdout
-    )
+    assert "error    build: plain failed: no capability for you; fakeroot failed: " in (done.stdout)
     assert "Traceback" not in done.stderr
 
 

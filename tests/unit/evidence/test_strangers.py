@@ -163,7 +163,9 @@ def test_copies_of_good_evidence_use_up_nothing(tmp_path: Path) -> None:
 def test_all_together_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = sealer(tmp_path)
     large, small = report(own, "x" * 3000), report(own, "<p>")
-    monkeypatch.setattr(pieces.ByteAllowance, "__init__", lambda self: setattr(self, "remaining", 2500))
+    monkeypatch.setattr(
+        pieces.ByteAllowance, "__init__", lambda self: setattr(self, "remaining", 2500)
+    )
     verified = check(tmp_path, trusting(own), [large.offer, small.offer])
     assert verified.evidence == (small,)
     notes = pieces.RefusalNotes(tell=lambda text: None)
