@@ -4,6 +4,7 @@ A group knows the name and the first sentence of each of its commands. The modul
 read, and its options are made, when it runs, completes or shows its own help.
 """
 
+import contextlib
 import importlib
 import inspect
 import sys
@@ -25,10 +26,15 @@ _OPTIONS = {"help": "--help", "version": "--version"}
 
 
 def without_plugins() -> None:
-    """Have pydantic look for no plugins: for them it opens a file of each installed package."""
-    from pydantic.plugin import _loader
+    """Have pydantic look for no plugins: for them it opens a file of each installed package.
 
-    _loader._plugins = {}
+    Its own switch is a variable of the environment, which the programs that we start would get.
+    Where a later pydantic has no such module it looks for plugins, and starts later.
+    """
+    with contextlib.suppress(ImportError):
+        from pydantic.plugin import _loader
+
+        _loader._plugins = {}
 
 
 def _lighten(param: Any) -> None:

@@ -91,7 +91,7 @@ _OF_DISKS = (
 
 
 def _of_a_disk(raised: OSError, argv: list[str]) -> DlcontainerError:
-    """Return which file system failed, with the exit code of the command's own errors."""
+    """Name the file system that failed, with the exit code of the command's own errors."""
     kinds = {
         **dict.fromkeys(("publish", "modules"), PublishError),
         **dict.fromkeys(("bench", "lab"), BenchDataError),

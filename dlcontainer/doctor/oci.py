@@ -34,7 +34,7 @@ def examine(host: HostMachine, meant: EngineKind = "apptainer") -> list[DoctorFi
 
 
 def _unused(finding: DoctorFinding) -> DoctorFinding:
-    if finding.state == "ok" and "not here" not in finding.detail:
+    if finding.state == "ok":
         return finding
     detail = f"not used; `dlcontainer doctor --engine {finding.name}` checks it"
     return DoctorFinding(name=finding.name, state="ok", detail=detail)

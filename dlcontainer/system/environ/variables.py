@@ -43,7 +43,7 @@ def settled(environ: Mapping[str, str]) -> HostVariables:
         return HostVariables(environ=kept, note=None)
     kept.pop(TEMPORARY, None)
     reason = f"ignoring {TEMPORARY}={environ[TEMPORARY]}: {obstacle}"
-    return HostVariables(environ=kept, note=f"{reason}; {USUAL_TEMPORARY} takes its place")
+    return HostVariables(environ=kept, note=f"{reason}; using {USUAL_TEMPORARY}")
 
 
 def _counts(name: str, value: str) -> bool:
