@@ -123,7 +123,7 @@ def test_a_folder_for_temporary_files_that_is_missing(healthy: HostMachine, tmp_
     found = {finding.name: finding for finding in listed}
     assert found["build"].state == "ok"
     assert found["temporary files"].state == "warning"
-    assert "this machine has no such folder; /tmp takes" in found["temporary files"].detail
+    assert "this machine has no such folder; using /tmp" in found["temporary files"].detail
     assert "export TMPDIR=" in str(found["temporary files"].mend)
 
 
