@@ -50,8 +50,7 @@ def require_harmless(entries: Sequence[TreeEntry], most: int, where: object) -> 
             f"{where} already has a {layout.FOLDER}",
             why="dlcontainer made the image, or another program wrote to this path; `adopt` "
             "replaces nothing",
-            next_step="validate and publish the image with its own record, or give the image that "
-            "it was adopted from",
+            next_step="publish this image with the record beside it, or adopt the original image",
         )
     shared = [path for path in FOLDERS if path not in links]
     for entry in entries:

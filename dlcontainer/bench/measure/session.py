@@ -131,7 +131,7 @@ def _joiner(
 ) -> Iterator[ContainerArm | None]:
     if settings.rank_group and settings.rank_group.nodes > 1:
         context.execution.progress.note(
-            "joiners are not measured on several nodes: a shared mount serves one node only"
+            "launches that join a mount are measured on one node only: a mount serves one node"
         )
         yield None
         return

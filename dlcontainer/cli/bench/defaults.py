@@ -138,7 +138,9 @@ def looks(pairs: int | None, text: str | None, *, triples: bool = False) -> tupl
     words = [word.strip() for word in text.split(",")]
     numbers = [int(word) for word in words if word.isdecimal() and len(word) < 7]
     if len(numbers) < len(words) or not numbers:
-        raise UsageError(f"--looks {text}: must be numbers of pairs, e.g. 8,16,32")
+        raise UsageError(
+            f"--looks {text}: must be numbers of pairs after which to stop, e.g. 8,16,32"
+        )
     if numbers[0] < fewest or sorted(set(numbers)) != numbers or any(n % block for n in numbers):
         unit, usual = "pairs", schedule.DEFAULT_LOOKS
         if triples:

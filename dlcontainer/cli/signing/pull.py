@@ -73,9 +73,14 @@ def _show(path: Path, done: "PullResult", name: str, *, verifies: bool, as_json:
 
 
 def _new_file(target: Path) -> Path:
-    if target.suffix != ".sif" or not target.absolute().parent.is_dir():
+    if target.suffix != ".sif":
         raise UsageError(
-            f"-o {target}: not an image's file name in an existing folder",
-            next_step="give a name that ends in .sif",
+            f"-o {target}: the name of an image must end in .sif",
+            next_step=f"-o {target.with_suffix('.sif')}",
+        )
+    if not target.absolute().parent.is_dir():
+        raise UsageError(
+            f"-o {target}: there is no folder {target.absolute().parent}",
+            next_step="create it, or name a file in another folder",
         )
     return target.absolute()

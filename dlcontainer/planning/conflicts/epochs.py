@@ -32,7 +32,7 @@ def overlap(site: Site) -> Iterator[FactConflict]:
         until = site.epochs[name].until
         if until and until > since:
             yield FactConflict(
-                what=f"epoch {name} ends on {until}, after {later} has begun on {since}",
+                what=f"software epochs overlap: {name} ends on {until}, {later} begins on {since}",
                 why="on some days two software stacks would be in force",
                 first=("epochs", name, "until"),
                 second=("epochs", later, "since"),

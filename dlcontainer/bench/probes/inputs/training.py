@@ -97,8 +97,8 @@ def _require_framework(choice: str, framework: str) -> None:
 def _shuffle(order: str, choice: object) -> str:
     if order in STREAMED and choice == SHUFFLES[0]:
         raise UsageError(
-            f"{INPUT.flag} {order} {SHUFFLE.flag} {choice}: this format can't read one sample "
-            "alone",
+            f"{INPUT.flag} {order} {SHUFFLE.flag} {choice}: {order} cannot be read one sample "
+            "at a time",
             next_step=f"use {SHUFFLE.flag} {SHUFFLES[1]}",
         )
     return str(choice or (SHUFFLES[1] if order in STREAMED else SHUFFLES[0]))

@@ -129,7 +129,7 @@ def test_a_format_that_takes_a_module(name: str) -> None:
 
 
 def test_parquet_has_no_full_shuffle() -> None:
-    with pytest.raises(UsageError, match="this format can't read one sample alone"):
+    with pytest.raises(UsageError, match="cannot be read one sample at a time"):
         settled(WHOLE, input="parquet", shuffle="full")
 
 

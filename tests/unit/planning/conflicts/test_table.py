@@ -124,7 +124,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "site-epoch-overlap": [
         Case(
-            says="epoch b ends on 2024-03-02, after a has begun on 2024-03-01",
+            says="software epochs overlap: b ends on 2024-03-02, a begins on 2024-03-01",
             site=epochs(a=("2024-03-01", None), b=("2024-01-01", "2024-03-02")),
             fine_site=epochs(a=("2024-03-01", None), b=("2024-01-01", "2024-03-01")),
         )
