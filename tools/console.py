@@ -18,6 +18,7 @@ from types import FrameType
 # `dlcontainer/system/progress.py` reads it: s of the machine's monotonic clock, and the step.
 HANDED = "DLCONTAINER_RUN"
 _BEAT_S = 30.0
+_CLOCK = len("[    0 s] ")
 
 
 class SetupError(Exception):
@@ -80,7 +81,8 @@ class Console:
         """Print something the user may want to act on, once."""
         if text not in self.said:
             self.said.add(text)
-            print(f"  note: {text}", flush=True)
+            # Further lines stand below the first, behind its clock.
+            self.print(f"  note: {text}".replace("\n", f"\n{' ' * _CLOCK}"))
 
     def tool(self, line: str) -> None:
         """Take a tool's line: into the log, and to the user who asks for all."""
