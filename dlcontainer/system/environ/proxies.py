@@ -13,7 +13,7 @@ _SCHEMES = ("http", "https")
 _VARIABLES = ("https_proxy", "http_proxy", "all_proxy")
 # How apt, pip, curl, conda and the engine say that nothing was reached.
 _UNREACHED = re.compile(
-    r"resolv|name or service|no such host|proxy|unreachable|can't be reached|timed? ?out|"
+    r"resolv|name or service|no such host|proxy|unreachable|can(?:'t|not) be reached|timed? ?out|"
     r"failed to (establish|fetch)|connection|no matching distribution",
     re.IGNORECASE,
 )
