@@ -25,7 +25,7 @@ READY = 120.0  # seconds to come as far as a test wants; only a broken test need
 # Phase -> (the progress line that begins it, the program that must be at work before the kill).
 PHASES = {
     "base": ("base: debian", "apt-get"),
-    "post": ("step 1/", "sleep"),
+    "post": ("step work", "sleep"),
     "pack": ("pack the image", "mksquashfs"),
 }
 

@@ -96,7 +96,7 @@ def test_a_folder_is_measured_kept_and_predicted_from(
     )
     assert again["rows"] == body["rows"]
     said = user.run("lab", "storm", "--loads", kept, *JOB).stdout
-    assert "8 of these are assumed" in said
+    assert "8 of these values are assumed" in said
     assert "processor time by rusage, of repeated warm imports" in said
     assert "longer than predicted" in said
     # Written for the report, which reads it; a server that never fills is null there.

@@ -48,12 +48,12 @@ def test_output_that_can_not_be_written(user: World) -> None:
     locked = user.folder / "locked"
     locked.mkdir()
     (user.folder / "locked").chmod(0o555)
-    for output, says in ((locked, "can't write in"), (locked / "out", "can't make")):
+    for output, says in ((locked, "cannot write to"), (locked / "out", "can't make")):
         done = user.run("build", recipe, "--site", "local", "-o", output, code=5)
         assert f"{says} {output}: Permission denied" in done.stderr
         assert "-o" in done.stderr.rpartition("next: ")[2]
     argv = ("build", recipe, "--site", "local", "-o", user.folder / "out", "--tmpdir", locked)
-    assert f"can't write in {locked}" in user.run(*argv, code=5).stderr
+    assert f"cannot write to {locked}" in user.run(*argv, code=5).stderr
     locked.chmod(0o755)
 
 

@@ -28,12 +28,13 @@ _TAKE_OUT = (
 def of_site(site: Site, recipe: Recipe) -> Iterator[Contradiction]:
     """Refuse a site that hides every image's own packages, or its libraries.
 
-    In `jobs.inside` LD_LIBRARY_PATH is left to the site: host libraries may be meant.
+    In `jobs.inside` and `mpi.inside` two are left to the site: by LD_LIBRARY_PATH host libraries
+    may be meant, by PYTHONPATH modules of the site's own (docs/add-a-site.md).
     """
     groups: tuple[tuple[KeyPath, dict[str, str], tuple[str, ...]], ...] = (
         (("environment",), site.environment, tuple(_WHY)),
-        (("jobs", "inside"), site.jobs.inside, ("PYTHONPATH", "PYTHONHOME")),
-        (("mpi", "inside"), site.mpi.inside if site.mpi else {}, ("PYTHONPATH", "PYTHONHOME")),
+        (("jobs", "inside"), site.jobs.inside, ("PYTHONHOME",)),
+        (("mpi", "inside"), site.mpi.inside if site.mpi else {}, ("PYTHONHOME",)),
     )
     for path, environment, names in groups:
         for name in names:

@@ -160,7 +160,7 @@ def test_a_registry_that_fails_takes_nothing(
         fake.replies["/v2/ns/bare-1.0-local/blobs/uploads/"] = Reply(status=500)
         to = plain.options("--registry", f"{fake.address}/ns")
         done = plain.world.run("build", recipe, "--site", "local", "-o", output, *to, code=4)
-    assert f"{plain.service.kind} could not push" in done.stderr or "said: " in done.stderr
+    assert f"{plain.service.kind} could not push" in done.stderr or "reported: " in done.stderr
     assert [path.name for path in output.iterdir()] == ["bare-1.0-local.failed.log"]
     assert client.containers("dlcontainer-") == []
     assert client.images(f"{prefix(plain)}dlcontainer/bare-1.0-local") == []

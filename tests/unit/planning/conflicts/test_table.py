@@ -552,10 +552,12 @@ CASES: dict[str, list[Case]] = {
     ]
     + [
         Case(
-            says="PYTHONPATH=/sw/python hides the image's files at /opt/demo",
-            site={"jobs": {"inside": {"PYTHONPATH": "/sw/python"}}},
-            # Host libraries may be meant.
-            fine_site={"jobs": {"inside": {"LD_LIBRARY_PATH": "/host/lib"}}},
+            says="PYTHONHOME=/sw/python hides the image's files at /opt/demo",
+            site={"jobs": {"inside": {"PYTHONHOME": "/sw/python"}}},
+            # Host libraries, and modules of the site's own, may be meant.
+            fine_site={
+                "jobs": {"inside": {"LD_LIBRARY_PATH": "/host/lib", "PYTHONPATH": "/sw/python"}}
+            },
         )
     ],
     "image-threads": [
