@@ -36,7 +36,7 @@ from dlcontainer.bench.measure.recorder import Recorder
 from dlcontainer.bench.measure.units import availability, cpuset
 from dlcontainer.bench.measure.units.launches import LaunchUnit
 from dlcontainer.bench.measure.units.unit import MeasurementTask, MeasurementUnit
-from dlcontainer.bench.probes.base import Probe
+from dlcontainer.bench.probes.probe import Probe
 from dlcontainer.bench.samples import continuation
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.stats import power

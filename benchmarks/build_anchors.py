@@ -13,7 +13,7 @@ from dlcontainer.build.preflight import choose_tmpdir
 from dlcontainer.cli.context import CliContext
 from dlcontainer.engines import apptainer, capabilities
 from dlcontainer.engines.apptainer import SQUASH
-from dlcontainer.engines.base import BuildSpec
+from dlcontainer.engines.engine import BuildSpec
 from dlcontainer.formats import build_context, texts
 from dlcontainer.packages import routing
 from dlcontainer.packages.apt import apt_config

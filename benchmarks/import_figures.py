@@ -17,9 +17,9 @@ sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).re
 
 from statistics import median
 
-from dlcontainer.bench.scale import analysis, file
+from dlcontainer.bench.scale import matrix_analysis, matrix_file
 from dlcontainer.bench.scale.cells import MatrixCell
-from dlcontainer.bench.scale.records import CellLaunch, MatrixSession
+from dlcontainer.bench.scale.matrix_records import CellLaunch, MatrixSession
 
 TREE = MatrixCell(
     subject="native",
@@ -44,7 +44,7 @@ class Figures:
     calls_to_tree: float
     metadata_to_tree: float
     added_s: float
-    added_to_tree: analysis.Median | None
+    added_to_tree: matrix_analysis.Median | None
 
 
 def main() -> None:
@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("file", type=Path, metavar="FILE")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
-    scale = file.read(options.file)
+    scale = matrix_file.read(options.file)
     found = figures(scale)
     if options.json:
         machine = dict(scale.header.machine)
@@ -71,7 +71,7 @@ def main() -> None:
         )
 
 
-def shown(found: analysis.Median | None) -> str:
+def shown(found: matrix_analysis.Median | None) -> str:
     """Show a ratio with its interval."""
     if found is None:
         return "-"
@@ -80,7 +80,7 @@ def shown(found: analysis.Median | None) -> str:
 
 def figures(scale: MatrixSession) -> list[Figures]:
     """Return a row for each cold cell that was measured."""
-    by_cell = {row.cell: row.launches for row in analysis.rows(scale) if row.launches}
+    by_cell = {row.cell: row.launches for row in matrix_analysis.rows(scale) if row.launches}
     found = []
     for cell, launches in by_cell.items():
         if cell.state != "cold":
@@ -99,7 +99,7 @@ def figures(scale: MatrixSession) -> list[Figures]:
                 calls_to_tree=(metadata + reads) / sum(of_tree),
                 metadata_to_tree=metadata / of_tree[0],
                 added_s=median(own.values()) if own else float("nan"),
-                added_to_tree=analysis.median(ratios) if ratios and cell != tree else None,
+                added_to_tree=matrix_analysis.median(ratios) if ratios and cell != tree else None,
             )
         )
     return found

@@ -18,7 +18,7 @@ from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.declaration import SessionSettings, SessionSides
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.probes.base import Probe, Value
+from dlcontainer.bench.probes.probe import Probe, Value
 from dlcontainer.bench.samples import continuation, reader
 from dlcontainer.cli.bench import bench_context, sessions
 from dlcontainer.cli.bench.session_options import SessionOptions

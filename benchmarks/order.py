@@ -34,7 +34,7 @@ from benchmarks.sampling import (
 from dlcontainer.build.file_order import sort
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import SQUASH, Apptainer
-from dlcontainer.engines.base import RunSpec
+from dlcontainer.engines.engine import RunSpec
 from dlcontainer.image import sif
 from dlcontainer.image.contents import FolderTree
 from dlcontainer.lab.filesystem import counting

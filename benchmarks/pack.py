@@ -28,7 +28,7 @@ from statistics import median
 from benchmarks.sampling import Row, as_json, describe, interleave, machine_facts, ratio, table
 from benchmarks.squash_runs import Launcher, spent
 from dlcontainer.engines import apptainer
-from dlcontainer.engines.base import RunSpec
+from dlcontainer.engines.engine import RunSpec
 from dlcontainer.image import sif
 from dlcontainer.system.process import ProcessRunner
 

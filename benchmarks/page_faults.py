@@ -33,7 +33,7 @@ from statistics import fmean
 from benchmarks.bounds import half_of_mean
 from dlcontainer.bench.samples import continuation, reader
 from dlcontainer.bench.samples.records import Sample
-from dlcontainer.bench.samples.resident.records import Turn
+from dlcontainer.bench.samples.resident.resident_records import Turn
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.errors import BenchDataError
 

@@ -30,7 +30,7 @@ from dlcontainer.bench.analysis.verdict import VerdictRules
 from dlcontainer.bench.samples import launch_order
 from dlcontainer.bench.samples.launch_order import ScheduledPair
 from dlcontainer.bench.samples.resident import order
-from dlcontainer.bench.samples.resident.records import GroupPlan
+from dlcontainer.bench.samples.resident.resident_records import GroupPlan
 
 PER_ARM = 2
 _PLAN = GroupPlan(

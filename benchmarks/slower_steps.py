@@ -10,7 +10,7 @@ from dataclasses import replace
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.engines import apptainer
-from dlcontainer.engines.base import Binds, RunSpec
+from dlcontainer.engines.engine import Binds, RunSpec
 from dlcontainer.errors import BenchDataError
 
 PLANT = """

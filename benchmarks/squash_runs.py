@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.order import forget
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.base import RunSpec
+from dlcontainer.engines.engine import RunSpec
 from dlcontainer.lab.filesystem import counting
 from dlcontainer.lab.filesystem.counting import Count
 from dlcontainer.lab.slowfs.server import StandIn

@@ -47,7 +47,7 @@ from dlcontainer.lab.storm.measure import (
     of_prefix,
     packed,
 )
-from dlcontainer.lab.storm.model import ImportLoad, ServerModel, StormJob, predict
+from dlcontainer.lab.storm.storm_model import ImportLoad, ServerModel, StormJob, predict
 from dlcontainer.system.process import ProcessRunner
 
 

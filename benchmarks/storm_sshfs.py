@@ -40,7 +40,7 @@ from benchmarks.stormpoints import (
 from dlcontainer.lab.filesystem import microbenchmark
 from dlcontainer.lab.slowfs.cache_profiles import PROFILES
 from dlcontainer.lab.storm.measure import Bench, Runnable, measure, of_prefix
-from dlcontainer.lab.storm.model import ImportLoad, ServerModel, StormJob, predict
+from dlcontainer.lab.storm.storm_model import ImportLoad, ServerModel, StormJob, predict
 from dlcontainer.system.process import ProcessRunner
 
 SFTP_SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server")

@@ -33,7 +33,7 @@ from benchmarks.sampling import (
 )
 from dlcontainer.engines import apptainer, capabilities
 from dlcontainer.engines.apptainer import SQUASH, Apptainer
-from dlcontainer.engines.base import BuildSpec
+from dlcontainer.engines.engine import BuildSpec
 from dlcontainer.errors import DlcontainerError
 from dlcontainer.system.machine import find_program, mount_of, read_host
 from dlcontainer.system.process import ProcessRunner

@@ -13,7 +13,7 @@ from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.declaration import SessionSettings
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.probes.base import ParameterContext, Value
+from dlcontainer.bench.probes.probe import ParameterContext, Value
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.schedule import Schedule
 from dlcontainer.bench.samples.series import Series

@@ -14,7 +14,7 @@ from dlcontainer.lab.storm.alternatives import (
     nodes_to_pay,
     rows,
 )
-from dlcontainer.lab.storm.model import ImportLoad, ServerModel, StormJob
+from dlcontainer.lab.storm.storm_model import ImportLoad, ServerModel, StormJob
 
 LOADS: dict[Way, ImportLoad] = {
     "tree": ImportLoad(

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from dlcontainer.bench.job import scripts
-from dlcontainer.bench.job.records import JobDeclaration, Side
+from dlcontainer.bench.job.job_records import JobDeclaration, Side
+from dlcontainer.bench.job.job_session import JobContext
 from dlcontainer.bench.job.scripts import JobFrame
-from dlcontainer.bench.job.session import JobContext
 from dlcontainer.bench.job.submit import JobEnding
-from dlcontainer.schedulers.base import Cause
+from dlcontainer.schedulers.scheduler import Cause
 from tests.fakes import Quiet
 from tests.values import HOST
 

@@ -8,7 +8,7 @@ from dlcontainer.bench.probes import kernel_shapes
 from dlcontainer.bench.probes.kernels import fact
 from dlcontainer.bench.samples.records import AttestedStack, Json, Sample
 from dlcontainer.bench.samples.rows import agreement
-from dlcontainer.bench.samples.rows.records import RowPlan, SampleRow
+from dlcontainer.bench.samples.rows.row_records import RowPlan, SampleRow
 from dlcontainer.bench.samples.traits import ROWS_METRIC
 from dlcontainer.bench.samples.writer import Writer
 from tests import benchseries, rowseries

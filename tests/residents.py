@@ -23,7 +23,12 @@ from dlcontainer.bench.samples.records import (
 )
 from dlcontainer.bench.samples.resident import agreement, order
 from dlcontainer.bench.samples.resident.order import GroupOrder
-from dlcontainer.bench.samples.resident.records import GroupPlan, LostGroup, ResidentProcess, Turn
+from dlcontainer.bench.samples.resident.resident_records import (
+    GroupPlan,
+    LostGroup,
+    ResidentProcess,
+    Turn,
+)
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.system.process import CommandFailedError, CompletedCommand, RunOptions

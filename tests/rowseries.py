@@ -16,7 +16,7 @@ from dlcontainer.bench.samples.records import (
     SessionHeader,
 )
 from dlcontainer.bench.samples.rows import agreement
-from dlcontainer.bench.samples.rows.records import RowPlan, SampleRow
+from dlcontainer.bench.samples.rows.row_records import RowPlan, SampleRow
 from dlcontainer.bench.samples.traits import ROWS_METRIC
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.bench.samples.writer import Writer

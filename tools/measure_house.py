@@ -222,8 +222,8 @@ def giving(parsed: Mapping[str, ast.Module]) -> list[str]:
 
 
 def twins(parsed: Mapping[str, ast.Module]) -> list[str]:
-    """List the names that more than two modules bear."""
-    counts = Counter(name.rpartition(".")[2] for name in parsed)
+    """List the names that more than two modules bear; those of `cli/` are the commands' own."""
+    counts = Counter(name.rpartition(".")[2] for name in parsed if ".cli." not in name)
     return [f"{name}: {count}" for name, count in sorted(counts.items()) if count > 2]
 
 

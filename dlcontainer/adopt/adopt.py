@@ -10,7 +10,7 @@ from dlcontainer.adopt.layer import ImageOrigin
 from dlcontainer.adopt.reading import ImageSurvey
 from dlcontainer.config.field_types import OCI_ARCH
 from dlcontainer.engines import apptainer
-from dlcontainer.engines.base import BuildSpec
+from dlcontainer.engines.engine import BuildSpec
 from dlcontainer.engines.execution import Execution
 from dlcontainer.errors import BuildError, ChecksFailedError, MisfitError
 from dlcontainer.formats import apptainer_metadata

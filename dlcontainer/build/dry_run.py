@@ -8,7 +8,7 @@ from dlcontainer.build.base import bootstrap, native_helpers, root_tree
 from dlcontainer.build.cache import explain, previous
 from dlcontainer.build.cache.explain import CacheReason
 from dlcontainer.build.context import BuildContext, speaks_plain_http
-from dlcontainer.engines.base import StepSpec
+from dlcontainer.engines.engine import StepSpec
 from dlcontainer.formats import build_context
 from dlcontainer.packages.routing import PreparedRouting
 from dlcontainer.planning.plan import Plan

@@ -16,10 +16,10 @@ from dlcontainer.packages import bundle_copy, routing
 from dlcontainer.packages.routing import PreparedRouting
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry import base_image as registry
-from dlcontainer.registry import layout
+from dlcontainer.registry import oci_layout
 from dlcontainer.registry.base_image import BaseImage
 from dlcontainer.registry.connection import RegistryAccess
-from dlcontainer.registry.layout import OciLayout
+from dlcontainer.registry.oci_layout import OciLayout
 from dlcontainer.system.progress import Progress
 
 # An image that a bundle carries, in a build's private folder.
@@ -105,7 +105,7 @@ def _maker(execution: Execution) -> BaseMaker:
 def _carried_image(image: ImageReference, carried: OciLayout, work: Path) -> BaseImage:
     """Return the image that a bundle carries; its blobs were checked as it was opened."""
     folder = work / _CARRIED
-    layout.lay(carried, folder)
+    oci_layout.lay(carried, folder)
     return BaseImage(
         name=image.name,
         tag=image.tag,

@@ -12,8 +12,8 @@ from dlcontainer.build.backends.oci_export import ExportedImage
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.run_steps import StepResult
 from dlcontainer.engines.apptainer import SQUASH
-from dlcontainer.engines.base import Outcome
 from dlcontainer.engines.capabilities import EngineCapabilities
+from dlcontainer.engines.engine import Outcome
 from dlcontainer.image.record import SCHEMA, Record
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry.base_image import BaseImage

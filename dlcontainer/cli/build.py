@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlcontainer.cli import options, output
-from dlcontainer.engines.base import EngineKind, Outcome
+from dlcontainer.engines.engine import EngineKind, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable

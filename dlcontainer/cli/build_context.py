@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlcontainer.cli import fetch, output
-from dlcontainer.engines.base import EngineKind, Outcome
+from dlcontainer.engines.engine import EngineKind, Outcome
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:

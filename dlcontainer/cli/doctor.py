@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlcontainer.cli import options, output
-from dlcontainer.engines.base import EngineKind
+from dlcontainer.engines.engine import EngineKind
 
 if TYPE_CHECKING:
     from dlcontainer.doctor.finding import DoctorFinding

@@ -58,11 +58,11 @@ def report(
     from dataclasses import replace
 
     from dlcontainer.bench.analysis.across_sessions import across
-    from dlcontainer.bench.job import analysis as jobbing
-    from dlcontainer.bench.job.records import JobSession
-    from dlcontainer.bench.report import files as written
+    from dlcontainer.bench.job import job_analysis as jobbing
+    from dlcontainer.bench.job.job_records import JobSession
     from dlcontainer.bench.report import given, json_report, markdown_report
     from dlcontainer.bench.report import html_report as reporting
+    from dlcontainer.bench.report import output_files as written
     from dlcontainer.bench.report.tables import site_tables
     from dlcontainer.cli.context import here
     from dlcontainer.system import report_files

@@ -14,7 +14,7 @@ from dlcontainer.config.select import (
 )
 from dlcontainer.config.suggestions import suggest
 from dlcontainer.config.validation import validate
-from dlcontainer.config.yaml_text.files import load, parse
+from dlcontainer.config.yaml_text.yaml_files import load, parse
 
 __all__ = [
     "Document",

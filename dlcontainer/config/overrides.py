@@ -5,8 +5,8 @@ import re
 from collections.abc import Sequence
 
 from dlcontainer.config.document import MAX_DEPTH, Document, KeyPath, ValueOrigin, dotted, walk
-from dlcontainer.config.yaml_text.files import parse_value
 from dlcontainer.config.yaml_text.scalars import refused_in_value, resolve
+from dlcontainer.config.yaml_text.yaml_files import parse_value
 from dlcontainer.errors import ConfigError, UsageError
 
 PART = re.compile(r'"(?:[^"\\]|\\.)*"|[^."=\s\[\]]+')

@@ -10,7 +10,7 @@ from dlcontainer.config.field_types import ARCHES
 from dlcontainer.doctor import causes, egress, oci, of_site
 from dlcontainer.doctor.finding import DoctorFinding
 from dlcontainer.engines import apptainer, base_modes, capabilities, emulation
-from dlcontainer.engines.base import EngineKind
+from dlcontainer.engines.engine import EngineKind
 from dlcontainer.errors import BuildError, EngineError
 from dlcontainer.sites.routing import Routing
 from dlcontainer.sites.site import Site

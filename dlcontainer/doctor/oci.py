@@ -7,7 +7,7 @@ from pathlib import Path
 from dlcontainer import installation
 from dlcontainer.doctor.finding import DoctorFinding
 from dlcontainer.engines import oci_socket
-from dlcontainer.engines.base import EngineKind
+from dlcontainer.engines.engine import EngineKind
 from dlcontainer.engines.oci import OCI_KINDS, Daemon, OciKind
 from dlcontainer.errors import EngineError
 from dlcontainer.system import machine

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer import installation
-from dlcontainer.engines.base import Binds, BuildSpec, RunSpec, StepSpec, is_lent
+from dlcontainer.engines.engine import Binds, BuildSpec, RunSpec, StepSpec, is_lent
 from dlcontainer.errors import EngineError
 from dlcontainer.system.machine import absolute_folders, find_program
 

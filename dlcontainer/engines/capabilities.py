@@ -12,7 +12,7 @@ from dlcontainer import installation
 from dlcontainer.config.field_types import SIF_ARCH
 from dlcontainer.engines import apptainer, unknown_user
 from dlcontainer.engines.apptainer import BUILD_MODES, RUN_MODES, Apptainer
-from dlcontainer.engines.base import BuildSpec, RunSpec
+from dlcontainer.engines.engine import BuildSpec, RunSpec
 from dlcontainer.errors import EngineError
 from dlcontainer.system import atomic_files, foreign_files, guarded_files, machine
 from dlcontainer.system.machine import HostMachine

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dlcontainer.engines import docker_answers
-from dlcontainer.engines.base import is_lent
+from dlcontainer.engines.engine import is_lent
 from dlcontainer.engines.oci import (
     LIFELINE,
     SHELL,

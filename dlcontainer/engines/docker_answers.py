@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dlcontainer.engines.base import Binds
+from dlcontainer.engines.engine import Binds
 from dlcontainer.engines.oci import OciKind
 from dlcontainer.errors import EngineError
 

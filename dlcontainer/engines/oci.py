@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
-from dlcontainer.engines.base import Binds
+from dlcontainer.engines.engine import Binds
 
 OciKind = Literal["docker", "podman"]
 OCI_KINDS: tuple[OciKind, ...] = get_args(OciKind)

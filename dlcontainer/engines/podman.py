@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dlcontainer.engines.base import is_lent
 from dlcontainer.engines.docker import SdkClient
+from dlcontainer.engines.engine import is_lent
 from dlcontainer.engines.oci import LIFELINE, SHELL, ContainerSpec, ImageConfig, shell_words
 
 # Source: docs.podman.io/en/latest/_static/api.html; all of it is there since 4.0.

@@ -18,7 +18,7 @@ from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.errors import ChecksFailedError, ConfigError
 from dlcontainer.evidence import keys
 from dlcontainer.evidence.keys import PublicKey, SigningKey
-from dlcontainer.evidence.trust import TrustAnchors
+from dlcontainer.evidence.trust_anchors import TrustAnchors
 from dlcontainer.system.process import CommandFailedError, CompletedCommand, Runner
 
 _LISTED = re.compile(r"^(\d+)\)\s+User:|^\s*Fingerprint:\s*([0-9A-Fa-f]{40})", re.MULTILINE)

@@ -36,7 +36,7 @@ from dlcontainer.evidence.pieces import (
     RefusalNotes,
 )
 from dlcontainer.evidence.statement import Statement
-from dlcontainer.evidence.trust import TrustAnchors
+from dlcontainer.evidence.trust_anchors import TrustAnchors
 from dlcontainer.image import record
 from dlcontainer.system import foreign_files
 

@@ -11,7 +11,7 @@ from dlcontainer.evidence.image_signature import SignatureEngine
 from dlcontainer.evidence.kinds import FORMS, Kind
 from dlcontainer.evidence.pieces import MOST_S, EvidenceOffer, Piece, PieceLimit, RefusalNotes
 from dlcontainer.evidence.policy import EvidenceDemand, OpenImage, PolicyResult
-from dlcontainer.evidence.trust import TrustAnchors
+from dlcontainer.evidence.trust_anchors import TrustAnchors
 from dlcontainer.image import record, sbom
 from dlcontainer.registry import referrers
 from dlcontainer.registry.artifacts import ArtifactClient

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dlcontainer.formats import job_head
 from dlcontainer.planning.plan import Plan
 from dlcontainer.schedulers import SCHEDULERS, time_limits
-from dlcontainer.schedulers.base import MemoryWords
+from dlcontainer.schedulers.scheduler import MemoryWords
 
 _AMOUNT = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[A-Za-z]*)!?")
 

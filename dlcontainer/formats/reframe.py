@@ -14,7 +14,7 @@ from dlcontainer.config import templating
 from dlcontainer.config.templating import Text
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import job_head
-from dlcontainer.schedulers.base import ReframeBackend
+from dlcontainer.schedulers.scheduler import ReframeBackend
 from dlcontainer.sites.site import Site
 
 # The programming environment that ReFrame has without a word of the site's.

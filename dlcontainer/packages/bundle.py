@@ -22,7 +22,7 @@ from dlcontainer.packages import lockfile as locks
 from dlcontainer.packages.apt import apt_config
 from dlcontainer.packages.apt import debs as debs_of
 from dlcontainer.packages.lockfile import Lock, OsPin
-from dlcontainer.registry.layout import DamagedLayoutError, OciLayout
+from dlcontainer.registry.oci_layout import DamagedLayoutError, OciLayout
 from dlcontainer.system import digests
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import CommandFailedError, Runner

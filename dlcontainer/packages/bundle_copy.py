@@ -13,8 +13,8 @@ from dlcontainer.errors import BuildError
 from dlcontainer.packages import bundle as bundles
 from dlcontainer.packages import carried_image
 from dlcontainer.packages.bundle import Bundle
-from dlcontainer.registry import layout
-from dlcontainer.registry.layout import DamagedLayoutError, OciLayout
+from dlcontainer.registry import oci_layout
+from dlcontainer.registry.oci_layout import DamagedLayoutError, OciLayout
 from dlcontainer.system import guarded_files
 
 
@@ -49,7 +49,7 @@ def _files(bundle: Bundle) -> Iterator[tuple[Path, str]]:
     if bundle.image is not None:
         for digest in bundle.image.blobs:
             sha256 = digest.removeprefix("sha256:")
-            yield bundle.image.folder / layout.BLOBS / sha256, sha256
+            yield bundle.image.folder / oci_layout.BLOBS / sha256, sha256
 
 
 def _copy(source: Path, target: Path, sha256: str, folder: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 from dlcontainer.config.field_types import Arch
 from dlcontainer.config.image_names import ImageReference, parse_image
 from dlcontainer.errors import BuildError, ConfigError
-from dlcontainer.registry import image_files, layout, pull
+from dlcontainer.registry import image_files, oci_layout, pull
 from dlcontainer.registry.connection import RegistryAccess
-from dlcontainer.registry.layout import DamagedLayoutError, OciLayout
+from dlcontainer.registry.oci_layout import DamagedLayoutError, OciLayout
 
 _INDEX = "index.json"
 
@@ -19,11 +19,11 @@ def fetch(image: str, arch: Arch, access: RegistryAccess, folder: Path) -> OciLa
     Raises BuildError where the registry does not give it, or the disk does not give it back.
     """
     reference = _reference(image)
-    if folder.exists() and not (folder / layout.BLOBS).is_dir():
+    if folder.exists() and not (folder / oci_layout.BLOBS).is_dir():
         shutil.rmtree(folder)  # a finished base of before
     pull.pull(reference, arch, access, folder, image_files.MOST_PACKED)
     try:
-        carried = layout.follow(folder, str(reference.digest), arch)
+        carried = oci_layout.follow(folder, str(reference.digest), arch)
     except DamagedLayoutError as error:
         raise BuildError(
             "the image on disk differs from what was just written",
@@ -32,7 +32,7 @@ def fetch(image: str, arch: Arch, access: RegistryAccess, folder: Path) -> OciLa
             next_step="fetch again (it keeps correct files); if the error comes back, check "
             "the file system",
         ) from None
-    layout.remove_strays(carried)
+    oci_layout.remove_strays(carried)
     return carried
 
 
@@ -43,7 +43,7 @@ def of(image: str | None, arch: Arch, folder: Path) -> OciLayout | None:
     """
     if image is None or not any((folder / name).exists() for name in ("blobs", _INDEX)):
         return None
-    return layout.follow(folder, str(_reference(image).digest), arch)
+    return oci_layout.follow(folder, str(_reference(image).digest), arch)
 
 
 def _reference(image: str) -> ImageReference:

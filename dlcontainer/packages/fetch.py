@@ -16,7 +16,7 @@ from dlcontainer.packages.bundle import Bundle
 from dlcontainer.packages.lockfile import Lock, OsPin
 from dlcontainer.packages.proxies import proxies_of
 from dlcontainer.planning.plan import Plan
-from dlcontainer.registry.layout import OciLayout
+from dlcontainer.registry.oci_layout import OciLayout
 from dlcontainer.system import machine
 from dlcontainer.system.environ import proxies
 from dlcontainer.system.machine import HostMachine

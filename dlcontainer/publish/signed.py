@@ -10,7 +10,7 @@ from dlcontainer.errors import ChecksFailedError, DlcontainerError, PublishError
 from dlcontainer.evidence import folder, policy, signing
 from dlcontainer.evidence.image_signature import SignatureEngine
 from dlcontainer.evidence.policy import EvidenceDemand, OpenImage, PolicyResult
-from dlcontainer.evidence.trust import TrustAnchors
+from dlcontainer.evidence.trust_anchors import TrustAnchors
 from dlcontainer.publish.offered import PublishCandidate
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.staging import EVIDENCE

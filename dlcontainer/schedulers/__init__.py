@@ -4,13 +4,13 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
-from dlcontainer.schedulers import lsf, mpi, slurm
-from dlcontainer.schedulers.base import BatchSystem, Launcher, RankVariables
+from dlcontainer.schedulers import lsf, mpi_launchers, slurm
 from dlcontainer.schedulers.cobalt import COBALT
 from dlcontainer.schedulers.gridengine import GRID_ENGINE
 from dlcontainer.schedulers.lsf import LSF
 from dlcontainer.schedulers.none import NONE
 from dlcontainer.schedulers.pbs import PBS
+from dlcontainer.schedulers.scheduler import BatchSystem, Launcher, RankVariables
 from dlcontainer.schedulers.slurm import SLURM
 
 # A site config's `scheduler.kind`: a new scheduler is a file and a line here.
@@ -25,13 +25,13 @@ SCHEDULERS: Mapping[str, BatchSystem] = {
 # The first whose rank is set holds: inside a job of Slurm mpirun's ranks see Slurm's variables of
 # the batch script too, so Slurm's own come late.
 RANK_VARIABLES: tuple[RankVariables, ...] = (
-    mpi.OPEN_MPI,
+    mpi_launchers.OPEN_MPI,
     lsf.JSM,
-    mpi.MVAPICH2,
-    mpi.PALS,
-    mpi.HYDRA,
+    mpi_launchers.MVAPICH2,
+    mpi_launchers.PALS,
+    mpi_launchers.HYDRA,
     slurm.RANKS,
-    mpi.PMIX,
+    mpi_launchers.PMIX,
 )
 # Flux: no site has it, but sessions within its jobs know that they are in one. It comes before Grid
 # Engine's, whose name others use too. The hosts of `lab slownet` are an allocation as well.
@@ -43,7 +43,7 @@ def launcher(program: str) -> Launcher | None:
     for scheduler in SCHEDULERS.values():
         if program in scheduler.launchers:
             return scheduler.launchers[program]
-    return mpi.LAUNCHERS.get(program)
+    return mpi_launchers.LAUNCHERS.get(program)
 
 
 def rank_variables(program: str) -> tuple[RankVariables, ...]:

@@ -1,8 +1,8 @@
 """Cobalt, with Cray's aprun (ALCF, until 2023); ReFrame has no backend for it."""
 
 from dlcontainer.schedulers import time_limits
-from dlcontainer.schedulers.base import BatchSystem, Resource
-from dlcontainer.schedulers.mpi import APRUN
+from dlcontainer.schedulers.mpi_launchers import APRUN
+from dlcontainer.schedulers.scheduler import BatchSystem, Resource
 
 # Source: qsub(1) of Cobalt, as argonne-lcf/user-guides@91dabfb2^ docs/theta has it.
 COBALT = BatchSystem(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from dlcontainer.schedulers.base import TASKS, BatchSystem, Resource
+from dlcontainer.schedulers.scheduler import TASKS, BatchSystem, Resource
 
 
 def settled(

@@ -6,7 +6,7 @@ A job asks for slots of a parallel environment, and nodes follow from the slots 
 import re
 
 from dlcontainer.schedulers import time_limits
-from dlcontainer.schedulers.base import (
+from dlcontainer.schedulers.scheduler import (
     BatchQueue,
     BatchSystem,
     Cause,

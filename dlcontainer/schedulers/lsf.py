@@ -3,7 +3,7 @@
 import re
 
 from dlcontainer.schedulers import time_limits
-from dlcontainer.schedulers.base import (
+from dlcontainer.schedulers.scheduler import (
     BatchQueue,
     BatchSystem,
     Launcher,

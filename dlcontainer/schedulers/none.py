@@ -1,7 +1,7 @@
 """No scheduler: a job script is a shell script, on this node alone."""
 
 from dlcontainer.schedulers import time_limits
-from dlcontainer.schedulers.base import BatchSystem, ReframeBackend
+from dlcontainer.schedulers.scheduler import BatchSystem, ReframeBackend
 
 NONE = BatchSystem(
     submit="bash",

@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping
 
 from dlcontainer.schedulers import time_limits
-from dlcontainer.schedulers.base import (
+from dlcontainer.schedulers.mpi_launchers import APRUN
+from dlcontainer.schedulers.scheduler import (
     BatchQueue,
     BatchSystem,
     Cause,
@@ -15,7 +16,6 @@ from dlcontainer.schedulers.base import (
     hosts_listed,
     hosts_named,
 )
-from dlcontainer.schedulers.mpi import APRUN
 
 # Exit statuses that are PBS's own, with their names in its source: those of a node's daemon that
 # could not start the job, was started again, or lost its sisters, and those of the site's hooks.

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from dlcontainer.schedulers import time_limits
-from dlcontainer.schedulers.base import (
+from dlcontainer.schedulers.scheduler import (
     TASKS,
     BatchQueue,
     BatchSystem,

@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from dlcontainer.config.field_types import AbsolutePath, Line, Name, Version
-from dlcontainer.engines.base import EngineKind
+from dlcontainer.engines.engine import EngineKind
 from dlcontainer.sites.groups import SiteFacts
 
 # What starts images in jobs.

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from dlcontainer.schedulers import SCHEDULERS, launcher
-from dlcontainer.schedulers.base import BatchSystem, Launcher
+from dlcontainer.schedulers.scheduler import BatchSystem, Launcher
 from dlcontainer.sites.facts import Accelerator, LaunchForm, Scheduler
 from dlcontainer.sites.site import Site
 

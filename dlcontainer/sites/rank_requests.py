@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from dlcontainer.schedulers import SCHEDULERS
-from dlcontainer.schedulers.base import TASKS, BatchSystem
+from dlcontainer.schedulers.scheduler import TASKS, BatchSystem
 from dlcontainer.sites.facts import LaunchForm
 from dlcontainer.sites.site import Site
 

@@ -5,7 +5,7 @@ import re
 from dlcontainer import config
 from dlcontainer.config import SelectedDocument
 from dlcontainer.errors import ConfigError
-from dlcontainer.schedulers import SCHEDULERS, mpi, time_limits
+from dlcontainer.schedulers import SCHEDULERS, mpi_launchers, time_limits
 from dlcontainer.sites.site import Site
 
 # No job of a site is as short as this many seconds.
@@ -25,7 +25,7 @@ def require_one_scheduler(site: SelectedDocument[Site]) -> None:
     for name, form in scheduler.forms.items():
         launchers["scheduler", "forms", name, "launcher"] = form.launcher
     for path, words in launchers.items():
-        if words and words[0] not in mpi.LAUNCHERS:
+        if words and words[0] not in mpi_launchers.LAUNCHERS:
             kinds = [kind for kind, batch in SCHEDULERS.items() if words[0] in batch.launchers]
             if kinds and scheduler.kind not in kinds:
                 raise _other(site, path, words[0], kinds[0])

@@ -9,7 +9,7 @@ from typing import Literal
 
 from dlcontainer.config.field_types import Arch
 from dlcontainer.engines import apptainer, emulation
-from dlcontainer.engines.base import Containment, RunSpec
+from dlcontainer.engines.engine import Containment, RunSpec
 from dlcontainer.engines.execution import Execution
 from dlcontainer.formats import labels as names
 from dlcontainer.image import layout, record, sif

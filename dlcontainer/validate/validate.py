@@ -7,7 +7,7 @@ from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image.record import Record
 from dlcontainer.sites.site import Site
 from dlcontainer.validate.checks import CHECKS, ENDING
-from dlcontainer.validate.checks.base import CheckOutcome
+from dlcontainer.validate.checks.check import CheckOutcome
 from dlcontainer.validate.inspected import CheckResult, CheckState, ImageInspection, ValidateContext
 
 

@@ -28,8 +28,8 @@ from dlcontainer.publish.tree import contents, generation, journal
 from dlcontainer.recipes import recipe
 from dlcontainer.recipes.base import System
 from dlcontainer.recipes.recipe import Recipe
-from dlcontainer.registry import base_image, layer_files, layout, pull
-from dlcontainer.registry.layout import DamagedLayoutError
+from dlcontainer.registry import base_image, layer_files, oci_layout, pull
+from dlcontainer.registry.oci_layout import DamagedLayoutError
 from dlcontainer.sites.site import Site
 from dlcontainer.system import foreign_files, machine
 from tests import benchseries, findings, layers, publishing
@@ -134,7 +134,7 @@ def _layout(path: Path) -> object:
         blobs = Path(scratch) / "blobs" / "sha256"
         blobs.mkdir(parents=True)
         (blobs / digest.removeprefix("sha256:")).write_bytes(body)
-        return layout.follow(Path(scratch), digest, "x86_64")
+        return oci_layout.follow(Path(scratch), digest, "x86_64")
 
 
 def _archive(path: Path) -> object:

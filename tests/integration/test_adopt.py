@@ -14,7 +14,7 @@ import pytest
 
 from dlcontainer.config.field_types import OCI_ARCH, Arch
 from dlcontainer.engines import apptainer, execution
-from dlcontainer.engines.base import BuildSpec
+from dlcontainer.engines.engine import BuildSpec
 from dlcontainer.image import sif
 from dlcontainer.system.machine import read_host
 from dlcontainer.system.process import ProcessRunner

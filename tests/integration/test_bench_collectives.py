@@ -15,8 +15,8 @@ from dlcontainer.bench.samples.rows import agreement, joining
 from dlcontainer.config.resources import PROBE
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.capabilities import EngineCapabilities
+from dlcontainer.engines.engine import RunSpec
 from dlcontainer.image import layout
 from tests.integration.test_bench import environment_with, twin_packages
 from tests.integration.test_bench_ranks import phases, raw

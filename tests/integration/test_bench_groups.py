@@ -14,12 +14,12 @@ from dlcontainer.bench.measure.arms import Native, Workload
 from dlcontainer.bench.measure.units import cpuset, group
 from dlcontainer.bench.measure.units.group import GroupMeasurement, GroupSpace, LostProcessError
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.probes.base import ProbeCell
+from dlcontainer.bench.probes.probe import ProbeCell
 from dlcontainer.bench.samples import continuation, contradictions, reader
 from dlcontainer.bench.samples.resident import order
 from dlcontainer.bench.samples.resident.balanced import Round
 from dlcontainer.bench.samples.resident.order import GroupOrder
-from dlcontainer.bench.samples.resident.records import GroupPlan
+from dlcontainer.bench.samples.resident.resident_records import GroupPlan
 from dlcontainer.config.resources import probe_files
 from dlcontainer.system.process import ProcessRunner
 from tests.integration import standin

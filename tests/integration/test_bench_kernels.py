@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.probes import PROBES, kernel_shapes, kernels, processor
-from dlcontainer.bench.probes.base import ProbeCell
+from dlcontainer.bench.probes.probe import ProbeCell
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.rows import agreement, joining
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.capabilities import EngineCapabilities
+from dlcontainer.engines.engine import RunSpec
 from dlcontainer.image import layout
 from tests.integration.test_bench import environment_with, twin_packages
 from tests.integration.truth import bench

@@ -15,8 +15,8 @@ from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.ranks import RankGroup, RankLaunch
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.capabilities import EngineCapabilities
+from dlcontainer.engines.engine import RunSpec
 from dlcontainer.engines.execution import Execution
 from dlcontainer.system import machine
 from dlcontainer.system.process import CompletedCommand, ProcessRunner

@@ -17,7 +17,7 @@ import pytest
 
 from dlcontainer.bench.samples import reader
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.lab.slownet import devices
+from dlcontainer.lab.slownet import network_devices
 from dlcontainer.system.process import quote
 from tests.integration import accounts
 from tests.integration.accounts import NOBODY
@@ -84,7 +84,7 @@ def user(tmp_path: Path) -> World:
 
 def kinds() -> list[str]:
     """List the kinds of links that this user can have."""
-    found = ["tun"] if os.access(devices.TUN, os.R_OK | os.W_OK) else []
+    found = ["tun"] if os.access(network_devices.TUN, os.R_OK | os.W_OK) else []
     programs = [shutil.which(name, path=SYSTEM) for name in ("ip", "tc", "nsenter")]
     return [*found, "tbf"] if all(programs) else found
 
@@ -233,11 +233,11 @@ def test_an_ordinary_user_has_hosts(engine: Apptainer) -> None:
 
 def open_to(world: World) -> World:
     """Give an ordinary user /dev/net/tun, as most distributions do."""
-    if not devices.TUN.exists():
+    if not network_devices.TUN.exists():
         missing("/dev/net/tun (modprobe tun)")
     if os.getuid() != 0:
         return world
-    info = devices.TUN.stat()
+    info = network_devices.TUN.stat()
     if stat.S_IMODE(info.st_mode) & 0o666 == 0o666:
         return world
     node = world.folder / "tun"

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.probes.base import ProbeCell
+from dlcontainer.bench.probes.probe import ProbeCell
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.rows import agreement, joining
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.capabilities import EngineCapabilities
+from dlcontainer.engines.engine import RunSpec
 from dlcontainer.image import layout
 from tests.integration.world import Built, World
 from tests.judging import analyse

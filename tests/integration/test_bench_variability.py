@@ -12,8 +12,8 @@ from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.rows import agreement
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.capabilities import EngineCapabilities
+from dlcontainer.engines.engine import RunSpec
 from dlcontainer.image import layout
 from tests.integration.test_bench import environment_with, options, other_wheel
 from tests.integration.test_bench_ranks import RANK, phases, raw

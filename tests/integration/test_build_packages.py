@@ -6,8 +6,8 @@ from pathlib import Path
 
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.capabilities import EngineCapabilities
+from dlcontainer.engines.engine import RunSpec
 from tests.integration.world import BARE, World
 
 # The snippet leaves its own mark, and tries to hide what is to be removed.

@@ -19,8 +19,8 @@ import pytest
 
 from dlcontainer.config.field_types import OCI_ARCH, Arch
 from dlcontainer.engines import apptainer
-from dlcontainer.engines.base import BuildSpec
 from dlcontainer.engines.capabilities import EngineCapabilities
+from dlcontainer.engines.engine import BuildSpec
 from dlcontainer.system.machine import find_program, read_host
 from tests import foreign
 from tests.integration.world import World, missing

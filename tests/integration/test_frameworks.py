@@ -13,8 +13,8 @@ from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.rows import agreement
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.capabilities import EngineCapabilities
+from dlcontainer.engines.engine import RunSpec
 from tests.integration.test_bench_ranks import raw
 from tests.integration.world import Built, World
 from tests.judging import analyse

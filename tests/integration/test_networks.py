@@ -9,8 +9,8 @@ import pytest
 from dlcontainer.bench.probes.networks.published import NETWORKS
 from dlcontainer.bench.samples import reader
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.capabilities import EngineCapabilities
+from dlcontainer.engines.engine import RunSpec
 from dlcontainer.image import layout
 from tests import optimizers_by_hand
 from tests.integration.networks_inside import COUNTS, SCALING, STEPS

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.capabilities import EngineCapabilities
+from dlcontainer.engines.engine import RunSpec
 from dlcontainer.packages import lockfile as locks
 from dlcontainer.packages.lockfile import Lock
 from dlcontainer.system import machine

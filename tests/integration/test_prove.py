@@ -8,8 +8,8 @@ import pytest
 
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.capabilities import EngineCapabilities
+from dlcontainer.engines.engine import RunSpec
 from dlcontainer.image import layout
 from tests.integration.world import Built, World
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench.scale import analysis, file
-from dlcontainer.bench.scale.records import CellLaunch, MatrixSession
+from dlcontainer.bench.scale import matrix_analysis, matrix_file
+from dlcontainer.bench.scale.matrix_records import CellLaunch, MatrixSession
 from dlcontainer.lab.slowfs import mounting
 from tests.integration.test_bench import environment_with
 from tests.integration.world import Built, World, missing
@@ -50,8 +50,8 @@ def by_name(scale: MatrixSession) -> dict[str, CellLaunch]:
     return {scale.cells[one.cell].name: one for one in scale.launches}
 
 
-def row_of(scale: MatrixSession, one: CellLaunch) -> analysis.CellRow:
-    return analysis.rows(scale)[one.cell]
+def row_of(scale: MatrixSession, one: CellLaunch) -> matrix_analysis.CellRow:
+    return matrix_analysis.rows(scale)[one.cell]
 
 
 def reached(one: CellLaunch) -> int:
@@ -69,7 +69,7 @@ def test_mounts_are_counted_and_cold_is_shown(
     )
     native = environment_with(folder / "native")
     user.run(*options(tiny_image, tiny, native, matrix), "-o", output)
-    scale = file.read(output)
+    scale = matrix_file.read(output)
     assert scale.end is not None
     assert scale.end.complete
     found = by_name(scale)
@@ -77,8 +77,8 @@ def test_mounts_are_counted_and_cold_is_shown(
         assert one.error is None, name
         ranks = scale.cells[one.cell].ranks
         assert [rank["rank"] for rank in one.ranks] == list(range(ranks))
-        assert one.t_last_s == max(analysis.ready(one))
-        assert {"launcher", "runtime", "import"} <= set(analysis.phases(row_of(scale, one)))
+        assert one.t_last_s == max(matrix_analysis.ready(one))
+        assert {"launcher", "runtime", "import"} <= set(matrix_analysis.phases(row_of(scale, one)))
         assert one.stand_in is not None
     cold = found["native, shared, files, cold, storm, 3 ranks"]
     warm = found["native, shared, files, warm, storm, 3 ranks"]
@@ -121,10 +121,10 @@ def test_a_cell_that_fails_is_recorded_and_the_others_go_on(
     assert "1 of 2 cells failed; the others were measured" in done.stderr
     assert "exit code 3" in done.stderr
     assert "tmpfs is memory" in done.stderr
-    scale = file.read(output)
+    scale = matrix_file.read(output)
     assert scale.end is not None
     assert not scale.end.complete
-    rows = {row.cell.subject: row for row in analysis.rows(scale)}
+    rows = {row.cell.subject: row for row in matrix_analysis.rows(scale)}
     assert (len(rows["native"].launches), len(rows["bad"].launches)) == (2, 0)
     assert "exit code 3" in rows["bad"].failed
     # Given up after its first: once in two rounds.
@@ -143,7 +143,7 @@ def test_it_goes_on_where_it_was_cut(
     native = environment_with(folder / "native")
     argv = options(tiny_image, tiny, native, matrix)
     user.run(*argv, "-o", output)
-    before = file.read(output)
+    before = matrix_file.read(output)
     lines = output.read_bytes().splitlines(keepends=True)
     output.write_bytes(b"".join(lines[:5]) + lines[5][:30])
     other = folder / "other.yaml"
@@ -151,7 +151,7 @@ def test_it_goes_on_where_it_was_cut(
     refused = user.run(*options(tiny_image, tiny, native, other), "--resume", output, code=7)
     assert "the matrix or the machine differs" in refused.stderr
     user.run(*argv, "--resume", output)
-    after = file.read(output)
+    after = matrix_file.read(output)
     assert len(after.resumes) == 1
     assert after.resumes[0].dropped_bytes == 30
     order = [(one.cell, one.round) for one in before.launches]

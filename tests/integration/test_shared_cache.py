@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.capabilities import EngineCapabilities
+from dlcontainer.engines.engine import RunSpec
 from dlcontainer.system.guarded_files import name_of
 from tests.hostile import open_place
 from tests.integration import accounts

@@ -6,7 +6,7 @@ from typing import Any
 
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.records import SURROUNDINGS
-from dlcontainer.bench.scale import file
+from dlcontainer.bench.scale import matrix_file
 from tests.integration.test_bench import options
 from tests.integration.test_scale import user
 from tests.integration.world import Built, World
@@ -73,7 +73,7 @@ def test_a_matrix_has_them_as_a_bench_launch_does(
     here = user.having(OWN=tmp_path / "own")
     argv = ("--site", made_up, "--image", tiny_image.image, "--recipe", tiny, "-o", output)
     here.run("bench", "import-matrix", matrix, *argv)
-    measured = file.read(output)
+    measured = matrix_file.read(output)
     assert [one.error for one in measured.launches] == [None] * 3
     subject = measured.header.declared.subjects["image"]
     assert subject[SURROUNDINGS] == {

@@ -10,8 +10,8 @@ import yaml
 
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.capabilities import EngineCapabilities
+from dlcontainer.engines.engine import RunSpec
 from dlcontainer.recipes.slim import RULES
 from tests.integration.world import World
 from tests.values import ROOT

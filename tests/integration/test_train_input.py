@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
+from dlcontainer.bench.probes.probe import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.samples import reader
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.capabilities import EngineCapabilities
+from dlcontainer.engines.engine import RunSpec
 from dlcontainer.image import layout
 from tests.integration.test_bench_kernels import PYTHON, ran
 from tests.integration.world import Built, World

@@ -26,7 +26,7 @@ SMALL = {
     "dlcontainer/system/environ": "the one reader of the host's variables",
 }
 HOMONYMS = 0
-MODULE_NAMES = 23
+MODULE_NAMES = 0
 PARTICIPLES = 0
 FILLERS_PERCENT = 0.15
 GIVE = 5

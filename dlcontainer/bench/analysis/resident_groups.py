@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 
 from dlcontainer.bench.samples import continuation
 from dlcontainer.bench.samples.records import Sample
-from dlcontainer.bench.samples.resident.records import ResidentProcess, Turn
+from dlcontainer.bench.samples.resident.resident_records import ResidentProcess, Turn
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName
 

@@ -8,7 +8,7 @@ from typing import Literal
 from dlcontainer.bench.analysis import pairing
 from dlcontainer.bench.analysis.pairing import LaunchPairs, PairFigure
 from dlcontainer.bench.samples.records import Role
-from dlcontainer.bench.samples.rows.records import FIGURES, PARTS, Parameters
+from dlcontainer.bench.samples.rows.row_records import FIGURES, PARTS, Parameters
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName, ArmPair
 from dlcontainer.bench.stats import paired

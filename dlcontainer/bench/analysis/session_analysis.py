@@ -24,7 +24,7 @@ from dlcontainer.bench.analysis.verdict import SessionVerdict
 from dlcontainer.bench.samples.comparable import FactDifference, LossCheck
 from dlcontainer.bench.samples.launch_table import Selection
 from dlcontainer.bench.samples.records import Role
-from dlcontainer.bench.samples.rows.records import FIGURES
+from dlcontainer.bench.samples.rows.row_records import FIGURES
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.traits import Traits
 from dlcontainer.errors import BenchDataError

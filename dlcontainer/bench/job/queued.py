@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dlcontainer.bench.job.submit import JobEnding
 from dlcontainer.errors import BenchDataError
-from dlcontainer.schedulers.base import BatchQueue, QueuedJob, SchedulerEnding
+from dlcontainer.schedulers.scheduler import BatchQueue, QueuedJob, SchedulerEnding
 from dlcontainer.system.process import (
     CommandFailedError,
     CommandNotFoundError,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlcontainer.bench.job.records import Side
+from dlcontainer.bench.job.job_records import Side
 from dlcontainer.bench.job.stamps import BEGAN, ENDED
 from dlcontainer.config.templating import Text, quote, render_template
 from dlcontainer.errors import UsageError

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dlcontainer.bench.job.records import JobPhases, RankTimes
+from dlcontainer.bench.job.job_records import JobPhases, RankTimes
 from dlcontainer.errors import BenchDataError
 from dlcontainer.system import foreign_files
 

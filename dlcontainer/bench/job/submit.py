@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from dlcontainer.schedulers.base import Cause
+from dlcontainer.schedulers.scheduler import Cause
 from dlcontainer.system.process import CommandTimeoutError, Runner
 
 

@@ -14,11 +14,11 @@ from dlcontainer.bench.measure.ranks import RankLaunch
 from dlcontainer.bench.measure.shared_mount import Instance
 from dlcontainer.bench.measure.units import baton
 from dlcontainer.bench.measure.units.baton import GroupSeat
-from dlcontainer.bench.probes.base import Probe, ProbeCell
 from dlcontainer.bench.probes.lending import SharedFolder
+from dlcontainer.bench.probes.probe import Probe, ProbeCell
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.engines import apptainer
-from dlcontainer.engines.base import Binds, Containment, RunSpec
+from dlcontainer.engines.engine import Binds, Containment, RunSpec
 from dlcontainer.errors import BuildError, ChecksFailedError
 from dlcontainer.image import layout
 from dlcontainer.system import digests

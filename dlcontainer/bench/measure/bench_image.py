@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlcontainer.bench.probes.base import ProbeSubject
+from dlcontainer.bench.probes.probe import ProbeSubject
 from dlcontainer.errors import BenchDataError, ChecksFailedError, UsageError
 from dlcontainer.image import record, sif
 from dlcontainer.system.guarded_files import MINE, Owners

@@ -16,7 +16,8 @@ from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.measure.launch import LaunchOutcome
 from dlcontainer.bench.measure.outlook import MachineLoad
 from dlcontainer.bench.measure.ranks import RankGroup
-from dlcontainer.bench.probes.base import (
+from dlcontainer.bench.probes.lending import SharedFolder
+from dlcontainer.bench.probes.probe import (
     MARGIN,
     NATIVE_AS,
     STEADY_S,
@@ -25,7 +26,6 @@ from dlcontainer.bench.probes.base import (
     ProbeCell,
     Values,
 )
-from dlcontainer.bench.probes.lending import SharedFolder
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.records import (
     GROUPS_PROCEDURE,
@@ -37,7 +37,7 @@ from dlcontainer.bench.samples.records import (
     Json,
     SessionDeclaration,
 )
-from dlcontainer.bench.samples.resident.records import GroupPlan
+from dlcontainer.bench.samples.resident.resident_records import GroupPlan
 from dlcontainer.bench.samples.schedule import Schedule
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName, NativeAs, Question

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dlcontainer.bench.probes.base import Probe
+from dlcontainer.bench.probes.probe import Probe
 from dlcontainer.bench.samples.records import Json
-from dlcontainer.bench.samples.resident.records import ResidentProcess
+from dlcontainer.bench.samples.resident.resident_records import ResidentProcess
 from dlcontainer.bench.samples.rows import joining
-from dlcontainer.bench.samples.rows.records import SampleRow
+from dlcontainer.bench.samples.rows.row_records import SampleRow
 from dlcontainer.system import foreign_files
 from dlcontainer.system.process import (
     CommandFailedError,

@@ -10,7 +10,7 @@ from pathlib import Path
 from dlcontainer.bench.measure.bench_image import BenchImage
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.engines import apptainer
-from dlcontainer.engines.base import RunSpec
+from dlcontainer.engines.engine import RunSpec
 from dlcontainer.errors import BuildError
 from dlcontainer.formats import build_context, texts
 from dlcontainer.packages import routing

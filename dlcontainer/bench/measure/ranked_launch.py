@@ -11,7 +11,7 @@ from typing import Any
 from dlcontainer.bench.measure import launch
 from dlcontainer.bench.measure.launch import SCHEMA, LaunchCommand, LaunchOutcome, Status
 from dlcontainer.bench.measure.ranks import RankLaunch
-from dlcontainer.bench.probes.base import Probe
+from dlcontainer.bench.probes.probe import Probe
 from dlcontainer.bench.samples.records import Json
 from dlcontainer.bench.samples.rows import joining
 from dlcontainer.system import foreign_files

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from dlcontainer import schedulers
 from dlcontainer.bench.samples.vocabulary import CPUS_ASKED, Start
-from dlcontainer.engines.base import Binds
+from dlcontainer.engines.engine import Binds
 
 # Where a container sees the folder of all launches; every tree has an empty /mnt.
 INSIDE = "/mnt"

@@ -8,7 +8,7 @@ from dlcontainer.bench.measure.arms import Arm
 from dlcontainer.bench.measure.launch import LaunchOutcome
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.records import AttestedStack, Json, Sample
-from dlcontainer.bench.samples.resident.records import LostGroup
+from dlcontainer.bench.samples.resident.resident_records import LostGroup
 from dlcontainer.bench.samples.vocabulary import ArmName
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.errors import BenchDataError

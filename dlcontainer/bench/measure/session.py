@@ -27,8 +27,8 @@ from dlcontainer.bench.measure.units.availability import GroupLayout
 from dlcontainer.bench.measure.units.groups import CannotTakeTurnsError, Groups
 from dlcontainer.bench.measure.units.launches import RANKS, LaunchUnit
 from dlcontainer.bench.measure.units.unit import MeasurementTask, MeasurementUnit
-from dlcontainer.bench.probes.base import UNIT
 from dlcontainer.bench.probes.lending import BELOW, SharedStorage
+from dlcontainer.bench.probes.probe import UNIT
 from dlcontainer.bench.samples import continuation, reader
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.records import Json, Resume, SessionHeader

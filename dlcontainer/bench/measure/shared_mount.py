@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.engines import apptainer
-from dlcontainer.engines.base import Binds, Containment, RunSpec
+from dlcontainer.engines.engine import Binds, Containment, RunSpec
 from dlcontainer.engines.execution import Execution
 from dlcontainer.system.process import (
     CommandFailedError,

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from dlcontainer.bench.probes.base import Probe
 from dlcontainer.bench.probes.collectives import COLLECTIVES
 from dlcontainer.bench.probes.convergence import CONVERGENCE
 from dlcontainer.bench.probes.import_ import IMPORT
 from dlcontainer.bench.probes.input_ import INPUT
 from dlcontainer.bench.probes.kernels import KERNEL_TIMES
+from dlcontainer.bench.probes.probe import Probe
 from dlcontainer.bench.probes.threads import THREADS
 from dlcontainer.bench.probes.train import TRAIN
 from dlcontainer.bench.probes.transfers import TRANSFERS

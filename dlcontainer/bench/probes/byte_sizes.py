@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from dlcontainer.bench.probes.base import Option, Value
+from dlcontainer.bench.probes.probe import Option, Value
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dlcontainer.bench.probes import byte_sizes
-from dlcontainer.bench.probes.base import (
+from dlcontainer.bench.probes.probe import (
     QUICK,
     ROWS_METRICS,
     Option,
@@ -22,7 +22,7 @@ from dlcontainer.errors import ChecksFailedError, UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.bench.samples.records import Json, SessionDeclaration
-    from dlcontainer.bench.samples.rows.records import RowPlan
+    from dlcontainer.bench.samples.rows.row_records import RowPlan
     from dlcontainer.bench.samples.series import Series
 
 # The probe's own lists, which a test holds against these.
@@ -134,7 +134,7 @@ def _declared(cell: ProbeCell) -> "Mapping[str, Json]":
 
 
 def _rows(cell: ProbeCell) -> "RowPlan":
-    from dlcontainer.bench.samples.rows.records import RowPlan
+    from dlcontainer.bench.samples.rows.row_records import RowPlan
 
     rows: list[dict[str, str | int]] = []
     for operation in str(cell.values[_OPERATIONS.name]).split(","):

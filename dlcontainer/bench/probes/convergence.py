@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlcontainer.bench.probes import kernels
-from dlcontainer.bench.probes.base import (
+from dlcontainer.bench.probes.learning import charts, outcomes
+from dlcontainer.bench.probes.learning.outcomes import ACCURACY_MARGIN, STEPS_MARGIN, TARGET
+from dlcontainer.bench.probes.lending import SharedFolder, SharedStorage
+from dlcontainer.bench.probes.probe import (
     ROWS_METRICS,
     Option,
     ParameterContext,
@@ -19,15 +22,12 @@ from dlcontainer.bench.probes.base import (
     as_options,
     given_or_default,
 )
-from dlcontainer.bench.probes.learning import charts, outcomes
-from dlcontainer.bench.probes.learning.outcomes import ACCURACY_MARGIN, STEPS_MARGIN, TARGET
-from dlcontainer.bench.probes.lending import SharedFolder, SharedStorage
 from dlcontainer.bench.samples.traits import DerivedFigure
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.bench.samples.records import Json, SessionDeclaration
-    from dlcontainer.bench.samples.rows.records import RowPlan
+    from dlcontainer.bench.samples.rows.row_records import RowPlan
 
 # Made by tools/make_digits.py; digits.txt beside it has source and licence.
 DATA = Path(__file__).with_name("digits.npz")
@@ -180,7 +180,7 @@ def _declared(cell: ProbeCell) -> "Mapping[str, Json]":
 
 
 def _rows(cell: ProbeCell) -> "RowPlan":
-    from dlcontainer.bench.samples.rows.records import RowPlan
+    from dlcontainer.bench.samples.rows.row_records import RowPlan
 
     optimizers, batches = (
         str(cell.values[name]).split(",") for name in (_OPTIMIZERS.name, _BY_BATCH.name)

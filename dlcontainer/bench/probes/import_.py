@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dlcontainer.bench.probes.base import (
+from dlcontainer.bench.probes.probe import (
     MARGIN,
     MEMORY,
     NATIVE_AS,

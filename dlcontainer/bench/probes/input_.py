@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlcontainer.bench.probes.base import (
+from dlcontainer.bench.probes.inputs import options as choices
+from dlcontainer.bench.probes.inputs import place, supply
+from dlcontainer.bench.probes.inputs.options import FORMATS, SIZE, STREAMED
+from dlcontainer.bench.probes.probe import (
     QUICK,
     ROWS_METRICS,
     Option,
@@ -16,15 +19,12 @@ from dlcontainer.bench.probes.base import (
     as_options,
     given_or_default,
 )
-from dlcontainer.bench.probes.inputs import options as choices
-from dlcontainer.bench.probes.inputs import place, supply
-from dlcontainer.bench.probes.inputs.options import FORMATS, SIZE, STREAMED
 from dlcontainer.bench.samples.traits import DerivedFigure
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.bench.samples.records import Json, SessionDeclaration
-    from dlcontainer.bench.samples.rows.records import RowPlan
+    from dlcontainer.bench.samples.rows.row_records import RowPlan
 
 SHUFFLES = ("full", "window")
 TIERS = ("cache", "disk", "folder", "staged", "mixed")
@@ -184,7 +184,7 @@ def _declared(cell: ProbeCell) -> "Mapping[str, Json]":
 
 
 def _rows(cell: ProbeCell) -> "RowPlan":
-    from dlcontainer.bench.samples.rows.records import RowPlan
+    from dlcontainer.bench.samples.rows.row_records import RowPlan
 
     tiers, formats, shuffles, readers = (
         str(cell.values[name]).split(",") for name in ("tiers", "formats", "shuffles", "readers")

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dlcontainer.bench.probes import kernel_shapes
-from dlcontainer.bench.probes.base import (
+from dlcontainer.bench.probes.kernel_shapes import KERNELS, KernelShape
+from dlcontainer.bench.probes.probe import (
     QUICK,
     ROWS_METRICS,
     Option,
@@ -16,13 +17,12 @@ from dlcontainer.bench.probes.base import (
     as_options,
     given_or_default,
 )
-from dlcontainer.bench.probes.kernel_shapes import KERNELS, KernelShape
 from dlcontainer.bench.samples.traits import DerivedFigure, ProbeTable, Roofline
 from dlcontainer.errors import ChecksFailedError, UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.bench.samples.records import Json
-    from dlcontainer.bench.samples.rows.records import RowPlan
+    from dlcontainer.bench.samples.rows.row_records import RowPlan
     from dlcontainer.bench.samples.series import Series
     from dlcontainer.bench.samples.vocabulary import ArmName
 
@@ -221,7 +221,7 @@ def _declared(cell: ProbeCell) -> "Mapping[str, Json]":
 
 
 def _rows(cell: ProbeCell) -> "RowPlan":
-    from dlcontainer.bench.samples.rows.records import RowPlan
+    from dlcontainer.bench.samples.rows.row_records import RowPlan
 
     return RowPlan(rows=tuple(_listed(cell)), rounds=int(cell.values[ROUNDS.name] or 1))
 

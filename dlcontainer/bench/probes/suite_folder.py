@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from dlcontainer.bench.probes.base import QUICK, Probe
+from dlcontainer.bench.probes.probe import QUICK, Probe
 from dlcontainer.bench.samples import continuation, reader
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.config.suggestions import suggest

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dlcontainer.bench.probes import kernel_shapes, kernels
-from dlcontainer.bench.probes.base import (
+from dlcontainer.bench.probes.kernels import ROUNDS, Row
+from dlcontainer.bench.probes.probe import (
     QUICK,
     ROWS_METRICS,
     Option,
@@ -16,13 +17,12 @@ from dlcontainer.bench.probes.base import (
     Values,
     given_or_default,
 )
-from dlcontainer.bench.probes.kernels import ROUNDS, Row
 from dlcontainer.bench.samples.traits import ProbeTable
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.bench.samples.records import Json
-    from dlcontainer.bench.samples.rows.records import RowPlan
+    from dlcontainer.bench.samples.rows.row_records import RowPlan
     from dlcontainer.bench.samples.series import Series
     from dlcontainer.bench.samples.vocabulary import ArmName
     from dlcontainer.bench.stats.best import BestSetting
@@ -99,7 +99,7 @@ def _declared(cell: ProbeCell) -> "Mapping[str, Json]":
 
 
 def _rows(cell: ProbeCell) -> "RowPlan":
-    from dlcontainer.bench.samples.rows.records import RowPlan
+    from dlcontainer.bench.samples.rows.row_records import RowPlan
 
     rounds = int(cell.values[ROUNDS.name] or 1)
     return RowPlan(rows=tuple(_listed(cell)), rounds=rounds, curve="threads")

@@ -6,7 +6,10 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from dlcontainer.bench.probes.base import (
+from dlcontainer.bench.probes.inputs import training, waiting
+from dlcontainer.bench.probes.lending import SharedFolder, SharedStorage, lends_nothing
+from dlcontainer.bench.probes.networks import choices, gradient_check, utilisation
+from dlcontainer.bench.probes.probe import (
     GROUP,
     MARGIN,
     MEMORY,
@@ -21,9 +24,6 @@ from dlcontainer.bench.probes.base import (
     as_options,
     given_or_default,
 )
-from dlcontainer.bench.probes.inputs import training, waiting
-from dlcontainer.bench.probes.lending import SharedFolder, SharedStorage, lends_nothing
-from dlcontainer.bench.probes.networks import choices, gradient_check, utilisation
 from dlcontainer.bench.samples.traits import Metric, ProbeTable
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.errors import ChecksFailedError, UsageError

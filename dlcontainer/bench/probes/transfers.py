@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from dlcontainer.bench.probes import byte_sizes, kernels
-from dlcontainer.bench.probes.base import (
+from dlcontainer.bench.probes.probe import (
     QUICK,
     ROWS_METRICS,
     Option,
@@ -21,7 +21,7 @@ from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.bench.samples.records import Json, SessionDeclaration
-    from dlcontainer.bench.samples.rows.records import RowPlan
+    from dlcontainer.bench.samples.rows.row_records import RowPlan
     from dlcontainer.bench.samples.series import Series
     from dlcontainer.bench.samples.vocabulary import ArmName
 
@@ -161,7 +161,7 @@ def _declared(cell: ProbeCell) -> "Mapping[str, Json]":
 
 
 def _rows(cell: ProbeCell) -> "RowPlan":
-    from dlcontainer.bench.samples.rows.records import RowPlan
+    from dlcontainer.bench.samples.rows.row_records import RowPlan
 
     return RowPlan(rows=tuple(_listed(cell)), rounds=_ROUNDS, curve="bytes")
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dlcontainer.bench.probes.base import (
+from dlcontainer.bench.probes.probe import (
     QUICK,
     ROWS_METRICS,
     Option,
@@ -21,7 +21,7 @@ from dlcontainer.errors import UsageError
 if TYPE_CHECKING:
     from dlcontainer.bench.analysis.steps.step_times import Process
     from dlcontainer.bench.samples.records import Json, SessionDeclaration
-    from dlcontainer.bench.samples.rows.records import RowPlan
+    from dlcontainer.bench.samples.rows.row_records import RowPlan
     from dlcontainer.bench.samples.series import Series
     from dlcontainer.bench.samples.vocabulary import ArmName
     from dlcontainer.bench.stats.scatter.stragglers import Straggler
@@ -111,7 +111,7 @@ def _declared(cell: ProbeCell) -> "Mapping[str, Json]":
 
 
 def _rows(cell: ProbeCell) -> "RowPlan":
-    from dlcontainer.bench.samples.rows.records import RowPlan
+    from dlcontainer.bench.samples.rows.row_records import RowPlan
 
     row: dict[str, str | int] = {
         "kernel": str(cell.values[_KERNEL.name]),

@@ -16,13 +16,13 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import TextIO
 
-from dlcontainer.bench.job.records import JobSession
+from dlcontainer.bench.job.job_records import JobSession
 from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.report.tables import job_tables, scale_tables
 from dlcontainer.bench.samples.encoding import plain
 from dlcontainer.bench.samples.records import Sample
 from dlcontainer.bench.samples.series import Series
-from dlcontainer.bench.scale.records import MatrixSession
+from dlcontainer.bench.scale.matrix_records import MatrixSession
 
 FIRST = ("file", "line", "seal")
 # What spreadsheets begin to compute at, full-width forms included.

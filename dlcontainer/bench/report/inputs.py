@@ -16,10 +16,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
-from dlcontainer.bench.job import file as jobfile
-from dlcontainer.bench.job.records import JobSession
-from dlcontainer.bench.scale import file as scalefile
-from dlcontainer.bench.scale.records import MatrixSession
+from dlcontainer.bench.job import job_file as jobfile
+from dlcontainer.bench.job.job_records import JobSession
+from dlcontainer.bench.scale import matrix_file as scalefile
+from dlcontainer.bench.scale.matrix_records import MatrixSession
 from dlcontainer.errors import BenchDataError
 from dlcontainer.system import foreign_files
 

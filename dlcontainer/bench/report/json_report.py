@@ -11,8 +11,8 @@ from dlcontainer.bench.analysis.metrics import MetricFamily
 from dlcontainer.bench.analysis.pairing import PairFigure
 from dlcontainer.bench.analysis.qualification import SiteQualification
 from dlcontainer.bench.analysis.session_analysis import Analysis
-from dlcontainer.bench.job import analysis as jobbing
-from dlcontainer.bench.job.records import JobSession
+from dlcontainer.bench.job import job_analysis as jobbing
+from dlcontainer.bench.job.job_records import JobSession
 from dlcontainer.bench.report import scale_json as scaled
 from dlcontainer.bench.report import scorecard
 from dlcontainer.bench.report.figures import session_plots
@@ -23,7 +23,7 @@ from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples import contradictions
 from dlcontainer.bench.samples.encoding import plain
 from dlcontainer.bench.samples.traits import ProbeTable
-from dlcontainer.bench.scale.records import MatrixSession
+from dlcontainer.bench.scale.matrix_records import MatrixSession
 from dlcontainer.bench.stats.paired import Interval
 
 

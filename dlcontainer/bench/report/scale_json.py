@@ -3,22 +3,22 @@
 import math
 from dataclasses import asdict
 
-from dlcontainer.bench.scale import analysis
-from dlcontainer.bench.scale.analysis import CellRow
-from dlcontainer.bench.scale.records import MatrixSession
+from dlcontainer.bench.scale import matrix_analysis
+from dlcontainer.bench.scale.matrix_analysis import CellRow
+from dlcontainer.bench.scale.matrix_records import MatrixSession
 
 
 def cells(scale: MatrixSession) -> list[dict[str, object]]:
     """Return the cells with what is said of each; null where nothing is."""
-    rows = analysis.rows(scale)
+    rows = matrix_analysis.rows(scale)
     return [
         {
             "cell": asdict(row.cell),
             "name": row.cell.name,
             "t_last_s": asdict(row.last) if row.last else None,
             "launches_s": list(row.times),
-            "node_max_s": [analysis.node_max(launch) for launch in row.launches],
-            "phases_s": analysis.phases(row),
+            "node_max_s": [matrix_analysis.node_max(launch) for launch in row.launches],
+            "phases_s": matrix_analysis.phases(row),
             "cold_proved": [launch.before.is_proved for launch in row.launches],
             "mounted": [dict(launch.mounted) for launch in row.launches],
             "error": row.failed or None,

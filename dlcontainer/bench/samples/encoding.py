@@ -19,7 +19,7 @@ from dlcontainer.bench.samples.records import (
     SessionDeclaration,
     SessionHeader,
 )
-from dlcontainer.bench.samples.resident.records import LostGroup
+from dlcontainer.bench.samples.resident.resident_records import LostGroup
 from dlcontainer.errors import BenchDataError
 
 FORMAT = "dlcontainer/bench/"

@@ -25,9 +25,9 @@ from dlcontainer.bench.samples.records import (
     SessionHeader,
 )
 from dlcontainer.bench.samples.resident.agreement import Agreement
-from dlcontainer.bench.samples.resident.records import LostGroup
+from dlcontainer.bench.samples.resident.resident_records import LostGroup
 from dlcontainer.bench.samples.rows.agreement import RowAgreement
-from dlcontainer.bench.samples.rows.records import figures
+from dlcontainer.bench.samples.rows.row_records import figures
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmPair
 from dlcontainer.errors import BenchDataError

@@ -18,8 +18,12 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field, JsonValue
 
 from dlcontainer import __version__
-from dlcontainer.bench.samples.resident.records import GroupPlan, LostGroup, ResidentProcess
-from dlcontainer.bench.samples.rows.records import FIGURES, RowPlan, SampleRow
+from dlcontainer.bench.samples.resident.resident_records import (
+    GroupPlan,
+    LostGroup,
+    ResidentProcess,
+)
+from dlcontainer.bench.samples.rows.row_records import FIGURES, RowPlan, SampleRow
 from dlcontainer.bench.samples.vocabulary import ArmName, ArmPair, Question
 
 VERSION = 3

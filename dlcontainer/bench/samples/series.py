@@ -14,7 +14,7 @@ from dlcontainer.bench.samples.records import (
     Sample,
     SessionHeader,
 )
-from dlcontainer.bench.samples.resident.records import LostGroup
+from dlcontainer.bench.samples.resident.resident_records import LostGroup
 from dlcontainer.bench.samples.vocabulary import ArmPair
 
 

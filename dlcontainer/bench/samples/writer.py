@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 from dlcontainer.bench.samples import hash_chain
 from dlcontainer.bench.samples.encoding import to_fields
 from dlcontainer.bench.samples.records import AttestedStack, End, Resume, Sample, SessionHeader
-from dlcontainer.bench.samples.resident.records import LostGroup
+from dlcontainer.bench.samples.resident.resident_records import LostGroup
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.errors import BenchDataError, InterruptedByUserError
 from dlcontainer.system import guarded_files

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dlcontainer.bench.scale.cells import PACKED, MatrixCell
 from dlcontainer.bench.scale.commands import mounting
-from dlcontainer.bench.scale.context import ScaleContext
+from dlcontainer.bench.scale.matrix_context import ScaleContext
 from dlcontainer.bench.scale.staging import MEMORY
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.lab.slowfs.mounting import helper

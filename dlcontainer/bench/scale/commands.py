@@ -15,7 +15,7 @@ from dlcontainer.bench.measure.ranks import RankLaunch
 from dlcontainer.bench.measure.shared_mount import Instance
 from dlcontainer.bench.probes import import_
 from dlcontainer.bench.scale.cells import PACKED, MatrixCell
-from dlcontainer.bench.scale.context import ScaleContext
+from dlcontainer.bench.scale.matrix_context import ScaleContext
 from dlcontainer.image import sif
 from dlcontainer.lab.slowfs.mounting import helper
 from dlcontainer.system.machine import find_program, mount_of

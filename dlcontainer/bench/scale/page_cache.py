@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from dlcontainer.bench.scale.records import ColdState
+from dlcontainer.bench.scale.matrix_records import ColdState
 from dlcontainer.lab.filesystem.microbenchmark import resident
 
 _DROP = Path("/proc/sys/vm/drop_caches")

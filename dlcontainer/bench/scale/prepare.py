@@ -12,8 +12,13 @@ from dlcontainer.bench.measure.ranks import RankGroup
 from dlcontainer.bench.probes.import_ import IMPORT
 from dlcontainer.bench.scale.availability import CellAvailability
 from dlcontainer.bench.scale.cells import Expansion, MatrixCell, expand
-from dlcontainer.bench.scale.context import WARMING, MatrixSubject, ScaleContext, ScaleSettings
 from dlcontainer.bench.scale.matrix import IMAGE, NATIVE
+from dlcontainer.bench.scale.matrix_context import (
+    WARMING,
+    MatrixSubject,
+    ScaleContext,
+    ScaleSettings,
+)
 from dlcontainer.errors import UsageError
 from dlcontainer.planning.plan import Plan, native_twin_reason
 from dlcontainer.system.process import ProcessRunner

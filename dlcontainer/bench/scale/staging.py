@@ -11,8 +11,8 @@ from pathlib import Path
 from dlcontainer.bench.measure import arms, native_tree
 from dlcontainer.bench.scale import page_cache
 from dlcontainer.bench.scale.cells import PACKED, MatrixCell
-from dlcontainer.bench.scale.context import ScaleContext
-from dlcontainer.bench.scale.records import ColdState
+from dlcontainer.bench.scale.matrix_context import ScaleContext
+from dlcontainer.bench.scale.matrix_records import ColdState
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.lab.slowfs.cache_profiles import PROFILES

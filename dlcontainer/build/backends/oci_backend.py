@@ -20,7 +20,7 @@ from dlcontainer.build.cache import oci_layers
 from dlcontainer.build.cache.cached_step import CachedStep, Packages
 from dlcontainer.build.cache.oci_layers import OciStore
 from dlcontainer.config.field_types import OCI_ARCH
-from dlcontainer.engines.base import Binds
+from dlcontainer.engines.engine import Binds
 from dlcontainer.engines.oci import ContainerSpec, ImageConfig, OciClient, OciImage
 from dlcontainer.errors import BuildError, EngineError
 from dlcontainer.formats import oci_config, step_environment

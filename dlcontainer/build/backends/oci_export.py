@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import SQUASH
-from dlcontainer.engines.base import BuildSpec, Outcome
+from dlcontainer.engines.engine import BuildSpec, Outcome
 from dlcontainer.engines.execution import Execution
 from dlcontainer.engines.oci import OciClient, OciImage
 from dlcontainer.errors import BuildError, EngineError

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 
 from dlcontainer.build import file_order
 from dlcontainer.build.backends import oci_backend
-from dlcontainer.build.backends.apptainer import ApptainerBackend, ApptainerTools
 from dlcontainer.build.backends.backend import BuildBackend
 from dlcontainer.build.backends.oci_backend import OciBackend, OciWork
 from dlcontainer.build.backends.oci_export import ExportedImage, OciExporter, SifPacker
+from dlcontainer.build.backends.sif_backend import ApptainerBackend, ApptainerTools
 from dlcontainer.build.base import oci_base
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.cache.cached_step import CachedStep

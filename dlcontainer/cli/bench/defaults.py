@@ -26,7 +26,7 @@ def schedule(
 
     `joins`: an image's mount may be shared, and is measured so too.
     """
-    from dlcontainer.bench.probes.base import QUICK
+    from dlcontainer.bench.probes.probe import QUICK
     from dlcontainer.bench.samples.schedule import (
         DEFAULT_LOOKS,
         DEFAULT_TRIPLES,

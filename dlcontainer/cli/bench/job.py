@@ -14,9 +14,9 @@ from dlcontainer.cli.bench.session_options import SessionOptions
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.job.records import JobSession
+    from dlcontainer.bench.job.job_records import JobSession
+    from dlcontainer.bench.job.job_session import JobContext
     from dlcontainer.bench.job.scripts import Placing
-    from dlcontainer.bench.job.session import JobContext
     from dlcontainer.bench.job.submit import Submitter
     from dlcontainer.bench.measure.bench_image import BenchImage
     from dlcontainer.cli.context import CliContext
@@ -106,7 +106,7 @@ def job(
     verbose: options.Verbose = False,
 ) -> None:
     """Measure your own command as native and container jobs, from submission to the last exit."""
-    from dlcontainer.bench.job import session
+    from dlcontainer.bench.job import job_session
     from dlcontainer.bench.job.scripts import Placing
     from dlcontainer.cli.context import here
 
@@ -128,7 +128,7 @@ def job(
     if pairs < PAIRS:
         console.note(f"{pairs} pairs: a verdict needs {PAIRS}, so this session will have none")
     with ExitStack() as stack:
-        path = session.run(_context(chosen, job_options, here(), console, stack))
+        path = job_session.run(_context(chosen, job_options, here(), console, stack))
     if as_json:
         output.emit("bench", {"file": str(path), "probe": "job", "pairs": pairs, "looks": [pairs]})
         return
@@ -144,9 +144,9 @@ def _context(
     stack: ExitStack,
 ) -> "JobContext":
     from dlcontainer.bench.job import scripts
-    from dlcontainer.bench.job.records import JobDeclaration
+    from dlcontainer.bench.job.job_records import JobDeclaration
+    from dlcontainer.bench.job.job_session import JobContext
     from dlcontainer.bench.job.scripts import JobFrame
-    from dlcontainer.bench.job.session import JobContext
     from dlcontainer.bench.measure import bench_image
     from dlcontainer.system.workspace import workspace
 
@@ -266,7 +266,7 @@ def _native(
 
 
 def _cut(options_: SessionOptions) -> "JobSession | None":
-    from dlcontainer.bench.job import file
+    from dlcontainer.bench.job import job_file
     from dlcontainer.errors import BenchDataError
 
     if options_.resume is None:
@@ -277,7 +277,7 @@ def _cut(options_: SessionOptions) -> "JobSession | None":
                 next_step="choose another name with -o, or resume the session with --resume",
             )
         return None
-    begun = file.read(options_.resume)
+    begun = job_file.read(options_.resume)
     if begun.end is not None and begun.end.complete:
         raise BenchDataError(
             "the session is complete",

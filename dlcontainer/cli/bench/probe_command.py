@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from dlcontainer.bench.probes.base import Option, Probe, Value
+from dlcontainer.bench.probes.probe import Option, Probe, Value
 from dlcontainer.cli.bench import session_options
 from dlcontainer.cli.bench.session_options import SessionOptions
 from dlcontainer.errors import UsageError

@@ -13,10 +13,10 @@ from dlcontainer.cli.bench.session_options import SessionOptions
 
 if TYPE_CHECKING:
     from dlcontainer.bench.measure.bench_image import BenchImage
-    from dlcontainer.bench.scale.context import ScaleSettings
     from dlcontainer.bench.scale.matrix import Matrix
+    from dlcontainer.bench.scale.matrix_context import ScaleSettings
+    from dlcontainer.bench.scale.matrix_records import MatrixSession
     from dlcontainer.bench.scale.prepare import MatrixInputs
-    from dlcontainer.bench.scale.records import MatrixSession
     from dlcontainer.cli.context import CliContext
 
 MatrixFile = Annotated[
@@ -92,7 +92,7 @@ def _measure(
     options: SessionOptions, measured: _MatrixOptions, world: "CliContext", console: output.Console
 ) -> Path:
     from dlcontainer.bench.measure import bench_image
-    from dlcontainer.bench.scale import prepare, session
+    from dlcontainer.bench.scale import matrix_session, prepare
 
     owners = world.site(options.site).value.owners
     image = bench_image.read(options.image.absolute(), world.host.arch, owners)
@@ -105,13 +105,13 @@ def _measure(
         settled = prepare.settle(settings, inputs, context, console.runner(world.environ))
         for gone in settled.expansion.left_out:
             console.note(f"left out: {gone.cell.name}: {gone.why}")
-        return session.run(settled.context, settled.expansion)
+        return matrix_session.run(settled.context, settled.expansion)
 
 
 def _settings(
     options: SessionOptions, measured: _MatrixOptions, image: "BenchImage"
 ) -> "ScaleSettings":
-    from dlcontainer.bench.scale.context import ScaleSettings
+    from dlcontainer.bench.scale.matrix_context import ScaleSettings
 
     matrix, cut = measured.matrix, _cut(options)
     before = cut.header.declared if cut else None
@@ -129,7 +129,7 @@ def _settings(
 
 
 def _cut(options: SessionOptions) -> "MatrixSession | None":
-    from dlcontainer.bench.scale import file
+    from dlcontainer.bench.scale import matrix_file
     from dlcontainer.errors import BenchDataError, UsageError
 
     if options.resume is None:
@@ -143,7 +143,7 @@ def _cut(options: SessionOptions) -> "MatrixSession | None":
         return None
     if options.target is not None:
         raise UsageError("--resume takes no -o: a resumed session continues in its own file")
-    begun = file.read(options.resume)
+    begun = matrix_file.read(options.resume)
     if begun.end is not None and begun.end.complete:
         raise BenchDataError(
             "the matrix is complete",

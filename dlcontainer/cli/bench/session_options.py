@@ -6,7 +6,7 @@ from typing import Annotated, get_args
 
 import typer
 
-from dlcontainer.bench.probes.base import NATIVE_AS, Values
+from dlcontainer.bench.probes.probe import NATIVE_AS, Values
 from dlcontainer.bench.samples.vocabulary import TRIPLES, ArmName, Question
 from dlcontainer.cli import options
 from dlcontainer.cli.bench import rank_options

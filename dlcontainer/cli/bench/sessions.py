@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.probes.base import Probe
+from dlcontainer.bench.probes.probe import Probe
 from dlcontainer.cli import command_list, output
 from dlcontainer.cli import options as common
 from dlcontainer.cli.app import App, Entry
@@ -72,7 +72,7 @@ def settled(
     """
     from dlcontainer.bench.measure import bench_image, launcher
     from dlcontainer.bench.measure.declaration import SessionSettings
-    from dlcontainer.bench.probes.base import ParameterContext
+    from dlcontainer.bench.probes.probe import ParameterContext
     from dlcontainer.bench.samples import continuation
     from dlcontainer.config.resources import probe_files
 

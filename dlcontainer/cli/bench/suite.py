@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dlcontainer.bench.probes.base import Probe
+from dlcontainer.bench.probes.probe import Probe
 from dlcontainer.cli import options, output
 from dlcontainer.cli.bench import rank_options, session_options
 
@@ -189,7 +189,7 @@ class _Suite:
     def _options(
         self, probe: Probe, path: Path, *, goes_on: bool
     ) -> session_options.SessionOptions:
-        from dlcontainer.bench.probes.base import QUICK, UNIT
+        from dlcontainer.bench.probes.probe import QUICK, UNIT
         from dlcontainer.bench.samples.schedule import FEWEST
 
         has_set = QUICK in probe.options
@@ -258,9 +258,9 @@ def _end(results: Sequence[_Result], folder: Path, world: "CliContext", *, as_js
 
 
 def _report(files: Sequence[Path], page: Path, world: "CliContext") -> Path:
-    from dlcontainer.bench.report import files as written
     from dlcontainer.bench.report import given
     from dlcontainer.bench.report import html_report as reporting
+    from dlcontainer.bench.report import output_files as written
 
     targets = written.targets(page, "")
     written.check(targets, page, files)

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from dlcontainer.cli.context import CliContext
     from dlcontainer.lab.storm.alternatives import AlternativeRow, StormCase
     from dlcontainer.lab.storm.measure import LoadMeasurement
-    from dlcontainer.lab.storm.model import StormJob
     from dlcontainer.lab.storm.parameters import StormFacts
+    from dlcontainer.lab.storm.storm_model import StormJob
     from dlcontainer.sites.site import Site
 
 Subject = Annotated[
@@ -111,7 +111,7 @@ def storm(
     from dlcontainer.errors import UsageError
     from dlcontainer.lab.storm import measure, parameters
     from dlcontainer.lab.storm.alternatives import StormCase, rows
-    from dlcontainer.lab.storm.model import StormJob
+    from dlcontainer.lab.storm.storm_model import StormJob
     from dlcontainer.system import report_files
 
     if (subject is None) == (loads is None):
@@ -231,7 +231,7 @@ def _body(prediction: _Prediction) -> dict[str, object]:
     from dataclasses import asdict
 
     from dlcontainer.lab.storm.alternatives import WAYS, curve, launches_to_pay, nodes_to_pay
-    from dlcontainer.lab.storm.model import SHORT_BY
+    from dlcontainer.lab.storm.storm_model import SHORT_BY
 
     case, job, predicted = prediction.case, prediction.job, prediction.rows
     # JSON has no infinity: null is a server that never fills.
@@ -255,7 +255,7 @@ def _body(prediction: _Prediction) -> dict[str, object]:
 
 def _print(prediction: _Prediction) -> None:
     from dlcontainer.lab.storm.alternatives import launches_to_pay, nodes_to_pay
-    from dlcontainer.lab.storm.model import SHORT_BY
+    from dlcontainer.lab.storm.storm_model import SHORT_BY
 
     job, facts, measured = prediction.job, prediction.facts, prediction.measured
     output.say(

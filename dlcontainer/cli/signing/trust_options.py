@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dlcontainer.evidence.keys import SigningKey
     from dlcontainer.evidence.kinds import Kind
     from dlcontainer.evidence.policy import EvidenceDemand
-    from dlcontainer.evidence.trust import TrustAnchors, TrustedKey
+    from dlcontainer.evidence.trust_anchors import TrustAnchors, TrustedKey
     from dlcontainer.publish.offered import PublishCandidate
     from dlcontainer.publish.signed import SignatureDemand
     from dlcontainer.registry.artifacts import ArtifactClient
@@ -137,7 +137,7 @@ def trust_of(
 ) -> "TrustAnchors":
     """Read whose signatures count: those that are named, else the site's."""
     from dlcontainer.evidence import keys as reading
-    from dlcontainer.evidence.trust import TrustAnchors, TrustedKey
+    from dlcontainer.evidence.trust_anchors import TrustAnchors, TrustedKey
 
     if keys or roots or keyrings:
         return TrustAnchors(
@@ -169,7 +169,7 @@ def _trusted(text: str) -> "TrustedKey":
     """Read [ROLE,…=]FILE; raises UsageError for an unknown role."""
     from dlcontainer.config.field_types import KEY_ROLES
     from dlcontainer.evidence import keys
-    from dlcontainer.evidence.trust import TrustedKey
+    from dlcontainer.evidence.trust_anchors import TrustedKey
 
     head, equals, name = text.partition("=")
     # A folder's name may have a '=' too.

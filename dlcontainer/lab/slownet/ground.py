@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dlcontainer.errors import ChecksFailedError
-from dlcontainer.lab.slownet import devices, hosts, network, spaces, trial
+from dlcontainer.lab.slownet import hosts, network, network_devices, spaces, trial
 from dlcontainer.lab.slownet.hosts import HostError, RunningHost
 from dlcontainer.lab.slownet.network import LinkLoss, VirtualNetwork
 from dlcontainer.lab.slownet.queues import Queues
@@ -101,8 +101,8 @@ class NetworkStand:
         def make() -> int | None:
             _tune(self._network)
             if self._network.by == "tun":
-                return devices.tun(host, self._network.mtu)
-            devices.loopback()
+                return network_devices.tun(host, self._network.mtu)
+            network_devices.loopback()
             return None
 
         return hosts.hold(host, make)

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dlcontainer.errors import ChecksFailedError
-from dlcontainer.lab.slownet.devices import NAME
 from dlcontainer.lab.slownet.hosts import RunningHost
 from dlcontainer.lab.slownet.network import Link, VirtualNetwork
+from dlcontainer.lab.slownet.network_devices import NAME
 from dlcontainer.lab.slownet.queues import LinkDirection
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import CommandFailedError, CommandNotFoundError, ProcessRunner

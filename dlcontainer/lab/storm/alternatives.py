@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dlcontainer.lab.storm.model import (
+from dlcontainer.lab.storm.storm_model import (
     ImportLoad,
     Prediction,
     ServerModel,

@@ -23,8 +23,8 @@ from dlcontainer.lab.slowfs.passthrough import Delay
 from dlcontainer.lab.slowfs.server import StandIn
 from dlcontainer.lab.storm import repeats
 from dlcontainer.lab.storm.alternatives import Way
-from dlcontainer.lab.storm.model import MB, ImportLoad
 from dlcontainer.lab.storm.repeats import ColdImport, MeasuringNode, ReadWaits, WarmImport
+from dlcontainer.lab.storm.storm_model import MB, ImportLoad
 from dlcontainer.system import foreign_files, report_files
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import ProcessRunner

@@ -11,7 +11,7 @@ from dlcontainer import config
 from dlcontainer.config.field_types import Line, Strict
 from dlcontainer.errors import UsageError
 from dlcontainer.lab.storm.alternatives import StagingCost
-from dlcontainer.lab.storm.model import ServerModel
+from dlcontainer.lab.storm.storm_model import ServerModel
 from dlcontainer.sites.facts import FileSystemSpeed
 from dlcontainer.sites.site import Site
 

@@ -12,7 +12,7 @@ from dlcontainer.config import KeyPath
 from dlcontainer.planning.conflicts.model import Contradiction, FactConflict
 from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.schedulers import SCHEDULERS
-from dlcontainer.schedulers.base import TASKS, BatchSystem, MemoryWords
+from dlcontainer.schedulers.scheduler import TASKS, BatchSystem, MemoryWords
 from dlcontainer.sites.facts import LaunchForm
 from dlcontainer.sites.site import Site
 

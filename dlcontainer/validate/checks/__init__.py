@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from dlcontainer.validate.checks import file, inside
-from dlcontainer.validate.checks.base import CheckFunction
+from dlcontainer.validate.checks.check import CheckFunction
 from dlcontainer.validate.checks.devices import devices
 from dlcontainer.validate.checks.mpi import mpi
 from dlcontainer.validate.checks.verify import verify

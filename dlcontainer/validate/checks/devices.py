@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from dlcontainer.system import foreign_files
-from dlcontainer.validate.checks.base import CheckOutcome
+from dlcontainer.validate.checks.check import CheckOutcome
 from dlcontainer.validate.inspected import ImageInspection, MissingAnswer
 
 # A probe from before there was this one says so.

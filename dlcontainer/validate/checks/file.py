@@ -6,7 +6,7 @@ from dlcontainer.formats import labels as names
 from dlcontainer.image import record as records
 from dlcontainer.planning import built_for
 from dlcontainer.system.process import quote
-from dlcontainer.validate.checks.base import CheckOutcome
+from dlcontainer.validate.checks.check import CheckOutcome
 from dlcontainer.validate.inspected import ImageInspection, MissingAnswer
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from dlcontainer.formats import labels as names
 from dlcontainer.validate.checks import file
-from dlcontainer.validate.checks.base import CheckOutcome
+from dlcontainer.validate.checks.check import CheckOutcome
 from dlcontainer.validate.inspected import ImageInspection, MissingAnswer
 
 

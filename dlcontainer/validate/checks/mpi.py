@@ -8,7 +8,7 @@ from dlcontainer.errors import BuildError, ChecksFailedError, EngineError
 from dlcontainer.image.record import ImageMpi
 from dlcontainer.planning.compatibility import MPI_LIBRARIES
 from dlcontainer.sites.facts import Mpi
-from dlcontainer.validate.checks.base import CheckOutcome
+from dlcontainer.validate.checks.check import CheckOutcome
 from dlcontainer.validate.image_files import ImageFiles
 from dlcontainer.validate.inspected import ImageInspection, MissingAnswer
 

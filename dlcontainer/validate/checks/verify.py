@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from dlcontainer.system import foreign_files
-from dlcontainer.validate.checks.base import CheckOutcome
+from dlcontainer.validate.checks.check import CheckOutcome
 from dlcontainer.validate.inspected import ImageInspection, MissingAnswer
 
 UNKNOWN = "recipe unknown: the image was adopted, and brings no proof of its own"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.job import analysis, file
+from dlcontainer.bench.job import job_analysis, job_file
 from dlcontainer.engines.apptainer import Apptainer
 from tests.integration.gridengine.cell import Cell
 from tests.integration.gridengine.conftest import write_site
@@ -49,7 +49,7 @@ def test_a_pair_of_jobs(
         (number, None, "exit_status 0") for number in (0, 0, 1, 1)
     ]
     assert len({one.job for one in job.launches}) == 4
-    found = analysis.read(job)
+    found = job_analysis.read(job)
     assert found.judged is not None
     assert PLANTED_S - 0.5 < found.judged.added < PLANTED_S + 2.5
     assert cell.jobs() == []
@@ -123,7 +123,7 @@ def test_a_job_whose_node_lost_it_is_measured_again(
         process.kill()
     assert process.returncode == 0, said
     assert "a job was lost, measuring its pair again" in said
-    job = file.read(tmp_path / "j.jsonl")
+    job = job_file.read(tmp_path / "j.jsonl")
     assert [one.lost for one in job.launches] == [True, False, False, False, False]
     assert "before writing exit_status" in job.launches[0].state
     assert cell.jobs() == []

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from dlcontainer.engines import apptainer
-from dlcontainer.engines.base import BuildSpec
 from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.engines.docker import SdkClient
+from dlcontainer.engines.engine import BuildSpec
 from dlcontainer.engines.oci import ContainerSpec
 from tests.integration.oci import daemons
 from tests.integration.oci.conftest import Builder, one_engine

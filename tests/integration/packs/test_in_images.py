@@ -10,8 +10,8 @@ import pytest
 
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.base import RunSpec
 from dlcontainer.engines.capabilities import EngineCapabilities
+from dlcontainer.engines.engine import RunSpec
 from tests.integration.publish.tools import Shelf, clean_home
 from tests.integration.world import Built, World, write_wheel
 from tests.skips import skip

@@ -12,7 +12,7 @@ from dlcontainer.errors import PublishError
 from dlcontainer.evidence import keys
 from dlcontainer.evidence.image_signature import SignatureEngine
 from dlcontainer.evidence.policy import EvidenceDemand
-from dlcontainer.evidence.trust import TrustAnchors, TrustedKey
+from dlcontainer.evidence.trust_anchors import TrustAnchors, TrustedKey
 from dlcontainer.publish.offered import PublishCandidate
 from dlcontainer.publish.signed import SignatureDemand
 from dlcontainer.system.process import ProcessRunner

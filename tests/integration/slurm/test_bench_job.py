@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.job import analysis, file
-from dlcontainer.bench.job.records import JobSession
+from dlcontainer.bench.job import job_analysis, job_file
+from dlcontainer.bench.job.job_records import JobSession
 from dlcontainer.engines.apptainer import Apptainer
 from tests.integration.slurm.cluster import Cluster
 from tests.integration.test_bench import environment_with
@@ -47,7 +47,7 @@ def command(text: str = PROGRAM) -> list[str]:
 
 
 def read(folder: Path) -> JobSession:
-    return file.read(folder / "j.jsonl")
+    return job_file.read(folder / "j.jsonl")
 
 
 def measured(job: JobSession) -> float:
@@ -69,7 +69,7 @@ def measured(job: JobSession) -> float:
         # Never shorter than its sleep; a busy machine wakes it late.
         assert one.times.step_s is not None
         assert one.times.step_s >= 0.045
-    found = analysis.read(job)
+    found = job_analysis.read(job)
     assert found.judged is not None
     assert found.word == "INCONCLUSIVE"  # one pair
     return found.judged.added
@@ -156,7 +156,7 @@ def test_a_planted_start_is_found_in_seconds(
 ) -> None:
     """Two seconds in the container's start alone: SLOWER, and two seconds are in the interval."""
     submitting.run(*argv, "--site", "local", "--time", "5", *command(), cwd=tmp_path)
-    found = analysis.read(read(tmp_path))
+    found = job_analysis.read(read(tmp_path))
     assert found.word == "SLOWER", found
     assert found.judged is not None
     assert found.judged.low < PLANTED_S + 1

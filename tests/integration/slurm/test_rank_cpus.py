@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench.job import file
+from dlcontainer.bench.job import job_file
 from dlcontainer.bench.samples import reader
 from dlcontainer.engines.apptainer import Apptainer
 from tests.integration.slurm import cluster as clusters
@@ -187,5 +187,5 @@ def test_jobs_of_a_session_hand_them_on(
     user = replace(member, environ=submit.environ).having(DLCONTAINER_IMAGE="")
     command = ("-o", tmp_path / "j.jsonl", "--", "python", "-c", "print(1)")
     user.run("bench", "job", "--site", tmp_path / "lab.yaml", *words, *command)
-    job = file.read(tmp_path / "j.jsonl")
+    job = job_file.read(tmp_path / "j.jsonl")
     assert [rank.cpus for one in job.launches for rank in one.ranks] == [2] * 8

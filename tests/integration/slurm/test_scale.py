@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dlcontainer.bench.scale import file
+from dlcontainer.bench.scale import matrix_file
 from tests.integration.slurm.cluster import Cluster
 from tests.integration.test_bench import environment_with
 from tests.integration.world import Built, World
@@ -26,7 +26,7 @@ def test_cells_of_one_node_and_of_two(
     argv += ["-o", output]
     inside = cluster.allocated(user, "--nodes=2", "--ntasks=4")
     inside.run("bench", "import-matrix", matrix, "--site", site, "--seed", "3", *argv)
-    scale = file.read(output)
+    scale = matrix_file.read(output)
     assert scale.end is not None
     assert scale.end.complete
     for one in scale.launches:

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import beside_launches, session_rows
 from benchmarks.one_image import File, Place
-from dlcontainer.bench.probes.base import ProbeCell
+from dlcontainer.bench.probes.probe import ProbeCell
 from tests import residents
 from tests.residents import Truth
 

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import page_faults
 from dlcontainer.bench.samples.records import Sample
-from dlcontainer.bench.samples.resident.records import Turn
+from dlcontainer.bench.samples.resident.resident_records import Turn
 from dlcontainer.errors import BenchDataError
 from tests import benchseries, residents
 from tests.residents import Truth

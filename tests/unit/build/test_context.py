@@ -9,7 +9,7 @@ from dlcontainer.build import dry_run
 from dlcontainer.build.context import BuildContext
 from dlcontainer.cli import build_context
 from dlcontainer.engines import base_modes
-from dlcontainer.engines.base import EngineKind
+from dlcontainer.engines.engine import EngineKind
 from dlcontainer.errors import UsageError
 from dlcontainer.system import machine
 from tests.fakes import RecordingRunner

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject, Value
+from dlcontainer.bench.probes.probe import ParameterContext, ProbeCell, ProbeSubject, Value
 from dlcontainer.bench.probes.threads import ThreadChoice
 from dlcontainer.bench.stats.paired import Interval
 from dlcontainer.cli import export_threads, main

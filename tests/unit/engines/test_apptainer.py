@@ -9,7 +9,7 @@ import pytest
 
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import BUILD_MODES, RUN_MODES, SQUASH, Apptainer
-from dlcontainer.engines.base import BuildSpec, RunSpec, StepSpec
+from dlcontainer.engines.engine import BuildSpec, RunSpec, StepSpec
 from dlcontainer.errors import EngineError
 
 ENGINE = Apptainer(program=Path("/opt/my engine/apptainer"))

@@ -16,7 +16,7 @@ from dlcontainer.evidence.kinds import KINDS, EvidenceSubject, Kind
 from dlcontainer.evidence.pieces import Piece
 from dlcontainer.evidence.policy import EvidenceDemand, OpenImage
 from dlcontainer.evidence.signing import EvidenceSource, Sealer
-from dlcontainer.evidence.trust import TrustAnchors, TrustedKey
+from dlcontainer.evidence.trust_anchors import TrustAnchors, TrustedKey
 from dlcontainer.system.process import CommandFailedError, CompletedCommand
 from tests.fakes import RecordingRunner, completed
 from tests.publishing import Quiet, image_of

@@ -16,7 +16,7 @@ from dlcontainer.evidence.pieces import Piece
 from dlcontainer.evidence.policy import EvidenceDemand
 from dlcontainer.evidence.pull import PullContext, PullResult, pull
 from dlcontainer.evidence.signing import Sealer
-from dlcontainer.evidence.trust import TrustAnchors, TrustedKey
+from dlcontainer.evidence.trust_anchors import TrustAnchors, TrustedKey
 from dlcontainer.registry import referrers
 from dlcontainer.registry.artifacts import MANIFEST, ArtifactClient
 from dlcontainer.registry.connection import RegistryAccess

@@ -10,7 +10,7 @@ from dlcontainer.evidence import keys
 from dlcontainer.evidence.kinds import KINDS, Kind
 from dlcontainer.evidence.policy import EvidenceDemand, OpenImage, PolicyResult, check
 from dlcontainer.evidence.signing import Sealer
-from dlcontainer.evidence.trust import TrustAnchors, TrustedKey
+from dlcontainer.evidence.trust_anchors import TrustAnchors, TrustedKey
 from tests.signers import Authority, Pair, pair
 from tests.unit.evidence.test_policy import SUBJECT, made
 from tests.unit.evidence.test_strangers import Verifying

@@ -21,7 +21,7 @@ from dlcontainer.evidence.kinds import EvidenceSubject
 from dlcontainer.evidence.pieces import EvidenceOffer, Piece, PieceLimit
 from dlcontainer.evidence.policy import EvidenceDemand, OpenImage, PolicyResult
 from dlcontainer.evidence.signing import Sealer
-from dlcontainer.evidence.trust import TrustAnchors, TrustedKey
+from dlcontainer.evidence.trust_anchors import TrustAnchors, TrustedKey
 from dlcontainer.system.process import CommandFailedError
 from tests.fakes import completed
 from tests.signers import Authority, pair

@@ -20,7 +20,7 @@ from dlcontainer.packages import lockfile as locks
 from dlcontainer.packages.bundle import Bundle
 from dlcontainer.packages.lockfile import Lock, LockedBase, SourcePin
 from dlcontainer.packages.routing import PreparedRouting
-from dlcontainer.registry import layout
+from dlcontainer.registry import oci_layout
 from dlcontainer.registry.connection import RegistryAccess
 from dlcontainer.system.process import CommandFailedError
 from tests import fakeregistry
@@ -119,7 +119,7 @@ def test_what_the_folder_says_of_its_image_counts_for_nothing(
     opened = bundles.opened(carried.folder)
     assert opened.image == carried.image
     assert opened.image is not None
-    layout.lay(opened.image, tmp_path / "own")
+    oci_layout.lay(opened.image, tmp_path / "own")
     (entry,) = json.loads((tmp_path / "own/index.json").read_text())["manifests"]
     assert entry["digest"] == opened.image.manifest
     manifest = tmp_path / "own/blobs/sha256" / opened.image.manifest.removeprefix("sha256:")

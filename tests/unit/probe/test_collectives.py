@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES, collectives
-from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
+from dlcontainer.bench.probes.probe import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.samples.rows import agreement, joining
 from dlcontainer.config.resources import PROBE
 from dlcontainer.errors import ChecksFailedError, UsageError

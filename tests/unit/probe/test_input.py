@@ -16,13 +16,13 @@ import pytest
 
 from dlcontainer.bench.measure.arms import Native, Workload
 from dlcontainer.bench.probes import PROBES, input_
-from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject, Values
 from dlcontainer.bench.probes.inputs import options as input_options
 from dlcontainer.bench.probes.inputs import place as input_place
 from dlcontainer.bench.probes.inputs import supply as input_supply
 from dlcontainer.bench.probes.lending import SharedFolder, SharedStorage
+from dlcontainer.bench.probes.probe import ParameterContext, ProbeCell, ProbeSubject, Values
 from dlcontainer.bench.samples.rows import agreement, joining
-from dlcontainer.bench.samples.rows.records import SampleRow
+from dlcontainer.bench.samples.rows.row_records import SampleRow
 from dlcontainer.config.resources import PROBE
 from dlcontainer.errors import ChecksFailedError, UsageError
 from tests import rowseries

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.probes.convergence import DATA, RULES, SHA256, TESTING
+from dlcontainer.bench.probes.probe import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.samples.rows import agreement, joining
 from tests.unit.probe.test_probe import copied, oldest
 

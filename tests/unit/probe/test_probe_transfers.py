@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES, transfers
-from dlcontainer.bench.probes.base import ProbeCell
+from dlcontainer.bench.probes.probe import ProbeCell
 from dlcontainer.bench.samples.rows import agreement, joining
 from tests.unit.probe.test_probe import copied
 

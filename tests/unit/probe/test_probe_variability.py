@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES, variability
-from dlcontainer.bench.probes.base import ProbeCell
+from dlcontainer.bench.probes.probe import ProbeCell
 from dlcontainer.bench.samples.rows import agreement, joining
 from dlcontainer.bench.stats.scatter import stragglers
 from tests.unit.probe.test_collectives import port

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES, input_
-from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.probes.inputs import training
+from dlcontainer.bench.probes.probe import ParameterContext, ProbeCell, ProbeSubject
 from tests.unit.probe.test_probe import copied
 
 FORMATS = ["files", "tar", "raw", "npz", "tfrecord"]

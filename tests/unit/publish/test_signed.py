@@ -15,7 +15,7 @@ from dlcontainer.evidence.image_signature import SignatureEngine
 from dlcontainer.evidence.kinds import EvidenceSubject
 from dlcontainer.evidence.policy import EvidenceDemand
 from dlcontainer.evidence.signing import Sealer
-from dlcontainer.evidence.trust import TrustAnchors, TrustedKey
+from dlcontainer.evidence.trust_anchors import TrustAnchors, TrustedKey
 from dlcontainer.publish.offered import PublishCandidate
 from dlcontainer.publish.signed import SignatureDemand
 from dlcontainer.system.process import CommandFailedError

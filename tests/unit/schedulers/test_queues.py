@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import pytest
 
 from dlcontainer.schedulers import SCHEDULERS, gridengine, lsf, pbs
-from dlcontainer.schedulers.base import BatchQueue, Cause, QueuedJob, SchedulerEnding
+from dlcontainer.schedulers.scheduler import BatchQueue, Cause, QueuedJob, SchedulerEnding
 from tests.values import ROOT
 
 RECORDED = ROOT / "tests/recorded/gridengine"

@@ -14,7 +14,7 @@ from dlcontainer.formats import job_head, reframe, texts
 from dlcontainer.planning.launch import refused_variables
 from dlcontainer.planning.plan import Plan
 from dlcontainer.schedulers import RANK_VARIABLES, SCHEDULERS, directives, slurm, time_limits
-from dlcontainer.schedulers.base import BatchSystem, Launcher, ReframeBackend, hosts_listed
+from dlcontainer.schedulers.scheduler import BatchSystem, Launcher, ReframeBackend, hosts_listed
 from dlcontainer.sites import facts
 from tests.jobs import plan_at
 from tests.values import ROOT, TEMPLATES

@@ -9,7 +9,7 @@ from dlcontainer.engines import emulation
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.validate import validate as validating
 from dlcontainer.validate.checks import CHECKS, ENDING
-from dlcontainer.validate.checks.base import CheckOutcome
+from dlcontainer.validate.checks.check import CheckOutcome
 from dlcontainer.validate.inspected import PROBE, CheckResult, ImageInspection
 from tests.fakes import RecordingRunner
 from tests.unit.validate.inspecting import (

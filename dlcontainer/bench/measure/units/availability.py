@@ -6,8 +6,8 @@ from pathlib import Path
 
 from dlcontainer.bench.measure.declaration import SessionSettings, SessionSides
 from dlcontainer.bench.measure.units import cpuset
-from dlcontainer.bench.probes.base import GROUP, UNIT
-from dlcontainer.bench.samples.resident.records import MOST
+from dlcontainer.bench.probes.probe import GROUP, UNIT
+from dlcontainer.bench.samples.resident.resident_records import MOST
 from dlcontainer.errors import UsageError
 from dlcontainer.system import digests
 

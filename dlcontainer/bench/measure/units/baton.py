@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dlcontainer.engines.base import Binds
+from dlcontainer.engines.engine import Binds
 from dlcontainer.system import foreign_files
 
 # Where a container sees the folder of the pipes; every tree has an empty /mnt.

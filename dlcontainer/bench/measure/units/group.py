@@ -12,7 +12,7 @@ from dlcontainer.bench.measure.launch import LaunchOutcome
 from dlcontainer.bench.measure.units.baton import GroupSeat, Pipes, SilentError
 from dlcontainer.bench.samples.resident.balanced import Round
 from dlcontainer.bench.samples.resident.order import GroupOrder
-from dlcontainer.bench.samples.resident.records import GroupPlan, ResidentProcess, Turn
+from dlcontainer.bench.samples.resident.resident_records import GroupPlan, ResidentProcess, Turn
 from dlcontainer.system.background import BackgroundTask, BackgroundWork, beside
 from dlcontainer.system.process import Runner
 

@@ -23,7 +23,7 @@ from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.resident import balanced, order
 from dlcontainer.bench.samples.resident.balanced import Round
 from dlcontainer.bench.samples.resident.order import GroupOrder
-from dlcontainer.bench.samples.resident.records import GroupPlan, LostGroup
+from dlcontainer.bench.samples.resident.resident_records import GroupPlan, LostGroup
 from dlcontainer.errors import BenchDataError
 
 # A turn is at least as long, by the quickest step of the warm-up: the caches that the others left

@@ -12,7 +12,7 @@ from dlcontainer.bench.measure.recorder import ArmLaunch, Recorder
 from dlcontainer.bench.measure.units.unit import MeasurementTask
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.rows import agreement
-from dlcontainer.bench.samples.rows.records import RowPlan
+from dlcontainer.bench.samples.rows.row_records import RowPlan
 from dlcontainer.bench.samples.traits import ROWS_METRIC
 
 # In the session's own folder: what the ranks of a launch write.

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from dlcontainer.bench.probes.base import QUICK, Option, ProbeSubject
+from dlcontainer.bench.probes.probe import QUICK, Option, ProbeSubject
 from dlcontainer.errors import ChecksFailedError, UsageError
 
 # format -> the module that it takes; the probe's own list, which a test holds against this.

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dlcontainer.bench.probes.base import Values
 from dlcontainer.bench.probes.lending import SharedFolder, SharedStorage
+from dlcontainer.bench.probes.probe import Values
 from dlcontainer.errors import ChecksFailedError, UsageError
 from dlcontainer.system import foreign_files
 

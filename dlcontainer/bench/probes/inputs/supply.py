@@ -9,7 +9,7 @@ from dlcontainer.bench.samples.traits import ProbeTable
 
 if TYPE_CHECKING:
     from dlcontainer.bench.samples.records import SessionDeclaration
-    from dlcontainer.bench.samples.rows.records import Parameters
+    from dlcontainer.bench.samples.rows.row_records import Parameters
     from dlcontainer.bench.samples.series import Series
 
 # 4 TB/s over 27,000 GPUs, the example of docs/input.md: our division.

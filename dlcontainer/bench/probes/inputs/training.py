@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from dlcontainer.bench.probes.base import Option, ParameterContext, Value, Values
 from dlcontainer.bench.probes.inputs import options, place
 from dlcontainer.bench.probes.inputs.options import FORMATS, STREAMED
 from dlcontainer.bench.probes.lending import SharedFolder, SharedStorage
 from dlcontainer.bench.probes.networks import choices
 from dlcontainer.bench.probes.networks.published import NETWORKS
+from dlcontainer.bench.probes.probe import Option, ParameterContext, Value, Values
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dlcontainer.bench.samples.vocabulary import ArmName
 
 if TYPE_CHECKING:
-    from dlcontainer.bench.samples.rows.records import SampleRow
+    from dlcontainer.bench.samples.rows.row_records import SampleRow
     from dlcontainer.bench.samples.series import Series
 
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlcontainer.bench.probes.base import Option, ParameterContext, Values
 from dlcontainer.bench.probes.networks.published import NETWORKS
+from dlcontainer.bench.probes.probe import Option, ParameterContext, Values
 from dlcontainer.errors import BenchDataError, UsageError
 
 if TYPE_CHECKING:

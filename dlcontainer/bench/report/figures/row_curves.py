@@ -18,7 +18,7 @@ from dlcontainer.bench.report.svg import (
     spanning,
     vertical_axis,
 )
-from dlcontainer.bench.samples.rows.records import named
+from dlcontainer.bench.samples.rows.row_records import named
 
 _LOOKS = (MarkStyle(shape="circle", style="reference"), MarkStyle(shape="diamond", style="pair"))
 

@@ -17,7 +17,7 @@ from dlcontainer.bench.report.svg import (
     vertical_axis,
 )
 from dlcontainer.bench.report.tables import scale_tables
-from dlcontainer.bench.scale.analysis import CellRow, ready
+from dlcontainer.bench.scale.matrix_analysis import CellRow, ready
 
 # As many lines can be told apart in one figure; the first is the reference's.
 _LOOKS = (

@@ -19,10 +19,10 @@ from dlcontainer.bench.report.svg import (
 )
 from dlcontainer.bench.report.svg import AxisScale as Axis
 from dlcontainer.bench.report.tables import scale_tables
-from dlcontainer.bench.scale.analysis import CellContrast, CellRow
 from dlcontainer.bench.scale.cells import MOUNT_WORDS, MatrixCell
 from dlcontainer.bench.scale.matrix import FACTORS, CellFilter
-from dlcontainer.bench.scale.records import MatrixSession
+from dlcontainer.bench.scale.matrix_analysis import CellContrast, CellRow
+from dlcontainer.bench.scale.matrix_records import MatrixSession
 
 # As many ways can be told apart in one figure; the reference is the line at 1.
 _LOOKS = (

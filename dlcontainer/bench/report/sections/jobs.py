@@ -4,8 +4,8 @@ import math
 import shlex
 from collections.abc import Iterator
 
-from dlcontainer.bench.job.analysis import FIGURES, JUDGED, ContainerCost, JobAnalysis
-from dlcontainer.bench.job.records import SIDES, JobPhases, JobSession
+from dlcontainer.bench.job.job_analysis import FIGURES, JUDGED, ContainerCost, JobAnalysis
+from dlcontainer.bench.job.job_records import SIDES, JobPhases, JobSession
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.stats import linear

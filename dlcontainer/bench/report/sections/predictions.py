@@ -6,8 +6,8 @@ from statistics import mean, median
 
 from markupsafe import Markup
 
-from dlcontainer.bench.job import analysis as jobbing
-from dlcontainer.bench.job.records import JobSession
+from dlcontainer.bench.job import job_analysis as jobbing
+from dlcontainer.bench.job.job_records import JobSession
 from dlcontainer.bench.report.figures import count_plots, session_plots, storm_plots
 from dlcontainer.bench.report.figures.binned import MOST_LISTED
 from dlcontainer.bench.report.inputs import CountingRun, InputFinding, PredictionTrial, Storm
@@ -17,8 +17,8 @@ from dlcontainer.bench.report.sections import scale_figures
 from dlcontainer.bench.report.sections.session_figures import Plate
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.tables import count_tables, job_tables, scale_tables
-from dlcontainer.bench.scale import analysis as scaling
-from dlcontainer.bench.scale.records import MatrixSession
+from dlcontainer.bench.scale import matrix_analysis as scaling
+from dlcontainer.bench.scale.matrix_records import MatrixSession
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

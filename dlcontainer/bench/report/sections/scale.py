@@ -9,9 +9,9 @@ from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.tables import scale_glossary, site_tables
 from dlcontainer.bench.samples.records import SURROUNDINGS
 from dlcontainer.bench.samples.vocabulary import counted
-from dlcontainer.bench.scale.analysis import FEWEST, CellContrast, CellRow, Median, phases
-from dlcontainer.bench.scale.records import CellLaunch
-from dlcontainer.bench.scale.records import MatrixSession as Measured
+from dlcontainer.bench.scale.matrix_analysis import FEWEST, CellContrast, CellRow, Median, phases
+from dlcontainer.bench.scale.matrix_records import CellLaunch
+from dlcontainer.bench.scale.matrix_records import MatrixSession as Measured
 from dlcontainer.bench.stats import linear
 
 

@@ -6,8 +6,8 @@ from dlcontainer.bench.report.figures import scale_ecdf, scale_ratios
 from dlcontainer.bench.report.sections.session_figures import Plate
 from dlcontainer.bench.report.table import ranges
 from dlcontainer.bench.report.tables import scale_tables
-from dlcontainer.bench.scale.analysis import CellRow
-from dlcontainer.bench.scale.records import MatrixSession
+from dlcontainer.bench.scale.matrix_analysis import CellRow
+from dlcontainer.bench.scale.matrix_records import MatrixSession
 
 
 def plates(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from dlcontainer.bench.job.records import JobLaunch, JobSession
+from dlcontainer.bench.job.job_records import JobLaunch, JobSession
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.samples.vocabulary import counted
 

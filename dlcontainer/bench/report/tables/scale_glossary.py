@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.scale.cells import MOUNT_WORDS
-from dlcontainer.bench.scale.records import MatrixSession
+from dlcontainer.bench.scale.matrix_records import MatrixSession
 
 _WORDS: Mapping[str, Mapping[str, str]] = {
     "where": {

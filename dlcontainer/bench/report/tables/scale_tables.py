@@ -5,8 +5,8 @@ from dataclasses import asdict
 
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.samples.vocabulary import counted
-from dlcontainer.bench.scale.analysis import ready
-from dlcontainer.bench.scale.records import CellLaunch, MatrixSession
+from dlcontainer.bench.scale.matrix_analysis import ready
+from dlcontainer.bench.scale.matrix_records import CellLaunch, MatrixSession
 
 _MOST_RANKS = 16
 _MOST_TEXT = 400

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.samples.vocabulary import counted
-from dlcontainer.bench.scale import analysis as matrix
-from dlcontainer.bench.scale.analysis import CellRow
-from dlcontainer.bench.scale.records import MatrixSession
+from dlcontainer.bench.scale import matrix_analysis as matrix
+from dlcontainer.bench.scale.matrix_analysis import CellRow
+from dlcontainer.bench.scale.matrix_records import MatrixSession
 
 _NOT_MEASURED = (
     "A cold import from a slow file system, which images are made for, is not among these files: "

@@ -11,7 +11,7 @@ from dlcontainer.bench.samples.launch_order import ScheduledPair
 from dlcontainer.bench.samples.records import Sample, SessionDeclaration
 from dlcontainer.bench.samples.resident import order
 from dlcontainer.bench.samples.resident.order import GroupOrder
-from dlcontainer.bench.samples.resident.records import GroupPlan, ResidentProcess, Turn
+from dlcontainer.bench.samples.resident.resident_records import GroupPlan, ResidentProcess, Turn
 from dlcontainer.bench.samples.schedule import Schedule
 
 # Times are written with nine digits: a sum of a few thousand differs by less.

@@ -8,7 +8,7 @@ from itertools import islice
 from dlcontainer.bench.samples.launch_order import Group
 from dlcontainer.bench.samples.resident import balanced
 from dlcontainer.bench.samples.resident.balanced import Names, Round
-from dlcontainer.bench.samples.resident.records import GroupPlan
+from dlcontainer.bench.samples.resident.resident_records import GroupPlan
 
 REFERENCE, CANDIDATE = balanced.REFERENCE, balanced.CANDIDATE
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from dlcontainer.bench.samples.records import Sample
-from dlcontainer.bench.samples.rows.records import Parameters, RowPlan, SampleRow, named
+from dlcontainer.bench.samples.rows.row_records import Parameters, RowPlan, SampleRow, named
 from dlcontainer.bench.samples.traits import ROWS_METRIC
 
 _CLOSE = 1e-9

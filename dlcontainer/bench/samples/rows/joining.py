@@ -6,7 +6,7 @@ from dataclasses import replace
 from pydantic import TypeAdapter
 
 from dlcontainer.bench.samples import hash_chain
-from dlcontainer.bench.samples.rows.records import SampleRow, named
+from dlcontainer.bench.samples.rows.row_records import SampleRow, named
 
 _ROWS: TypeAdapter[tuple[SampleRow, ...]] = TypeAdapter(tuple[SampleRow, ...])
 

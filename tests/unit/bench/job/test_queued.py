@@ -15,7 +15,7 @@ from dlcontainer.bench.job.queued import QueueSubmitter
 from dlcontainer.bench.job.submit import JobEnding
 from dlcontainer.errors import BenchDataError, InterruptedByUserError
 from dlcontainer.schedulers import SCHEDULERS
-from dlcontainer.schedulers.base import BatchQueue
+from dlcontainer.schedulers.scheduler import BatchQueue
 from dlcontainer.system.process import (
     CommandFailedError,
     CommandNotFoundError,

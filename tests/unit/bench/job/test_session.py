@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench.job import analysis, file, session
-from dlcontainer.bench.job.records import JobSession
+from dlcontainer.bench.job import job_analysis, job_file, job_session
+from dlcontainer.bench.job.job_records import JobSession
 from dlcontainer.bench.report import csv_report, inputs, json_report, markdown_report
 from dlcontainer.bench.report.sections import jobs, predictions
 from dlcontainer.bench.samples import hash_chain
@@ -17,7 +17,7 @@ from tests.jobsessions import Clockwork, context, declared
 
 
 def measured(folder: Path, submitter: Clockwork, **changes: Any) -> JobSession:
-    return file.read(session.run(context(folder, submitter, **changes)))
+    return job_file.read(job_session.run(context(folder, submitter, **changes)))
 
 
 def test_a_session_is_whole_and_in_the_drawn_order(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_the_verdict_where_the_truth_is_known(
     job = measured(
         tmp_path, Clockwork(added=added, noise=noise), declared=declared(margin_s=margin)
     )
-    found = analysis.read(job)
+    found = job_analysis.read(job)
     assert found.word == word, found.reasons
     assert found.judged is not None
     if 0 < noise < 1:
@@ -62,7 +62,7 @@ def test_the_verdict_where_the_truth_is_known(
 
 
 def test_few_pairs_have_no_verdict(tmp_path: Path) -> None:
-    found = analysis.read(measured(tmp_path, Clockwork(), declared=declared(pairs=4)))
+    found = job_analysis.read(measured(tmp_path, Clockwork(), declared=declared(pairs=4)))
     assert (found.word, found.reasons) == ("INCONCLUSIVE", ("4 pairs: a verdict takes 8",))
 
 
@@ -71,7 +71,7 @@ def test_a_lost_job_is_replaced_with_its_pair(tmp_path: Path) -> None:
     job = measured(tmp_path, clockwork)
     assert len(clockwork.sides) == 2 + 16 + 4
     assert len(job.pairs()) == 8
-    found = analysis.read(job)
+    found = job_analysis.read(job)
     assert found.word == "SLOWER"
     assert sum(found.lost.values()) == 2
 
@@ -90,7 +90,7 @@ def test_a_job_that_fails_ends_the_session(tmp_path: Path, odd: tuple[str, int],
         measured(tmp_path, Clockwork(odd=lambda n: odd if n == 5 else None))
     assert says in str(caught.value)
     assert "a last word" in str(caught.value)
-    job = file.read(tmp_path / "j.jsonl")
+    job = job_file.read(tmp_path / "j.jsonl")
     assert job.end is not None
     assert not job.end.complete
     with pytest.raises(BenchDataError, match="cannot be resumed"):
@@ -103,7 +103,7 @@ def test_it_goes_on_after_an_interruption(tmp_path: Path) -> None:
 
     with pytest.raises(InterruptedByUserError):
         measured(tmp_path, Clockwork(odd=cut))
-    begun = file.read(tmp_path / "j.jsonl")
+    begun = job_file.read(tmp_path / "j.jsonl")
     assert begun.end is not None
     assert begun.end.reason == "interrupted by the user"
     assert len(begun.pairs()) == 2
@@ -114,7 +114,7 @@ def test_it_goes_on_after_an_interruption(tmp_path: Path) -> None:
     job = measured(tmp_path, clockwork, cut=begun)
     assert len(clockwork.sides) == 2 + 12
     assert (len(job.pairs()), len(job.resumes)) == (8, 1)
-    assert analysis.read(job).word == "SLOWER"
+    assert job_analysis.read(job).word == "SLOWER"
 
 
 def changed(path: Path, line: int, **changes: Any) -> None:
@@ -146,7 +146,7 @@ def test_a_file_that_contradicts_itself(tmp_path: Path, changes: dict[str, Any],
     if "pair" in changes:
         changed(path, 5, **changes)
     with pytest.raises(BenchDataError, match=says):
-        file.read(path)
+        job_file.read(path)
 
 
 def test_a_report_says_seconds_first(tmp_path: Path) -> None:

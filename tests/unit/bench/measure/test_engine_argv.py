@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.base import RunSpec
+from dlcontainer.engines.engine import RunSpec
 from dlcontainer.packages import routing
 from tests.values import folder_of, host, plan_of, site_of
 

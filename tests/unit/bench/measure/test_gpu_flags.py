@@ -9,7 +9,7 @@ from dlcontainer.bench.measure.arms import ContainerArm, Workload
 from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.probes.import_ import IMPORT, cell
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.base import RunSpec
+from dlcontainer.engines.engine import RunSpec
 from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.facts import Accelerator, Jobs
 from dlcontainer.sites.site import Site

@@ -13,15 +13,15 @@ import pytest
 
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.probes.convergence import DATA, RULES, SHA256
 from dlcontainer.bench.probes.lending import SharedStorage
+from dlcontainer.bench.probes.probe import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.report import csv_report, html_report, json_report
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.encoding import declared_sha256
 from dlcontainer.bench.samples.records import AttestedStack, Json, Sample
 from dlcontainer.bench.samples.rows import agreement
-from dlcontainer.bench.samples.rows.records import SampleRow
+from dlcontainer.bench.samples.rows.row_records import SampleRow
 from dlcontainer.bench.samples.traits import ROWS_METRIC
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.cli.bench import probe_command

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES, kernel_shapes, kernels, processor
-from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
+from dlcontainer.bench.probes.probe import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.errors import ChecksFailedError, UsageError
 
 TORCH = ProbeSubject(image="x.sif", recipe="demo", modules=("torch",))

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES, processor
-from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.probes.networks import choices
 from dlcontainer.bench.probes.networks.published import NETWORKS
+from dlcontainer.bench.probes.probe import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.report import json_report
 from dlcontainer.bench.report.tables import session_tables
 from dlcontainer.bench.samples import reader

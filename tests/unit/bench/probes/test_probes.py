@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES, import_, traits
-from dlcontainer.bench.probes.base import (
+from dlcontainer.bench.probes.probe import (
     MARGIN,
     STEPS,
     Option,

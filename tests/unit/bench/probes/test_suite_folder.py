@@ -7,7 +7,7 @@ import pytest
 
 from dlcontainer.bench.probes import PROBES
 from dlcontainer.bench.probes import suite_folder as suite
-from dlcontainer.bench.probes.base import SuiteOptions
+from dlcontainer.bench.probes.probe import SuiteOptions
 from dlcontainer.bench.probes.suite_folder import SuiteSubject
 from dlcontainer.errors import BenchDataError, UsageError
 from dlcontainer.system.process import CommandFailedError

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES, kernels, threads
-from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
+from dlcontainer.bench.probes.probe import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.samples import reader
 from dlcontainer.errors import UsageError
 from tests import kernelseries

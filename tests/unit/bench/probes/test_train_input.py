@@ -11,11 +11,11 @@ from dlcontainer.bench.measure.arms import Workload
 from dlcontainer.bench.measure.ranks import RankGroup, RankLaunch
 from dlcontainer.bench.measure.units.baton import GroupSeat
 from dlcontainer.bench.probes import PROBES
-from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.probes.inputs import training
 from dlcontainer.bench.probes.inputs.options import FORMATS, VARIANT
 from dlcontainer.bench.probes.inputs.waiting import WAITED
 from dlcontainer.bench.probes.lending import SharedStorage
+from dlcontainer.bench.probes.probe import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.report import json_report
 from dlcontainer.bench.report.tables import session_tables
 from dlcontainer.bench.samples import reader

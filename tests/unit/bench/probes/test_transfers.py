@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES, processor
-from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
+from dlcontainer.bench.probes.probe import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.report import json_report
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.records import AttestedStack, Json
 from dlcontainer.bench.samples.rows import agreement
-from dlcontainer.bench.samples.rows.records import SampleRow
+from dlcontainer.bench.samples.rows.row_records import SampleRow
 from dlcontainer.bench.samples.traits import ROWS_METRIC
 from dlcontainer.bench.samples.writer import Writer
 from dlcontainer.errors import ChecksFailedError, UsageError

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.probes import PROBES, variability
-from dlcontainer.bench.probes.base import ParameterContext, ProbeCell, ProbeSubject
+from dlcontainer.bench.probes.probe import ParameterContext, ProbeCell, ProbeSubject
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.records import Json, Sample
 from dlcontainer.bench.samples.traits import ProbeTable

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.job import session
+from dlcontainer.bench.job import job_session
 from dlcontainer.bench.report import given, json_report
 from dlcontainer.cli import report as command
 from dlcontainer.errors import BenchDataError
@@ -25,7 +25,7 @@ from tests.unit.bench.scale.test_analysis import write as write_matrix
 FIRST = 9
 
 KINDS: Mapping[str, Callable[[Path], Path]] = {
-    "job": lambda folder: session.run(context(folder, Clockwork())),
+    "job": lambda folder: job_session.run(context(folder, Clockwork())),
     "matrix": lambda folder: write_matrix(folder / "matrix.jsonl", rounds=2),
     "launches": lambda folder: benchseries.write(
         folder / "import.jsonl", benchseries.Plan(probe="import", pairs=8, joiner_pairs=8)

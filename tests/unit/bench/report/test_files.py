@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.report import csv_report, files, html_report, markdown_report
+from dlcontainer.bench.report import csv_report, html_report, markdown_report, output_files
 from dlcontainer.bench.report.figures import ecdf, seconds
 from dlcontainer.bench.report.tables import session_tables
 from dlcontainer.bench.report.text import scope_text, summary
@@ -92,8 +92,8 @@ def test_what_a_terminal_obeys_is_in_no_page(tmp_path: Path) -> None:
         for sample in benchseries.draw(plan):
             out.sample(sample)
     analysis = analyse(reader.read(path))
-    wanted = files.targets(tmp_path / "r.html", "html,md")
-    files.write(wanted, html_report.page([analysis]), [analysis.series], TEMPLATES)
+    wanted = output_files.targets(tmp_path / "r.html", "html,md")
+    output_files.write(wanted, html_report.page([analysis]), [analysis.series], TEMPLATES)
     for target in wanted:
         text = target.path.read_text()
         assert "red" in text
@@ -154,29 +154,29 @@ def test_markdown_says_what_the_page_says() -> None:
     ],
 )
 def test_what_is_written(output: str, formats: str, wanted: list[str]) -> None:
-    assert [t.path.name for t in files.targets(Path(output), formats)] == wanted
+    assert [t.path.name for t in output_files.targets(Path(output), formats)] == wanted
 
 
 def test_an_unknown_format() -> None:
     with pytest.raises(UsageError, match=r"htm.*html"):
-        files.targets(Path("a.html"), "htm")
+        output_files.targets(Path("a.html"), "htm")
 
 
 def test_neither_samples_nor_foreign_files_are_replaced(tmp_path: Path) -> None:
     output = tmp_path / "notes.html"
-    wanted = files.targets(output, "")
-    files.check(wanted, output, [RECORDINGS / "equal.jsonl"])
+    wanted = output_files.targets(output, "")
+    output_files.check(wanted, output, [RECORDINGS / "equal.jsonl"])
     with pytest.raises(UsageError, match="own samples"):
-        files.check(wanted, output, [tmp_path / "notes.csv"])
+        output_files.check(wanted, output, [tmp_path / "notes.csv"])
     settled = html_report.page([recorded("equal")])
-    files.write(wanted, settled, [recorded("equal").series], TEMPLATES)
+    output_files.write(wanted, settled, [recorded("equal").series], TEMPLATES)
     assert {path.name for path in tmp_path.iterdir()} == {"notes.html", "notes.md", "notes.csv"}
-    files.check(wanted, output, [])  # ours: written again
+    output_files.check(wanted, output, [])  # ours: written again
     for name in ("notes.md", "notes.csv"):
         before = (tmp_path / name).read_text()
         (tmp_path / name).write_text("# mine\n")
         with pytest.raises(UsageError, match="is not a dlcontainer report"):
-            files.check(wanted, output, [])
+            output_files.check(wanted, output, [])
         (tmp_path / name).write_text(before, newline="")
 
 

@@ -11,7 +11,7 @@ from dlcontainer.bench.report import html_report, json_report
 from dlcontainer.bench.report.figures import roofline
 from dlcontainer.bench.report.tables import row_tables
 from dlcontainer.bench.samples import reader
-from dlcontainer.bench.samples.rows.records import RowPlan
+from dlcontainer.bench.samples.rows.row_records import RowPlan
 from tests import kernelseries
 from tests.judging import analyse
 from tests.kernelseries import GIGABYTES, GIGAFLOPS, PLAN, Plant

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import pytest
 
-from dlcontainer.bench.report import csv_report, files, html_report, inputs, markdown_report
+from dlcontainer.bench.report import csv_report, html_report, inputs, markdown_report, output_files
 from dlcontainer.bench.report.figures import scale_ratios
 from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.report.sections import predictions
@@ -20,7 +20,7 @@ from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.tables import scale_glossary
 from dlcontainer.bench.samples.declared_file import digest
 from dlcontainer.bench.samples.vocabulary import Start
-from dlcontainer.bench.scale import analysis, file, matrix
+from dlcontainer.bench.scale import matrix, matrix_analysis, matrix_file
 from tests.unit.bench.analysis.test_session_analysis import recorded
 from tests.unit.bench.report.test_html_report import TEMPLATES
 from tests.unit.bench.scale.test_analysis import CELLS, header, launched, seconds, write
@@ -78,11 +78,11 @@ def test_csv_of_a_session_and_a_matrix(tmp_path: Path) -> None:
 def test_a_report_of_a_matrix_writes_its_csv(tmp_path: Path) -> None:
     found = found_in(tmp_path)
     output = tmp_path / "r.html"
-    wanted = files.targets(output, "")
-    files.write(wanted, html_report.page([], [found]), [], TEMPLATES, [found])
+    wanted = output_files.targets(output, "")
+    output_files.write(wanted, html_report.page([], [found]), [], TEMPLATES, [found])
     with (tmp_path / "r.csv").open(newline="") as opened:
         assert len(list(csv.DictReader(opened))) == 72
-    files.check(wanted, output, [])
+    output_files.check(wanted, output, [])
 
 
 def test_figures_lead_to_raw_lines(tmp_path: Path) -> None:
@@ -140,12 +140,12 @@ def test_cells_in_other_states_have_figures_of_their_own(tmp_path: Path) -> None
     cells = tuple(replace(cell, state=state) for state in ("cold", "warm") for cell in CELLS)
     declared = replace(header().declared, cells=cells)
     own = replace(header(), declared=declared, declared_sha256=digest(declared))
-    with file.FORMAT.writer(tmp_path / "m.jsonl", own) as writer:
+    with matrix_file.FORMAT.writer(tmp_path / "m.jsonl", own) as writer:
         for number in range(4):
             for cell in range(len(cells)):
                 writer.write(launched(cell, number, seconds(cell % 6, number)))
-    scale = file.read(tmp_path / "m.jsonl")
-    panels = scale_ratios.panels(analysis.rows(scale))
+    scale = matrix_file.read(tmp_path / "m.jsonl")
+    panels = scale_ratios.panels(matrix_analysis.rows(scale))
     assert [panel.name for panel in panels] == ["cold", "warm"]
     assert [[row.cell.ranks for row in way.rows] for way in panels[0].series] == [[1, 2], [1, 2]]
     assert {row.cell.state for way in panels[1].series for row in way.rows} == {"warm"}
@@ -176,7 +176,7 @@ def test_every_word_of_a_matrix_is_explained(tmp_path: Path) -> None:
     words = [
         replace(CELLS[0], **{name: value}) for name in kinds for value in get_args(kinds[name])
     ]
-    scale = file.read(write(tmp_path / "m.jsonl"))
+    scale = matrix_file.read(write(tmp_path / "m.jsonl"))
     declared = replace(scale.header.declared, cells=tuple(words))
     table = scale_glossary.table(replace(scale, header=replace(scale.header, declared=declared)))
     explained = {row[0] for row in table.rows}

@@ -11,9 +11,9 @@ import pytest
 from dlcontainer.bench.report import inputs, json_report, markdown_report
 from dlcontainer.bench.report.sections import predictions
 from dlcontainer.bench.samples.declared_file import digest
-from dlcontainer.bench.scale import analysis, file
+from dlcontainer.bench.scale import matrix_analysis, matrix_file
 from dlcontainer.bench.scale.cells import MatrixCell
-from dlcontainer.bench.scale.records import (
+from dlcontainer.bench.scale.matrix_records import (
     CellLaunch,
     ColdState,
     MatrixDeclaration,
@@ -84,7 +84,7 @@ def seconds(cell: int, number: int) -> float:
 
 
 def write(path: Path, rounds: int = 6, **odd: CellLaunch) -> Path:
-    with file.FORMAT.writer(path, header()) as writer:
+    with matrix_file.FORMAT.writer(path, header()) as writer:
         for number in range(rounds):
             for cell in range(len(CELLS)):
                 writer.write(launched(cell, number, seconds(cell, number)))
@@ -95,7 +95,7 @@ def write(path: Path, rounds: int = 6, **odd: CellLaunch) -> Path:
 
 
 def test_words_follow_the_whole_interval_and_holm(tmp_path: Path) -> None:
-    rows = analysis.rows(file.read(write(tmp_path / "m.jsonl")))
+    rows = matrix_analysis.rows(matrix_file.read(write(tmp_path / "m.jsonl")))
     rest = "not shown either way"
     words = [row.contrast.word if row.contrast else None for row in rows]
     assert words == [None, "FASTER", rest, None, "SLOWER", rest]
@@ -111,7 +111,7 @@ def test_words_follow_the_whole_interval_and_holm(tmp_path: Path) -> None:
 
 
 def test_few_rounds_have_no_word(tmp_path: Path) -> None:
-    rows = analysis.rows(file.read(write(tmp_path / "m.jsonl", rounds=3)))
+    rows = matrix_analysis.rows(matrix_file.read(write(tmp_path / "m.jsonl", rounds=3)))
     assert {row.contrast.word for row in rows if row.contrast} == {"no word: fewer than 4 rounds"}
 
 
@@ -119,9 +119,9 @@ def test_p_agrees_with_the_t_test() -> None:
     import scipy.stats
 
     values = [0.1, -0.02, 0.3, 0.07, 0.11]
-    assert analysis.p_of(values) == pytest.approx(scipy.stats.ttest_1samp(values, 0).pvalue)
-    assert analysis.p_of([0.0] * 5) == 1.0
-    assert analysis.p_of([0.2] * 5) < 1e-6
+    assert matrix_analysis.p_of(values) == pytest.approx(scipy.stats.ttest_1samp(values, 0).pvalue)
+    assert matrix_analysis.p_of([0.0] * 5) == 1.0
+    assert matrix_analysis.p_of([0.2] * 5) < 1e-6
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_p_agrees_with_the_t_test() -> None:
     [(1, 0, 0.0), (5, 0, 0.9375), (6, 0, 0.96875), (9, 1, 0.9609375), (20, 5, 0.9586)],
 )
 def test_a_median_lies_between_order_statistics(count: int, low: int, level: float) -> None:
-    found = analysis.median([float(number) for number in range(count)])
+    found = matrix_analysis.median([float(number) for number in range(count)])
     assert (found.low, found.high) == (low, count - 1 - low)
     assert found.level == pytest.approx(level, abs=1e-4)
     assert found.middle == (count - 1) / 2
@@ -137,7 +137,7 @@ def test_a_median_lies_between_order_statistics(count: int, low: int, level: flo
 
 def test_a_failed_launch_is_no_sample(tmp_path: Path) -> None:
     bad = launched(1, 6, None, error="rank 1: exit code 3")
-    rows = analysis.rows(file.read(write(tmp_path / "m.jsonl", odd=bad)))
+    rows = matrix_analysis.rows(matrix_file.read(write(tmp_path / "m.jsonl", odd=bad)))
     assert rows[1].failed == "rank 1: exit code 3"
     assert len(rows[1].launches) == 6
     assert math.isfinite(rows[1].last.middle if rows[1].last else math.nan)
@@ -176,7 +176,7 @@ def test_programs_get_the_same_figures(tmp_path: Path) -> None:
 
 def test_cold_is_called_unproved_where_it_is(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
-    with file.FORMAT.writer(path, header()) as writer:
+    with matrix_file.FORMAT.writer(path, header()) as writer:
         writer.write(launched(0, 0, 1.0, before=replace(COLD, names=False)))
     found = inputs.read(path)
     (section,) = predictions.exhibits([found])
@@ -190,19 +190,19 @@ def test_an_edited_file_is_refused(tmp_path: Path) -> None:
     text = path.read_text()
     path.write_text(text.replace('"t_last_s":0.5', '"t_last_s":0.4', 1))
     with pytest.raises(BenchDataError, match="hash chain is broken"):
-        file.read(path)
+        matrix_file.read(path)
 
 
 def test_a_launch_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BenchDataError, match="there twice"):
-        file.read(write(tmp_path / "m.jsonl", odd=launched(0, 0, 1.0)))
+        matrix_file.read(write(tmp_path / "m.jsonl", odd=launched(0, 0, 1.0)))
 
 
 @pytest.mark.parametrize("odd", [-1.0, math.nan, math.inf])
 def test_no_time_is_written_that_could_not_be_read(tmp_path: Path, odd: float) -> None:
     with (
         pytest.raises((BenchDataError, ValueError)),
-        file.FORMAT.writer(tmp_path / "m.jsonl", header()) as writer,
+        matrix_file.FORMAT.writer(tmp_path / "m.jsonl", header()) as writer,
     ):
         writer.write(launched(0, 0, odd))
 
@@ -211,12 +211,12 @@ def test_a_cut_file_goes_on(tmp_path: Path) -> None:
     path = write(tmp_path / "m.jsonl")
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-2]) + lines[-2][:20])
-    cut = file.read(path)
+    cut = matrix_file.read(path)
     assert (len(cut.launches), cut.dropped, cut.end) == (35, 20, None)
-    with file.FORMAT.writer(path, cut.header, after=cut) as writer:
+    with matrix_file.FORMAT.writer(path, cut.header, after=cut) as writer:
         writer.write(launched(5, 5, 2.0))
         writer.end(complete=True, reason="all rounds measured")
-    whole = file.read(path)
+    whole = matrix_file.read(path)
     assert len(whole.launches) == 36
     assert whole.end is not None
     assert whole.end.launches == 36

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.scale import page_cache
-from dlcontainer.bench.scale.records import ColdState
+from dlcontainer.bench.scale.matrix_records import ColdState
 from dlcontainer.lab.filesystem import mount_watch
 from dlcontainer.system import machine
 from tests.skips import skip

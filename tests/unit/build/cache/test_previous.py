@@ -15,7 +15,7 @@ from dlcontainer.build.cache import previous
 from dlcontainer.build.cache.oci_layers import OciStore
 from dlcontainer.build.context import BuildContext
 from dlcontainer.build.write_record import BuildFacts
-from dlcontainer.engines.base import Outcome
+from dlcontainer.engines.engine import Outcome
 from dlcontainer.image import record
 from dlcontainer.planning.plan import Plan
 from tests.fakeoci import DIGEST, FakeClient, image

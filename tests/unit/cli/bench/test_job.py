@@ -42,9 +42,9 @@ def test_a_limit_that_no_scheduler_reads_may_be_two() -> None:
 
 
 def test_a_file_is_neither_replaced_nor_gone_on_with_when_complete(tmp_path: Path) -> None:
-    from dlcontainer.bench.job import session
+    from dlcontainer.bench.job import job_session
 
-    path = session.run(context(tmp_path, Clockwork()))
+    path = job_session.run(context(tmp_path, Clockwork()))
     with pytest.raises(BenchDataError, match="the file exists already"):
         job._cut(typed(target=path))
     with pytest.raises(BenchDataError, match="the session is complete"):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.scale import matrix
-from dlcontainer.bench.scale.context import ScaleSettings
+from dlcontainer.bench.scale.matrix_context import ScaleSettings
 from dlcontainer.cli.bench import scale
 from dlcontainer.errors import BenchDataError, UsageError
 from tests.unit.cli.bench.test_defaults import IMAGE, typed

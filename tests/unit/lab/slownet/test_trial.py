@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.lab.filesystem import mount_watch
-from dlcontainer.lab.slownet import launch, mounts, trial
+from dlcontainer.lab.slownet import mounts, rank_starter, trial
 from dlcontainer.lab.slownet.network import Link
 from dlcontainer.lab.slownet.trial import LinkTrial
 
@@ -38,7 +38,7 @@ def test_a_link_that_is_not(bad: LinkTrial, words: str) -> None:
 
 
 def test_ranks_lie_in_blocks() -> None:
-    ranks = launch.placed(3, 2, {"n1": 11, "n2": 12})
+    ranks = rank_starter.placed(3, 2, {"n1": 11, "n2": 12})
     assert [(one.number, one.local, one.host, one.pid) for one in ranks] == [
         (0, 0, "n1", 11), (1, 1, "n1", 11), (2, 0, "n2", 12)
     ]  # fmt: skip
@@ -47,7 +47,7 @@ def test_ranks_lie_in_blocks() -> None:
 @pytest.mark.parametrize("numbers", [[5, 2], [0, 1], [2, 0]])
 def test_ranks_that_do_not_fit(numbers: list[int]) -> None:
     with pytest.raises(ValueError, match="do not fit on 2 hosts"):
-        launch.placed(numbers[0], numbers[1], {"n1": 11, "n2": 12})
+        rank_starter.placed(numbers[0], numbers[1], {"n1": 11, "n2": 12})
 
 
 def test_mounts_are_not_looked_at_before_hosts_stand(tmp_path: Path) -> None:

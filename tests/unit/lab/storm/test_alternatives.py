@@ -10,7 +10,7 @@ from dlcontainer.lab.storm.alternatives import (
     nodes_to_pay,
     rows,
 )
-from dlcontainer.lab.storm.model import ImportLoad, ServerModel, StormJob
+from dlcontainer.lab.storm.storm_model import ImportLoad, ServerModel, StormJob
 
 SYSTEM = ServerModel(
     latency_s=0.001, rate=1000, read_s=0.001, client_mb_s=100, target_mb_s=200, stripes=2

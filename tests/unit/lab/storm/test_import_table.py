@@ -2,7 +2,7 @@
 
 import pytest
 
-from dlcontainer.lab.storm.model import ImportLoad
+from dlcontainer.lab.storm.storm_model import ImportLoad
 from tests.values import ROOT
 
 RANKS = (1, 4, 64)

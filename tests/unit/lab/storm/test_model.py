@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from dlcontainer.lab.storm.model import (
+from dlcontainer.lab.storm.storm_model import (
     ImportLoad,
     ServerModel,
     StormJob,

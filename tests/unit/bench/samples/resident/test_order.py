@@ -7,7 +7,7 @@ import pytest
 
 from dlcontainer.bench.samples.launch_order import ScheduledPair
 from dlcontainer.bench.samples.resident import balanced, order
-from dlcontainer.bench.samples.resident.records import GroupPlan
+from dlcontainer.bench.samples.resident.resident_records import GroupPlan
 
 # Drawn by the program of procedure 2: the start, then three rounds.
 EARLIER = (

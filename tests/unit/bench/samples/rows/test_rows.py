@@ -10,7 +10,7 @@ from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.encoding import declared_sha256
 from dlcontainer.bench.samples.records import ROWS_VERSION, Sample
 from dlcontainer.bench.samples.rows import agreement
-from dlcontainer.bench.samples.rows.records import SampleRow
+from dlcontainer.bench.samples.rows.row_records import SampleRow
 from dlcontainer.bench.samples.traits import ROWS_METRIC
 from dlcontainer.errors import BenchDataError
 from tests import benchseries, rowseries

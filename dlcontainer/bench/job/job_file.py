@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dlcontainer.bench.job.records import SCHEMA, SIDES, JobHeader, JobLaunch, JobSession
+from dlcontainer.bench.job.job_records import SCHEMA, SIDES, JobHeader, JobLaunch, JobSession
 from dlcontainer.bench.samples.declared_file import DeclaredFormat
 
 # Rounding of sums, s.

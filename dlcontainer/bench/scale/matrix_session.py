@@ -16,10 +16,10 @@ from dlcontainer.bench.samples.declared_file import digest
 from dlcontainer.bench.samples.encoding import plain
 from dlcontainer.bench.samples.line_kinds import ResumeRecord
 from dlcontainer.bench.samples.records import SURROUNDINGS, Json
-from dlcontainer.bench.scale import commands, file, matrix, page_cache
+from dlcontainer.bench.scale import commands, matrix, matrix_file, page_cache
 from dlcontainer.bench.scale.cells import Expansion, MatrixCell
-from dlcontainer.bench.scale.context import WARMING, MatrixSubject, ScaleContext
-from dlcontainer.bench.scale.records import (
+from dlcontainer.bench.scale.matrix_context import WARMING, MatrixSubject, ScaleContext
+from dlcontainer.bench.scale.matrix_records import (
     CellLaunch,
     ColdState,
     MatrixDeclaration,
@@ -53,7 +53,7 @@ def run(context: ScaleContext, expansion: Expansion) -> Path:
     orders = matrix.rounds(range(len(cells)), settings.rounds, settings.seed)
     with (
         _places(context) as places,
-        file.FORMAT.writer(settings.output, header, after=settings.cut) as writer,
+        matrix_file.FORMAT.writer(settings.output, header, after=settings.cut) as writer,
     ):
         if settings.cut is not None:
             writer.write(

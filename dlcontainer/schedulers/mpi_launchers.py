@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dlcontainer.schedulers.base import Launcher, RankVariables
+from dlcontainer.schedulers.scheduler import Launcher, RankVariables
 
 # Source: docs.open-mpi.org, "Environment variables set by mpirun".
 OPEN_MPI = RankVariables(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dlcontainer.bench.samples.declared_file import DeclaredFormat
-from dlcontainer.bench.scale.records import SCHEMA, CellLaunch, MatrixHeader, MatrixSession
+from dlcontainer.bench.scale.matrix_records import SCHEMA, CellLaunch, MatrixHeader, MatrixSession
 
 FORMAT: DeclaredFormat[MatrixHeader, CellLaunch, MatrixSession] = DeclaredFormat(
     schema=SCHEMA,

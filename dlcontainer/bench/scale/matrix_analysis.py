@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from dlcontainer.bench.scale import cells as cells_
 from dlcontainer.bench.scale.cells import MatrixCell
 from dlcontainer.bench.scale.matrix import CellFilter
-from dlcontainer.bench.scale.records import CellLaunch, MatrixSession
+from dlcontainer.bench.scale.matrix_records import CellLaunch, MatrixSession
 from dlcontainer.bench.stats import linear, paired, student_t
 from dlcontainer.bench.stats.paired import Interval
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from dlcontainer.bench.job.records import SIDES, JobLaunch, JobPhases, JobSession, Side
+from dlcontainer.bench.job.job_records import SIDES, JobLaunch, JobPhases, JobSession, Side
 from dlcontainer.bench.samples.schedule import FEWEST
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.stats import regression, student_t

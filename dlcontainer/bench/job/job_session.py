@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer import __version__
-from dlcontainer.bench.job import file, scripts, stamps
-from dlcontainer.bench.job.records import (
+from dlcontainer.bench.job import job_file, scripts, stamps
+from dlcontainer.bench.job.job_records import (
     SIDES,
     JobDeclaration,
     JobHeader,
@@ -65,7 +65,7 @@ def run(context: JobContext) -> Path:
     done = cut.pairs() if cut else {}
     lost = sum(launch.lost for launch in cut.launches) if cut else 0
     atomic_files.write(context.work / scripts.CLOCK.name, scripts.CLOCK.read_text())
-    with file.FORMAT.writer(context.output, header, after=cut) as writer:
+    with job_file.FORMAT.writer(context.output, header, after=cut) as writer:
         if cut is not None:
             writer.write(ResumeRecord(started=declaration.now(), dropped_bytes=cut.dropped))
         turns = [

@@ -12,7 +12,7 @@ from dlcontainer.build.cache.step_cache import StepCache
 from dlcontainer.build.file_order import SquashOrder
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.engines.base import Binds, StepSpec
+from dlcontainer.engines.engine import Binds, StepSpec
 from dlcontainer.formats import apptainer_metadata, step_environment
 from dlcontainer.image import sif
 from dlcontainer.image.contents import FileTree, FolderTree

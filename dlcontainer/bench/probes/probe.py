@@ -23,7 +23,7 @@ from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.bench.samples.records import Json, SessionDeclaration
-    from dlcontainer.bench.samples.rows.records import RowPlan
+    from dlcontainer.bench.samples.rows.row_records import RowPlan
     from dlcontainer.bench.samples.series import Series
 
 # The judged figure's margin; those of further figures are their own.

@@ -11,7 +11,7 @@ from dlcontainer.bench.samples.records import Json
 from dlcontainer.bench.samples.vocabulary import Start
 from dlcontainer.bench.scale.cells import MatrixCell
 from dlcontainer.bench.scale.matrix import Matrix
-from dlcontainer.bench.scale.records import MatrixSession
+from dlcontainer.bench.scale.matrix_records import MatrixSession
 from dlcontainer.engines.execution import Execution
 from dlcontainer.system.process import ProcessRunner
 
