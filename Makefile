@@ -18,6 +18,7 @@ WORKERS := -n $(shell n=$$(nproc 2>/dev/null || echo 1); echo $$((n < 3 ? n + 1 
 SET_UP = $(PYTHON) tools/set_up.py --bin $(BIN) --prefix .tools --extras "$(EXTRAS)"
 define LINT
 $(BIN)/ruff check
+$(BIN)/ruff check --isolated --select E9,F --target-version py37 dlcontainer/probe recipes
 $(BIN)/ruff format --check
 $(BIN)/mypy $(wildcard dlcontainer tests tools benchmarks)
 $(BIN)/lint-imports

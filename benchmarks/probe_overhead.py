@@ -10,7 +10,12 @@ the cost of one mark alone, from a loop of marks.
 A block has one step unless told else: what disturbs a machine then disturbs both sides alike. It
 has the mark of its begin too, so a mark is counted twice in a step: what is found is too much.
 
+On a GPU (`--device cuda`) the marks are events in its queue, as in a session. `--raw` needs
+nothing but PyTorch, so that a machine without dlcontainer can measure; `--of FILE` analyses its
+output here.
+
     python benchmarks/probe_overhead.py [--prefix PREFIX] [--steps 1] [--pairs 2000] [--idle MS]
+        [--device cpu|cuda] [--raw] [--of FILE]
 """
 
 import argparse
@@ -50,10 +55,12 @@ class Idle:
     def settle(self) -> None:
         """Do nothing: the device is idle."""
 
+    def clock(self) -> Any:
+        """Return the processor's clock."""
+        return importlib.import_module("probe_train").Clock()
 
-def blocks(
-    trainer: Any, probe_train: Any, steps: int, pairs: int, seed: int
-) -> list[dict[str, Any]]:
+
+def blocks(trainer: Any, steps: int, pairs: int, seed: int) -> list[dict[str, Any]]:
     """Time blocks of steps in pairs, one with the probe's marks and one without."""
     draw, number, found = random.Random(seed), 0, []
     orders: list[bool] = []
@@ -65,7 +72,7 @@ def blocks(
         times: dict[bool, tuple[float, float]] = {}
         for marked in (marked_first, not marked_first):
             trainer.settle()
-            clock = probe_train.Clock()
+            clock = trainer.clock()
             begin, cpu = time.perf_counter(), time.process_time()
             if marked:
                 # As probe_train.measure does it.
@@ -84,11 +91,12 @@ def blocks(
     return found
 
 
-def mark_s(probe_train: Any, number: int = 200_000) -> float:
-    """Return the time of one mark, s: the best of five loops."""
+def mark_s(trainer: Any, number: int = 20_000) -> float:
+    """Return the processor's time of one mark, s: the best of five loops."""
     best = float("inf")
     for _ in range(5):
-        clock = probe_train.Clock()
+        trainer.settle()
+        clock = trainer.clock()
         begin = time.perf_counter()
         for _ in range(number):
             clock.mark()
@@ -104,13 +112,27 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         trainer: Any = Idle(options.idle / 1e3)
     else:
         words = ["--framework", options.framework, "--threads", str(options.threads)]
-        wanted = probe_train.options([*words, "--device", "cpu"])
+        wanted = probe_train.options([*words, "--device", options.device])
         wanted.place, wanted.meeting = importlib.import_module("ranks").place(), None
         trainer = importlib.import_module(f"train_{options.framework}").Trainer(wanted)
     for number in range(10):
         trainer.step(number)
-    found = blocks(trainer, probe_train, options.steps, options.pairs, options.seed)
-    return {"pairs": found, "mark_s": mark_s(probe_train), "python": platform.python_version()}
+    found = blocks(trainer, options.steps, options.pairs, options.seed)
+    return {
+        "pairs": found,
+        "mark_s": mark_s(trainer),
+        "python": platform.python_version(),
+        "machine": f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores, "
+        f"load {os.getloadavg()[0]:.1f}, {device_name(trainer)}",
+    }
+
+
+def device_name(trainer: Any) -> str:
+    """Return the name of what the trainer trains on."""
+    device = str(trainer.device)
+    if not device.startswith("cuda"):
+        return device
+    return str(importlib.import_module("torch").cuda.get_device_name(trainer.device))
 
 
 def analysed(found: dict[str, Any], steps: int) -> str:
@@ -118,9 +140,8 @@ def analysed(found: dict[str, Any], steps: int) -> str:
     pairs = found["pairs"]
     step = sum(pair["without"][0] for pair in pairs) / len(pairs) / steps
     alone = found["mark_s"] / step
-    cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
     lines = [
-        f"machine: {platform.machine()}, {cores} cores, load {load:.1f}, Python {found['python']}",
+        f"machine: {found['machine']}, Python {found['python']}",
         f"a step: {step * 1e3:.3f} ms on average; {len(pairs)} pairs of blocks of {steps}",
         f"wall time, {ratio(pairs, 0)}",
         f"processor time, {ratio(pairs, 1)}",
@@ -163,9 +184,13 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--idle", type=float, metavar="MS", help="a step that only takes time")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--raw", action="store_true", help="print what was measured, as JSON")
+    parser.add_argument("--of", type=Path, metavar="FILE", help="analyse what --raw printed")
     options = parser.parse_args()
-    if options.prefix:
+    if options.of:
+        found = json.loads(options.of.read_text().splitlines()[-1])
+    elif options.prefix:
         words = [word for word in sys.argv[1:] if word != "--raw"]
         at = words.index("--prefix") if "--prefix" in words else -1
         words = (

@@ -1,7 +1,8 @@
 """What the framework that a process has loaded says of itself. Standard library, Python >= 3.6."""
 
-import glob
 import sys
+
+DRIVER = "/proc/driver/nvidia/version"
 
 
 def facts(module=None):
@@ -156,10 +157,12 @@ def _openmp_threads():
 
 
 def _driver():
-    for path in glob.glob("/proc/driver/nvidia/version"):
-        words = _read(path).split()
-        return next((w for w in words if w.replace(".", "").isdigit() and "." in w), None)
-    return None
+    try:
+        with open(DRIVER, errors="replace") as file:
+            words = file.read().split()
+    except OSError:
+        return None
+    return next((w for w in words if w.replace(".", "").isdigit() and "." in w), None)
 
 
 def _asked(question):

@@ -19,7 +19,6 @@ import attest_gpus
 import nccl_log
 import prove_devices
 import prove_place
-import ranks
 
 SCHEMA = "dlcontainer/proof/1"
 FILE = "proof.json"

@@ -13,6 +13,7 @@ Run = Callable[..., tuple[int, str, str]]
 # A shipped site with four GPUs a node and a fabric.
 SITE = "delta"
 NODE_TYPE = "a100x4"
+RECORDED = Path(__file__).parents[2] / "recorded"
 
 
 @pytest.fixture
@@ -41,6 +42,20 @@ def test_a_good_proof_is_shown_and_is_0(run: Run, good: Path) -> None:
     rows = [line.split() for line in out.splitlines()[1:]]
     assert ["ok", "ranks"] in [row[:2] for row in rows]
     assert ["ok", "network"] in [row[:2] for row in rows]
+
+
+def test_a_proof_of_a_real_gpu_by_path(run: Run) -> None:
+    """Recorded on one H100 (driver 580.159.04, torch 2.11.0+cu130), one rank, in no image."""
+    code, out, _ = run("prove", RECORDED / "h100/proof.json", "--json", "--site", "local")
+    assert code == 0
+    findings = {finding["name"]: finding for finding in json.loads(out)["findings"]}
+    states = {name: finding["state"] for name, finding in findings.items()}
+    seen = ("ranks", "devices", "device a rank", "sums")
+    assert {states.pop(name) for name in seen} == {"ok"}
+    assert "H100" in findings["devices"]["detail"]
+    # One node, no image, no all-reduce that was timed: nothing is concluded from what is not there.
+    assert set(states.values()) <= {"seen", "not tried"}
+    assert states["network"] == states["bandwidth"] == states["image"] == "not tried"
 
 
 def test_a_proof_that_fails_is_1_and_says_what(run: Run, tmp_path: Path) -> None:

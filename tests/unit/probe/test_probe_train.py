@@ -67,6 +67,46 @@ def test_a_device_that_is_not_known_to_work_is_refused(name: str) -> None:
     assert "on the CPU only" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        # As a node's /proc/driver/nvidia/version has it: the open module, and the closed one.
+        (
+            "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release",
+            "580.159.04",
+        ),
+        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19", "535.104.05"),
+        (None, None),
+    ],
+)
+def test_torch_on_a_gpu_names_the_driver(
+    probe: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str | None,
+    version: str | None,
+) -> None:
+    fake: Any = ModuleType("torch")
+    fake.__version__ = "2.99.0"
+    fake.version = SimpleNamespace(cuda="13.0")
+    fake.cuda = SimpleNamespace(
+        is_available=lambda: True,
+        device_count=lambda: 1,
+        get_device_name=lambda number: f"GPU {number}",
+        nccl=SimpleNamespace(version=lambda: (2, 28, 9)),
+    )
+    fake.backends = SimpleNamespace(cudnn=SimpleNamespace(version=lambda: 91900))
+    fake.get_num_threads = fake.get_num_interop_threads = lambda: 1
+    fake.__config__ = SimpleNamespace(show=lambda: "")
+    monkeypatch.setitem(sys.modules, "torch", fake)
+    module = probe("attest_frameworks")
+    if text is not None:
+        (tmp_path / "version").write_text(text)
+    monkeypatch.setattr(module, "DRIVER", str(tmp_path / "version"))
+    found = module.facts(fake)
+    assert (found["driver"], found["devices"], found["nccl"]) == (version, ["GPU 0"], "2.28.9")
+
+
 def test_tensorflow_in_its_own_words(probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     threads = SimpleNamespace(
         get_intra_op_parallelism_threads=lambda: 3, get_inter_op_parallelism_threads=lambda: 0
