@@ -299,11 +299,6 @@ def _print(prediction: _Prediction) -> None:
 def _told(measured: "LoadMeasurement") -> str:
     """Return what the processor time and the waits are of, and how busy the machine was."""
     node = measured.node
-    if node is None:
-        return (
-            "written by an older version: processor time is wall time, and "
-            "includes the load of others"
-        )
     runs = ", ".join(f"{route} {len(timing.runs)}" for route, timing in measured.timings.items())
     shared = "; others used the machine: shared caches and clocks affect the times"
     bounds = [route for route, timing in measured.timings.items() if timing.waits.is_bound]

@@ -8,9 +8,11 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.errors import BenchDataError
@@ -31,6 +33,9 @@ from dlcontainer.system.process import ProcessRunner
 
 _MOST_BYTES = 64_000_000
 SCHEMA = "dlcontainer/loads/1"
+_AGAIN = "measure them: dlcontainer lab storm IMAGE|PREFIX --keep FILE.json"
+# The last version that reads loads of versions before 0.7.0.
+_LAST_READER = "0.9.1"
 # Long enough that a busy machine's own delays are small beside some hundred of them.
 _LATE_S = 0.01
 # $1 the image, $2 where, $3 the unmounter; the rest is run once it is mounted.
@@ -70,17 +75,16 @@ class Timing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoadMeasurement:
-    """The loads of each way, the image's size, and what they were counted with.
+    """The loads of each way, the image's size, and what they were counted with."""
 
-    `node` and `timings` are empty in what older versions kept: theirs was the wall's time.
-    """
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     loads: Mapping[Way, ImportLoad]
     image_mb: float | None
     profile: str
     subject: str
-    node: MeasuringNode | None = None
-    timings: Mapping[str, Timing] = field(default_factory=dict)
+    node: MeasuringNode
+    timings: Mapping[str, Timing]
 
 
 def of_prefix(prefix: Path, module: str, environ: Mapping[str, str]) -> Runnable:
@@ -239,21 +243,25 @@ def read(path: Path) -> LoadMeasurement:
         body = foreign_files.loads(foreign_files.read(path, _MOST_BYTES))
         if body.pop("schema") != SCHEMA:
             raise KeyError("schema")
-        loads = {route: ImportLoad(**load) for route, load in body.pop("loads").items()}
-        node = MeasuringNode(**body.pop("node")) if body.get("node") else None
-        timings = {route: _timing(kept) for route, kept in body.pop("timings", {}).items()}
-        return LoadMeasurement(**{**body, "loads": loads, "node": node, "timings": timings})
+        is_earlier = "node" not in body
+        measured = None if is_earlier else json.dumps(body)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _unfit(path, str(error)) from None
+    if measured is None:
         raise BenchDataError(
-            f"{path} contains no measured loads",
-            why=str(error),
-            next_step="measure them: dlcontainer lab storm IMAGE|PREFIX --keep FILE.json",
-        ) from None
+            f"{path}: dlcontainer no longer reads loads that versions before 0.7.0 measured",
+            why="the file does not say on which node they were measured; processor times in it are "
+            "times on the wall",
+            next_step=f"{_AGAIN}; dlcontainer {_LAST_READER} is the last version that reads this "
+            "file",
+        )
+    try:
+        return TypeAdapter(LoadMeasurement).validate_json(measured, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = ".".join(map(str, first["loc"]))
+        raise _unfit(path, f"{name}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
 
 
-def _timing(kept: Mapping[str, Any]) -> Timing:
-    runs, waits = kept["runs"], kept["waits"]
-    times = {name: tuple(waits[name]) for name in ("prompt_s", "late_s")}
-    return Timing(
-        runs=tuple(WarmImport(**run) for run in runs), waits=ReadWaits(**{**waits, **times})
-    )
+def _unfit(path: Path, why: str) -> BenchDataError:
+    return BenchDataError(f"{path} contains no measured loads", why=why, next_step=_AGAIN)
