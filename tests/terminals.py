@@ -13,8 +13,8 @@ import pytest
 
 from dlcontainer.cli import layout, main
 from dlcontainer.cli.context import CliContext
-from dlcontainer.lab.storm import measure
-from dlcontainer.lab.storm.measure import LoadMeasurement
+from dlcontainer.lab.storm import loads
+from dlcontainer.lab.storm.loads import LoadMeasurement
 from dlcontainer.lab.storm.repeats import MeasuringNode
 from dlcontainer.packages import lockfile
 from tests import findings, locks, publishing, residents, stepseries
@@ -147,7 +147,7 @@ def samples(folder: Path) -> Samples:
         node=MeasuringNode(cores=64, load_1min=0.4),
         timings={},
     )
-    measure.write(kept, folder / "loads.json")
+    loads.write(kept, folder / "loads.json")
     slow = Plant(nodes=tuple(f"nid{number:06}" for number in range(12)), slow={"nid000007": 1.2})
     nodes = stepseries.write(folder / "steps.jsonl", slow)
     (folder / "found").mkdir()
