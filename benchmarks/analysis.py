@@ -28,6 +28,7 @@ from dlcontainer.bench.samples import hash_chain, reader
 from dlcontainer.bench.samples.encoding import to_fields
 from dlcontainer.bench.samples.launch_order import LaunchCounts, plan_stages
 from dlcontainer.bench.samples.records import (
+    PROCEDURE,
     ArmDescription,
     End,
     Json,
@@ -44,6 +45,7 @@ def session(pairs: int) -> SessionHeader:
     declared = SessionDeclaration(
         probe="train", question="overhead", metric="wall_s", margin=0.02, alpha=0.05, pairs=pairs,
         control_pairs=pairs, seed=1, warmups=0, arms=("native", "container"), loss_tolerance=0.01,
+        procedure=PROCEDURE,
     )  # fmt: skip
     return SessionHeader(
         declared=declared,

@@ -72,7 +72,7 @@ def _carried(seed: int, group: ScheduledPair) -> float:
     Before the first turn of a round a trainer is made, which leaves as much.
     """
     follows = dict.fromkeys((order.REFERENCE, order.CANDIDATE), 0)
-    for each in order.drawn(seed, group, _PLAN, is_balanced=True).rounds:
+    for each in order.drawn(seed, group, _PLAN).rounds:
         for before, name in pairwise((each.makes[-1], *each.turns)):
             follows[name[0]] += before[0] == order.CANDIDATE
     return (follows[order.CANDIDATE] - follows[order.REFERENCE]) / (PER_ARM * _PLAN.rounds)

@@ -39,9 +39,9 @@ from dlcontainer.lab.slowfs.passthrough import Delay
 from dlcontainer.lab.slowfs.server import StandIn
 from dlcontainer.lab.slowfs.server_queue import ServerRates, Service
 from dlcontainer.lab.storm.alternatives import Way
+from dlcontainer.lab.storm.loads import LoadMeasurement
 from dlcontainer.lab.storm.measure import (
     Bench,
-    LoadMeasurement,
     Runnable,
     measure,
     of_prefix,

@@ -10,7 +10,9 @@ from pathlib import Path
 from dlcontainer.bench.samples import hash_chain
 from dlcontainer.bench.samples.comparable import LossCheck, LossCurves
 from dlcontainer.bench.samples.encoding import to_fields
+from dlcontainer.bench.samples.launch_order import LaunchCounts, plan_stages
 from dlcontainer.bench.samples.records import (
+    PROCEDURE,
     ArmDescription,
     AttestedStack,
     End,
@@ -90,7 +92,7 @@ def session(plan: Plan) -> SessionHeader:
     declared = SessionDeclaration(
         probe=plan.probe,
         question=plan.question,
-        metric="steady_s" if plan.probe == "train" else "ready_s",
+        metric="steady_s" if plan.probe == "train" else "wall_s",
         margin=plan.margin,
         alpha=0.05,
         pairs=plan.pairs,
@@ -101,6 +103,7 @@ def session(plan: Plan) -> SessionHeader:
         arms=("native", "container"),
         steps=400 if plan.probe == "train" else 0,
         loss_tolerance=0.01 if plan.probe == "train" else None,
+        procedure=PROCEDURE,
         workload={
             **({"model": "small CNN", "batch": 32} if plan.probe == "train" else {}),
             **plan.declared,
@@ -172,9 +175,9 @@ def _sample(plan: Plan, *, contained: bool, joiner: bool, factor: float) -> Samp
         if contained:
             shape = JOINER if joiner else CONTAINER
         phases = {name: round(value * factor, 5) for name, value in shape.items()}
-        ready = round(sum(phases.values()), 5)
-        values: dict[str, Json] = {"ready_s": ready, "import_cpu_s": round(0.8 * ready, 5)}
-        wall = round(ready + 0.05, 5)
+        # The time ends with the last phase.
+        wall = round(sum(phases.values()), 5)
+        values: dict[str, Json] = {"import_cpu_s": round(0.8 * wall, 5)}
     else:
         steady = round(12.0 * factor, 5)
         values = {
@@ -203,22 +206,11 @@ def draw(plan: Plan) -> list[Sample]:
     for arm_order in ("nc", "cn"):
         lot.launch("warmup", 0, 0, "cn" if arm_order == "cn" else "nc", 0.0)
         lot.samples[-1] = replace(lot.samples[-1], order=None)
-    orders: dict[Role, list[Order]] = {}
-    counts: dict[Role, int] = {
-        "pair": plan.pairs,
-        "control": plan.control_pairs,
-        "joiner": plan.joiner_pairs,
-    }
-    for role, count in counts.items():
-        orders[role] = []
-        while len(orders[role]) < count:
-            block: list[Order] = ["nc", "nc", "cn", "cn"]
-            lot.random.shuffle(block)
-            orders[role] += block
-    for number in range(1, max(counts.values()) + 1):
-        for role, count in counts.items():
-            if number <= count:
-                lot.both(role, number, orders[role][number - 1], _log_ratio(plan, role, number))
+    counts = LaunchCounts(joiners=plan.joiner_pairs, controls=plan.control_pairs)
+    for stage in plan_stages(looks=(plan.pairs,), counts=counts, seed=plan.seed):
+        for group in stage:
+            log_ratio = _log_ratio(plan, group.series, group.number)
+            lot.both(group.series, group.number, group.order, log_ratio)
     return lot.samples
 
 

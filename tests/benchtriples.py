@@ -4,6 +4,7 @@ import math
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Literal, cast
 
@@ -87,11 +88,12 @@ def _sample(plan: Triples, group: Group, place: int, index: int, noise: random.R
         effect *= plan.own_ratio
     log_time = math.log(effect) + plan.second * place + noise.gauss(0, plan.sd / math.sqrt(2))
     steady = round(12.0 * math.exp(log_time), 6)
+    began = benchseries.BEGIN + timedelta(seconds=30 * index)
     return Sample(
         index=index,
         role=cast("Role", group.series),
         arm=plan.between if (single or letter) == "u" else ARMS[single or letter],
-        started=benchseries.BEGIN.isoformat(),
+        started=began.isoformat(),
         returncode=0,
         wall_s=steady + 1,
         pair=group.number,

@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from dlcontainer.image.checks_file import CheckRecord, ReleaseChecks
+
 HOSTILE = (
     "<script>document.title = 'taken'</script>",
     '"><img src=x onerror="document.title=1">',
@@ -34,14 +36,14 @@ def fill(release: Path, *, verdict: str, sha256: str | None = None, text: str = 
             },
         },
     }  # fmt: skip
-    checks = {
-        "finished": "2026-11-22T10:00:00Z",
-        "checks": [
-            {"name": text or "imports", "ok": True, "state": "ok", "detail": ""},
-            {"name": "gpu", "ok": False, "state": "not tried", "detail": text or "no GPU"},
-        ],
-        "reached": [text or "rendered: its file is valid", "built: 2026-11-22, in a job"],
-    }
+    checks = ReleaseChecks(
+        finished="2026-11-22T10:00:00Z",
+        checks=(
+            CheckRecord(name=text or "imports", ok=True, state="ok", detail=""),
+            CheckRecord(name="gpu", ok=False, state="not tried", detail=text or "no GPU"),
+        ),
+        reached=(text or "rendered: its file is valid", "built: 2026-11-22, in a job"),
+    ).body
     versions = {"numpy": text or "2.3.5", "torch": "2.13.0", "zlib1g": "1"}
     bill = {
         "bomFormat": "CycloneDX",

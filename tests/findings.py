@@ -3,17 +3,23 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 
+from dlcontainer.lab.filesystem import count_file
+from dlcontainer.lab.filesystem.count_file import CountingRun, FileSystemCounts, ImportNode
 from dlcontainer.lab.slowfs.counters import METADATA
+from dlcontainer.lab.storm import prediction_file
 from dlcontainer.lab.storm.alternatives import (
     StagingCost,
     StormCase,
     Way,
-    curve,
-    nodes_to_pay,
     rows,
 )
+from dlcontainer.lab.storm.loads import LoadMeasurement
+from dlcontainer.lab.storm.parameters import Fact
+from dlcontainer.lab.storm.prediction_file import Storm
+from dlcontainer.lab.storm.repeats import MeasuringNode
 from dlcontainer.lab.storm.storm_model import ImportLoad, ServerModel, StormJob
 
 LOADS: dict[Way, ImportLoad] = {
@@ -29,42 +35,27 @@ LOADS: dict[Way, ImportLoad] = {
 }
 
 
-def storm(*, assumed: bool = False, launches: int | None = 2) -> dict[str, object]:
+def prediction(*, assumed: bool = False, launches: int | None = 2) -> Storm:
     system = ServerModel(latency_s=0.0005, rate=20_000, read_s=0.001)
     case = StormCase(loads=LOADS, staging=StagingCost(mb=330, network_mb_s=1000), system=system)
     job = StormJob(nodes=128, ranks=8, cores=64)
-    fact = {"key": "latency_ms", "value": 0.5, "source": "probed <here>", "assumed": assumed}
-    return {
-        "schema": "dlcontainer/storm/1",
-        "job": {"nodes": 128, "ranks": 8, "cores": 64},
-        "measured": {
-            "subject": "torch | <b>",
-            "profile": "lustre",
-            "image_mb": 330.0,
-            "node": {"cores": 64, "load_1min": 71.2},
-        },
-        "measured_longer_by": [0.0, 0.13],
-        "facts": [fact],
-        "rows": [
-            {
-                "way": row.way,
-                "seconds": row.seconds,
-                "prediction": {
-                    "seconds": row.prediction.seconds,
-                    "processor_s": row.prediction.processor_s,
-                    "metadata_s": row.prediction.metadata_s,
-                    "read_s": row.prediction.read_s,
-                    "busy": row.prediction.busy,
-                },
-                "saturates_at": None if row.way == "staged" else row.saturates_at,
-                "staging": row.staging,
-            }
-            for row in rows(case, job)
-        ],
-        "launches_until_staging_pays": launches,
-        "nodes_until_it_pays": {"staged": nodes_to_pay(case, job, "staged")},
-        "curve": curve(case, job),
-    }
+    measured = LoadMeasurement(
+        loads=LOADS,
+        image_mb=330.0,
+        profile="lustre",
+        subject="torch | <b>",
+        node=MeasuringNode(cores=64, load_1min=71.2),
+        timings={},
+    )
+    fact = Fact(key="latency_ms", value=0.5, source="probed <here>", assumed=assumed)
+    written = prediction_file.of(case, job, rows(case, job), measured, (fact,))
+    return replace(written, launches_until_staging_pays=launches)
+
+
+def storm(*, assumed: bool = False, launches: int | None = 2) -> dict[str, object]:
+    """The file, as `lab storm -o` writes it."""
+    written = prediction(assumed=assumed, launches=launches)
+    return {"schema": prediction_file.SCHEMA, **asdict(written)}
 
 
 def trial(factor: float = 1.04) -> dict[str, object]:
@@ -81,23 +72,29 @@ def trial(factor: float = 1.04) -> dict[str, object]:
     }  # fmt: skip
 
 
+def counting(
+    operations: Mapping[str, int] | None = None, *, pyc: int = 690, so: int = 27
+) -> CountingRun:
+    found = dict(operations or {"stat": 4562, "open": 900, "failed_open": 559, "read": 700})
+    one = FileSystemCounts(operations=found, bytes=9, unique_files=717, pyc=pyc, so=so)
+    imports = (
+        ImportNode(name="torch", depth=0, self_us=100_000, total_us=900_000),
+        ImportNode(name="torch._C", depth=1, self_us=300_000, total_us=300_000),
+        ImportNode(name="numpy<b>", depth=1, self_us=100_000, total_us=500_000),
+        ImportNode(name="numpy.core", depth=2, self_us=400_000, total_us=400_000),
+        ImportNode(name="site", depth=0, self_us=100_000, total_us=100_000),
+    )
+    return CountingRun(
+        command=("python", "-c", "import torch"), tool="strace", sees="calls", ranks=1,
+        per_rank=(one,), per_node=one, slowest_s=3.0, setting={}, imports=imports,
+    )  # fmt: skip
+
+
 def count(
     operations: Mapping[str, int] | None = None, *, pyc: int = 690, so: int = 27
 ) -> dict[str, object]:
-    found = dict(operations or {"stat": 4562, "open": 900, "failed_open": 559, "read": 700})
-    one = {"operations": found, "bytes": 9, "unique_files": 717, "pyc": pyc, "so": so}
-    imports = [
-        {"name": "torch", "depth": 0, "self_us": 100_000, "total_us": 900_000},
-        {"name": "torch._C", "depth": 1, "self_us": 300_000, "total_us": 300_000},
-        {"name": "numpy<b>", "depth": 1, "self_us": 100_000, "total_us": 500_000},
-        {"name": "numpy.core", "depth": 2, "self_us": 400_000, "total_us": 400_000},
-        {"name": "site", "depth": 0, "self_us": 100_000, "total_us": 100_000},
-    ]
-    return {
-        "schema": "dlcontainer/count/1", "command": ["python", "-c", "import torch"],
-        "tool": "strace", "sees": "calls", "ranks": 1, "per_rank": [one], "per_node": one,
-        "slowest_s": 3.0, "setting": {}, "imports": imports,
-    }  # fmt: skip
+    """The file, as `lab count -o` writes it."""
+    return {"schema": count_file.SCHEMA, **asdict(counting(operations, pyc=pyc, so=so))}
 
 
 def of_slowfs() -> dict[str, object]:

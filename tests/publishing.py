@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dlcontainer.image.checks_file import CheckRecord
 from dlcontainer.publish.modulefiles import FallbackPrograms
 from dlcontainer.publish.publish import Publication, PublishContext, publish
 from dlcontainer.sites.site import Site
@@ -77,7 +78,7 @@ def context(*, ok: bool = True, **changes: Any) -> PublishContext:
         runner=RecordingRunner(strict=True),
         templates=(TEMPLATES,),
         progress=Quiet(),
-        check=lambda image, written, site: [{"name": "runs", "ok": ok, "detail": "x"}],
+        check=lambda image, written, site: [CheckRecord(name="runs", ok=ok, detail="x")],
     )
     return replace(given, **changes)
 

@@ -219,7 +219,6 @@ class _Lot:
             self.declared.seed,
             next(one for one in pair if one.number == number),
             plan,
-            is_balanced=True,
         )
         began = self.now
         starts = {name: self._later(1.0) for name in drawn.start}

@@ -82,7 +82,6 @@ def session(plant: Plant) -> SessionHeader:
         steps=0,
         loss_tolerance=None,
         warmups=0,
-        procedure=2,
         workload=work,
         rows=PLAN,
     )

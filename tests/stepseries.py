@@ -77,7 +77,6 @@ def session(plant: Plant) -> SessionHeader:
         steps=0,
         loss_tolerance=None,
         warmups=0,
-        procedure=2,
         workload=work,
         rows=RowPlan(rows=(ROW,), rounds=1),
         secondary=PROBES["variability"].margins(None),

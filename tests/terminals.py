@@ -13,8 +13,9 @@ import pytest
 
 from dlcontainer.cli import layout, main
 from dlcontainer.cli.context import CliContext
-from dlcontainer.lab.storm import measure
-from dlcontainer.lab.storm.measure import LoadMeasurement
+from dlcontainer.lab.storm import loads
+from dlcontainer.lab.storm.loads import LoadMeasurement
+from dlcontainer.lab.storm.repeats import MeasuringNode
 from dlcontainer.packages import lockfile
 from tests import findings, locks, publishing, residents, stepseries
 from tests.stepseries import Plant
@@ -138,8 +139,15 @@ def samples(folder: Path) -> Samples:
     lockfile.write(folder / "old.json", locks.lock())
     base = locks.lock().base.model_copy(update={"packages": (locks.deb("mawk", "2"),)})
     lockfile.write(folder / "new.json", locks.lock(base=base))
-    kept = LoadMeasurement(loads=findings.LOADS, image_mb=330.0, profile="lustre", subject="torch")
-    measure.write(kept, folder / "loads.json")
+    kept = LoadMeasurement(
+        loads=findings.LOADS,
+        image_mb=330.0,
+        profile="lustre",
+        subject="torch",
+        node=MeasuringNode(cores=64, load_1min=0.4),
+        timings={},
+    )
+    loads.write(kept, folder / "loads.json")
     slow = Plant(nodes=tuple(f"nid{number:06}" for number in range(12)), slow={"nid000007": 1.2})
     nodes = stepseries.write(folder / "steps.jsonl", slow)
     (folder / "found").mkdir()

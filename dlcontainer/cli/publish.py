@@ -1,6 +1,5 @@
 """`dlcontainer publish`: an image as a module that users load."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -12,7 +11,10 @@ from dlcontainer.cli.signing import trust_options
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dlcontainer.cli.context import CliContext
+    from dlcontainer.image.checks_file import CheckRecord
     from dlcontainer.image.record import Record
     from dlcontainer.publish.access import AccessBarrier
     from dlcontainer.publish.publish import Publication, PublishContext
@@ -107,7 +109,7 @@ def _context(name: str, world: "CliContext", console: output.Console) -> "Publis
     runner = console.runner(world.environ)
     program = apptainer.find(world.environ)
 
-    def check(image: Path, written: "Record", built_for: "Site") -> Sequence[dict[str, object]]:
+    def check(image: Path, written: "Record", built_for: "Site") -> "Sequence[CheckRecord]":
         console.step(f"check {image.name}")
         checked = ValidateContext(
             execution=execution.prepare(program, world.host, runner, world.cache, console),
@@ -115,7 +117,7 @@ def _context(name: str, world: "CliContext", console: output.Console) -> "Publis
             on_begin=console.phase,
         )
         checks = validating.validate(image, built_for, checked, written)
-        return [check.body for check in checks]
+        return [check.record for check in checks]
 
     return PublishContext(
         resort=FallbackPrograms(

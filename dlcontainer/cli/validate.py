@@ -24,7 +24,7 @@ def validate(
     from datetime import UTC, datetime
 
     from dlcontainer.cli.context import here
-    from dlcontainer.image import record, sif
+    from dlcontainer.image import checks_file, record, sif
     from dlcontainer.planning import built_for
     from dlcontainer.validate import validate as validating
     from dlcontainer.validate.inspected import CheckResult, ValidateContext
@@ -51,16 +51,16 @@ def validate(
     if as_json:
         ok = all(check.state != "failed" for check in checks)
         written = record.read(record.beside(image)) if ok else None
-        body = {
-            "image": str(image),
-            "ok": ok,
-            "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "plan": written.digest if written else None,
-            "sha256": written.image.sha256 if written else None,
-            "site": built_for.named(loaded) if loaded else None,
-            "checks": [check.body for check in checks],
-        }
-        output.emit("validate", body)
+        report = checks_file.ValidationFile(
+            image=str(image),
+            ok=ok,
+            date=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            plan=written.digest if written else None,
+            sha256=written.image.sha256 if written else None,
+            site=built_for.named(loaded) if loaded else None,
+            checks=tuple(check.record for check in checks),
+        )
+        output.emit("validate", report.body)
         raise typer.Exit(0 if ok else 1)
     validating.require_ok(checks)
     untried = sum(check.state == "not tried" for check in checks)

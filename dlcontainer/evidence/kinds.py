@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 from dlcontainer.config.field_types import EvidenceKind
 from dlcontainer.errors import ChecksFailedError
+from dlcontainer.image import checks_file
 from dlcontainer.system import foreign_files
 
 Kind = EvidenceKind
@@ -57,11 +58,11 @@ def _bill(data: bytes) -> Iterator[tuple[str, object]]:
 
 
 def _validate(data: bytes) -> Iterator[tuple[str, object]]:
-    body = _object(data, "dlcontainer/validate/1")
-    if body.get("ok") is not True:
+    report = checks_file.validation(_object(data, checks_file.VALIDATED))
+    if not report.ok:
         raise ValueError("it reports a failed check")
-    yield "plan", body.get("plan")
-    yield "image", body.get("sha256")
+    yield "plan", report.plan
+    yield "image", report.sha256
 
 
 def _proof(data: bytes) -> Iterator[tuple[str, object]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.errors import ChecksFailedError
+from dlcontainer.image import checks_file
 from dlcontainer.planning import built_for
 from dlcontainer.proof import judge, proof
 from dlcontainer.proof.judge import ProofCase, ProofFinding
@@ -18,7 +19,6 @@ from dlcontainer.proof.proof import Proof
 from dlcontainer.sites.site import Site
 from dlcontainer.system import foreign_files, guarded_files
 
-VALIDATED = "dlcontainer/validate/1"
 NOT_SHOWN = "not shown"
 # Root's word counts everywhere.
 _TRUSTED = frozenset({0})
@@ -98,19 +98,18 @@ def _validated(path: Path, trusted: frozenset[str]) -> ValidationReport | None:
             body = foreign_files.loads(foreign_files.content(file, _MOST_BYTES))
     except (OSError, ValueError):
         return None
-    if not isinstance(body, dict) or body.get("schema") != VALIDATED:
+    if not isinstance(body, dict) or body.get("schema") != checks_file.VALIDATED:
         return None
     _require_owner(path, owner, trusted)
-    fields = {key: body.get(key) for key in ("plan", "date")}
-    if body.get("ok") is not True or not all(isinstance(value, str) for value in fields.values()):
+    try:
+        report = checks_file.validation(body)
+    except ValueError as error:
+        raise ChecksFailedError(
+            f"{path}: not what `validate --json` prints", why=str(error)
+        ) from None
+    if not report.ok or report.plan is None or report.date is None:
         raise ChecksFailedError(f"{path}: a check failed, or its plan or date is missing")
-    site = body.get("site")
-    return ValidationReport(
-        path=path,
-        plan=str(fields["plan"]),
-        site=site if isinstance(site, str) else None,
-        date=str(fields["date"]),
-    )
+    return ValidationReport(path=path, plan=report.plan, site=report.site, date=report.date)
 
 
 def _require_owner(path: Path, uid: int, trusted: frozenset[str]) -> None:

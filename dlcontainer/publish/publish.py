@@ -267,11 +267,11 @@ def _version(work: _Publishing) -> Version:
 
 
 def _require_ok(checks: Checks, work: _Publishing) -> None:
-    failed = [check for check in checks if not check["ok"] and check.get("state") != "not tried"]
+    failed = [check for check in checks if not check.ok and check.state != "not tried"]
     if failed or not checks:
-        names = ", ".join(str(check["name"]) for check in failed)
+        names = ", ".join(check.name for check in failed)
         image, at = quote([str(work.candidate.path)]), built_for.named(work.site)
-        steps = (str(check["next_step"]) for check in failed if check.get("next_step"))
+        steps = (check.next_step for check in failed if check.next_step)
         raise PublishError(
             f"{len(failed)} of {len(checks)} checks failed: {names}",
             why="an image is published only if it passes its checks",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dlcontainer.image import sbom
+from dlcontainer.image.checks_file import CheckRecord, ReleaseChecks
 from dlcontainer.publish import launch_files, modulefiles
 from dlcontainer.publish.modulefiles import (
     FallbackPrograms,
@@ -23,8 +24,8 @@ from dlcontainer.sites.site import Site
 
 # The folder of a release that holds its signed evidence.
 EVIDENCE = "evidence"
-# What was looked at, each with its name, whether it holds and what was seen.
-Checks = Sequence[Mapping[str, object]]
+# What was looked at.
+Checks = Sequence[CheckRecord]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,13 +65,12 @@ def draft(version: Version) -> ReleaseDraft:
 
 
 def _files(version: Version) -> dict[str, bytes]:
-    checks = {
-        "schema": "dlcontainer/checks/1",
-        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "image_sha256": version.release.sha256,
-        "checks": list(version.checks),
-        "reached": list(version.reached),
-    }
+    checks = ReleaseChecks(
+        finished=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        image_sha256=version.release.sha256,
+        checks=tuple(version.checks),
+        reached=tuple(version.reached),
+    )
     lua, tcl = modulefiles.modulefiles(
         version.release,
         contents.PLACEHOLDER,
@@ -84,7 +84,7 @@ def _files(version: Version) -> dict[str, bytes]:
         listing.FILE: version.tree.text if version.tree else None,
         f"sbom{sbom.SUFFIX}": offered.bill,
         "build.log": offered.log,
-        "checks.json": (json.dumps(checks, indent=1) + "\n").encode(),
+        "checks.json": (json.dumps(checks.body, indent=1) + "\n").encode(),
         "module.lua": lua.encode(),
         "module.tcl": tcl.encode(),
         **{f"{EVIDENCE}/{name}": data for name, data in version.evidence.items()},

@@ -13,6 +13,7 @@ from dlcontainer.engines.engine import Containment, RunSpec
 from dlcontainer.engines.execution import Execution
 from dlcontainer.formats import labels as names
 from dlcontainer.image import layout, record, sif
+from dlcontainer.image.checks_file import CheckRecord
 from dlcontainer.image.record import ImageContent, Record
 from dlcontainer.planning.launch import on_host
 from dlcontainer.planning.launch.here import HostSurroundings
@@ -53,10 +54,15 @@ class CheckResult:
     next_step: str = ""
 
     @property
-    def body(self) -> dict[str, object]:
-        """Return it as plain data; the next step of a check that failed alone."""
-        body = {"name": self.name, "ok": self.ok, "detail": self.detail, "state": self.state}
-        return {**body, "next_step": self.next_step} if self.next_step else dict(body)
+    def record(self) -> CheckRecord:
+        """Return it as files have it."""
+        return CheckRecord(
+            name=self.name,
+            ok=self.ok,
+            detail=self.detail,
+            state=self.state,
+            next_step=self.next_step,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

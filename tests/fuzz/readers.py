@@ -14,7 +14,7 @@ from dlcontainer.bench.samples import reader as session
 from dlcontainer.build.cache import step_notes
 from dlcontainer.errors import DlcontainerError
 from dlcontainer.formats import apptainer_metadata
-from dlcontainer.image import libraries, open_trace, record, sbom, sif
+from dlcontainer.image import checks_file, libraries, open_trace, record, sbom, sif
 from dlcontainer.image.contents import elf, packages_of
 from dlcontainer.image.contents.rpm import RpmReader
 from dlcontainer.image.contents.scan import _release
@@ -239,7 +239,7 @@ _NOTE = {
     "packages": [{"name": "tiny", "version": "1"}],
     "sha256": KEY,
 }
-_VALIDATED = {"schema": reach.VALIDATED, "ok": True, "plan": KEY, "date": "2026-11-21"}
+_VALIDATED = {"schema": checks_file.VALIDATED, "ok": True, "plan": KEY, "date": "2026-11-21"}
 _LIBRARIES = {
     "schema": libraries.SCHEMA,
     "libraries": [{"path": "/opt/libx.so", "soname": "libx.so", "needed": ["libc.so.6"]}],

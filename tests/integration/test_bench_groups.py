@@ -163,7 +163,7 @@ def test_sessions_whose_truth_is_known(world: World, tmp_path: Path) -> None:
     more = (*TRAIN, "--recipe", recipe, "--seed", 7)
     image = own.build(recipe, tmp_path / "image").image
     plain = bench(own, "train", image, tmp_path / "plain.jsonl", *more)
-    assert plain.series.version == 4
+    assert plain.series.session.declared.version == 4
     assert not [item for item in plain.differences if item.refuses], plain.differences
     assert ratio_is_covered(plain, 1.0, SLACK), plain.verdict
     contradictions.refuse(plain.series, plain.traits.ends_at)

@@ -201,7 +201,7 @@ def _pairs(series: Series, role: Role) -> LaunchPairs:
     # Processes that are alive at once leave nothing to one another: no arm carries over.
     arms = declared.arms if declared.groups is None else declared.arms[:1]
     joined = LaunchPairs(launches, arms, array(INDEX), array(INDEX), array(INDEX))
-    joined.judged_by("groups" if declared.is_balanced else "launches")
+    joined.judged_by("groups" if declared.groups else "launches")
     for number, group in _groups(series, role):
         if len(group) < 2 or isnan(sum(map(time, group))):
             continue

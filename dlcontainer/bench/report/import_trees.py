@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from dlcontainer.bench.report.inputs import ImportNode
 from dlcontainer.errors import BenchDataError
+from dlcontainer.lab.filesystem.count_file import ImportNode
 from dlcontainer.lab.filesystem.counting import CountingTask
 from dlcontainer.system.process import (
     CommandFailedError,

@@ -1,7 +1,8 @@
 """What `report` takes beside sessions: counts, storm predictions, and predictions held to account.
 
 The files of a matrix (bench import-matrix) and of jobs (bench job) have many lines, and modules of
-their own. Each of the others is one JSON object that begins with its `schema`:
+their own. Each of the others is one JSON object that begins with its `schema`, and is read by the
+model that is written:
 `dlcontainer/count/1` (lab count -o), `dlcontainer/storm/1` (lab storm -o) and
 `dlcontainer/benchmark-storm/1`, the points of a validation: what was predicted, frozen by its
 digest, and what was measured after.
@@ -12,7 +13,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
@@ -21,6 +22,10 @@ from dlcontainer.bench.job.job_records import JobSession
 from dlcontainer.bench.scale import matrix_file as scalefile
 from dlcontainer.bench.scale.matrix_records import MatrixSession
 from dlcontainer.errors import BenchDataError
+from dlcontainer.lab.filesystem import count_file
+from dlcontainer.lab.filesystem.count_file import CountingRun
+from dlcontainer.lab.storm import prediction_file
+from dlcontainer.lab.storm.prediction_file import Storm
 from dlcontainer.system import foreign_files
 
 _BEGIN = b"{"
@@ -29,139 +34,6 @@ _SCHEMA = b'"schema"'
 _MOST_BYTES = 64_000_000
 # Written by our own commands, with more in them than a report shows.
 _OURS = ConfigDict(extra="ignore", allow_inf_nan=False)
-
-Number = Annotated[int, Field(ge=0)]
-Time = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FileSystemCounts:
-    """What one rank, or a node, asked the file system for."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _OURS
-
-    operations: Mapping[str, Number]
-    bytes: Number | None
-    unique_files: Number
-    pyc: Number
-    so: Number
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ImportNode:
-    """One module of an import tree: its own time and that with all it imported, µs."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _OURS
-
-    name: str
-    depth: Number
-    self_us: Number
-    total_us: Number
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CountingRun:
-    """A counting run; `imports` is its import tree, parents before what they import."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _OURS
-
-    command: tuple[str, ...]
-    tool: Literal["strace", "slowfs", "audit"]
-    sees: str
-    ranks: Number | None
-    per_rank: tuple[FileSystemCounts, ...]
-    per_node: FileSystemCounts
-    slowest_s: Time
-    setting: Mapping[str, JsonValue] = field(default_factory=dict)
-    imports: tuple[ImportNode, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PredictedTimes:
-    """Where the seconds of one way go."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _OURS
-
-    seconds: Time
-    processor_s: Time
-    metadata_s: Time
-    read_s: Time
-    busy: Time
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WayRow:
-    """One way to give ranks their files; `saturates_at` None: the server never fills."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _OURS
-
-    way: str
-    seconds: Time
-    prediction: PredictedTimes
-    saturates_at: Time | None
-    staging: tuple[str, Time] | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Size:
-    """How many start at once."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _OURS
-
-    nodes: Number
-    ranks: Number
-    cores: Number
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Measurer:
-    """The node that a prediction's times were taken on, and its load then."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _OURS
-
-    cores: Number
-    load_1min: Time
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PredictionSubject:
-    """What was predicted for, and how its clients cache."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _OURS
-
-    subject: str
-    profile: str
-    image_mb: Time | None
-    node: Measurer | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FileSystemFigure:
-    """One figure of the file system, and who stands for it."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _OURS
-
-    key: str
-    value: float
-    source: str
-    assumed: bool
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Storm:
-    """A storm's prediction; `curve` has seconds of each way over nodes."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _OURS
-
-    job: Size
-    measured: PredictionSubject
-    facts: tuple[FileSystemFigure, ...]
-    rows: tuple[WayRow, ...]
-    launches_until_staging_pays: Number | None
-    nodes_until_it_pays: Mapping[str, Number | None]
-    curve: tuple[Mapping[str, Time], ...]
-    # Of held-out imports, least and most: shares of the prediction.
-    measured_longer_by: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -191,8 +63,8 @@ Finding = CountingRun | Storm | PredictionTrial | MatrixSession | JobSession
 _READERS: Mapping[
     str, TypeAdapter[CountingRun] | TypeAdapter[Storm] | TypeAdapter[PredictionTrial]
 ] = {
-    "dlcontainer/count/1": TypeAdapter(CountingRun),
-    "dlcontainer/storm/1": TypeAdapter(Storm),
+    count_file.SCHEMA: TypeAdapter(CountingRun),
+    prediction_file.SCHEMA: TypeAdapter(Storm),
     "dlcontainer/benchmark-storm/1": TypeAdapter(PredictionTrial),
 }
 

@@ -13,11 +13,13 @@ from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.analysis.verdict import Word
 from dlcontainer.bench.report import beside
 from dlcontainer.bench.report.beside import FigureSelector
-from dlcontainer.bench.report.inputs import CountingRun, FileSystemCounts, InputFinding, Storm
+from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples.vocabulary import Question
 from dlcontainer.config.field_types import Line, Strict
+from dlcontainer.lab.filesystem.count_file import CountingRun, FileSystemCounts
+from dlcontainer.lab.storm.prediction_file import Storm
 
 Standing = Literal["supported", "not supported", "not testable here"]
 _FILE = Path(__file__).with_name("claims.yaml")

@@ -23,10 +23,6 @@ def read(path: Path) -> Series:
         raise _refused(
             path, "the session is complete", "a decided or exhausted session is not extended"
         )
-    if series.version != series.session.declared.version:
-        raise _refused(
-            path, "an older dlcontainer began this session", "launches of two versions are not one"
-        )
     if not {s.arm for s in series.stacks} >= set(series.session.declared.arms):
         raise _refused(path, "nothing was measured yet", "not all warm-up launches were done")
     aside, most = set_aside(series), series.session.declared.most_lost
@@ -85,9 +81,8 @@ def set_aside(series: Series) -> frozenset[int]:
 
     An interruption cut them, or they lost a launch.
     """
-    old = [r.unpaired for r in series.resumes if r.unpaired is not None]
     cut = (index for r in series.resumes for index in r.aside)
-    return frozenset([*old, *cut, *(index for group in series.lost for index in group.launches)])
+    return frozenset([*cut, *(index for group in series.lost for index in group.launches)])
 
 
 def used(series: Series) -> Sequence[Launch]:

@@ -3,11 +3,8 @@
 A hash chain shows that a file is as it was written, not that it was measured. What no session can
 be is refused here: an order that the declared seed does not draw, a time that its own phases or the
 supervisor's clock deny, launches that began before those before them had ended, two pairs that are
-the same to the last digit. Only sessions from the second procedure on are held to it: earlier
-programs wrote other files. Whoever forges a file can declare the first: then it may have nothing
-that programs of that time did not know, and the report says that it was not checked. The processes
-of a resident group are alive at once; the reader holds their turns against each other
-(resident/agreement.py), here groups are held against groups.
+the same to the last digit. The processes of a resident group are alive at once; the reader holds
+their turns against each other (resident/agreement.py), here groups are held against groups.
 """
 
 from collections.abc import Iterator
@@ -15,7 +12,7 @@ from datetime import datetime
 
 from dlcontainer.bench.samples import continuation
 from dlcontainer.bench.samples.launch_order import LaunchCounts, plan_stages
-from dlcontainer.bench.samples.records import Sample, SessionDeclaration
+from dlcontainer.bench.samples.records import Sample
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.errors import BenchDataError
 
@@ -25,8 +22,6 @@ _CLOSE_S = 1e-6
 _BETWEEN_CLOCKS_S = 0.05
 # `started` is in whole seconds.
 _STAMP_S = 1.0
-# The first procedure whose files are held to these rules.
-_HELD_FROM = 2
 
 
 def refuse(series: Series, ends_at: str) -> None:
@@ -35,9 +30,6 @@ def refuse(series: Series, ends_at: str) -> None:
     `ends_at` names the phase with which the wall time of a launch ends, empty where the probe
     times itself.
     """
-    if not is_held(series.session.declared):
-        _refuse_later(series)
-        return
     _refuse_order(series)
     before: Sample | None = None
     spans: dict[tuple[float, float], int] = {}
@@ -57,29 +49,6 @@ def refuse(series: Series, ends_at: str) -> None:
                 next_step="give the original file, or measure again",
             )
         before = sample
-
-
-def is_held(declared: SessionDeclaration) -> bool:
-    """Return whether a session's file is held to these rules."""
-    return declared.procedure >= _HELD_FROM
-
-
-def _refuse_later(series: Series) -> None:
-    """Refuse what no program of the first procedure declared."""
-    declared = series.session.declared
-    later = {
-        "resident groups": declared.groups,
-        "rows": declared.rows,
-        "a limit of lost launches": declared.lost_most,
-    }
-    for what, value in later.items():
-        if value is not None:
-            raise BenchDataError(
-                f"the file contradicts itself: procedure {declared.procedure} with {what}",
-                where=f"{series.path}:1",
-                why=f"no program of procedure {declared.procedure} declared that",
-                next_step="give the original file, or measure again",
-            )
 
 
 def _refuse_order(series: Series) -> None:

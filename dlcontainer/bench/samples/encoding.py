@@ -6,11 +6,9 @@ from dataclasses import fields, is_dataclass
 from pydantic import TypeAdapter, ValidationError
 
 from dlcontainer.bench.samples import hash_chain
+from dlcontainer.bench.samples.file_version import FORMAT, READABLE
 from dlcontainer.bench.samples.hash_chain import ChainLine
 from dlcontainer.bench.samples.records import (
-    GROUPS_VERSION,
-    ROWS_VERSION,
-    VERSION,
     AttestedStack,
     End,
     Record,
@@ -21,9 +19,6 @@ from dlcontainer.bench.samples.records import (
 )
 from dlcontainer.bench.samples.resident.resident_records import LostGroup
 from dlcontainer.errors import BenchDataError
-
-FORMAT = "dlcontainer/bench/"
-READABLE = (1, 2, VERSION, GROUPS_VERSION, ROWS_VERSION)
 
 KINDS: dict[str, TypeAdapter[Record]] = {
     "session": TypeAdapter(SessionHeader),
@@ -42,8 +37,9 @@ _NAMES: dict[type, str] = {
     End: "end",
 }
 _read_sample = KINDS["sample"].validator.validate_json
-# Lines of sessions without ranks, without groups and without rows have no such keys.
-_MAY_LACK = ("launches", "node", "ranks", "residents", "rows")
+# Lines of sessions without ranks, without groups and without rows have no such keys; nor has one
+# where a session goes on what is always null.
+_MAY_LACK = ("launches", "node", "ranks", "residents", "rows", "unpaired")
 _SAMPLE = b'{"kind":"sample",'
 
 

@@ -9,13 +9,13 @@ from typing import BinaryIO, overload
 
 from dlcontainer.bench.samples import hash_chain
 from dlcontainer.bench.samples.comparable import LossCurves
-from dlcontainer.bench.samples.encoding import FORMAT, READABLE, from_fields, sample_of
+from dlcontainer.bench.samples.encoding import from_fields, sample_of
+from dlcontainer.bench.samples.file_version import FORMAT, require_format, require_procedure
 from dlcontainer.bench.samples.hash_chain import ChainLine
 from dlcontainer.bench.samples.launch_table import LaunchTable
 from dlcontainer.bench.samples.records import (
     GROUPS_VERSION,
     ROWS_VERSION,
-    VERSION,
     AttestedStack,
     End,
     Record,
@@ -39,8 +39,8 @@ _REMEASURE = "restore the file from where it was measured, or measure again"
 def read(path: Path) -> Series:
     """Read a session's file; a file without `end` is the start of an interrupted session.
 
-    Raises BenchDataError with the line for a file that was edited, is of a newer version, or is
-    no such file.
+    Raises BenchDataError with the line for a file that was edited, is of a version that is not
+    read here, or is no such file.
     """
     state: _ReadState | None = None
     with _opened(path) as file:
@@ -132,7 +132,6 @@ class _ReadState:
     path: Path
     session: SessionHeader
     stated: str
-    version: int
     launches: LaunchTable
     losses: dict[ArmPair, LossCurves]
     name: str
@@ -219,7 +218,6 @@ class _ReadState:
             losses={sides: curves.check for sides, curves in self.losses.items()},
             resumes=tuple(self.resumes),
             lost=tuple(self.lost),
-            version=self.version,
             size=self.size,
             dropped=max(0, length - self.size),
         )
@@ -248,30 +246,22 @@ def _begin(path: Path, line: ChainLine) -> _ReadState:
     where = f"{path}:1"
     fields = hash_chain.parse(line, where)
     kind, schema = str(fields.pop("kind", None)), str(fields.pop("schema", None))
-    version = schema.removeprefix(FORMAT)
-    if version not in {str(number) for number in READABLE}:
-        raise BenchDataError(
-            f"unsupported format: {schema}",
-            where=where,
-            why=f"written by dlcontainer {fields.get('dlcontainer')}; this one reads up to "
-            f"{FORMAT}{READABLE[-1]}",
-            next_step="use the dlcontainer that wrote the file, or a newer one"
-            if schema.startswith(FORMAT)
-            else "give a file written by `dlcontainer bench`",
-        )
+    written_by = fields.get("dlcontainer")
+    require_format(schema, written_by, where)
+    require_procedure(fields.get("declared"), written_by, where)
     stated = str(fields.pop("declared_sha256", None))
     session = from_fields(kind, fields, where)
     if not isinstance(session, SessionHeader):
         raise BenchDataError(
             "the first line is not a session header", where=where, next_step=_REMEASURE
         )
-    # As it stands in the file: an older version's declaration has fewer fields.
+    # As it stands in the file: another version's declaration may have fewer fields.
     if stated != hash_chain.digest(hash_chain.canonical(fields["declared"])):
         raise BenchDataError(
             "the declaration does not match its hash", where=where, next_step=_REMEASURE
         )
     declared = session.declared
-    if max(int(version), VERSION) != declared.version:
+    if schema != f"{FORMAT}{declared.version}":
         raise BenchDataError(
             f"a file of {schema} has a declaration of {FORMAT}{declared.version}",
             why=f"version {GROUPS_VERSION} has a plan of groups, version {ROWS_VERSION} a plan of "
@@ -286,7 +276,6 @@ def _begin(path: Path, line: ChainLine) -> _ReadState:
         path=path,
         session=session,
         stated=stated,
-        version=int(version),
         launches=LaunchTable((declared.metric, *declared.secondary, *figures(declared.rows))),
         losses={
             ArmPair(reference=first, candidate=second): LossCurves(tolerance or 0.0)

@@ -3,7 +3,6 @@
 The lines, by `kind`: `session` (what was declared before the first launch, and the machine),
 `stack` (what each arm says it is made of), `sample` (one launch each), `resume` (an interrupted
 session goes on), `end`. A file without `end` is the start of a session that was interrupted.
-`bench/1` had no `resume` and no secondary metrics, `bench/2` two arms only; both are read as well.
 A session of resident groups is `bench/4`: two `sample` lines a group, one an arm, with every turn
 of its processes in `residents`. A `lost` line stands for a group that was discarded, or for a pair
 or triple that lost a launch: both were measured again. A session of rows is `bench/5`: each launch
@@ -31,12 +30,12 @@ VERSION = 3
 GROUPS_VERSION = 4
 # Of a session whose launches have rows: the same of it.
 ROWS_VERSION = 5
-# How a session is measured and judged; a declaration that does not say is of the first.
+# How a session is measured and judged.
 PROCEDURE = 2
-# Of a session of resident groups, since their turns are balanced and their neighbours' correlation
-# has a floor.
+# Of a session of resident groups: their turns are balanced, and their neighbours' correlation has a
+# floor.
 GROUPS_PROCEDURE = 3
-# In a declaration's `workload`: what the site put around the image. Older files have no such key.
+# In a declaration's `workload`: what the site put around the image. Only where it puts something.
 SURROUNDINGS = "surroundings"
 # There too: variables of the image's record that the native side is not given. Only where some are.
 IMAGE_ENVIRONMENT = "image_environment"
@@ -75,8 +74,7 @@ class SessionDeclaration:
     With `groups` processes of both arms are alive at once: `pairs` then counts groups, and `steps`
     those of an arm in a group. Without, a pair or triple that loses a launch is measured again, at
     most `lost_most` times in the session; None: never.
-    `procedure` is that of the program that measured: from 2 on, files are held to their own rules;
-    from 3 on, the turns of groups are balanced, and groups are taken to resemble their neighbours.
+    `procedure` is that of the program that measured.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
@@ -97,7 +95,7 @@ class SessionDeclaration:
     looks: tuple[Annotated[int, Field(ge=1)], ...] = ()
     secondary: Mapping[str, Share] = field(default_factory=dict)
     loss_tolerance: Share | None = None
-    procedure: Annotated[int, Field(ge=1, le=GROUPS_PROCEDURE)] = 1
+    procedure: Annotated[int, Field(ge=PROCEDURE, le=GROUPS_PROCEDURE)]
     workload: Mapping[str, JsonValue] = field(default_factory=dict)
     site: str = ""
     recipe: str = ""
@@ -114,11 +112,6 @@ class SessionDeclaration:
         if self.rows:
             return ROWS_VERSION
         return GROUPS_VERSION if self.groups else VERSION
-
-    @property
-    def is_balanced(self) -> bool:
-        """Whether its groups are of the present procedure."""
-        return self.groups is not None and self.procedure >= GROUPS_PROCEDURE
 
     @property
     def unit(self) -> str:
@@ -256,7 +249,7 @@ class Resume:
 
     `dropped_bytes` is the length of a half-written last line, which was taken away; `aside` the
     indices of launches whose pair or triple was never whole: they stay in the file and are not
-    used, theirs is measured again. `bench/2` named such a launch `unpaired`.
+    used, theirs is measured again. `unpaired` is in files of 0.9.1 and before, and always null.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
@@ -264,7 +257,7 @@ class Resume:
     started: str
     dropped_bytes: Count = 0
     aside: tuple[Count, ...] = ()
-    unpaired: Count | None = None
+    unpaired: None = None
     dlcontainer: str = __version__
     line: int = 0
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from dlcontainer.bench.samples.comparable import LossCheck
 from dlcontainer.bench.samples.launch_table import LaunchTable
 from dlcontainer.bench.samples.records import (
-    VERSION,
     AttestedStack,
     End,
     Resume,
@@ -39,7 +38,6 @@ class Series:
     losses: Mapping[ArmPair, LossCheck] = field(default_factory=dict)
     resumes: tuple[Resume, ...] = ()
     lost: tuple[LostGroup, ...] = ()
-    version: int = VERSION
     size: int = 0
     dropped: int = 0
 

@@ -120,8 +120,7 @@ def count(
         shown = StandIn(source=under.absolute(), profile=PROFILES[profile]) if under else None
         counted = counting.count(task, chosen, runner, shown)
         tree = import_trees.traced(task, runner) if import_tree else ()
-    modules = {"imports": [asdict(module) for module in tree]} if import_tree else {}
-    body = {"command": command, **counted.body(), **modules}
+    body = asdict(counted.of(command, tree))
     if target is not None:
         report_files.write(f"{output.document('count', body)}\n", target)
     if trace is not None:
@@ -156,7 +155,7 @@ def _table(counted: "CountingResult") -> str:
 
 def _kinds(counts: "Count") -> str:
     described = counts.described()
-    return f"{described['pyc']} : {described['so']}"
+    return f"{described.pyc} : {described.so}"
 
 
 def _plain(value: float) -> str:

@@ -11,7 +11,7 @@ from dlcontainer.cli import options, output
 if TYPE_CHECKING:
     from dlcontainer.cli.context import CliContext
     from dlcontainer.lab.storm.alternatives import AlternativeRow, StormCase
-    from dlcontainer.lab.storm.measure import LoadMeasurement
+    from dlcontainer.lab.storm.loads import LoadMeasurement
     from dlcontainer.lab.storm.parameters import StormFacts
     from dlcontainer.lab.storm.storm_model import StormJob
     from dlcontainer.sites.site import Site
@@ -106,10 +106,12 @@ def storm(
 ) -> None:
     """Predict the time until all ranks have imported: from a tree, an image, or staged files."""
     import os
+    from dataclasses import asdict
 
     from dlcontainer.cli.context import here
     from dlcontainer.errors import UsageError
-    from dlcontainer.lab.storm import measure, parameters
+    from dlcontainer.lab.storm import loads as load_file
+    from dlcontainer.lab.storm import parameters, prediction_file
     from dlcontainer.lab.storm.alternatives import StormCase, rows
     from dlcontainer.lab.storm.storm_model import StormJob
     from dlcontainer.system import report_files
@@ -127,7 +129,7 @@ def storm(
     facts = parameters.gather(facts_file, settled, path)
     console = output.Console(verbose=verbose, quiet=as_json)
     if loads is not None:
-        measured = measure.read(loads)
+        measured = load_file.read(loads)
     else:
         assert subject is not None  # noqa: S101 - one of the two is there, see above
         settling = _Settling(
@@ -135,7 +137,7 @@ def storm(
         )
         measured = _measured(settling, console)
     if keep is not None:
-        measure.write(measured, keep)
+        load_file.write(measured, keep)
     staging = None if measured.image_mb is None else facts.staging(measured.image_mb)
     case = StormCase(loads=measured.loads, staging=staging, system=facts.system())
     of_node = cores or (settled.cpu.cores if settled.cpu else None) or world.host.cores
@@ -143,7 +145,14 @@ def storm(
     prediction = _Prediction(
         case=case, job=job, rows=rows(case, job), facts=facts, measured=measured
     )
-    body = _body(prediction)
+    written = prediction_file.of(
+        case,
+        job,
+        prediction.rows,
+        measured,
+        facts.facts,
+    )
+    body = asdict(written)
     if target is not None:
         report_files.write(f"{output.document('storm', body)}\n", target)
     if as_json:
@@ -226,33 +235,6 @@ def _of_image(settling: _Settling, console: output.Console) -> "LoadMeasurement"
         return measure.measure(bench, runs[0], packed, f"{settling.subject.name}: import {name}")
 
 
-def _body(prediction: _Prediction) -> dict[str, object]:
-    import math
-    from dataclasses import asdict
-
-    from dlcontainer.lab.storm.alternatives import WAYS, curve, launches_to_pay, nodes_to_pay
-    from dlcontainer.lab.storm.storm_model import SHORT_BY
-
-    case, job, predicted = prediction.case, prediction.job, prediction.rows
-    # JSON has no infinity: null is a server that never fills.
-    full = [row.saturates_at if math.isfinite(row.saturates_at) else None for row in predicted]
-    return {
-        "job": asdict(job),
-        "measured": asdict(prediction.measured),
-        "facts": [asdict(fact) for fact in prediction.facts.facts],
-        "rows": [
-            {**asdict(row), "seconds": row.seconds, "saturates_at": nodes}
-            for row, nodes in zip(predicted, full, strict=True)
-        ],
-        "launches_until_staging_pays": launches_to_pay(predicted),
-        "nodes_until_it_pays": {
-            route: nodes_to_pay(case, job, route) for route in WAYS if route != "tree"
-        },
-        "curve": curve(case, job),
-        "measured_longer_by": list(SHORT_BY),
-    }
-
-
 def _print(prediction: _Prediction) -> None:
     from dlcontainer.lab.storm.alternatives import launches_to_pay, nodes_to_pay
     from dlcontainer.lab.storm.storm_model import SHORT_BY
@@ -299,11 +281,6 @@ def _print(prediction: _Prediction) -> None:
 def _told(measured: "LoadMeasurement") -> str:
     """Return what the processor time and the waits are of, and how busy the machine was."""
     node = measured.node
-    if node is None:
-        return (
-            "written by an older version: processor time is wall time, and "
-            "includes the load of others"
-        )
     runs = ", ".join(f"{route} {len(timing.runs)}" for route, timing in measured.timings.items())
     shared = "; others used the machine: shared caches and clocks affect the times"
     bounds = [route for route, timing in measured.timings.items() if timing.waits.is_bound]

@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+
+from pydantic import JsonValue
 
 from dlcontainer.errors import BenchDataError, ChecksFailedError, UsageError
 from dlcontainer.image import open_trace
 from dlcontainer.image.open_trace import Trace
 from dlcontainer.lab.filesystem import strace
+from dlcontainer.lab.filesystem.count_file import CountingRun, FileSystemCounts, ImportNode, Tool
 from dlcontainer.lab.slowfs.mounting import DEVICE, helper
 from dlcontainer.lab.slowfs.server import StandIn
 from dlcontainer.system import foreign_files
@@ -30,7 +32,6 @@ from dlcontainer.system.process import (
     ProcessRunner,
 )
 
-Tool = Literal["strace", "slowfs", "audit"]
 SEES: Mapping[Tool, str] = {
     "strace": "calls that processes make, whoever answers them; mapped pages are no reads",
     "slowfs": "what reaches the file system, past the client's caches",
@@ -47,16 +48,15 @@ class Count:
     bytes: int | None
     files: tuple[str, ...]
 
-    def described(self) -> dict[str, object]:
-        """Return it as plain data, with files by suffix."""
-        suffixes = Counter(Path(path).suffix or "none" for path in self.files)
-        return {
-            "operations": dict(sorted(self.operations.items())),
-            "bytes": self.bytes,
-            "unique_files": len(self.files),
-            "pyc": suffixes[".pyc"],
-            "so": sum(1 for path in self.files if ".so" in Path(path).suffixes),
-        }
+    def described(self) -> FileSystemCounts:
+        """Return it as it is written, with files by suffix."""
+        return FileSystemCounts(
+            operations=dict(sorted(self.operations.items())),
+            bytes=self.bytes,
+            unique_files=len(self.files),
+            pyc=sum(1 for path in self.files if Path(path).suffix == ".pyc"),
+            so=sum(1 for path in self.files if ".so" in Path(path).suffixes),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,19 +67,21 @@ class CountingResult:
     ranks: tuple[Count, ...]
     node: Count
     slowest_s: float
-    setting: Mapping[str, object] = field(default_factory=dict)
+    setting: Mapping[str, JsonValue] = field(default_factory=dict)
 
-    def body(self) -> dict[str, object]:
-        """Return it as plain data."""
-        return {
-            "tool": self.tool,
-            "sees": SEES[self.tool],
-            "ranks": len(self.ranks) or None,
-            "per_rank": [count.described() for count in self.ranks],
-            "per_node": self.node.described(),
-            "slowest_s": self.slowest_s,
-            "setting": dict(self.setting),
-        }
+    def of(self, command: Sequence[str], imports: Sequence[ImportNode] = ()) -> CountingRun:
+        """Return it as it is written; `imports` is the import tree, empty where none was asked."""
+        return CountingRun(
+            command=tuple(command),
+            tool=self.tool,
+            sees=SEES[self.tool],
+            ranks=len(self.ranks) or None,
+            per_rank=tuple(count.described() for count in self.ranks),
+            per_node=self.node.described(),
+            slowest_s=self.slowest_s,
+            setting=dict(self.setting),
+            imports=tuple(imports),
+        )
 
     def trace(self, under: Path | None) -> Trace:
         """Return the files that were opened, in order, relative to `under` or to '/'.

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from dlcontainer.lab.slowfs import counters, mounting
 from dlcontainer.lab.slowfs.cache_profiles import PROFILES, Profile
 from dlcontainer.lab.slowfs.counters import Counters
@@ -25,7 +27,7 @@ class StandIn:
     server: Path | None = None
     counters: Counters = field(default_factory=Counters)
 
-    def setting(self) -> dict[str, object]:
+    def setting(self) -> dict[str, JsonValue]:
         """Return what the counts were counted with."""
         return {
             "profile": asdict(self.profile),

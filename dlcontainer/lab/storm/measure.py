@@ -4,13 +4,11 @@ The tree is seen through our counting file system, without delay, by one rank an
 second adds is each rank's own, the rest the node's. An image is counted the same way, as a file.
 """
 
-import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.errors import BenchDataError
@@ -23,14 +21,12 @@ from dlcontainer.lab.slowfs.passthrough import Delay
 from dlcontainer.lab.slowfs.server import StandIn
 from dlcontainer.lab.storm import repeats
 from dlcontainer.lab.storm.alternatives import Way
-from dlcontainer.lab.storm.repeats import ColdImport, MeasuringNode, ReadWaits, WarmImport
+from dlcontainer.lab.storm.loads import LoadMeasurement, Timing
+from dlcontainer.lab.storm.repeats import ColdImport, MeasuringNode, WarmImport
 from dlcontainer.lab.storm.storm_model import MB, ImportLoad
-from dlcontainer.system import foreign_files, report_files
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import ProcessRunner
 
-_MOST_BYTES = 64_000_000
-SCHEMA = "dlcontainer/loads/1"
 # Long enough that a busy machine's own delays are small beside some hundred of them.
 _LATE_S = 0.01
 # $1 the image, $2 where, $3 the unmounter; the rest is run once it is mounted.
@@ -58,29 +54,6 @@ class PackedImport:
 
     run: Runnable
     file: Path
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Timing:
-    """The times behind a load: warm imports, and cold ones with prompt and with late reads."""
-
-    runs: tuple[WarmImport, ...]
-    waits: ReadWaits
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LoadMeasurement:
-    """The loads of each way, the image's size, and what they were counted with.
-
-    `node` and `timings` are empty in what older versions kept: theirs was the wall's time.
-    """
-
-    loads: Mapping[Way, ImportLoad]
-    image_mb: float | None
-    profile: str
-    subject: str
-    node: MeasuringNode | None = None
-    timings: Mapping[str, Timing] = field(default_factory=dict)
 
 
 def of_prefix(prefix: Path, module: str, environ: Mapping[str, str]) -> Runnable:
@@ -225,35 +198,3 @@ def of_image(image_counts: Count, timing: Timing, tree_s: float) -> dict[Way, Im
         "image per node": once,
         "staged": replace(once, shared_operations=0, read_waits=0.0, mb=0.0, at_start=False),
     }
-
-
-def write(measured: LoadMeasurement, path: Path) -> None:
-    """Keep what was measured, to predict from it again; raises BenchDataError where it can't."""
-    body = {"schema": SCHEMA, **asdict(measured)}
-    report_files.write(json.dumps(body, indent=1) + "\n", path, "--keep")
-
-
-def read(path: Path) -> LoadMeasurement:
-    """Read what was kept; raises BenchDataError for another kind of file."""
-    try:
-        body = foreign_files.loads(foreign_files.read(path, _MOST_BYTES))
-        if body.pop("schema") != SCHEMA:
-            raise KeyError("schema")
-        loads = {route: ImportLoad(**load) for route, load in body.pop("loads").items()}
-        node = MeasuringNode(**body.pop("node")) if body.get("node") else None
-        timings = {route: _timing(kept) for route, kept in body.pop("timings", {}).items()}
-        return LoadMeasurement(**{**body, "loads": loads, "node": node, "timings": timings})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BenchDataError(
-            f"{path} contains no measured loads",
-            why=str(error),
-            next_step="measure them: dlcontainer lab storm IMAGE|PREFIX --keep FILE.json",
-        ) from None
-
-
-def _timing(kept: Mapping[str, Any]) -> Timing:
-    runs, waits = kept["runs"], kept["waits"]
-    times = {name: tuple(waits[name]) for name in ("prompt_s", "late_s")}
-    return Timing(
-        runs=tuple(WarmImport(**run) for run in runs), waits=ReadWaits(**{**waits, **times})
-    )

@@ -12,8 +12,13 @@ is most of the wait near the knee (a simulated queue: tests/unit/lab/storm/test_
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 MB = 1e6
+Number = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 # Held-out imports took so much longer than predicted (docs/measurements-storm.md). Printed, not
 # multiplied in: it was measured on stand-ins, and not on your file system.
 SHORT_BY = (0.0, 0.13)
@@ -116,9 +121,9 @@ class ImportLoad:
 class StormJob:
     """How many start at once: nodes, ranks on each, cores of a node."""
 
-    nodes: int
-    ranks: int
-    cores: int
+    nodes: Number
+    ranks: Number
+    cores: Number
 
     @property
     def stretch(self) -> float:
@@ -130,12 +135,12 @@ class StormJob:
 class Prediction:
     """Seconds until the last rank is ready, and where they go."""
 
-    seconds: float
-    processor_s: float
-    metadata_s: float
-    read_s: float
+    seconds: Seconds
+    processor_s: Seconds
+    metadata_s: Seconds
+    read_s: Seconds
     # Share of its time that the metadata server works.
-    busy: float
+    busy: Seconds
 
 
 def predict(load: ImportLoad, system: ServerModel, job: StormJob) -> Prediction:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from dlcontainer.errors import DlcontainerError
-from dlcontainer.image import record, sbom
+from dlcontainer.image import checks_file, record, sbom
+from dlcontainer.image.checks_file import CheckRecord
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.system import foreign_files
 
@@ -134,19 +135,15 @@ def _record(release: Folder, name: str, _: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checks(release: Folder, name: str, _: Mapping[str, Any]) -> dict[str, Any]:
-    body = _body(release, name)
-    checks = tuple(_check(check) for check in body.get("checks", [])[:_MOST])
-    reached = tuple(plain(line) for line in body.get("reached", [])[:_MOST])
-    return {"checked": plain(body.get("finished", "")), "checks": checks, "reached": reached}
+    written = checks_file.of_release(_body(release, name))
+    checks = tuple(map(_check, written.checks[:_MOST]))
+    reached = tuple(map(plain, written.reached[:_MOST]))
+    return {"checked": plain(written.finished), "checks": checks, "reached": reached}
 
 
-def _check(body: Mapping[str, Any]) -> PublishedCheck:
-    state = body.get("state")
-    if state not in ("ok", "not tried"):
-        state = "ok" if body.get("ok") is True and state is None else "failed"
-    return PublishedCheck(
-        name=plain(body["name"]), state=state, detail=plain(body.get("detail") or "")
-    )
+def _check(check: CheckRecord) -> PublishedCheck:
+    state = check.state or ("ok" if check.ok else "failed")
+    return PublishedCheck(name=plain(check.name), state=state, detail=plain(check.detail or ""))
 
 
 def _bill(release: Folder, name: str, _: Mapping[str, Any]) -> dict[str, Any]:

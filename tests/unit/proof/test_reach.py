@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.errors import ChecksFailedError
+from dlcontainer.image import checks_file
 from dlcontainer.planning.built_for import named
 from dlcontainer.proof import reach
 from tests.unit.proof.cases import GPUS, PLAN, content, gpu_site, image, rank, write
@@ -28,7 +29,7 @@ def lines(*paths: Path) -> list[str]:
 
 def validated(path: Path, **changes: Any) -> Path:
     body = {
-        "schema": reach.VALIDATED,
+        "schema": checks_file.VALIDATED,
         "ok": True,
         "date": "2026-11-20T10:00:00Z",
         "plan": PLAN,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.errors import ChecksFailedError, PublishError
+from dlcontainer.image.checks_file import CheckRecord
 from dlcontainer.publish import offered
 from dlcontainer.system import digests
 from tests.publishing import BOTH, image_of, put, seen
@@ -168,11 +169,11 @@ def test_what_is_swapped_after_it_was_opened_is_not_published(
     """All names lead elsewhere as soon as the image was checked."""
     opened = {path: path.read_bytes() for path in image.parent.iterdir()}
 
-    def check(path: Path, written: object, site: object) -> list[dict[str, object]]:
+    def check(path: Path, written: object, site: object) -> list[CheckRecord]:
         for name in opened:
             name.unlink()
             name.symlink_to(secret)
-        return [{"name": "runs", "ok": True, "detail": "x"}]
+        return [CheckRecord(name="runs", ok=True, detail="x")]
 
     folder = put(image, root, check=check).folder
     assert seen(root) == BOTH
@@ -185,9 +186,9 @@ def test_what_is_swapped_after_it_was_opened_is_not_published(
 def test_what_the_record_says_is_what_is_checked(image: Path, root: Path) -> None:
     told = []
 
-    def check(path: Path, written: object, site: object) -> list[dict[str, object]]:
+    def check(path: Path, written: object, site: object) -> list[CheckRecord]:
         told.append((path, written))
-        return [{"name": "runs", "ok": True, "detail": "x"}]
+        return [CheckRecord(name="runs", ok=True, detail="x")]
 
     link = image.with_name("link.sif")
     link.symlink_to(image.name)

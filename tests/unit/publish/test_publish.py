@@ -12,6 +12,7 @@ import pytest
 
 from dlcontainer.adopt import trust
 from dlcontainer.errors import ConfigError, PublishError
+from dlcontainer.image.checks_file import CheckRecord
 from dlcontainer.image.record import Record
 from dlcontainer.proof import reach
 from dlcontainer.publish import publish as publishing
@@ -296,7 +297,7 @@ def test_an_image_that_fails_a_check(image: Path, root: Path) -> None:
 def test_an_image_that_nobody_checked(image: Path, root: Path) -> None:
     with pytest.raises(PublishError, match="0 of 0 checks failed"):
         put(image, root, check=lambda image, written, site: [])
-    untried = [{"name": "runs", "ok": False, "state": "not tried", "detail": "x"}]
+    untried = [CheckRecord(name="runs", ok=False, state="not tried", detail="x")]
     assert put(image, root, check=lambda image, written, site: untried).new
 
 

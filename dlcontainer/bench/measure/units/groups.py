@@ -121,7 +121,7 @@ class Groups:
         plan = settled.groups
         if plan is None:
             raise ValueError("no plan of groups")
-        drawn = order.drawn(self.task.settings.schedule.seed, group, plan, is_balanced=True)
+        drawn = order.drawn(self.task.settings.schedule.seed, group, plan)
         while True:
             started = declaration.now()
             try:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from dlcontainer.bench.report.inputs import CountingRun, ImportNode, InputFinding
+from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.report.svg import (
     WIDTH,
     AxisScale,
@@ -17,6 +17,7 @@ from dlcontainer.bench.report.svg import (
     legend,
     spanning,
 )
+from dlcontainer.lab.filesystem.count_file import CountingRun, ImportNode
 
 _LOOKS = (
     MarkStyle(shape="circle", style="reference"),

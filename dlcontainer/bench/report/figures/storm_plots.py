@@ -4,7 +4,7 @@ from statistics import median
 
 from markupsafe import Markup
 
-from dlcontainer.bench.report.inputs import InputFinding, PredictionTrial, Storm, WayRow
+from dlcontainer.bench.report.inputs import InputFinding, PredictionTrial
 from dlcontainer.bench.report.svg import (
     WIDTH,
     AxisScale,
@@ -18,6 +18,7 @@ from dlcontainer.bench.report.svg import (
     spanning,
     vertical_axis,
 )
+from dlcontainer.lab.storm.prediction_file import Storm, WayRow
 
 _LOOKS = {
     "tree": MarkStyle(shape="circle", style="reference"),

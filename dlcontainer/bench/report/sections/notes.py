@@ -10,8 +10,7 @@ from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import table
 from dlcontainer.bench.report.tables import session_tables
 from dlcontainer.bench.report.text import verdict_text
-from dlcontainer.bench.samples import continuation, contradictions
-from dlcontainer.bench.samples.records import SessionDeclaration
+from dlcontainer.bench.samples import continuation
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.stats import neighbours, paired
 
@@ -21,18 +20,15 @@ _DRIFTS = 0.7
 _OF_GROUPS = (
     "Each group counts once, however many turns it had, because two processes of the same bits "
     "differ for as long as they live. The processes of one arm are each other's controls: see the "
-    "table below. "
+    "table below. Turns are in an order in which what one leaves to the next two cancels between "
+    "the sides."
 )
-_BALANCED = (
-    "Turns are in an order in which what one leaves to the next two cancels between the sides."
-)
-_BY_LOT = "What a turn leaves to the next one for longer than a step is not corrected for."
 
 
 def notes(analysis: Analysis, standing: SiteQualification) -> tuple[str, ...]:
     """Return what a reader should know beside the verdict."""
     declared = analysis.series.session.declared
-    remarks = [*_unchecked(declared)]
+    remarks: list[str] = []
     if declared.groups is None:
         remarks += _carried(analysis)
     remarks += [*_far(analysis), *_drifting(analysis)]
@@ -40,7 +36,7 @@ def notes(analysis: Analysis, standing: SiteQualification) -> tuple[str, ...]:
         why = analysis.series.session.arms["unpacked"].why or "no native twin was possible here"
         remarks.append(f"The reference is the unpacked image: {why}.")
     if declared.groups:
-        remarks.append(_OF_GROUPS + (_BALANCED if declared.is_balanced else _BY_LOT))
+        remarks.append(_OF_GROUPS)
         remarks += _alike(analysis)
     else:
         remarks += _controls(analysis)
@@ -240,16 +236,6 @@ def _qualified(standing: SiteQualification) -> str:
         f"{name} is not qualified: {pooled}, {bounds}, not inside {half}, half the margin; "
         f"{more} more A/A pairs would be enough."
     )
-
-
-def _unchecked(declared: SessionDeclaration) -> Iterator[str]:
-    """Yield the note of a file that may be forged more easily than others."""
-    if not contradictions.is_held(declared):
-        yield (
-            f"Not checked for contradictions: the file declares procedure {declared.procedure}, "
-            "of an earlier dlcontainer, whose files are read as they are. Its hashes were "
-            "verified, which whoever writes a file can make fit: trust it as far as its source."
-        )
 
 
 def _course(analysis: Analysis) -> Iterator[str]:

@@ -10,7 +10,7 @@ from dlcontainer.bench.job import job_analysis as jobbing
 from dlcontainer.bench.job.job_records import JobSession
 from dlcontainer.bench.report.figures import count_plots, session_plots, storm_plots
 from dlcontainer.bench.report.figures.binned import MOST_LISTED
-from dlcontainer.bench.report.inputs import CountingRun, InputFinding, PredictionTrial, Storm
+from dlcontainer.bench.report.inputs import InputFinding, PredictionTrial
 from dlcontainer.bench.report.sections import jobs as jobs_
 from dlcontainer.bench.report.sections import scale as scaled
 from dlcontainer.bench.report.sections import scale_figures
@@ -19,6 +19,8 @@ from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.tables import count_tables, job_tables, scale_tables
 from dlcontainer.bench.scale import matrix_analysis as scaling
 from dlcontainer.bench.scale.matrix_records import MatrixSession
+from dlcontainer.lab.filesystem.count_file import CountingRun
+from dlcontainer.lab.storm.prediction_file import Storm
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

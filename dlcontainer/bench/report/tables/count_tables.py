@@ -4,8 +4,10 @@ import math
 from statistics import median
 
 from dlcontainer.bench.report.figures import count_plots, storm_plots
-from dlcontainer.bench.report.inputs import CountingRun, InputFinding, PredictionTrial, Storm
+from dlcontainer.bench.report.inputs import InputFinding, PredictionTrial
 from dlcontainer.bench.report.table import Table
+from dlcontainer.lab.filesystem.count_file import CountingRun
+from dlcontainer.lab.storm.prediction_file import Storm
 
 # Of an import tree: the modules that a drawing can show, and no more.
 _MOST_MODULES = 400

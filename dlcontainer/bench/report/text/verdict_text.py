@@ -3,7 +3,6 @@
 from dlcontainer.bench.analysis.across_sessions import PooledSessions
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report.text import seconds_text
-from dlcontainer.bench.samples import contradictions
 from dlcontainer.bench.samples.records import SessionDeclaration
 from dlcontainer.bench.stats.paired import Interval
 
@@ -26,9 +25,7 @@ def headline(analysis: Analysis) -> str:
 
 def _qualified(declared: SessionDeclaration) -> str:
     """Return what holds for all of a headline, since it is quoted without what stands below it."""
-    shipped = ", as shipped" if declared.question == "deployment" else ""
-    is_held = contradictions.is_held(declared)
-    return shipped + ("" if is_held else ", not checked for contradictions")
+    return ", as shipped" if declared.question == "deployment" else ""
 
 
 def sentence(analysis: Analysis) -> str:

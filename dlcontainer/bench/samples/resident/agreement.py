@@ -54,7 +54,7 @@ class Agreement:
 
     def _order(self, group: ScheduledPair) -> GroupOrder:
         declared = self._declared
-        return order.drawn(declared.seed, group, self._plan, is_balanced=declared.is_balanced)
+        return order.drawn(declared.seed, group, self._plan)
 
     def _of_arm(self, sample: Sample, drawn: GroupOrder) -> Iterator[str]:
         reference = sample.arm == self._declared.sides.reference

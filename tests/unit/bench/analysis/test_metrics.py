@@ -130,13 +130,14 @@ def session_of(folder: Path, seed: int, **changes: object) -> Analysis:
 
 
 def test_a_site_is_qualified_over_sessions(tmp_path: Path) -> None:
-    one = session_of(tmp_path, 1, sd=0.02)
+    # Its own controls tell whether the machine was steady; those of seed 1 and 2 don't.
+    one = session_of(tmp_path, 3, sd=0.02)
     alone = standings([one])[one.series.seal]
     assert not alone.is_qualified
     assert (alone.sessions, alone.pairs) == (1, 8)
     assert alone.more
     assert 25 < alone.pairs + alone.more < 90
-    many = [one, *(session_of(tmp_path, seed, sd=0.02) for seed in range(2, 9))]
+    many = [one, *(session_of(tmp_path, seed, sd=0.02) for seed in (1, 2, *range(4, 9)))]
     pooled = standings(many)
     assert {(s.sessions, s.pairs, s.is_qualified) for s in pooled.values()} == {(8, 64, True)}
     assert any("is qualified: A/A pooled over 8" in n for n in notes(one, pooled[one.series.seal]))

@@ -64,10 +64,9 @@ def analysed(folder: Path, *, steady: bool) -> Analysis:
     def scattered(sample: Sample) -> Sample:
         factor = math.exp(noise.gauss(0, SD)) if sample.role == "control" and not steady else 1
         phases = {name: value * factor for name, value in sample.phases.items()}
-        values = {**sample.values, "ready_s": sum(phases.values())}
-        return replace(sample, phases=phases, values=values, wall_s=sum(phases.values()) + 0.05)
+        return replace(sample, phases=phases, wall_s=sum(phases.values()))
 
-    plan = Plan(probe="import", pairs=8, control_pairs=8, change=scattered)
+    plan = Plan(probe="import", pairs=16, control_pairs=8, change=scattered)
     return analyse(reader.read(benchseries.write(folder / "s.jsonl", plan)))
 
 

@@ -7,13 +7,21 @@ import pytest
 
 from dlcontainer.bench.report import html_report, import_trees, inputs
 from dlcontainer.bench.report.figures import count_plots
-from dlcontainer.bench.report.inputs import CountingRun, ImportNode, PredictionTrial, Storm
+from dlcontainer.bench.report.inputs import PredictionTrial
 from dlcontainer.errors import BenchDataError
+from dlcontainer.lab.filesystem.count_file import CountingRun, ImportNode
+from dlcontainer.lab.storm.prediction_file import Storm
 from tests import findings as made
 from tests import values
 from tests.unit.bench.analysis.test_session_analysis import RECORDINGS, recorded
 
 TEMPLATES = [values.TEMPLATES]
+
+
+def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
+    """`lab count -o` and `lab storm -o` write these models, and nothing beside them."""
+    for written, body in ((made.prediction(), made.storm()), (made.counting(), made.count())):
+        assert inputs.read(made.write(tmp_path / "a.json", body)).finding == written
 
 
 def test_each_kind_is_read_and_sessions_are_none(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_a_ratio_needs_the_architecture_and_the_whole_interval() -> None:
         return scorecard._score(changed, [analysis], ()).standing
 
     assert standing(1.10) == "supported"
-    assert standing(1.026) == "not testable here"
+    assert standing(1.035) == "not testable here"
     assert standing(1.01) == "not supported"
 
 

@@ -18,7 +18,6 @@ from dlcontainer.system.process import CommandFailedError
 from tests.benchrunner import Answer, Bench, ProbeRunner, said
 from tests.fakes import completed
 from tests.judging import analyse
-from tests.values import ROOT
 
 LOOKS = (8, 12)
 WARMUPS = 2
@@ -251,12 +250,6 @@ def test_a_running_session_is_left_alone(bench: Bench) -> None:
     finally:
         os.close(holder)
     assert path.read_bytes() == before
-
-
-def test_an_older_version_does_not_go_on(tmp_path: Path) -> None:
-    old = ROOT / "tests/recorded/bench-1/interrupted.jsonl"
-    with pytest.raises(BenchDataError, match="an older dlcontainer began"):
-        continuation.read(old)
 
 
 def test_a_tree_that_was_made_again_is_the_same_but_for_its_place() -> None:

@@ -32,7 +32,7 @@ RECORDED = sorted((ROOT / "tests/recorded").glob("bench*/*.jsonl"))
 def ranked(sample: Sample) -> Sample:
     ranks: list[dict[str, Json]] = [
         {"rank": 0, "wall_s": sample.wall_s, "phases": {"runtime": 0.5, "import": sample.wall_s}},
-        {"rank": 1, "values": {"ready_s": 1.0, "steady_s": 2.0}},
+        {"rank": 1, "values": {"wall_s": 1.0, "steady_s": 2.0}},
         {"rank": 2},
     ]
     return replace(sample, ranks=tuple(ranks[: 3 - sample.index % 2]))

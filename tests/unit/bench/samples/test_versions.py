@@ -2,24 +2,22 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from dlcontainer.bench.analysis.qualification import standings
-from dlcontainer.bench.report import html_report
 from dlcontainer.bench.report.sections.notes import notes
-from dlcontainer.bench.samples import continuation, reader
+from dlcontainer.bench.samples import hash_chain, reader
 from dlcontainer.bench.samples.records import Resume, Sample
 from dlcontainer.bench.samples.writer import Writer
+from dlcontainer.cli import main
 from dlcontainer.errors import BenchDataError
-from tests import benchseries
+from tests import benchseries, residents
 from tests.benchseries import Plan
 from tests.judging import analyse
-from tests.unit.bench.report.test_html_report import TEMPLATES
+from tests.residents import Truth
 from tests.unit.bench.samples.test_reader import chained, fields
-from tests.values import ROOT
-
-OLD = ROOT / "tests/recorded/bench-1"
 
 
 @pytest.fixture
@@ -27,54 +25,89 @@ def written(tmp_path: Path) -> Path:
     return benchseries.write(tmp_path / "a.jsonl", Plan(pairs=4, control_pairs=2))
 
 
-@pytest.mark.parametrize(
-    ("name", "word"),
-    [("equal", "EQUIVALENT"), ("import", "SLOWER"), ("interrupted", "INCONCLUSIVE")],
-)
-def test_the_first_version_is_read_as_it_was(name: str, word: str) -> None:
-    series = reader.read(OLD / f"{name}.jsonl")
-    assert series.version == 1
-    assert series.looks == (series.session.declared.pairs,)
-    analysis = analyse(series)
-    assert analysis.verdict.word == word
-    assert word in html_report.html([analysis], TEMPLATES)
-    new = reader.read(OLD.parent / f"bench/{name}.jsonl")
-    assert new.version == 3
-    assert analyse(new).verdict == analysis.verdict
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_format_of_before_07_is_refused_with_who_reads_it(
+    written: Path, number: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = fields(written)
+    records[0] |= {"schema": f"dlcontainer/bench/{number}", "dlcontainer": "0.1.0"}
+    with pytest.raises(BenchDataError, match=r"before 0\.7\.0") as caught:
+        reader.read(chained(written, records))
+    assert str(caught.value.where) == f"{written}:1"
+    assert caught.value.why == "dlcontainer 0.1.0 wrote this file"
+    assert "dlcontainer 0.9.1, the last version that can" in str(caught.value.next_step)
+    assert main._run(["report", str(written)], as_json=False) == 7
+    assert "0.9.1" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("name", "word"),
-    [("equal", "EQUIVALENT"), ("import", "SLOWER"), ("interrupted", "INCONCLUSIVE")],
-)
-def test_the_second_version_is_read_as_it_was(name: str, word: str) -> None:
-    series = reader.read(OLD.parent / f"bench-2/{name}.jsonl")
-    assert (series.version, len(series.session.declared.arms)) == (2, 2)
-    new = analyse(reader.read(OLD.parent / f"bench/{name}.jsonl"))
-    assert analyse(series).verdict == new.verdict
-    assert new.verdict.word == word
+@pytest.mark.parametrize("procedure", [1, None])
+def test_a_procedure_of_before_07_is_refused_with_who_reads_it(
+    written: Path, procedure: int | None
+) -> None:
+    """A declaration that does not say is of the first, as 0.3 wrote it."""
+    with pytest.raises(BenchDataError, match="procedure 1 for launches") as caught:
+        reader.read(declaring(written, procedure))
+    assert "before 0.7.0" in str(caught.value)
+    assert "0.9.1" in str(caught.value.next_step)
 
 
-def test_the_second_version_named_one_launch_without_a_partner(tmp_path: Path) -> None:
-    records = fields(OLD.parent / "bench-2/interrupted.jsonl")
-    at = next(i for i, record in enumerate(records) if record.get("role") == "pair")
-    alone = records[at]["index"]
-    again = {**records[at], "index": len(records) - 4}
+def test_groups_whose_turns_were_drawn_by_lot_are_refused(tmp_path: Path) -> None:
+    path = residents.write(tmp_path / "groups.jsonl", Truth())
+    with pytest.raises(BenchDataError, match="procedure 2 for groups") as caught:
+        reader.read(declaring(path, 2))
+    assert "0.9.1" in str(caught.value.next_step)
+
+
+def test_a_procedure_of_tomorrow_is_refused(written: Path) -> None:
+    with pytest.raises(BenchDataError, match="unsupported procedure 3 for launches") as caught:
+        reader.read(declaring(written, 3))
+    assert "this version reads procedure 2" in str(caught.value.why)
+    assert "or a newer one" in str(caught.value.next_step)
+
+
+@pytest.mark.parametrize("procedure", [True, "2", 2.0, [2]])
+def test_what_is_no_procedure_is_refused(written: Path, procedure: object) -> None:
+    with pytest.raises(BenchDataError, match=r"declared\.procedure") as caught:
+        reader.read(declaring(written, procedure))
+    assert str(caught.value.where) == f"{written}:1"
+
+
+@pytest.mark.parametrize("unpaired", [None, 3])
+def test_a_resume_line_of_091_is_read(tmp_path: Path, unpaired: int | None) -> None:
+    """It holds a key of bench/2, which has been null since."""
+    path = benchseries.write(tmp_path / "a.jsonl", Plan(pairs=4, complete=False))
     resume: dict[str, object] = {
-        "kind": "resume", "started": "2026-01-05T10:00:00Z", "unpaired": alone,
-    }  # fmt: skip
-    series = reader.read(chained(tmp_path / "a.jsonl", [*records, resume, again]))
-    assert continuation.set_aside(series) == {alone}
-    assert alone not in [sample.index for sample in continuation.used(series)]
+        "kind": "resume",
+        "started": "2026-01-05T10:00:00Z",
+        "unpaired": unpaired,
+    }
+    chained(path, [*fields(path), resume])
+    if unpaired is None:
+        assert len(reader.read(path).resumes) == 1
+        return
+    with pytest.raises(BenchDataError, match="unpaired"):
+        reader.read(path)
 
 
-def test_an_edited_declaration_of_the_first_version(tmp_path: Path) -> None:
-    records = fields(OLD / "equal.jsonl")
+def declaring(path: Path, procedure: object) -> Path:
+    """Write a file again, each hash right, with another procedure; None: without the key."""
+    records = fields(path)
+    declared = dict(cast("dict[str, object]", records[0]["declared"]))
+    declared |= {"procedure": procedure}
+    if procedure is None:
+        del declared["procedure"]
+    stated = hash_chain.digest(hash_chain.canonical(declared))
+    records[0] |= {"declared": declared, "declared_sha256": stated}
+    return chained(path, records)
+
+
+def test_an_edited_declaration(written: Path) -> None:
+    records = fields(written)
     declared = records[0]["declared"]
     assert isinstance(declared, dict)
     declared["margin"] = 0.05
     with pytest.raises(BenchDataError, match="does not match its hash"):
-        reader.read(chained(tmp_path / "a.jsonl", records))
+        reader.read(chained(written, records))
 
 
 def test_a_newer_version_says_which_dlcontainer(written: Path) -> None:

@@ -56,7 +56,7 @@ def test_our_counters_need_a_folder_that_the_command_names(tmp_path: Path) -> No
 def test_files_by_kind() -> None:
     files = ("/a/b.pyc", "/a/c.cpython-311.pyc", "/l/libx.so.3", "/l/y.abi3.so", "/t")
     said = counting.Count(operations={"open": 5}, bytes=1, files=files).described()
-    assert (said["pyc"], said["so"], said["unique_files"]) == (2, 2, 5)
+    assert (said.pyc, said.so, said.unique_files) == (2, 2, 5)
 
 
 def test_cold_that_cannot_be_proved_is_said(

@@ -9,8 +9,9 @@ from dlcontainer import config
 from dlcontainer.errors import BenchDataError, ConfigError, UsageError
 from dlcontainer.lab.filesystem.counting import Count
 from dlcontainer.lab.slowfs.counters import METADATA
-from dlcontainer.lab.storm import measure, parameters
-from dlcontainer.lab.storm.measure import LoadMeasurement, Timing, of_image, of_tree
+from dlcontainer.lab.storm import loads, parameters
+from dlcontainer.lab.storm.loads import LoadMeasurement, Timing
+from dlcontainer.lab.storm.measure import of_image, of_tree
 from dlcontainer.lab.storm.repeats import MeasuringNode, ReadWaits, WarmImport
 from dlcontainer.sites.facts import FileSystemSpeed
 from dlcontainer.sites.site import Site
@@ -130,32 +131,52 @@ def test_an_image_asks_the_same_whatever_the_ranks() -> None:
     assert (loads["staged"].steps, loads["staged"].mb) == (0, 0)
 
 
+KEPT = LoadMeasurement(
+    loads=of_image(counted(3), timed(1.0, 1.0), 1.0),
+    image_mb=5.0,
+    profile="nfs",
+    subject="x",
+    node=MeasuringNode(cores=2, load_1min=9.5),
+    timings={"image": timed(1.0, 1.0)},
+)
+
+
 def test_loads_are_kept(tmp_path: Path) -> None:
-    kept = LoadMeasurement(
-        loads=of_image(counted(3), timed(1.0, 1.0), 1.0),
-        image_mb=5.0,
-        profile="nfs",
-        subject="x",
-        node=MeasuringNode(cores=2, load_1min=9.5),
-        timings={"image": timed(1.0, 1.0)},
-    )
-    measure.write(kept, tmp_path / "loads.json")
-    assert measure.read(tmp_path / "loads.json") == kept
+    loads.write(KEPT, tmp_path / "loads.json")
+    assert loads.read(tmp_path / "loads.json") == KEPT
     with pytest.raises(BenchDataError, match="cannot be written: No such file") as caught:
-        measure.write(kept, tmp_path / "no" / "loads.json")
+        loads.write(KEPT, tmp_path / "no" / "loads.json")
     assert caught.value.next_step == "choose another path with --keep"
 
 
-def test_loads_that_an_older_version_kept_say_nothing_of_the_machine(tmp_path: Path) -> None:
+def test_loads_of_before_07_are_refused_with_who_reads_them(tmp_path: Path) -> None:
     load = {"shared_operations": 3, "own_operations": 0, "read_waits": 1.0, "mb": 1, "cpu_s": 2.0}
-    body = {"schema": measure.SCHEMA, "loads": {"tree": load}, "image_mb": None}
+    body = {"schema": loads.SCHEMA, "loads": {"tree": load}, "image_mb": None}
     path = tmp_path / "loads.json"
     path.write_text(json.dumps({**body, "profile": "nfs", "subject": "x"}))
-    kept = measure.read(path)
-    assert (kept.node, kept.timings, kept.loads["tree"].cpu_s) == (None, {}, 2.0)
-    path.write_text(json.dumps({**body, "profile": "nfs", "subject": "x", "node": {"cores": 2}}))
-    with pytest.raises(BenchDataError, match="no measured loads"):
-        measure.read(path)
+    with pytest.raises(BenchDataError, match=r"before 0\.7\.0") as caught:
+        loads.read(path)
+    assert "0.9.1 is the last version" in str(caught.value.next_step)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"node": {"cores": 2}}, "node.load_1min: field required"),
+        ({"timings": {"tree": {"runs": []}}}, "timings.tree.waits: field required"),
+        ({"loads": {"by foot": {}}}, "loads.by foot"),
+        ({"image_mb": "5"}, "image_mb: input should be a valid number"),
+        ({"extra": 1}, "extra: unexpected keyword argument"),
+    ],
+)
+def test_what_fits_no_model_is_named(tmp_path: Path, changes: dict[str, object], says: str) -> None:
+    path = tmp_path / "loads.json"
+    loads.write(KEPT, path)
+    assert loads.read(path) == KEPT
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    with pytest.raises(BenchDataError, match="no measured loads") as caught:
+        loads.read(path)
+    assert says in str(caught.value.why)
 
 
 def test_loads_that_were_kept_stay_when_the_new_can_not_be_written(
@@ -169,7 +190,7 @@ def test_loads_that_were_kept_stay_when_the_new_can_not_be_written(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(BenchDataError, match="No space left"):
-        measure.write(LoadMeasurement(loads={}, image_mb=None, profile="nfs", subject="x"), path)
+        loads.write(KEPT, path)
     assert (path.read_text(), list(tmp_path.iterdir())) == ("old", [path])
 
 
@@ -178,4 +199,4 @@ def test_other_files_hold_no_loads(tmp_path: Path, text: str) -> None:
     path = tmp_path / "loads.json"
     path.write_text(text)
     with pytest.raises(BenchDataError, match="no measured loads"):
-        measure.read(path)
+        loads.read(path)

@@ -43,7 +43,7 @@ def test_a_whole_session(bench: Bench) -> None:
     declared = series.session.declared
     plan = declared.groups
     assert plan is not None
-    assert (series.version, declared.unit, declared.control_pairs) == (4, "groups", 0)
+    assert (declared.version, declared.unit, declared.control_pairs) == (4, "groups", 0)
     assert plan.turn_steps == 5  # 2 ms of the quickest step of 0.5 ms, and 10 %
     assert declared.steps == plan.steps == 2 * 4 * 5
     assert [(s.role, s.arm) for s in series.samples[:2]] == [
@@ -72,7 +72,7 @@ def test_one_process_is_at_work_at_a_time_and_each_group_has_new_ones(bench: Ben
     plan = series.session.declared.groups
     assert plan is not None
     stages = agreement.schedule(series.session.declared)
-    drawn = [order.drawn(5, group, plan, is_balanced=True) for group in stages[0]]
+    drawn = [order.drawn(5, group, plan) for group in stages[0]]
     assert runner.starts[2:] == [name for one in drawn for name in one.start]
     begun = [one for part in list(series.samples)[2:4] for one in part.residents]
     assert [one.name for one in sorted(begun, key=lambda one: one.started_s)] == list(
@@ -93,7 +93,7 @@ def test_each_process_makes_its_trainer_anew(bench: Bench) -> None:
     plan = series.session.declared.groups
     assert plan is not None
     group = agreement.schedule(series.session.declared)[0][0]
-    drawn = order.drawn(5, group, plan, is_balanced=True)
+    drawn = order.drawn(5, group, plan)
     assert made[2:] == [name for each in drawn.rounds for name in each.makes]
     for one in list(series.samples)[2].residents:
         assert [turn.trainer for turn in one.turns] == [1, 2, 3, 4]
@@ -252,7 +252,7 @@ def test_launches_where_groups_cannot_run(
     assert reason in str(caught.value)
     bench.unit = None
     series = run(bench, ProbeRunner(), **changes)
-    assert (series.version, series.session.declared.groups) == (3, None)
+    assert (series.session.declared.version, series.session.declared.groups) == (3, None)
 
 
 def test_groups_are_the_default_where_they_can_run(bench: Bench) -> None:

@@ -9,14 +9,6 @@ from dlcontainer.bench.samples.launch_order import ScheduledPair
 from dlcontainer.bench.samples.resident import balanced, order
 from dlcontainer.bench.samples.resident.resident_records import GroupPlan
 
-# Drawn by the program of procedure 2: the start, then three rounds.
-EARLIER = (
-    ("c1", "n0", "n1", "c0"),
-    ("n0", "c1", "c0", "n1"),
-    ("c1", "n1", "n0", "c0"),
-    ("n1", "n0", "c1", "c0"),
-)
-
 
 def plan(per_arm: int = 2, rounds: int = 4) -> GroupPlan:
     return GroupPlan(
@@ -48,7 +40,7 @@ def test_what_a_turn_leaves_to_the_next_two_is_no_arm_s() -> None:
     carry = {1: 0.02, 2: 0.01}  # to the next turn, and to the one after it
     for number in range(1, 9):
         slowed = {"n": 0.0, "c": 0.0}
-        for each in order.drawn(3, pair(number), plan(), is_balanced=True).rounds:
+        for each in order.drawn(3, pair(number), plan()).rounds:
             ran = [*each.makes, *each.turns]
             for place, name in enumerate(each.turns, start=len(each.makes)):
                 slowed[name[0]] += sum(
@@ -58,16 +50,7 @@ def test_what_a_turn_leaves_to_the_next_two_is_no_arm_s() -> None:
 
 
 def test_the_seed_and_the_number_draw_the_order() -> None:
-    one, again, other = (order.drawn(seed, pair(1), plan(), is_balanced=True) for seed in (1, 1, 2))
+    one, again, other = (order.drawn(seed, pair(1), plan()) for seed in (1, 1, 2))
     assert one == again != other
     assert one.start[0][0] == pair(1).order[0]
-    assert len({order.drawn(1, pair(n), plan(), is_balanced=True).rounds for n in range(9)}) > 5
-
-
-def test_earlier_programs_drew_each_round_by_itself() -> None:
-    """Files of procedure 2 must still be what their seed draws."""
-    drawn = order.drawn(7, pair(1), plan(rounds=3), is_balanced=False)
-    assert drawn.start == EARLIER[0]
-    assert tuple(each.turns for each in drawn.rounds) == EARLIER[1:]
-    assert drawn.rounds[0].makes == drawn.start
-    assert drawn.rounds[1].makes == drawn.rounds[1].turns
+    assert len({order.drawn(1, pair(n), plan()).rounds for n in range(9)}) > 5
