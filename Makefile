@@ -10,6 +10,8 @@ BIN := $(VENV)/bin
 # The private Apptainer and helper programs are linked in BIN. Not exported for all: `make setup`
 # must not take the environment's own python3 for the machine's.
 WITH_BIN := PATH="$(CURDIR)/$(BIN):$$PATH"
+# Where it is set each process of a test run compiles all tests anew, which is half of their collection.
+unexport PYTHONDONTWRITEBYTECODE
 # One more than there are cores, since tests wait for two fifths of their time. Each worker builds its
 # own base and images: more of them need the disk and memory for it.
 WORKERS := -n $(shell n=$$(nproc 2>/dev/null || echo 1); echo $$((n < 3 ? n + 1 : 4))) --dist loadscope

@@ -28,8 +28,7 @@ def settle(
     path = write_yaml(tmp_path / "site.yaml", {**SITE, "sources": {"made-up": "a test"}, **facts})
     loaded = loading.load(
         path,
-        display=lambda path: path.name,
-        find=path.with_name,
+        files=loading.SiteFiles(display=lambda path: path.name, find=path.with_name),
         overrides=None,
         host=HOST,
         target=target,

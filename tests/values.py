@@ -180,8 +180,9 @@ def shipped_site(
     path = ROOT / "site-configs" / f"{name}.yaml"
     return loading.load(
         path,
-        display=lambda path: path.name,
-        find=lambda other: path.with_name(f"{other}.yaml"),
+        files=loading.SiteFiles(
+            display=lambda path: path.name, find=lambda other: path.with_name(f"{other}.yaml")
+        ),
         overrides=None,
         host=on,
         target=target,

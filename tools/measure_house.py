@@ -208,8 +208,8 @@ def bound_to(words: frozenset[str], parsed: Mapping[str, ast.Module]) -> list[st
 
 def share(words: frozenset[str], parsed: Mapping[str, ast.Module]) -> float:
     """Return the share of all bindings that these words have, percent."""
-    total = sum(1 for _ in bindings(parsed))
-    return round(100 * len(bound_to(words, parsed)) / max(1, total), 2)
+    names = [name for name, _ in bindings(parsed)]
+    return round(100 * sum(name in words for name in names) / max(1, len(names)), 2)
 
 
 def giving(parsed: Mapping[str, ast.Module]) -> list[str]:

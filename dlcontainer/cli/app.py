@@ -4,7 +4,6 @@ A group knows the name and the first sentence of each of its commands. The modul
 read, and its options are made, when it runs, completes or shows its own help.
 """
 
-import contextlib
 import importlib
 import inspect
 import sys
@@ -16,7 +15,7 @@ from typing import Any, ClassVar, NoReturn, TypeVar, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from dlcontainer.cli import help_page, output
+from dlcontainer.cli import output
 from dlcontainer.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,33 +24,44 @@ F = TypeVar("F", bound=Callable[..., Any])
 _OPTIONS = {"help": "--help", "version": "--version"}
 
 
-def without_plugins() -> None:
-    """Have pydantic look for no plugins: for them it opens a file of each installed package.
-
-    Its own switch is a variable of the environment, which the programs that we start would get.
-    Where a later pydantic has no such module it looks for plugins, and starts later.
-    """
-    with contextlib.suppress(ImportError):
-        from pydantic.plugin import _loader
-
-        _loader._plugins = {}
-
-
 def _lighten(param: Any) -> None:
-    """Have what nobody typed, and flags, need no pydantic.
+    """Have what nobody typed, flags and plain text need no pydantic.
 
     Typer reads them alike, but makes a validator of pydantic's first for each that it reads.
     """
-    whole, nothing = param.process_value, () if param.multiple or param.nargs == -1 else None
+    whole, many = param.process_value, param.multiple or param.nargs == -1
+    plain = _is_plain_text(param, many=many)
 
     def process(ctx: Any, value: Any) -> Any:
         if value is None and not param.required:
-            return nothing if param.callback is None else param.callback(ctx, param, nothing)
-        if not isinstance(value, bool):
-            without_plugins()
-        return whole(ctx, value)
+            read: Any = () if many else None
+        elif plain and _is_read(value, many=many):
+            read = list(value) if many else value
+        else:
+            if not isinstance(value, bool):
+                from dlcontainer import installation
+
+                installation.leave_out_plugins()
+            return whole(ctx, value)
+        return read if param.callback is None else param.callback(ctx, param, read)
 
     param.process_value = process
+
+
+def _is_plain_text(param: Any, *, many: bool) -> bool:
+    """Return whether Typer takes each word for this as it was typed."""
+    about = param.type_descriptor
+    kind = list[str] if many else str
+    return bool(about.annotation == kind) and about.parameter_info.parser is None
+
+
+def _is_read(value: Any, *, many: bool) -> bool:
+    # Other than ASCII there may be bytes that are no text, of which Typer has its own error; a
+    # list that is empty may be one that is required.
+    if many and not (isinstance(value, list | tuple) and value):
+        return False
+    words = value if many else (value,)
+    return all(isinstance(word, str) and word.isascii() for word in words)
 
 
 class HelpCommand(TyperCommand):
@@ -66,6 +76,8 @@ class HelpCommand(TyperCommand):
 
     def get_help(self, ctx: Any) -> str:
         """Return the help page."""
+        from dlcontainer.cli import help_page
+
         return help_page.command(self, ctx, sys.stdout)
 
 
@@ -146,6 +158,8 @@ class HelpGroup(TyperGroup):
 
     def get_help(self, ctx: Any) -> str:
         """Return the help page."""
+        from dlcontainer.cli import help_page
+
         return help_page.group(self, ctx, sys.stdout)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
@@ -161,6 +175,8 @@ class HelpGroup(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; without any, show the help page and end as a usage error does."""
         if not args and self.no_args_is_help and not ctx.resilient_parsing:
+            from dlcontainer.cli import help_page
+
             output.page(help_page.group(self, ctx, sys.stderr), sys.stderr)
             raise typer.Exit(UsageError.exit_code)
         for param in self.get_params(ctx):

@@ -114,7 +114,12 @@ class CliContext:
         return self.resources.find(kind, name)
 
     def site(
-        self, name: str, target: SiteTarget = USUAL, changes: Document | None = None
+        self,
+        name: str,
+        target: SiteTarget = USUAL,
+        changes: Document | None = None,
+        *,
+        read: loading.FileReader = config.load,
     ) -> SelectedDocument[Site]:
         """Load a site: SITE[@EPOCH][:NODE_TYPE] or a path; overrides and --set site.* over it."""
         bare, meant = read_target(name)
@@ -127,8 +132,11 @@ class CliContext:
         ]
         return loading.load(
             path,
-            display=self.resources.display,
-            find=lambda name: self.locate("site-configs", name),
+            files=loading.SiteFiles(
+                display=self.resources.display,
+                find=lambda name: self.locate("site-configs", name),
+                read=read,
+            ),
             overrides=config.merge(*layers) if layers else None,
             host=self.host,
             target=meant,
@@ -250,10 +258,10 @@ class CliContext:
         from dlcontainer.planning import matrix
 
         # Read when it is asked for: one that is wrong does not stop the others.
-        read = cache(self.recipe)
+        read, read_site = cache(self.recipe), cache(config.load)
         nothing = config.from_data({}, layer="--set")
         sources = matrix.PlanSources(
-            site=self.site,
+            site=lambda name, target: self.site(name, target, read=read_site),
             recipe=read,
             settle=lambda of, name, kind: self._settle(
                 of, name, read(name), nothing, kind, cpu=cpu

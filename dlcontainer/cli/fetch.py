@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from dlcontainer.build.base.finished import BaseFinisher
     from dlcontainer.cli.context import CliContext
     from dlcontainer.packages.bundle import Bundle
+    from dlcontainer.packages.lock_resolver import Locker
+    from dlcontainer.packages.lockfile import Lock
     from dlcontainer.planning.plan import Plan
 
 
@@ -49,7 +51,6 @@ def fetch(
     from dlcontainer.cli.context import here
     from dlcontainer.packages import fetch as fetching
     from dlcontainer.packages import lock_resolver
-    from dlcontainer.packages import lockfile as locks
     from dlcontainer.sites.site import SiteTarget
 
     world = here()
@@ -58,14 +59,10 @@ def fetch(
     console = output.Console(verbose=verbose, events=as_json)
     runner = console.runner(world.environ)
     scratch = (tmpdir or world.scratch).absolute()
-    if locked is not None:
-        lock = locks.read(locked)
-        lock.require(settled, str(locked))
-    else:
-        locker = lock_resolver.Locker(
-            host=world.host, runner=runner, scratch=scratch, cache=world.cache, progress=console
-        )
-        lock = lock_resolver.lock(settled, locker)
+    locker = lock_resolver.Locker(
+        host=world.host, runner=runner, scratch=scratch, cache=world.cache, progress=console
+    )
+    lock = _lock_of(settled, locked, locker)
     fetcher = fetching.Fetcher(host=world.host, runner=runner, scratch=scratch, progress=console)
     with console.beating():
         bundle = fetching.fetch(settled, lock, fetcher, folder.absolute(), with_image=with_base)
@@ -77,6 +74,18 @@ def fetch(
         return
     console.end(f"done: {size / 1e6:.0f} MB")
     output.copied(str(bundle.folder))
+
+
+def _lock_of(settled: "Plan", locked: Path | None, locker: "Locker") -> "Lock":
+    """Read the lock that is named; else resolve the plan's packages."""
+    from dlcontainer.packages import lock_resolver
+    from dlcontainer.packages import lockfile as locks
+
+    if locked is None:
+        return lock_resolver.lock(settled, locker)
+    lock = locks.read(locked)
+    lock.require(settled, str(locked))
+    return lock
 
 
 def _carry_base(

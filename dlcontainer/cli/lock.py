@@ -11,8 +11,10 @@ from dlcontainer.cli import options, output
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dlcontainer.cli.context import CliContext
     from dlcontainer.packages.lock_diff import LockChange
     from dlcontainer.packages.lockfile import Lock
+    from dlcontainer.planning.plan import Plan
 
 
 def lock(
@@ -45,41 +47,24 @@ def lock(
 ) -> None:
     """Resolve a plan's packages and write them to a lock, with versions and checksums."""
     from dlcontainer.cli.context import here
-    from dlcontainer.errors import UsageError
-    from dlcontainer.packages import lock_resolver
     from dlcontainer.packages import lockfile as locks
     from dlcontainer.packages.lock_diff import compare
     from dlcontainer.sites.site import SiteTarget
 
     if diff is not None:
-        if check is not None or target is not None:
-            raise UsageError(
-                "--diff takes exactly two lock files and no other option",
-                next_step="--diff OLD NEW",
-            )
-        _show(compare(*map(locks.read, diff)), "lock-diff", as_json=as_json)
+        _diff(*diff, alone=check is None and target is None, as_json=as_json)
         return
     before = locks.read(check) if check else None
     if before is not None:
         # What the lock is of; a recipe or a site that was given as a path must be given again.
         recipe, site = recipe or before.recipe, site or before.site
         variant = variant or before.variant
-    world = here()
-    meant = SiteTarget(node_type=node_type, epoch=epoch)
+    world, meant = here(), SiteTarget(node_type=node_type, epoch=epoch)
     settled = world.plan(
         recipe, options.required_site(site, "lock", recipe), settings, meant, variant, cpu=cpu
     )
     console = output.Console(verbose=verbose, events=as_json)
-    scratch = (tmpdir or world.scratch).absolute()
-    locker = lock_resolver.Locker(
-        host=world.host,
-        runner=console.runner(world.environ),
-        scratch=scratch,
-        cache=world.cache,
-        progress=console,
-    )
-    with console.beating():
-        locked_packages = lock_resolver.lock(settled, locker)
+    locked_packages = _locked(settled, world, console, tmpdir)
     if before is not None:
         changes = compare(before, locked_packages)
         _show(changes, "lock-check", as_json=as_json)
@@ -87,6 +72,36 @@ def lock(
     path = target or Path("locks") / f"{settled.name}.lock.json"
     locks.write(path, locked_packages)
     _say_written(path, locked_packages, as_json=as_json)
+
+
+def _diff(old: Path, new: Path, *, alone: bool, as_json: bool) -> None:
+    from dlcontainer.errors import UsageError
+    from dlcontainer.packages import lockfile as locks
+    from dlcontainer.packages.lock_diff import compare
+
+    if not alone:
+        raise UsageError(
+            "--diff takes exactly two lock files and no other option",
+            next_step="--diff OLD NEW",
+        )
+    _show(compare(locks.read(old), locks.read(new)), "lock-diff", as_json=as_json)
+
+
+def _locked(
+    settled: "Plan", world: "CliContext", console: output.Console, tmpdir: Path | None
+) -> "Lock":
+    """Resolve a plan's packages."""
+    from dlcontainer.packages import lock_resolver
+
+    locker = lock_resolver.Locker(
+        host=world.host,
+        runner=console.runner(world.environ),
+        scratch=(tmpdir or world.scratch).absolute(),
+        cache=world.cache,
+        progress=console,
+    )
+    with console.beating():
+        return lock_resolver.lock(settled, locker)
 
 
 def _say_written(path: Path, lock: "Lock", *, as_json: bool) -> None:

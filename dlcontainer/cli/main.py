@@ -23,7 +23,6 @@ from dlcontainer.errors import (
     InterruptedByUserError,
     PublishError,
 )
-from dlcontainer.system.runner import CommandTimeoutError
 
 app = App(
     name="dlcontainer",
@@ -109,6 +108,22 @@ def _of_a_disk(raised: OSError, argv: list[str]) -> DlcontainerError:
     )
 
 
+def _of_the_machine(raised: Exception, argv: list[str]) -> DlcontainerError | None:
+    """Return the error that a slow machine or an ill disk comes to; None for what is our bug."""
+    from dlcontainer.system.runner import CommandTimeoutError
+
+    if isinstance(raised, CommandTimeoutError):
+        # Whoever ran it had no better word for it.
+        return EngineError(
+            str(raised),
+            next_step="try again when the machine is less busy; images that are unpacked for "
+            "each run (see dlcontainer doctor) start slowly",
+        )
+    if isinstance(raised, OSError) and raised.errno in _OF_DISKS:
+        return _of_a_disk(raised, argv)
+    return None
+
+
 def _called(argv: list[str]) -> int | None:
     """Run the command; raises BrokenPipeError where the reader of stdout has gone."""
     out = sys.stdout
@@ -140,17 +155,11 @@ def _run(argv: list[str], *, as_json: bool) -> int:
         error = usage_errors.translated(problem, argv)
     except DlcontainerError as raised:
         error = raised
-    except CommandTimeoutError as raised:
-        # Whoever ran it had no better word for it, and a slow machine is no bug of ours.
-        error = EngineError(
-            str(raised),
-            next_step="try again when the machine is less busy; images that are unpacked for "
-            "each run (see dlcontainer doctor) start slowly",
-        )
-    except OSError as raised:
-        if raised.errno not in _OF_DISKS:
+    except Exception as raised:
+        machines_own = _of_the_machine(raised, argv)
+        if machines_own is None:
             raise
-        error = _of_a_disk(raised, argv)
+        error = machines_own
     else:
         return int(code or 0)
     _report(error, as_json=as_json)
@@ -180,7 +189,7 @@ def run() -> None:
     """Run the command line and exit with its documented code."""
     # Importing makes some 50,000 objects that stay: looking through them for garbage, now and as
     # the interpreter ends, is in vain and a fifth of a render's time (docs/measurements.md).
-    gc.set_threshold(50_000)
+    gc.set_threshold(200_000)
     streams.prepare()
     output.begin_run(os.environ)
     argv, code = sys.argv[1:], 0

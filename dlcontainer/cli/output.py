@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from dlcontainer.cli import layout
 from dlcontainer.cli.colour import STATES, paint
-from dlcontainer.system.progress import HANDED, Run, code, told, visible
+from dlcontainer.system.run_clock import HANDED, Run
+from dlcontainer.system.visible_text import code, visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -301,6 +302,8 @@ class Console:
 
     def line(self, text: str) -> None:
         """Take a tool's own line: shown when asked to; else what it says of the phase counts."""
+        from dlcontainer.system.progress import told
+
         begun = told(text)
         if self.events or self.verbose:
             self._as_asked("line", text, mark="  | ")

@@ -1,6 +1,7 @@
 """`dlcontainer publish`: an image as a module that users load."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -55,45 +56,71 @@ def publish(
 ) -> None:
     """Check an image and publish it as a module."""
     from dlcontainer.cli.context import here
+
+    world, path = here(), options.image_file(image)
+    request = _PublishRequest(
+        image=path,
+        site=site,
+        facts=world.site(site).value,
+        root=root,
+        layout=layout,
+        proofs=proofs or [],
+        signers=trust_options.Signers(
+            keys=key,
+            roots=certificate_roots,
+            keyrings=pgp,
+            signed=require_signed,
+            evidence=require_evidence,
+        ),
+    )
+    if cvmfs is not None:
+        _write_script(cvmfs, request, as_json=as_json)
+        return
+    done = _publish(request, world, output.Console(verbose=verbose, quiet=as_json))
+    _show(done, request.facts.modules.kind, as_json=as_json)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _PublishRequest:
+    """What was asked for: an image, of a site, into a tree, by signers; `facts` are the site's."""
+
+    image: Path
+    site: str
+    facts: "Site"
+    root: Path | None
+    layout: Literal["sif", "tree"]
+    proofs: list[Path]
+    signers: trust_options.Signers
+
+
+def _publish(
+    request: _PublishRequest, world: "CliContext", console: output.Console
+) -> "Publication":
     from dlcontainer.proof import reach
     from dlcontainer.publish import publish as publishing
     from dlcontainer.publish.tree.layout import admit_any
 
-    world = here()
-    path = options.image_file(image)
-    loaded = world.site(site).value
-    if cvmfs is not None:
-        if layout != "tree" or root is None:
-            raise UsageError(
-                "--cvmfs requires --layout tree and --root",
-                next_step="add --layout tree --root /cvmfs/REPOSITORY/FOLDER",
-            )
-        if key or certificate_roots or pgp or require_signed or require_evidence:
-            raise UsageError(
-                "--cvmfs takes no signers and no demands on the command line",
-                why="the script publishes later, without these options",
-                next_step="set trust.require_signed in the site's file (docs/signing.md)",
-            )
-        _write_script(cvmfs, path, site, root, as_json=as_json)
-        return
-    console = output.Console(verbose=verbose, quiet=as_json)
-    evidence = reach.read(proofs, loaded.engine.builders) if proofs else None
-    trust = trust_options.trust_of(loaded, keys=key, roots=certificate_roots, keyrings=pgp)
-    demand = trust_options.demand_of(loaded, require_evidence, signed=require_signed)
-    trust_options.note_unasked(demand, console, key, certificate_roots, pgp)
+    site, signers = request.facts, request.signers
+    evidence = reach.read(request.proofs, site.engine.builders) if request.proofs else None
+    trust = trust_options.trust_of(
+        site, keys=signers.keys, roots=signers.roots, keyrings=signers.keyrings
+    )
+    demand = trust_options.demand_of(site, signers.evidence, signed=signers.signed)
+    trust_options.note_unasked(demand, console, signers)
     signatures = trust_options.asking(trust, demand, world, console)
     context = replace(
-        _context(site, world, console),
+        _context(request.site, world, console),
         proofs=evidence,
         verify=trust_options.verifier(signatures, console),
         admit=signatures.admit if signatures else admit_any,
-        unpacked=layout == "tree",
+        unpacked=request.layout == "tree",
     )
+    root = request.root.absolute() if request.root else None
     with console.beating():
-        done = publishing.publish(path, loaded, root.absolute() if root else None, context)
+        done = publishing.publish(request.image, site, root, context)
     for closed in done.closed:
         console.note(str(closed))
-    _show(done, loaded.modules.kind, as_json=as_json)
+    return done
 
 
 def _context(name: str, world: "CliContext", console: output.Console) -> "PublishContext":
@@ -133,14 +160,27 @@ def _context(name: str, world: "CliContext", console: output.Console) -> "Publis
     )
 
 
-def _write_script(target: Path, image: Path, site: str, root: Path, *, as_json: bool) -> None:
+def _write_script(target: Path, request: _PublishRequest, *, as_json: bool) -> None:
     from dlcontainer.cli.context import here
     from dlcontainer.publish.unpacked import cvmfs
     from dlcontainer.system import report_files
 
+    site, root, signers = request.site, request.root, request.signers
+    if request.layout != "tree" or root is None:
+        raise UsageError(
+            "--cvmfs requires --layout tree and --root",
+            next_step="add --layout tree --root /cvmfs/REPOSITORY/FOLDER",
+        )
+    if signers.are_named or signers.signed or signers.evidence:
+        raise UsageError(
+            "--cvmfs takes no signers and no demands on the command line",
+            why="the script publishes later, without these options",
+            next_step="set trust.require_signed in the site's file (docs/signing.md)",
+        )
     templates = here().resources.template_folders()
     named = str(Path(site).absolute()) if "/" in site or site.endswith((".yaml", ".yml")) else site
-    report_files.write(cvmfs.script(image.absolute(), named, root, templates), target, "--cvmfs")
+    script = cvmfs.script(request.image.absolute(), named, root, templates)
+    report_files.write(script, target, "--cvmfs")
     if as_json:
         output.emit("publish-script", {"script": str(target), "root": str(root)})
         return

@@ -87,39 +87,59 @@ def render(
             variant=variant,
             with_base=with_base or None,
         )
-        if target is None:
-            raise UsageError("--all requires a folder to write to", next_step="add -o DIR")
-        from dlcontainer.cli import matrix
-
-        matrix.render_all(world, recipe, site, Path(target), cpu=cpu, as_json=as_json)
+        _render_all(world, recipe, site, target, cpu=cpu, as_json=as_json)
         return
     site = options.required_site(site, "render", recipe)
     every_setting = [*(settings or []), *resource_settings]
     meant = SiteTarget(node_type=node_type, epoch=epoch)
     settled = world.plan(recipe, site, every_setting, meant, variant, cpu=cpu)
-    into = target is not None and _is_folder(target)
-    request = _RenderRequest(
-        form=form, launch=launch, target=target, with_base=with_base, into=into
-    )
+    request = _RenderRequest(form=form, launch=launch, target=target, with_base=with_base)
     console = output.Console(verbose=verbose, quiet=as_json)
     _render(world, settled, request, console, as_json=as_json)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _RenderRequest:
-    """What was asked for; `into` a folder."""
+    """What was asked for: a format, of a job script its form, and where it goes."""
 
     form: Format | None
     launch: str | None
     target: str | None
     with_base: bool
-    into: bool
+
+    @property
+    def into(self) -> bool:
+        """Whether the text, and what it needs, goes into a folder."""
+        if self.target is None:
+            return False
+        from dlcontainer.formats import build_context
+
+        return build_context.is_folder(self.target)
+
+    @property
+    def builds(self) -> bool:
+        """Whether that folder gets all that a build without dlcontainer needs."""
+        if not self.into:
+            return False
+        from dlcontainer.formats import folder_readme
+
+        return (self.form or "apptainer") in folder_readme.COMMANDS
 
 
-def _is_folder(target: str) -> bool:
-    from dlcontainer.formats import build_context
+def _render_all(
+    world: "CliContext",
+    recipe: str | None,
+    site: str | None,
+    target: str | None,
+    *,
+    cpu: bool,
+    as_json: bool,
+) -> None:
+    from dlcontainer.cli import matrix
 
-    return build_context.is_folder(target)
+    if target is None:
+        raise UsageError("--all requires a folder to write to", next_step="add -o DIR")
+    matrix.render_all(world, recipe, site, Path(target), cpu=cpu, as_json=as_json)
 
 
 def _render(
@@ -135,7 +155,7 @@ def _render(
 
     form: Format = request.form or "apptainer"
     folders = world.resources.template_folders()
-    builds = request.into and _stands_alone(form)
+    builds = request.builds
     if request.with_base and not builds:
         raise UsageError(
             "--with-base requires a folder that an image is built in",
@@ -170,12 +190,6 @@ def _render(
     else:
         output.say(message)
         _say_missing(settled, every, request)
-
-
-def _stands_alone(form: Format) -> bool:
-    from dlcontainer.formats import folder_readme
-
-    return form in folder_readme.COMMANDS
 
 
 def _say_missing(settled: "Plan", every: "Mapping[str, str]", request: _RenderRequest) -> None:

@@ -11,7 +11,9 @@ from dlcontainer.errors import ChecksFailedError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dlcontainer.bench.analysis.session_analysis import Analysis
     from dlcontainer.bench.report.html_report import Brief
+    from dlcontainer.bench.report.inputs import InputFinding
 
 Files = Annotated[
     list[Path],
@@ -57,9 +59,6 @@ def report(
     """Report measured sessions; a verdict is an error only with --fail-on."""
     from dataclasses import replace
 
-    from dlcontainer.bench.analysis.across_sessions import across
-    from dlcontainer.bench.job import job_analysis as jobbing
-    from dlcontainer.bench.job.job_records import JobSession
     from dlcontainer.bench.report import given, json_report, markdown_report
     from dlcontainer.bench.report import html_report as reporting
     from dlcontainer.bench.report import output_files as written
@@ -81,17 +80,7 @@ def report(
         templates = here().resources.template_folders()
         settled = replace(reporting.page(analyses, findings), reached=site_tables.reached(reached))
         written.write(targets, settled, [a.series for a in analyses], templates, findings)
-    words = [(str(a.series.path), a.verdict.word) for a in analyses]
-    words += [
-        (f"across {len(item.members)} allocations", item.word)
-        for item in across(analyses)
-        if item.word is not None
-    ]
-    words += [
-        (str(finding.path), jobbing.read(finding.finding).word)
-        for finding in findings
-        if isinstance(finding.finding, JobSession)
-    ]
+    words = _verdicts(analyses, findings)
     bad = [f"{name}: {word}" for name, word in words if _slug(word) in failing]
     paths = [str(report_file.path) for report_file in targets]
     if as_json:
@@ -109,6 +98,28 @@ def report(
             f"{len(bad)} of {len(words)} verdicts match --fail-on",
             why=", ".join(bad),
         )
+
+
+def _verdicts(
+    analyses: "Sequence[Analysis]", findings: "Sequence[InputFinding]"
+) -> list[tuple[str, str]]:
+    """Return what each verdict is about, and its word."""
+    from dlcontainer.bench.analysis.across_sessions import across
+    from dlcontainer.bench.job import job_analysis as jobbing
+    from dlcontainer.bench.job.job_records import JobSession
+
+    words: list[tuple[str, str]] = [(str(a.series.path), a.verdict.word) for a in analyses]
+    words += [
+        (f"across {len(item.members)} allocations", item.word)
+        for item in across(analyses)
+        if item.word is not None
+    ]
+    words += [
+        (str(finding.path), jobbing.read(finding.finding).word)
+        for finding in findings
+        if isinstance(finding.finding, JobSession)
+    ]
+    return words
 
 
 def _say(text: str, reached: "Mapping[str, Sequence[str]]", paths: "Sequence[str]") -> None:

@@ -1,5 +1,6 @@
 """`dlcontainer site`: known sites; one, resolved; two, compared; the schema for editors."""
 
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from dlcontainer.cli.context import CliContext
+    from dlcontainer.sites.loading import FileReader
     from dlcontainer.sites.site import Site
 
 # Of a target that the columns of all groups are set by.
@@ -32,15 +34,18 @@ def list_(as_json: options.Json = False, verbose: options.Verbose = False) -> No
 
     Those in use come first, archived ones last.
     """
+    from dlcontainer import config
     from dlcontainer.cli.context import here
     from dlcontainer.errors import ConfigError
     from dlcontainer.sites.site import STATUSES
 
     world, rows = here(), []
+    # Read once: of each epoch and node type, and of each site that extends it.
+    read = cache(config.load)
     wrong: list[ConfigError] = []
     for name in world.resources.names("site-configs"):
         try:
-            rows += list(_rows(world, name))
+            rows += list(_rows(world, name, read))
         except ConfigError as error:
             wrong.append(error)
     rows.sort(key=lambda row: STATUSES.index(row["status"]))
@@ -65,11 +70,11 @@ def _say(rows: "Sequence[Mapping[str, str]]", *, every: bool) -> None:
         output.say(output.table([[row[key] for key in head] for row in cells], head=head))
 
 
-def _rows(world: "CliContext", name: str) -> "Iterator[dict[str, str]]":
+def _rows(world: "CliContext", name: str, read: "FileReader") -> "Iterator[dict[str, str]]":
     from dlcontainer.sites.site import targets
 
-    for target in targets(world.site(name).value):
-        site = world.site(name, target).value
+    for target in targets(world.site(name, read=read).value):
+        site = world.site(name, target, read=read).value
         yield {"name": site.name, "target": target.named(site.name), **_row(site)}
 
 

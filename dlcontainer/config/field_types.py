@@ -5,13 +5,13 @@ from collections.abc import Callable
 from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
-from pydantic.plugin import _loader
 
+from dlcontainer import installation
 from dlcontainer.config.gpu_targets import one_gpu, written_right
 from dlcontainer.config.image_names import is_digest, is_registry
 
-# For plugins pydantic opens a file of each installed package; we have none. As in cli/app.py.
-_loader._plugins = {}
+# Before the first validator is made. As in cli/app.py.
+installation.leave_out_plugins()
 
 Arch = Literal["x86_64", "ppc64le", "aarch64"]
 ARCHES: tuple[Arch, ...] = get_args(Arch)
@@ -47,7 +47,8 @@ SIF_ARCH: dict[str, str] = {"x86_64": "2", "aarch64": "4", "ppc64le": "6"}
 class Strict(BaseModel):
     """A model that takes nothing it does not know and never changes."""
 
-    # A validator is made for what is validated, with its parts, and not for each part by itself.
+    # A validator is made for what is validated, with its parts, and not for each part by itself: a
+    # field's default that is a model is made by model_construct(), which needs none.
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
 
 

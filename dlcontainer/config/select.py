@@ -79,19 +79,28 @@ def without(document: Document, key: str) -> Document:
     )
 
 
-def replaced(document: Document, path: KeyPath, part: Document) -> Document:
-    """Put a document in the place of the mapping at a path."""
+def replaced(document: Document, parts: Mapping[KeyPath, Document]) -> Document:
+    """Put documents in the place of the mappings at paths, none of which is below another."""
+    data: object = document.data
+    for path, part in parts.items():
+        data = _put(data, path, part.data)
+    # In one go: a recipe has thousands of origins, and many variants.
+    lengths = {len(path) for path in parts}
+    origins = {
+        key: origin
+        for key, origin in document.origins.items()
+        if not any(key[:length] in parts for length in lengths)
+    }
+    for path, part in parts.items():
+        origins.update(((*path, *key), origin) for key, origin in part.origins.items())
+    return Document(data=data if isinstance(data, dict) else {}, origins=origins)
 
-    def put(value: object, rest: KeyPath) -> object:
-        if not rest:
-            return part.data
-        mapping = dict(value) if isinstance(value, dict) else {}
-        return {**mapping, str(rest[0]): put(mapping.get(rest[0]), rest[1:])}
 
-    kept = {key: origin for key, origin in document.origins.items() if key[: len(path)] != path}
-    moved = {(*path, *key): origin for key, origin in part.origins.items()}
-    data = put(document.data, path)
-    return Document(data=data if isinstance(data, dict) else {}, origins={**kept, **moved})
+def _put(value: object, path: KeyPath, new: object) -> object:
+    if not path:
+        return new
+    mapping = dict(value) if isinstance(value, dict) else {}
+    return {**mapping, str(path[0]): _put(mapping.get(path[0]), path[1:], new)}
 
 
 def map_text(document: Document, change: Callable[[KeyPath, str, ValueOrigin], str]) -> Document:

@@ -121,8 +121,8 @@ class ImageMetadata(_RecordPart):
     license: Line | None = None
     prefix: ImagePath
     exposes: tuple[Command, ...]
-    verify: VerifyModules = VerifyModules()
-    stack: StackProvenance = StackProvenance()
+    verify: VerifyModules = VerifyModules.model_construct()
+    stack: StackProvenance = StackProvenance.model_construct()
 
 
 class RecipeProvenance(ImageMetadata):
@@ -196,8 +196,8 @@ class Record(_RecordPart):
     content: ImageContent
     base: BaseProvenance | None = None
     lock: Line | None = None
-    engine: EngineProvenance = EngineProvenance()
-    provenance: Provenance = Provenance()
+    engine: EngineProvenance = EngineProvenance.model_construct()
+    provenance: Provenance = Provenance.model_construct()
     finished: Line | None = None
     work: tuple[StepProvenance, ...] = ()
     trust: TrustRecord | None = None

@@ -139,7 +139,7 @@ class Lock(Strict):
     base: LockedBase
     steps: tuple[LockedStep, ...] = ()
     sources: tuple[SourcePin, ...] = ()
-    host: HostParts = HostParts()
+    host: HostParts = HostParts.model_construct()
 
     @model_validator(mode="after")
     def _one_file_one_sum(self) -> Self:

@@ -35,7 +35,7 @@ def _of_kind(merged: Document) -> Document:
     origins: dict[KeyPath, ValueOrigin] = {(): chosen}
     for key in data:
         origins[(key,)] = merged.origin(("base", key)) if key in base else chosen
-    return config.replaced(merged, ("base",), Document(data=data, origins=origins))
+    return config.replaced(merged, {("base",): Document(data=data, origins=origins)})
 
 
 def _system(distribution: Distribution) -> dict[str, object]:
@@ -63,7 +63,7 @@ def _pinned(merged: Document, site: SelectedDocument[Site]) -> Document:
                 }
                 | {("image",): origin},
             )
-            return config.replaced(merged, ("base",), part)
+            return config.replaced(merged, {("base",): part})
     return merged
 
 

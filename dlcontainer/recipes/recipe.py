@@ -6,7 +6,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from dlcontainer import config
-from dlcontainer.config import Document
+from dlcontainer.config import Document, KeyPath
 from dlcontainer.config.field_types import (
     AbsolutePath,
     Command,
@@ -64,7 +64,7 @@ class Recipe(Strict):
     homepage: Url | None = None
     license: Line | None = Field(default=None, description="SPDX expression of what is packed")
     variant: Name | None = Field(default=None, description="the one of variants that is meant")
-    stack: Stack = Stack()
+    stack: Stack = Stack.model_construct()
     space_mb: int = Field(default=2000, gt=0, description="disk space a build needs, MB")
     upstreams: dict[Identifier, Upstream] = Field(default_factory=dict)
     base: Base
@@ -77,7 +77,7 @@ class Recipe(Strict):
     steps: tuple[Step, ...] = Field(min_length=1)
     environment: dict[EnvName, Line] = Field(default_factory=dict)
     mount_points: tuple[AbsolutePath, ...] = ()
-    image: ImageSettings = ImageSettings()
+    image: ImageSettings = ImageSettings.model_construct()
     slim: Choices = Field(
         default=(), description="what is removed from the Python packages: docs/add-a-recipe.md"
     )
@@ -148,13 +148,12 @@ def read(path: Path, *, display: str) -> Document:
     Raises ConfigError with the place of what is not YAML, or not there.
     """
     written = config.load(path, layer="recipe", display=display)
-    entries = config.subtree(written, ("variants",))
+    entries, variants = config.subtree(written, ("variants",)), dict[KeyPath, Document]()
     for name in entries.data if entries else ():
         entry = config.subtree(written, ("variants", name))
         if entry and "file" in entry.data:
-            variant = _variant_file(path, display, name, entry)
-            written = config.replaced(written, ("variants", name), variant)
-    return written
+            variants["variants", name] = _variant_file(path, display, name, entry)
+    return config.replaced(written, variants)
 
 
 def require_named(written: Document, folder: str) -> None:

@@ -53,5 +53,5 @@ class Variant(Strict):
         description="Pythons that its packages were built and tried with; a machine's own base "
         "with another one leaves the recipe's in place. Empty: any",
     )
-    needs: Needs = Needs()
+    needs: Needs = Needs.model_construct()
     changes: dict[str, object] = Field(min_length=1, description="what differs in the recipe")

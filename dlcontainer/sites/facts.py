@@ -209,7 +209,8 @@ class Scheduler(SiteFacts):
     launcher: tuple[HostText, ...] = Field(default=(), description="argv prefix: [srun], [ibrun] …")
     directives: tuple[Line, ...] = Field(default=(), description="lines of a job script's head")
     resources: Resources = Field(
-        default=Resources(), description="account, partition, time and nodes of a job"
+        default=Resources.model_construct(),
+        description="account, partition, time and nodes of a job",
     )
     whole_nodes: bool = Field(
         default=False,
@@ -251,10 +252,11 @@ class Jobs(SiteFacts):
         default=(), description="argv before the engine on each rank: numactl --preferred=1"
     )
     rendezvous: Rendezvous = Field(
-        default=Rendezvous(), description="how ranks find the job's first node"
+        default=Rendezvous.model_construct(), description="how ranks find the job's first node"
     )
     staging: Staging = Field(
-        default=Staging(how="none"), description="where the image is brought before ranks start"
+        default=Staging.model_construct(how="none"),
+        description="where the image is brought before ranks start",
     )
 
 

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from dlcontainer import config
 from dlcontainer.config import Document, SelectedDocument
@@ -17,6 +19,22 @@ from dlcontainer.system.machine import HostMachine
 _ANNOTATION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/ -]*=")
 # What a layer below a site (`extends`) does not hand on.
 _OWN = ("schema", "name", "extends", "status", "source")
+
+
+class FileReader(Protocol):
+    """Whoever reads a file into a document; where many sites are loaded, one that keeps them."""
+
+    def __call__(self, path: Path, *, layer: str, display: str) -> Document:
+        """Read a file; raises ConfigError."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SiteFiles:
+    """Where the files of sites are: how messages name one, the file of a site's name, its text."""
+
+    display: Callable[[Path], str]
+    find: Callable[[str], Path]
+    read: FileReader = config.load
 
 
 def host_facts(host: HostMachine) -> Document:
@@ -40,19 +58,18 @@ def host_facts(host: HostMachine) -> Document:
 def load(
     path: Path,
     *,
-    display: Callable[[Path], str],
-    find: Callable[[str], Path],
+    files: SiteFiles,
     overrides: Document | None,
     host: HostMachine,
     target: SiteTarget = USUAL,
 ) -> SelectedDocument[Site]:
     """Load a site file: over what it extends and the host's facts, under the overrides.
 
-    `find` gives the file of a site's name. The epoch's changes lie over the file, the node type's
-    over those. Raises ConfigError that names every place that is wrong.
+    The epoch's changes lie over the file, the node type's over those. Raises ConfigError that names
+    every place that is wrong.
     """
-    files: dict[str, FileSource] = {}
-    merged = _extended(path, display, find, files)
+    named: dict[str, FileSource] = {}
+    merged = _extended(path, files, named)
     if merged.data.get("facts") == "host":
         merged = config.merge(host_facts(host), merged)
     changed = config.merge(merged, overrides) if overrides else merged
@@ -69,8 +86,9 @@ def load(
             option = f"--{key.replace('_', '-')}"
             merged = config.merge(merged, config.from_data({key: name}, layer=option))
     site = SelectedDocument(value=config.validate(merged, Site), document=merged)
-    files.pop(display(path), None)  # one's own overrides may have changed it
-    site = sources.serve(site, {**files, **sources.of_file(merged, display(path))})
+    display = files.display(path)
+    named.pop(display, None)  # one's own overrides may have changed it
+    site = sources.serve(site, {**named, **sources.of_file(merged, display)})
     sources.require(site)
     gpu_flags.require_fit(site)
     _require_annotations(site)
@@ -96,22 +114,18 @@ def _require_annotations(site: SelectedDocument[Site]) -> None:
 
 
 def _extended(
-    path: Path,
-    display: Callable[[Path], str],
-    find: Callable[[str], Path],
-    files: dict[str, FileSource],
-    chain: tuple[Path, ...] = (),
+    path: Path, files: SiteFiles, named: dict[str, FileSource], chain: tuple[Path, ...] = ()
 ) -> Document:
-    """Read a site file over those that it extends; `files` gets the source of each."""
-    layer = f"site {path.stem}" if chain else "site"
-    written = config.load(path, layer=layer, display=display(path))
-    files.update(sources.of_file(written, display(path)))
+    """Read a site file over those that it extends; `named` gets the source of each."""
+    layer, display = f"site {path.stem}" if chain else "site", files.display(path)
+    written = files.read(path, layer=layer, display=display)
+    named.update(sources.of_file(written, display))
     parent = written.data.get("extends")
     if not isinstance(parent, str):
         return written
     where = written.origin(("extends",)).where
     try:
-        below = find(parent)
+        below = files.find(parent)
     except ConfigError as error:
         raise ConfigError(
             f"extends: {error.what}", where=where, next_step=error.next_step
@@ -124,7 +138,7 @@ def _extended(
             where=where,
             next_step="remove `extends` from one of these sites",
         )
-    lower = _extended(below, display, find, files, resolved)
+    lower = _extended(below, files, named, resolved)
     for key in _OWN:
         lower = config.without(lower, key)
     return config.merge(lower, written)

@@ -37,7 +37,7 @@ def require_one_scheduler(site: SelectedDocument[Site]) -> None:
 def _require_askable(site: SelectedDocument[Site]) -> None:
     scheduler = site.value.scheduler
     batch = SCHEDULERS[scheduler.kind]
-    resources = scheduler.resources.model_dump(exclude_none=True)
+    resources = [name for name, asked in scheduler.resources if asked is not None]
     environment = scheduler.parallel_environment
     if environment is not None and not batch.parallel:
         raise ConfigError(

@@ -113,13 +113,13 @@ class Site(Strict):
     accelerator: Accelerator | None = None
     network: Network | None = None
     mpi: Mpi | None = None
-    scheduler: Scheduler = Scheduler()
-    jobs: Jobs = Jobs()
-    modules: Modules = Modules()
-    trust: Trust = Trust()
-    engine: EngineConfig = EngineConfig()
+    scheduler: Scheduler = Scheduler.model_construct()
+    jobs: Jobs = Jobs.model_construct()
+    modules: Modules = Modules.model_construct()
+    trust: Trust = Trust.model_construct()
+    engine: EngineConfig = EngineConfig.model_construct()
     filesystems: tuple[FileSystem, ...] = ()
-    routing: Routing = Routing()
+    routing: Routing = Routing.model_construct()
     environment: dict[EnvName, Line] = Field(
         default_factory=dict, description="set in every image of this site"
     )

@@ -4,10 +4,12 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from dlcontainer.system import foreign_files
-from dlcontainer.system.progress import Meter
+
+if TYPE_CHECKING:
+    from dlcontainer.system.progress import Meter
 
 _CHUNK = 1 << 20
 
@@ -31,7 +33,7 @@ def of_open(
     number = file if isinstance(file, int) else file.fileno()
     # What grows meanwhile is not the file that was asked for, and a copy could fill the disk.
     total = os.fstat(number).st_size
-    meter = Meter(tell=tell, title="read", total=total) if tell else None
+    meter = _meter(tell, total) if tell else None
     digest, done = hashlib.sha256(), 0
     while chunk := os.pread(number, min(total - done, _CHUNK), done):
         digest.update(chunk)
@@ -41,3 +43,10 @@ def of_open(
         if meter is not None:
             meter.at(done)
     return digest.hexdigest()
+
+
+def _meter(tell: Callable[[str], None], total: int) -> "Meter":
+    # Read for what is long: each plan takes digests of small files.
+    from dlcontainer.system.progress import Meter
+
+    return Meter(tell=tell, title="read", total=total)

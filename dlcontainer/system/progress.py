@@ -1,10 +1,10 @@
-"""What a person sees: of a long step, and of texts that others wrote."""
+"""What a person sees of a long step."""
 
 import contextlib
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -25,33 +25,10 @@ _TOLD = (
     (re.compile(r"Setting up (\S+)"), "dpkg sets up {}"),
     (re.compile(r"INFO: +(Creating SIF)"), "make the SIF"),
 )
-# In the environment of commands that a longer run starts: when it began (s of the machine's
-# monotonic clock), and which of its steps the command is.
-HANDED = "DLCONTAINER_RUN"
-_HANDED = re.compile(r"(\d{1,12}\.\d{1,6})(?: (\d{1,3}/\d{1,3} [A-Za-z0-9 -]{1,40}))?")
 _TELL_EACH_S = 0.5
 
 # The last phase of a build: not `pack`, which is the step that packs modules.
 IMAGE_STEP, IMAGE_TITLE = "pack-image", "pack the image"
-
-# What a terminal obeys, or shows in another order than it stands: control characters (C0, C1),
-# marks of direction, line ends of Unicode's own, halves of pairs. Images, sessions and YAML files
-# of others hold whatever their authors like.
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f"
-    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
-)
-
-
-def visible(text: str) -> str:
-    """Show what is no visible character as its code; line ends and tabs stay."""
-    return _UNSEEN.sub(code, text)
-
-
-def code(match: re.Match[str]) -> str:
-    """Return the code of one character that was matched, as JSON writes it: JSON stays JSON."""
-    number = ord(match[0])
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
 def told(line: str) -> str | None:
@@ -66,39 +43,6 @@ def told(line: str) -> str | None:
 def phase_line(phase: str) -> str:
     """Return the line by which a script of ours says that a phase begins."""
     return f"{_PHASE}{phase}"
-
-
-def _now() -> float:
-    return time.monotonic()
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One run of what was typed: its clock, which starts once, and the place in a longer run.
-
-    `began` is the monotonic clock's, s; `place` is the step that this is of the longer run, as
-    `6/12 build`, or empty.
-    """
-
-    began: float = field(default_factory=_now)
-    place: str = ""
-    now: Callable[[], float] = _now
-
-    def elapsed(self) -> float:
-        """Return the time since the run began, s."""
-        return max(0.0, self.now() - self.began)
-
-    @staticmethod
-    def of(environ: Mapping[str, str], now: Callable[[], float] = _now) -> "Run":
-        """Go on with the run that started this one, if one did; else begin.
-
-        The variable is our own: one that is wrong, or of a clock that is not this machine's,
-        counts as none.
-        """
-        match = _HANDED.fullmatch(environ.get(HANDED, ""))
-        if match is None or float(match[1]) > now():
-            return Run(began=now(), now=now)
-        return Run(began=float(match[1]), place=match[2] or "", now=now)
 
 
 class Progress(Protocol):

@@ -84,8 +84,7 @@ def settled(case: Case | None, folder: Path) -> Plan:
     path = write_yaml(folder / "site" / "demo.yaml", site)
     loaded = loading.load(
         path,
-        display=str,
-        find=lambda name: path.with_name(f"{name}.yaml"),
+        files=loading.SiteFiles(display=str, find=lambda name: path.with_name(f"{name}.yaml")),
         overrides=None,
         host=HOST,
         target=USUAL,

@@ -1,6 +1,9 @@
 """The house stays as it was measured (docs/design.md): rooms, imports and signatures."""
 
 import ast
+from collections.abc import Mapping
+
+import pytest
 
 from tests.values import ROOT
 from tools import measure_house
@@ -54,8 +57,12 @@ def test_layers() -> None:
     assert lab <= 3
 
 
-def test_imports_and_signatures() -> None:
-    parsed = measure_house.trees(ROOT)
+@pytest.fixture(scope="module")
+def parsed() -> Mapping[str, ast.Module]:
+    return measure_house.trees(ROOT)
+
+
+def test_imports_and_signatures(parsed: Mapping[str, ast.Module]) -> None:
     graph = measure_house.imports(parsed)
     assert measure_house.cycles(graph) == []
     assert measure_house.longest_chain(graph) <= 23
@@ -63,8 +70,8 @@ def test_imports_and_signatures() -> None:
     assert len(measure_house.wide(parsed)) <= WIDE
 
 
-def test_a_probe_is_named_by_itself_alone() -> None:
-    lines = measure_house.probe_words(measure_house.trees(ROOT))
+def test_a_probe_is_named_by_itself_alone(parsed: Mapping[str, ast.Module]) -> None:
+    lines = measure_house.probe_words(parsed)
     # The name of a check: `import MODULE`.
     assert [line for line in lines if not line.startswith("dlcontainer.validate.checks:")] == []
 
@@ -75,8 +82,7 @@ def test_a_tuple_is_seen() -> None:
     assert measure_house.tuples({"m": ast.parse(text)}) == ["m.f(a)", "m.f(c)"]
 
 
-def test_names() -> None:
-    parsed = measure_house.trees(ROOT)
+def test_names(parsed: Mapping[str, ast.Module]) -> None:
     assert len(measure_house.homonyms(parsed)) <= HOMONYMS
     assert len(measure_house.twins(parsed)) <= MODULE_NAMES
     assert len(measure_house.participles(parsed)) <= PARTICIPLES

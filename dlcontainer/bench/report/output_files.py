@@ -13,7 +13,7 @@ from dlcontainer.bench.samples.series import Series
 from dlcontainer.config.suggestions import suggest
 from dlcontainer.errors import UsageError
 from dlcontainer.system import report_files
-from dlcontainer.system.progress import visible
+from dlcontainer.system.visible_text import visible
 
 Format = Literal["html", "md", "csv"]
 FORMATS: tuple[Format, ...] = get_args(Format)

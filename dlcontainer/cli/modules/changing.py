@@ -33,7 +33,7 @@ def rollback(
     """Make an earlier generation live again, in one step."""
     from dlcontainer.publish.tree import changes
 
-    signers = tree_options.Signers(
+    signers = trust_options.Signers(
         keys=key,
         roots=certificate_roots,
         keyrings=pgp,
@@ -84,7 +84,7 @@ def promote(
     """Publish a module of another tree here, byte for byte: from the test tree to production."""
     from dlcontainer.publish.tree import changes
 
-    signers = tree_options.Signers(
+    signers = trust_options.Signers(
         keys=key,
         roots=certificate_roots,
         keyrings=pgp,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlcontainer.cli import output
+from dlcontainer.cli.signing import trust_options
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,24 +27,13 @@ Module = Annotated[str, typer.Argument(metavar="NAME/VERSION", help="A published
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Signers:
-    """Whose signatures count, and what is demanded, as the command line says."""
-
-    keys: list[str] | None
-    roots: Path | None
-    keyrings: list[Path] | None
-    signed: bool
-    evidence: str | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class TreeSelection:
     """A tree, the site if one was named, and the console of this run."""
 
     root: Path
     site: "Site | None"
     console: output.Console
-    signers: Signers | None = None
+    signers: trust_options.Signers | None = None
 
     def hand(self) -> "Publisher":
         """Return the publisher's hand, with the group that the site names."""
@@ -64,7 +54,6 @@ class TreeSelection:
     def _admit(self) -> "Admit":
         """Return what each release is held against before it becomes live; keys are read then."""
         from dlcontainer.cli.context import here
-        from dlcontainer.cli.signing import trust_options
         from dlcontainer.publish.tree.layout import admit_any
 
         signers = self.signers
@@ -74,8 +63,7 @@ class TreeSelection:
             signed=bool(signers and signers.signed),
         )
         if signers is not None:
-            named = (signers.keys, signers.roots, signers.keyrings)
-            trust_options.note_unasked(demand, self.console, *named)
+            trust_options.note_unasked(demand, self.console, signers)
         if demand.is_empty:
             return admit_any
 
@@ -98,7 +86,7 @@ def chosen(
     root: Path | None,
     site: str | None,
     *,
-    signers: Signers | None = None,
+    signers: trust_options.Signers | None = None,
     as_json: bool = False,
     verbose: bool = False,
 ) -> TreeSelection:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -122,6 +123,22 @@ Ca = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Signers:
+    """Whose signatures count, and what is demanded, as the command line says."""
+
+    keys: list[str] | None
+    roots: Path | None
+    keyrings: list[Path] | None
+    signed: bool
+    evidence: str | None
+
+    @property
+    def are_named(self) -> bool:
+        """Whether the command line names any, whatever it demands of them."""
+        return bool(self.keys or self.roots or self.keyrings)
+
+
 def site_of(world: "CliContext", site: str | None) -> "Site | None":
     """Load the site, if one was named."""
     return world.site(site).value if site else None
@@ -229,9 +246,9 @@ def engine(world: "CliContext", console: output.Console) -> "SignatureEngine":
     )
 
 
-def note_unasked(demand: "EvidenceDemand", console: output.Console, *signers: object) -> None:
+def note_unasked(demand: "EvidenceDemand", console: output.Console, signers: Signers) -> None:
     """Say so where signers are named on the command line, and nothing is demanded of them."""
-    if demand.is_empty and any(signers):
+    if demand.is_empty and signers.are_named:
         console.note(
             "nothing is verified: a signer is named without --require-signed or --require-evidence"
         )

@@ -16,7 +16,7 @@ import pytest
 
 from dlcontainer.cli import output
 from dlcontainer.cli.output import Console, printable
-from dlcontainer.system.progress import HANDED, Run
+from dlcontainer.system.run_clock import HANDED, Run
 
 PACKAGE = Path(output.__file__).parents[1]
 # What a hostile image holds: a title, a cleared screen, C1, directions, halves of a pair.

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -45,12 +46,12 @@ class Started:
 # reason, and raises the figure here. Modules are the program's own and the packages' it takes;
 # those of Python itself differ between its versions.
 CEILINGS = {
-    "--help": Ceiling(files=105, own=15, packages=33),
-    "plan --help": Ceiling(files=112, own=23, packages=33),
+    "--help": Ceiling(files=103, own=15, packages=33),
+    "plan --help": Ceiling(files=112, own=22, packages=33),
     "bench --help": Ceiling(files=160, own=62, packages=33),
-    "export --help": Ceiling(files=110, own=17, packages=33),
-    "site list": Ceiling(files=355, own=75, packages=105),
-    "render pytorch --site example-slurm": Ceiling(files=495, own=136, packages=130),
+    "export --help": Ceiling(files=105, own=16, packages=33),
+    "site list": Ceiling(files=282, own=75, packages=101),
+    "render pytorch --site example-slurm": Ceiling(files=455, own=136, packages=124),
 }
 # None of it is needed to say what there is: the page is made of cli/command_list.py.
 NOT_FOR_HELP = {
@@ -116,6 +117,25 @@ def test_a_start_opens_and_imports_little(start: Start, line: str) -> None:
         ("files", started.opened, most.files),
     ):
         assert len(found) <= ceiling, f"{line}: {len(found)} {what}: " + " ".join(found)
+
+
+def test_nothing_looks_for_plugins(start: Start) -> None:
+    # pydantic would read the metadata of each installed package, with all of Python that does so.
+    for line in ("render pytorch --site example-slurm", "render --format job --site example-slurm"):
+        assert "importlib.metadata" not in start(*line.split()).modules
+
+
+def test_a_later_pydantic_gets_its_own_module(real_processes: None) -> None:
+    # One that wants more of it than today's does.
+    program = (
+        "from dlcontainer import installation; installation.leave_out_plugins()\n"
+        "from pydantic.plugin._loader import get_plugins as ours\n"
+        "from pydantic.plugin._loader import PYDANTIC_ENTRY_POINT_GROUP as more\n"
+        "from pydantic.plugin._loader import get_plugins as own; print(ours is own, more)"
+    )
+    argv = [sys.executable, "-c", program]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert done.stdout == "False pydantic\n"
 
 
 @pytest.mark.parametrize("command", [(), ("plan",), ("build",), ("site",), ("export",)])
@@ -189,3 +209,33 @@ def test_plan_and_render_start_no_process(
     finally:
         listening = False
     assert events == []
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(
+            ("site", value)
+            for value in ("a-site", "", "k\N{LATIN SMALL LETTER O WITH DIAERESIS}ln")
+        ),
+        *(("site", value) for value in ("bad\udc80", None, 7)),
+        *(("settings", value) for value in (("a=1", "b=2"), ["a=\udc80"], (), None, "a=1")),
+        *(("form", value) for value in ("job", "jobs", None)),
+        *(("verbose", value) for value in (True, False, None)),
+    ],
+)
+def test_what_was_typed_is_read_as_typer_reads_it(option: str, value: object) -> None:
+    entry = next(entry for entry in command_list.TOP if entry.name == "render")
+    command = entry.made()
+    # Making the context lightens the options; Typer's own way is that of their class.
+    with command.make_context("render", [], resilient_parsing=True) as ctx:
+        param = next(param for param in command.get_params(ctx) if param.name == option)
+        lightened, own = param.process_value, partial(type(param).process_value, param)
+
+        def read(process: Callable[..., object]) -> object:
+            try:
+                return process(ctx, value)
+            except typer.TyperException as error:
+                return str(error), type(error)
+
+        assert read(lightened) == read(own)

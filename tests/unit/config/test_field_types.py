@@ -117,13 +117,32 @@ def test_a_text_has_an_end() -> None:
         lines.validate_python("x" * 32_769)
 
 
-def test_every_model_can_be_made() -> None:
-    # A validator is made at the first use: a type that pydantic does not take would be seen there.
+def every_model() -> list[type[Strict]]:
     for found in pkgutil.walk_packages(dlcontainer.__path__, "dlcontainer."):
         if not found.name.startswith(("dlcontainer.probe", "dlcontainer.cli")):
             importlib.import_module(found.name)
     models: list[type[Strict]] = [Strict]
     for model in models:
         models += model.__subclasses__()
+    return models
+
+
+def test_every_model_can_be_made() -> None:
+    # A validator is made at the first use: a type that pydantic does not take would be seen there.
+    models = every_model()
+    for model in models:
         assert model.model_rebuild(force=True) is not False, model
     assert len(models) > 40
+
+
+def test_a_default_is_what_a_file_without_the_key_gives() -> None:
+    # Made at import without a look at it (`model_construct`): nothing else would see a wrong one.
+    defaults = [
+        field.default
+        for model in every_model()
+        for field in model.model_fields.values()
+        if isinstance(field.default, Strict)
+    ]
+    assert len(defaults) > 15
+    for default in defaults:
+        assert default == type(default)(**default.model_dump(exclude_unset=True)), default

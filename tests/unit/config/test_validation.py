@@ -210,9 +210,9 @@ def test_settings_are_named_as_typed() -> None:
 
 
 def test_very_many_errors() -> None:
-    lines = errors("name: x\nloose: [" + "a, " * 10_000 + "]")
+    lines = errors("name: x\nloose: [" + "a, " * 1_000 + "]")
     assert len(lines) == 51
-    assert lines[-1] == "… and 9950 more"
+    assert lines[-1] == "… and 950 more"
 
 
 @pytest.mark.parametrize(

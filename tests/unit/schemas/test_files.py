@@ -195,8 +195,9 @@ def said_of_site(folder: Path, data: dict[str, Any]) -> str:
     try:
         loading.load(
             write_yaml(folder / "s.yaml", data),
-            display=lambda path: path.name,
-            find=lambda name: folder / f"{name}.yaml",
+            files=loading.SiteFiles(
+                display=lambda path: path.name, find=lambda name: folder / f"{name}.yaml"
+            ),
             overrides=None,
             host=HOST,
         )

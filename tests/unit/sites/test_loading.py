@@ -39,7 +39,11 @@ def load(path: Path, target: SiteTarget = USUAL, **overrides: Any) -> SelectedDo
 
     given = config.from_data(overrides, layer="user") if overrides else None
     return loading.load(
-        path, display=lambda one: one.name, find=find, overrides=given, host=HOST, target=target
+        path,
+        files=loading.SiteFiles(display=lambda one: one.name, find=find),
+        overrides=given,
+        host=HOST,
+        target=target,
     )
 
 

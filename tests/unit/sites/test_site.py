@@ -19,7 +19,10 @@ def no_other(name: str) -> Path:
 def load(path: Path, **changes: Any) -> Site:
     given = config.from_data(changes, layer="user") if changes else None
     return loading.load(
-        path, display=lambda _: "s.yaml", find=no_other, overrides=given, host=HOST
+        path,
+        files=loading.SiteFiles(display=lambda _: "s.yaml", find=no_other),
+        overrides=given,
+        host=HOST,
     ).value
 
 
@@ -50,7 +53,10 @@ def test_facts_of_the_host_lie_below_what_is_written(tmp_path: Path) -> None:
         tmp_path / "here.yaml", {**written, "facts": "host", "os": {"kernel": "5.0-mine"}}
     )
     loaded = loading.load(
-        path, display=lambda _: "here.yaml", find=no_other, overrides=None, host=HOST
+        path,
+        files=loading.SiteFiles(display=lambda _: "here.yaml", find=no_other),
+        overrides=None,
+        host=HOST,
     )
     site, origin = loaded.value, loaded.document.origin
     assert site.arch == "x86_64"

@@ -32,8 +32,9 @@ def load(path: Path, target: SiteTarget = USUAL, **overrides: Any) -> SelectedDo
     given = config.from_data(overrides, layer="user") if overrides else None
     return loading.load(
         path,
-        display=lambda one: one.name,
-        find=lambda name: path.with_name(f"{name}.yaml"),
+        files=loading.SiteFiles(
+            display=lambda one: one.name, find=lambda name: path.with_name(f"{name}.yaml")
+        ),
         overrides=given,
         host=HOST,
         target=target,

@@ -7,7 +7,8 @@ import pytest
 
 from dlcontainer.formats import step_commands
 from dlcontainer.system import progress
-from dlcontainer.system.progress import HANDED, Meter, Run, StepProgress, phase_line, told
+from dlcontainer.system.progress import Meter, StepProgress, phase_line, told
+from dlcontainer.system.run_clock import HANDED, Run
 from tests.fakes import Quiet
 from tests.values import folder_of, plan_of
 from tools.console import Console

@@ -83,9 +83,11 @@ MADE: dict[str, Make] = {
 }
 
 
-@pytest.fixture(params=list(MADE))
-def analysis(request: pytest.FixtureRequest, tmp_path: Path) -> Analysis:
-    return analyse(reader.read(MADE[request.param](tmp_path / "a.jsonl")))
+@pytest.fixture(params=list(MADE), scope="module")
+def analysis(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    # Nothing changes it: one is made for all tests of a series.
+    folder = tmp_path_factory.mktemp("series")
+    return analyse(reader.read(MADE[request.param](folder / "a.jsonl")))
 
 
 Whole = tuple[int, Sample, Sample]

@@ -583,7 +583,10 @@ def settle(tmp_path: Path, site: Mapping[str, Any], recipe: Mapping[str, Any]) -
         form["sources"] = ["made-up"]
     path = write_yaml(tmp_path / "site.yaml", {**SITE, "sources": {"made-up": "a test"}, **facts})
     loaded = loading.load(
-        path, display=lambda path: path.name, find=path.with_name, overrides=None, host=HOST
+        path,
+        files=loading.SiteFiles(display=lambda path: path.name, find=path.with_name),
+        overrides=None,
+        host=HOST,
     )
     folder = folder_of(tmp_path, **recipe)
     has_code = any(key != "mpi" for key in recipe.get("stack", {}) if key in _DEVICE_KEYS)
