@@ -69,6 +69,10 @@ def checkout(tmp_path: Path) -> Iterator[Checkout]:
     (planted / "pip/__main__.py").write_text(_PIP)
     (planted / "pip/__init__.py").touch()
     # What makes the environment finds all: it is made without a real pip, which takes seconds.
+    # Python's own `venv` hides PYTHONPATH from ensurepip, so it is told to leave that out.
+    (planted / "sitecustomize.py").write_text(
+        "import venv\nvenv.EnvBuilder._setup_pip = lambda *_: None\n"
+    )
     (planted / "ensurepip").mkdir()
     (planted / "ensurepip/__init__.py").write_text("def version(): return '1'\n")
     (planted / "ensurepip/__main__.py").touch()
