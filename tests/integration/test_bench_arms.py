@@ -102,7 +102,9 @@ def test_a_killed_session_of_three_arms_goes_on(
     assert len(used) == len(set(used)) == 18
 
 
-@pytest.mark.parametrize("form", ["staged", "packed", "squashfs"])
+@pytest.mark.parametrize(
+    "form", [pytest.param("staged", marks=pytest.mark.long), "packed", "squashfs"]
+)
 def test_the_native_tree_is_shown_another_way(
     user: World, tiny_image: Built, tiny: Path, tmp_path: Path, form: str
 ) -> None:

@@ -106,6 +106,7 @@ def test_mounts_are_counted_and_cold_is_shown(
     assert "the file exists already" in user.run(*again, "-o", output, code=7).stderr
 
 
+@pytest.mark.long
 def test_a_cell_that_fails_is_recorded_and_the_others_go_on(
     user: World, tiny_image: Built, tiny: Path, folder: Path
 ) -> None:

@@ -110,6 +110,7 @@ def test_after_a_signal_it_goes_on(
     assert ran(alone, stepped, tmp_path / "i") == ["third", "image"]
 
 
+@pytest.mark.long
 def test_until_a_step_and_then_on(alone: World, stepped: Path, tmp_path: Path) -> None:
     argv = ("build", stepped, "--site", "local", "-o", tmp_path / "i")
     alone.run(*argv, "--until", "second")
@@ -119,6 +120,7 @@ def test_until_a_step_and_then_on(alone: World, stepped: Path, tmp_path: Path) -
     assert "no step 'secnod'; did you mean 'second'?" in said
 
 
+@pytest.mark.long
 def test_a_damaged_entry_is_made_anew(alone: World, stepped: Path, tmp_path: Path) -> None:
     alone.build(stepped, tmp_path / "i")
     steps = Path(alone.environ["XDG_CACHE_HOME"]) / "dlcontainer/steps"

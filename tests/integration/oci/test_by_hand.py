@@ -100,6 +100,7 @@ def test_without_the_base(
     assert not (tmp_path / "x.sif").exists()
 
 
+@pytest.mark.long
 @one_engine("docker")
 def test_dockerfile(
     service: Service,

@@ -108,6 +108,7 @@ def test_the_second_time_what_took_a_while_is_there(
     assert again.body["found"] is True
 
 
+@pytest.mark.long
 @one_engine("docker")
 def test_summits_documented_way(
     archive: Built,

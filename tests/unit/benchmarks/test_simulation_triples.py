@@ -34,7 +34,14 @@ def test_holm_is_the_real_one() -> None:
         assert [value <= 0.05 for value in p] == list(beyond)
 
 
-@pytest.mark.parametrize("sd", [0.005, 0.014, 0.03])
+@pytest.mark.parametrize(
+    "sd",
+    [
+        0.005,
+        pytest.param(0.014, marks=pytest.mark.long),
+        pytest.param(0.03, marks=pytest.mark.long),
+    ],
+)
 def test_wrong_words_are_rare_on_each_contrast(sd: float) -> None:
     importing = Design(looks=LOOKS.looks, controls=36, equivalence=False)
     for world, arms, contrast, words in (
