@@ -103,6 +103,9 @@ def expand(text: str, values: Mapping[str, object], *, where: Mark | str, shell:
 # A text of a recipe is read again for each variant, site and format.
 @lru_cache(maxsize=4096)
 def _compiled(text: str, *, shell: bool) -> jinja2.Template:
+    if text.endswith("{#"):
+        # Jinja drops what begins a comment at the very end, and says nothing.
+        raise jinja2.TemplateSyntaxError("Missing end of comment tag", text.count("\n") + 1)
     return _bounded(shell=shell).from_string(text)
 
 

@@ -177,3 +177,10 @@ def test_the_users_template_comes_first_and_its_values_are_quoted(tmp_path: Path
 )
 def test_a_number_and_its_unit_are_not_parted(text: str, wanted: str) -> None:
     assert templating.tied(text) == wanted.replace("_", "\N{NO-BREAK SPACE}")
+
+
+@pytest.mark.parametrize("text", ["a;{#", "{#", "{{ v }}{#", "a\n{#", "a{#\n", "a{#x"])
+def test_a_comment_without_an_end_is_refused_wherever_it_begins(text: str) -> None:
+    """Jinja drops one that begins with the text's last characters, and says nothing."""
+    with pytest.raises(ConfigError, match="Missing end of comment tag"):
+        templating.expand(text, {"v": "x"}, where="r.yaml", shell=False)

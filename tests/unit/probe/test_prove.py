@@ -244,7 +244,7 @@ def test_a_rank_finds_its_place(
 
 
 def test_a_rank_beyond_the_size_is_refused(probe_prove: Any) -> None:
-    with pytest.raises(probe_prove.ranks.RanksError, match="RANK=2"):
+    with pytest.raises(probe_prove.prove_place.ranks.RanksError, match="RANK=2"):
         probe_prove.prove_place.place({"RANK": "2", "WORLD_SIZE": "2"})
 
 
