@@ -1,0 +1,1 @@
+"""From the file in a user's hands to a recipe."""
