@@ -1,1 +1,1 @@
-"""From the file in a user's hands to a recipe."""
+"""From a user's own file of Python packages to a recipe: parent, pins, modules, text."""

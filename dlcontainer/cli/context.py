@@ -2,6 +2,7 @@
 
 import datetime
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -29,6 +30,16 @@ if TYPE_CHECKING:
 
 # What overrides.yaml may hold: site or recipe -> its overrides.
 OVERRIDES = ("sites", "recipes")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanWords:
+    """What was typed of a plan beside its recipe and site."""
+
+    target: SiteTarget = USUAL
+    variant: str | None = None
+    cpu: bool = False
+    settings: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,6 +214,27 @@ class CliContext:
             options = [*steps, *matrix.that_go(site, name, variant, sources)]
             error.next_step = refusals.OR.join(dict.fromkeys(options)) or None
             raise
+
+    def plan_written(
+        self, written: Document, folder: Path, site_name: str, asked: "PlanWords"
+    ) -> "Plan":
+        """Settle a recipe that need not stand in a file; its own files lie in `folder`."""
+        from dlcontainer.planning import plan as planning
+
+        over = config.from_settings(list(asked.settings))
+        changes = [
+            self.override("recipes", str(written.data.get("name"))),
+            config.without(over, "site"),
+        ]
+        return planning.resolve(
+            site=self.site(site_name, asked.target, config.subtree(over, ("site",))),
+            recipe=written,
+            folder=folder,
+            changes=[change for change in changes if change is not None],
+            setting=self.setting,
+            variant=asked.variant,
+            cpu=asked.cpu,
+        )
 
     def _settle(
         self,

@@ -1,0 +1,280 @@
+"""From a file's wishes to a recipe: the recipe below, its plans, pins, modules, text."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from dlcontainer.authoring import (
+    own_pins,
+    parent_pins,
+    parents,
+    plain_base,
+    recipe_text,
+    site_plans,
+    verify_text,
+)
+from dlcontainer.authoring.module_names import WheelModules
+from dlcontainer.authoring.own_pins import SitePins
+from dlcontainer.authoring.recipe_text import PlainBase, RecipeDraft
+from dlcontainer.authoring.site_plans import SitePlan
+from dlcontainer.config import Document
+from dlcontainer.errors import MisfitError
+from dlcontainer.packages.resolve.resolution import Resolution, ResolveRequest
+from dlcontainer.packages.resolve.wishes import WishList
+from dlcontainer.planning import variants
+from dlcontainer.planning.plan import Plan
+from dlcontainer.system.progress import Progress
+
+# Steps of progress of one attempt beside those of the sites: the modules.
+_STEPS_BESIDE = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuthorRequest:
+    """What a recipe is made for; `below` names a recipe to extend, or leaves it to the wishes."""
+
+    name: str
+    wishes: WishList
+    sites: Sequence[str]
+    below: str | None = None
+    may_change: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Workshop:
+    """What authoring needs of others.
+
+    `read` reads a recipe by name as written; `settle` settles it, or one that is not in a file,
+    for a site as typed, and `settle_for_cpus` without device code; `resolve` and `look` ask an
+    index: for pins, and for the modules of pinned packages.
+    """
+
+    recipes: Sequence[str]
+    read: Callable[[str], Document]
+    settle: Callable[[str, str | None, Document], Plan]
+    settle_for_cpus: Callable[[str, Document], Plan]
+    resolve: Callable[[ResolveRequest, Plan], Resolution]
+    look: Callable[[Sequence[str], str | None, Plan], Sequence[WheelModules]]
+    progress: Progress
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuthoredRecipe:
+    """A recipe that is ready to be written, and what it was made of."""
+
+    name: str
+    below: str | None
+    files: Mapping[str, str]
+    sites: Sequence[SitePins]
+    modules: Sequence[str]
+    refused: Mapping[str, str]
+    notes: Sequence[str]
+
+
+def author(request: AuthorRequest, workshop: Workshop) -> AuthoredRecipe:
+    """Make a recipe of a file's wishes for some sites.
+
+    Raises ConfigError for what is wrong in the file, MisfitError where wishes, recipe and site
+    contradict each other, BuildError where an index fails.
+    """
+    below = request.below or parents.of_wishes(request.wishes, workshop.recipes)
+    notes = list(request.wishes.notes)
+    workshop.progress.expect(len(request.sites) + _STEPS_BESIDE)
+    chosen = _choose(request, workshop, below)
+    if below is None:
+        needed = parents.named(_pinned(chosen), workshop.recipes)
+        if needed is None:
+            # At a site with accelerators only where an image for CPUs was asked for.
+            for site in request.sites:
+                workshop.settle(site, None, _plain(request))
+        else:
+            notes.append(f"the packages need {_framework_of(chosen, needed)}: on recipe {needed}")
+            below = needed
+            workshop.progress.expect(len(request.sites) + _STEPS_BESIDE)
+            chosen = _choose(request, workshop, below)
+    pins = own_pins.gather(chosen)
+    first = chosen[0].at.plan
+    upstream = _upstream(chosen)
+    wheels = _look(request.wishes, chosen, upstream, workshop)
+    modules = tuple(dict.fromkeys(module for wheel in wheels for module in wheel.modules))
+    imports = _imports(wheels, pins.common)
+    changed = {change.name for site in chosen for change in site.resolution.changes}
+    refused = _refused(below, chosen, workshop)
+    imports |= _verified_again(chosen[0], changed)
+    draft = RecipeDraft(
+        name=request.name,
+        below=below or PlainBase.of(plain_base.of_plan(first)),
+        made_of=_made_of(request, chosen),
+        wishes=[str(wish.requirement) for wish in request.wishes.wishes],
+        step=_step_name([site.at.plan for site in chosen]),
+        pins=pins,
+        upstream=upstream,
+        modules=modules,
+        imports=imports,
+        variant_imports=_variant_imports(chosen, wheels, imports, changed),
+        changed=sorted(changed),
+        refused=refused,
+        space_mb=recipe_text.space_mb(first.recipe.space_mb, pins),
+    )
+    files = {recipe_text.NAME: recipe_text.text(draft)}
+    if modules or below is None:
+        files[verify_text.NAME] = verify_text.text(modules)
+    for site in chosen:
+        notes += (f"{site.at.site}: {note}" for note in site.resolution.notes)
+    notes += (f"nothing to import in {wheel.package}" for wheel in wheels if not wheel.modules)
+    return AuthoredRecipe(
+        name=request.name,
+        below=below,
+        files=files,
+        sites=chosen,
+        modules=modules,
+        refused=refused,
+        notes=list(dict.fromkeys(notes)),
+    )
+
+
+def _choose(request: AuthorRequest, workshop: Workshop, below: str | None) -> list[SitePins]:
+    written = _plain(request) if below is None else workshop.read(below)
+    chosen = []
+    for site in request.sites:
+        settle_at = partial(workshop.settle, site, below)
+        if below is None:
+            settle_at = partial(workshop.settle_for_cpus, site)
+        at = site_plans.settle(site, written, settle_at)
+        chosen.append(SitePins(at=at, resolution=_resolve(request, workshop, at)))
+    return chosen
+
+
+def _plain(request: AuthorRequest) -> Document:
+    return plain_base.draft(request.name, request.wishes.python)
+
+
+def _resolve(request: AuthorRequest, workshop: Workshop, at: SitePlan) -> Resolution:
+    target = parent_pins.target_of(at.plan)
+    if target is None:  # `site_plans.settle` takes no such plan
+        raise ValueError("a plan without Python and C library")
+    variant = f"variant {at.variant}, " if at.variant else ""
+    workshop.progress.step(
+        f"choose the packages for {at.site} ({variant}Python {target.python}, {target.arch})"
+    )
+    asked = ResolveRequest(
+        wishes=request.wishes,
+        target=target,
+        pins=parent_pins.pins_of(at.plan),
+        verified=parent_pins.verified(at.plan),
+        may_change=request.may_change,
+    )
+    return workshop.resolve(asked, at.plan)
+
+
+def _pinned(chosen: Sequence[SitePins]) -> list[Requirement]:
+    return [Requirement(pin.name) for site in chosen for pin in site.resolution.pins]
+
+
+def _framework_of(chosen: Sequence[SitePins], recipe: str) -> str:
+    names = {canonicalize_name(pin.name) for pin in _pinned(chosen)}
+    return " and ".join(sorted(n for n in names if parents.FRAMEWORKS.get(n) == recipe))
+
+
+def _upstream(chosen: Sequence[SitePins]) -> str | None:
+    """Name the index beside the site's; raises MisfitError where the sites' variants differ in it.
+
+    A step of a recipe names one.
+    """
+    names = {parent_pins.upstream_of(site.at.plan, site.versions.values()) for site in chosen}
+    if len(names) > 1:
+        sites = ", ".join(site.at.site for site in chosen)
+        raise MisfitError(
+            f"the framework's own builds of packages differ between {sites}",
+            why="a recipe's step takes packages from one further index",
+            next_step="make a recipe for each of the sites",
+        )
+    return next(iter(names), None)
+
+
+def _look(
+    wishes: WishList, chosen: Sequence[SitePins], upstream: str | None, workshop: Workshop
+) -> list[WheelModules]:
+    """Look into the wheels of what was asked for; of a closure, into those that no other needs."""
+    versions = chosen[0].versions
+    wanted = {canonicalize_name(wish.requirement.name) for wish in wishes.wishes}
+    packages = [f"{name}=={versions[name]}" for name in sorted(versions) if name in wanted]
+    workshop.progress.step(f"modules of {len(packages)} packages")
+    if not packages:
+        return []
+    wheels = list(workshop.look(packages, upstream, chosen[0].at.plan))
+    if not wishes.is_locked:
+        return wheels
+    needed = {name for wheel in wheels for name in wheel.needs - {wheel.package}}
+    return [wheel for wheel in wheels if wheel.package not in needed]
+
+
+def _imports(wheels: Sequence[WheelModules], versions: Mapping[str, str]) -> dict[str, str]:
+    """Promise versions of modules whose file states just the wheel's."""
+    return {
+        module: stated
+        for wheel in wheels
+        for module, stated in wheel.versions.items()
+        if stated == versions.get(wheel.package)
+    }
+
+
+def _variant_imports(
+    chosen: Sequence[SitePins],
+    wheels: Sequence[WheelModules],
+    imports: Mapping[str, str],
+    changed: set[str],
+) -> dict[str, dict[str, str]]:
+    by_variant: dict[str, dict[str, str]] = {}
+    for site in chosen:
+        if site.at.variant is None:
+            continue
+        meant = {
+            module: site.versions[wheel.package]
+            for wheel in wheels
+            for module in wheel.modules
+            if module in imports and wheel.package in site.versions
+        } | _verified_again(site, changed)
+        differing = {name: version for name, version in meant.items() if imports[name] != version}
+        if differing:
+            by_variant[site.at.variant] = differing
+    return by_variant
+
+
+def _verified_again(site: SitePins, changed: set[str]) -> dict[str, str]:
+    """Return the new versions of modules that the recipe below promises and the pins change."""
+    return {
+        module: site.versions[canonicalize_name(module)]
+        for module in site.at.plan.recipe.verify.imports
+        if canonicalize_name(module) in changed and canonicalize_name(module) in site.versions
+    }
+
+
+def _refused(below: str | None, chosen: Sequence[SitePins], workshop: Workshop) -> dict[str, str]:
+    """Say of each other variant of the recipe below why it has no packages."""
+    if below is None:
+        return {}
+    taken = {site.at.variant for site in chosen}
+    known = {name: why for site in chosen for name, why in site.at.refused.items()}
+    unknown = (
+        "no packages were chosen for it: make the recipe again with --site of a site that has it"
+    )
+    return {
+        name: known.get(name, unknown)
+        for name in variants.names(workshop.read(below))
+        if name not in taken
+    }
+
+
+def _step_name(plans: Sequence[Plan]) -> str:
+    taken = {step.name for plan in plans for step in plan.recipe.steps}
+    return next(name for name in ("packages", "own-packages", "more-packages") if name not in taken)
+
+
+def _made_of(request: AuthorRequest, chosen: Sequence[SitePins]) -> str:
+    resolver = chosen[0].resolution.resolver
+    by = f" with {resolver}" if resolver else ""
+    return f"of {request.wishes.path.name} for {', '.join(request.sites)}{by}"
