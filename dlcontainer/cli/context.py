@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dlcontainer.engines.execution import Execution
     from dlcontainer.planning.matrix import Combination
     from dlcontainer.planning.plan import Plan, PlanContext
+    from dlcontainer.recipes.extends import WrittenRecipe
 
 # What overrides.yaml may hold: site or recipe -> its overrides.
 OVERRIDES = ("sites", "recipes")
@@ -135,13 +136,20 @@ class CliContext:
         )
 
     def recipe(self, name: str) -> Document:
-        """Read a recipe as written, by name or path."""
+        """Read a recipe as written, over what it extends, by name or path."""
+        return self.written_recipe(name).document
+
+    def written_recipe(self, name: str) -> "WrittenRecipe":
+        """Read a recipe as written, with the folders that its files are in."""
+        from dlcontainer.recipes import extends
         from dlcontainer.recipes import recipe as recipes
 
-        path = self.locate("recipes", name)
-        written = recipes.read(path, display=self.resources.display(path))
+        finder = extends.RecipeFinder(
+            find=lambda name: self.resources.find("recipes", name), display=self.resources.display
+        )
+        written = extends.read(self.locate("recipes", name), finder)
         if not _is_path(name):
-            recipes.require_named(written, name)
+            recipes.require_named(written.document, name)
         return written
 
     def execution(self, console: "Console") -> "Execution":
@@ -186,17 +194,17 @@ class CliContext:
             )
         site = self.site(site_name, target, config.subtree(settings_over, ("site",)))
         name = recipe or site.value.default_recipe
-        written, rest = self.recipe(name), config.without(settings_over, "site")
+        written, rest = self.written_recipe(name), config.without(settings_over, "site")
         try:
-            return self._settle(site, name, written, rest, variant, cpu=cpu)
+            return self._settle(site, written, rest, variant, cpu=cpu)
         except MisfitError as error:
             from dlcontainer.planning import matrix, refusals
 
             over = config.subtree(settings_over, ("site",))
             sources = matrix.PlanSources(
                 site=lambda _, target: self.site(site_name, target, over),
-                recipe=lambda _: written,
-                settle=lambda of, _, kind: self._settle(of, name, written, rest, kind, cpu=cpu),
+                recipe=lambda _: written.document,
+                settle=lambda of, _, kind: self._settle(of, written, rest, kind, cpu=cpu),
             )
             # Found out only here, by trying: where many are settled, nobody asks.
             steps = error.next_step.split(refusals.OR) if error.next_step else []
@@ -207,8 +215,7 @@ class CliContext:
     def _settle(
         self,
         site: SelectedDocument[Site],
-        name: str,
-        written: Document,
+        written: "WrittenRecipe",
         settings_over: Document,
         variant: str | None,
         *,
@@ -216,11 +223,11 @@ class CliContext:
     ) -> "Plan":
         from dlcontainer.planning import plan as planning
 
-        changes = [self.override("recipes", str(written.data.get("name"))), settings_over]
+        overrides = (self.override("recipes", name) for name in written.names)
+        changes = [*overrides, settings_over]
         return planning.resolve(
             site=site,
             recipe=written,
-            folder=self.locate("recipes", name).parent,
             changes=[change for change in changes if change is not None],
             setting=self.setting,
             variant=variant,
@@ -250,14 +257,12 @@ class CliContext:
         from dlcontainer.planning import matrix
 
         # Read when it is asked for: one that is wrong does not stop the others.
-        read = cache(self.recipe)
+        read = cache(self.written_recipe)
         nothing = config.from_data({}, layer="--set")
         sources = matrix.PlanSources(
             site=self.site,
-            recipe=read,
-            settle=lambda of, name, kind: self._settle(
-                of, name, read(name), nothing, kind, cpu=cpu
-            ),
+            recipe=lambda name: read(name).document,
+            settle=lambda of, name, kind: self._settle(of, read(name), nothing, kind, cpu=cpu),
             cpu=cpu,
         )
         names = [site] if site else self.resources.names("site-configs")
