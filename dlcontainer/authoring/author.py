@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -20,12 +21,12 @@ from dlcontainer.authoring.module_names import WheelModules
 from dlcontainer.authoring.own_pins import SitePins
 from dlcontainer.authoring.recipe_text import PlainBase, RecipeDraft
 from dlcontainer.authoring.site_plans import SitePlan
-from dlcontainer.config import Document
 from dlcontainer.errors import MisfitError
 from dlcontainer.packages.resolve.resolution import Resolution, ResolveRequest
 from dlcontainer.packages.resolve.wishes import WishList
 from dlcontainer.planning import variants
 from dlcontainer.planning.plan import Plan
+from dlcontainer.recipes.extends import WrittenRecipe
 from dlcontainer.system.progress import Progress
 
 # Steps of progress of one attempt beside those of the sites: the modules.
@@ -49,13 +50,14 @@ class Workshop:
 
     `read` reads a recipe by name as written; `settle` settles it, or one that is not in a file,
     for a site as typed, and `settle_for_cpus` without device code; `resolve` and `look` ask an
-    index: for pins, and for the modules of pinned packages.
+    index: for pins, and for the modules of pinned packages. `scratch` is private.
     """
 
     recipes: Sequence[str]
-    read: Callable[[str], Document]
-    settle: Callable[[str, str | None, Document], Plan]
-    settle_for_cpus: Callable[[str, Document], Plan]
+    scratch: Path
+    read: Callable[[str], WrittenRecipe]
+    settle: Callable[[str, WrittenRecipe], Plan]
+    settle_for_cpus: Callable[[str, WrittenRecipe], Plan]
     resolve: Callable[[ResolveRequest, Plan], Resolution]
     look: Callable[[Sequence[str], str | None, Plan], Sequence[WheelModules]]
     progress: Progress
@@ -88,8 +90,8 @@ def author(request: AuthorRequest, workshop: Workshop) -> AuthoredRecipe:
         needed = parents.named(_pinned(chosen), workshop.recipes)
         if needed is None:
             # At a site with accelerators only where an image for CPUs was asked for.
-            for site in request.sites:
-                workshop.settle(site, None, _plain(request))
+            for name in request.sites:
+                workshop.settle(name, _plain(request, workshop))
         else:
             notes.append(f"the packages need {_framework_of(chosen, needed)}: on recipe {needed}")
             below = needed
@@ -137,19 +139,20 @@ def author(request: AuthorRequest, workshop: Workshop) -> AuthoredRecipe:
 
 
 def _choose(request: AuthorRequest, workshop: Workshop, below: str | None) -> list[SitePins]:
-    written = _plain(request) if below is None else workshop.read(below)
+    written = _plain(request, workshop) if below is None else workshop.read(below)
     chosen = []
     for site in request.sites:
-        settle_at = partial(workshop.settle, site, below)
-        if below is None:
-            settle_at = partial(workshop.settle_for_cpus, site)
+        settle_at = partial(workshop.settle_for_cpus if below is None else workshop.settle, site)
         at = site_plans.settle(site, written, settle_at)
         chosen.append(SitePins(at=at, resolution=_resolve(request, workshop, at)))
     return chosen
 
 
-def _plain(request: AuthorRequest) -> Document:
-    return plain_base.draft(request.name, request.wishes.python)
+def _plain(request: AuthorRequest, workshop: Workshop) -> WrittenRecipe:
+    # A plan wants the files that it names; this recipe's are not written yet.
+    draft = plain_base.draft(request.name, request.wishes.python)
+    (workshop.scratch / verify_text.NAME).touch()
+    return WrittenRecipe(document=draft, folder=workshop.scratch)
 
 
 def _resolve(request: AuthorRequest, workshop: Workshop, at: SitePlan) -> Resolution:
@@ -259,12 +262,10 @@ def _refused(below: str | None, chosen: Sequence[SitePins], workshop: Workshop) 
         return {}
     taken = {site.at.variant for site in chosen}
     known = {name: why for site in chosen for name, why in site.at.refused.items()}
-    unknown = (
-        "no packages were chosen for it: make the recipe again with --site of a site that has it"
-    )
+    unknown = "packages were not chosen for it; make the recipe again with its --site"
     return {
         name: known.get(name, unknown)
-        for name in variants.names(workshop.read(below))
+        for name in variants.names(workshop.read(below).document)
         if name not in taken
     }
 

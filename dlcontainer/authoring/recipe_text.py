@@ -6,6 +6,7 @@ from pathlib import PurePath
 
 import yaml
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from dlcontainer import __version__
 from dlcontainer.authoring import verify_text
@@ -16,6 +17,7 @@ NAME = "recipe.yaml"
 # How the first line begins: by it a folder is known as one that may be made again.
 HEAD = "# Made by dlcontainer"
 _WIDTH = 100
+_SHORT = frozenset({"base", "changed_pins", "exposes", "variants", "verify", "wishes"})
 _MOST_SUMMARY = 72
 # What a pinned wheel takes in an image, roughly, beside the recipe below.
 _MB_EACH, _LEAST_MB = 60, 2000
@@ -61,14 +63,13 @@ class RecipeDraft:
 def text(draft: RecipeDraft) -> str:
     """Return the text of recipe.yaml."""
     body = _extending(draft) if isinstance(draft.below, str) else _plain(draft, draft.below)
-    return (
+    said = {key: part for key, part in body.items() if part not in ([], {})}
+    plain = {key: part for key, part in said.items() if not isinstance(part, list | dict)}
+    parts = [_dumped({key: part}) for key, part in said.items() if key not in plain]
+    head = (
         f"{HEAD} {__version__} {draft.made_of}\n# How a recipe is written: docs/add-a-recipe.md\n"
-        + (
-            "\n".join(
-                _dumped({key: part}) for key, part in body.items() if part not in (None, [], {})
-            )
-        )
     )
+    return "\n".join([head + _dumped(plain), *parts])
 
 
 def space_mb(below: int, pins: OwnPins) -> int:
@@ -109,7 +110,8 @@ def _plain(draft: RecipeDraft, base: PlainBase) -> dict[str, object]:
 
 
 def _summary(draft: RecipeDraft) -> str:
-    names = [Requirement(wish).name for wish in draft.wishes]
+    names = [canonicalize_name(Requirement(wish).name) for wish in draft.wishes]
+    names = [name for name in names if name in draft.pins.common] or names
     below = PurePath(draft.below).name if isinstance(draft.below, str) else "Python"
     line = f"{below} with {', '.join(names)}" if names else below
     return line if len(line) <= _MOST_SUMMARY else f"{line[: _MOST_SUMMARY - 2].rstrip(' ,')} …"
@@ -160,7 +162,16 @@ def _listed(pins: Mapping[str, str]) -> list[str]:
 
 
 def _dumped(part: Mapping[str, object]) -> str:
-    return yaml.dump(part, Dumper=_Indented, sort_keys=False, width=_WIDTH, allow_unicode=True)
+    # What is short stands in one line; pins a line each, as people write and compare them.
+    style = None if part.keys() & _SHORT else False
+    return yaml.dump(
+        part,
+        Dumper=_Indented,
+        sort_keys=False,
+        width=_WIDTH,
+        allow_unicode=True,
+        default_flow_style=style,
+    )
 
 
 class _Indented(yaml.SafeDumper):

@@ -1,17 +1,17 @@
 """The plan of the recipe below at each site: the best variant that packages can be added to."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dlcontainer import config
 from dlcontainer.authoring import parent_pins
-from dlcontainer.config import Document
 from dlcontainer.errors import MisfitError
 from dlcontainer.planning.plan import Plan
 from dlcontainer.planning.refusals import OR
+from dlcontainer.recipes.extends import WrittenRecipe
 
 # Settles a recipe as written at one site; raises MisfitError where they contradict each other.
-Settle = Callable[[Document], Plan]
+Settle = Callable[[WrittenRecipe], Plan]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,7 +31,7 @@ class SitePlan:
         return self.plan.choice.name if self.plan.choice else None
 
 
-def settle(site: str, written: Document, settle_at: Settle) -> SitePlan:
+def settle(site: str, written: WrittenRecipe, settle_at: Settle) -> SitePlan:
     """Settle a recipe at a site, passing over variants that take no packages.
 
     Raises MisfitError where none is left: at a site with accelerators also where only one without
@@ -57,13 +57,13 @@ def settle(site: str, written: Document, settle_at: Settle) -> SitePlan:
         refused[plan.choice.name] = why
 
 
-def _without(written: Document, refused: Mapping[str, str]) -> Document:
-    variants = config.subtree(written, ("variants",))
+def _without(written: WrittenRecipe, refused: Mapping[str, str]) -> WrittenRecipe:
+    variants = config.subtree(written.document, ("variants",))
     if variants is None or not refused:
         return written
     for name in refused:
         variants = config.without(variants, name)
-    return config.replaced(written, ("variants",), variants)
+    return replace(written, document=config.replaced(written.document, ("variants",), variants))
 
 
 def _told(error: MisfitError, refused: Mapping[str, str]) -> MisfitError:

@@ -45,6 +45,7 @@ def values(plan: Plan) -> Mapping[str, object]:
         "blocks": step_commands.image_blocks(plan),
         "routing": Text(layout.ROUTING_SCRIPT),
         "python": Text(quote(plan.python)),
+        "verify_before": [Text(path) for path in plan.earlier_proofs],
         "verify": Text(layout.VERIFY),
         "summary": Text(plan.recipe.summary),
         "exposes": Text(", ".join(plan.recipe.exposes)),

@@ -54,4 +54,8 @@ class Variant(Strict):
         "with another one leaves the recipe's in place. Empty: any",
     )
     needs: Needs = Needs()
+    refused: Line | None = Field(
+        default=None,
+        description="why it is not available: what the recipe adds can't be had there",
+    )
     changes: dict[str, object] = Field(min_length=1, description="what differs in the recipe")

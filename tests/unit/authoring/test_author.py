@@ -12,13 +12,14 @@ from packaging.requirements import Requirement
 from dlcontainer.authoring import author, parent_pins
 from dlcontainer.authoring.author import AuthoredRecipe, AuthorRequest, Workshop
 from dlcontainer.authoring.module_names import WheelModules
-from dlcontainer.config import Document
+from dlcontainer.cli.context import CliContext, PlanWords
 from dlcontainer.errors import MisfitError
 from dlcontainer.packages.resolve.resolution import Pin, PinChange, Resolution, ResolveRequest
 from dlcontainer.packages.resolve.wishes import Wish, WishList
 from dlcontainer.planning.plan import Plan
+from dlcontainer.recipes.extends import WrittenRecipe
 from tests.fakes import Quiet
-from tests.values import ROOT, _world, shipped_plan
+from tests.values import HOST, _world, shipped_plan
 
 LEONARDO, ALPS, CPUS = "leonardo:booster", "alps", "example-slurm"
 
@@ -47,17 +48,11 @@ class Desk:
     asked: list[ResolveRequest] = field(default_factory=list)
     looked: list[Sequence[str]] = field(default_factory=list)
 
-    def settle(self, site: str, below: str | None, written: Document) -> Plan:
-        from dlcontainer.cli.context import PlanWords
+    def settle(self, site: str, written: WrittenRecipe) -> Plan:
+        return _world_here().plan_written(written, site, PlanWords())
 
-        folder = ROOT / "recipes" / below if below else self.folder
-        return _world_here().plan_written(written, folder, site, PlanWords())
-
-    def settle_for_cpus(self, site: str, written: Document) -> Plan:
-        from dlcontainer.cli.context import PlanWords
-
-        (self.folder / "verify.py").touch()
-        return _world_here().plan_written(written, self.folder, site, PlanWords(cpu=True))
+    def settle_for_cpus(self, site: str, written: WrittenRecipe) -> Plan:
+        return _world_here().plan_written(written, site, PlanWords(cpu=True))
 
     def resolve(self, request: ResolveRequest, plan: Plan) -> Resolution:
         self.asked.append(request)
@@ -81,7 +76,8 @@ class Desk:
             request,
             Workshop(
                 recipes=world.resources.names("recipes"),
-                read=world.recipe,
+                scratch=self.folder,
+                read=world.written_recipe,
                 settle=self.settle,
                 settle_for_cpus=self.settle_for_cpus,
                 resolve=self.resolve,
@@ -91,9 +87,7 @@ class Desk:
         )
 
 
-def _world_here() -> Any:
-    from tests.values import HOST
-
+def _world_here() -> CliContext:
     return _world(HOST)
 
 
@@ -172,8 +166,8 @@ def test_one_list_for_several_sites_and_what_differs() -> None:
     }
     assert "cuda-13-arm" not in body["variants"]
     # The vendor's own image was better there, and takes no packages.
-    assert "base image's own" in body["variants"]["ngc"]["refused"]
-    assert "no packages were chosen for it" in body["variants"]["wheels"]["refused"]
+    assert "the base image has Python packages of its own" in body["variants"]["ngc"]["refused"]
+    assert "packages were not chosen for it" in body["variants"]["wheels"]["refused"]
 
 
 def test_the_same_for_all_sites_is_no_exception() -> None:
