@@ -165,6 +165,10 @@ def _validated(same: _Same) -> dict[str, Variant]:
     recipe = same.document
     written = config.subtree(recipe, ("variants",))
     if written is None:
+        if recipe.data.get("variants") is not None:
+            raise ConfigError(
+                "variants: expected a mapping (NAME: …)", where=recipe.origin(("variants",)).where
+            )
         return {}
     parts = {name: config.subtree(written, (name,)) for name in written.data}
     variants = {}

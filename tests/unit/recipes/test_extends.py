@@ -477,7 +477,7 @@ def test_a_broken_recipe_below_is_named(tmp_path: Path, text: str, message: str)
         ),
         ({"base": 7}, r"below/recipe.yaml:\d+:1: base"),
         ({"exposes": 7, "variants": None}, r"below/recipe.yaml:\d+:1: exposes: expected a list"),
-        ({"name": "Bad Name"}, r"name: 'Bad Name', but"),
+        ({"name": "Bad Name"}, r"below/recipe.yaml:\d+:\d+: name: not a name of"),
         ({"name": ["a"]}, r"below/recipe.yaml:\d+:\d+: name: expected text"),
     ],
 )
