@@ -88,6 +88,13 @@ def choose(
         },
         status=chosen.variant.status,
         lock=chosen.variant.lock,
+        refused=tuple(
+            f"variant {name} would run here, but {candidate.reasons[0]}"
+            for name, candidate in candidates.items()
+            if candidate.variant.refused
+            and len(candidate.reasons) == 1
+            and candidate.has_code == chosen.has_code
+        ),
     )
 
 
