@@ -23,7 +23,8 @@ def judge(recipe: Document, name: str, variant: Variant, site: Site) -> Candidat
     stack = _plain(written)
     place = recipe.origin(("variants", name, "refused")).where
     refused = (f"{REFUSED}{variant.refused} ({place})",) if variant.refused else ()
-    misfits = (*refused, *_misfits(variant.needs, stack, site))
+    # Last: where the site can't have it anyway, that is the reason.
+    misfits = (*_misfits(variant.needs, stack, site), *refused)
     other_vendor = _of_other_vendor(variant.needs, site)
     # Another vendor's build is one misfit, not three.
     clashes = () if other_vendor else _clashes(stack, site)

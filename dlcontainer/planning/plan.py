@@ -280,7 +280,7 @@ def native_twin_reason(recipe: Recipe, site: Site, host: HostMachine) -> str | N
 
 
 def _variant_notes(choice: VariantChoice | None) -> list[str]:
-    notes = []
+    notes = list(choice.refused) if choice else []
     if choice and choice.status == "never built":
         notes.append(f"variant {choice.name}: never built by dlcontainer's authors, only rendered")
     if choice and choice.lock:

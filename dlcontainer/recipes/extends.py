@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dlcontainer import config
 from dlcontainer.config import Document
-from dlcontainer.config.field_types import Line, Strict
+from dlcontainer.config.field_types import Line, Name, Strict
 from dlcontainer.errors import ConfigError
 from dlcontainer.recipes import recipe as recipes
 from dlcontainer.recipes.overlay import Overlay
@@ -66,6 +66,10 @@ class _Reference(Strict):
     extends: Line
 
 
+class _Named(Strict):
+    name: Name
+
+
 def read(path: Path, finder: RecipeFinder) -> WrittenRecipe:
     """Read a recipe file over those that it extends.
 
@@ -79,9 +83,11 @@ def read(path: Path, finder: RecipeFinder) -> WrittenRecipe:
         layer = _layer(below, [lower.layer for _, lower in chain])
         paths.append(below)
         document = recipes.read(below, display=finder.display(below), layer=layer)
+        # It names a file of the image: before anything is made of it.
+        own_name = config.validate(_one_key(document, "name"), _Named).name
         if name is not None:
             recipes.require_named(document, name)
-        lower = LowerRecipe(name=_name(document, below), layer=layer, folder=below.parent)
+        lower = LowerRecipe(name=own_name, layer=layer, folder=below.parent)
         chain.append((document, lower))
     return WrittenRecipe(
         document=_over(written, chain),
@@ -94,11 +100,7 @@ def _below(
     document: Document, paths: Sequence[Path], finder: RecipeFinder
 ) -> tuple[Path, str | None]:
     """Find the recipe that one extends; with its name, where it is found by that."""
-    part = Document(
-        data={"extends": document.data["extends"]},
-        origins={("extends",): document.origin(("extends",))},
-    )
-    reference = config.validate(part, _Reference).extends
+    reference = config.validate(_one_key(document, "extends"), _Reference).extends
     where = document.origin(("extends",)).where
     by_path = "/" in reference or reference.endswith((".yaml", ".yml"))
     try:
@@ -143,9 +145,9 @@ def _layer(below: Path, taken: Sequence[str]) -> str:
     return f"recipe {below}" if layer in taken else layer
 
 
-def _name(document: Document, path: Path) -> str:
-    name = document.data.get("name")
-    return name if isinstance(name, str) else path.parent.name
+def _one_key(document: Document, key: str) -> Document:
+    data = {key: document.data[key]} if key in document.data else {}
+    return Document(data=data, origins=document.origins)
 
 
 def _over(written: Document, chain: Sequence[tuple[Document, LowerRecipe]]) -> Document:

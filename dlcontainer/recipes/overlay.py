@@ -169,8 +169,10 @@ class Overlay:
         own, below = self._part((key,)), merged.part((*path, key))
         if own.value is None:
             return
-        if not isinstance(own.value, list) or not isinstance(below.value, list | None):
-            merged.put((*path, key), own)  # validating the recipe says what is wrong with it
+        if not isinstance(below.value, list | None):
+            return  # validating the recipe says what is wrong with it
+        if not isinstance(own.value, list):
+            merged.put((*path, key), own)
             return
         # Of changed pins each recipe lists its own.
         there = [] if below.value is None or key == "changed_pins" else below.value

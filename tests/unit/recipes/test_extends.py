@@ -279,6 +279,19 @@ def test_a_refused_variant_of_the_recipe_below_stays_refused(tmp_path: Path) -> 
         plan_of(folder, site=site_of(GPU))
 
 
+def test_the_next_best_is_taken_with_a_note(tmp_path: Path) -> None:
+    second = {**BELOW["variants"]["cuda"], "summary": "for other GPUs"}
+    below = {**BELOW, "variants": {**BELOW["variants"], "second": second}}
+    refused = {"refused": "no wheel"}
+    plan = settle(tmp_path, below, site=GPU, variants={"cuda": refused, "plain": refused})
+    assert plan.recipe.variant == "second"
+    notes = [note for note in plan.notes if "would run here" in note]
+    # Of the one for CPUs nothing is said: it was not meant.
+    assert len(notes) == 1
+    said = r"variant cuda would run here, but is refused by the recipe: no wheel \(recipe.yaml:\d+"
+    assert re.match(said, notes[0])
+
+
 def test_a_changed_pin_is_listed(tmp_path: Path) -> None:
     own = {"steps": [packages("more==3.0", "num-py==1.5", name="more")], "changed_pins": ["NUM_PY"]}
     plan = settle(tmp_path, **own)
@@ -477,7 +490,7 @@ def test_a_broken_recipe_below_is_named(tmp_path: Path, text: str, message: str)
         ),
         ({"base": 7}, r"below/recipe.yaml:\d+:1: base"),
         ({"exposes": 7, "variants": None}, r"below/recipe.yaml:\d+:1: exposes: expected a list"),
-        ({"name": "Bad Name"}, r"name: 'Bad Name', but"),
+        ({"name": "Bad Name"}, r"below/recipe.yaml:\d+:\d+: name: not a name of"),
         ({"name": ["a"]}, r"below/recipe.yaml:\d+:\d+: name: expected text"),
     ],
 )
