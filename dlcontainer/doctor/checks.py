@@ -50,7 +50,7 @@ _WAYS = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wish:
+class DoctorScope:
     """What is meant: an engine, for the others' faults are no flaw; and a site.
 
     With a site the engine is tried in the folder that the site names, and what else the site's
@@ -62,18 +62,20 @@ class Wish:
     note: str | None = None
 
 
-def examine(host: HostMachine, runner: Runner, cache: Path, wish: Wish) -> list[DoctorFinding]:
+def examine(
+    host: HostMachine, runner: Runner, cache: Path, scope: DoctorScope
+) -> list[DoctorFinding]:
     """Look at all that building and running needs; the engine is really tried."""
-    site = wish.site
+    site = scope.site
     if site is not None:
         host = of_site.placed(site, host)
-    why = causes.examine(host, wish.note)
+    why = causes.examine(host, scope.note)
     findings = [_host(host), *_engine(host, runner, cache, why), *_helpers(host)]
     findings += [*_base(host, runner, why), *why]
     findings += [egress.examine(site.routing if site else Routing(), host), _emulation(host)]
     if site is not None:
         findings += of_site.examine(site, host, runner)
-    return [*findings, *oci.examine(host, wish.engine), _resolver(host, runner)]
+    return [*findings, *oci.examine(host, scope.engine), _resolver(host, runner)]
 
 
 def _host(host: HostMachine) -> DoctorFinding:

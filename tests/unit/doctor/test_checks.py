@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.doctor import checks
-from dlcontainer.doctor.checks import Wish
+from dlcontainer.doctor.checks import DoctorScope
 from dlcontainer.doctor.finding import DoctorFinding
 from dlcontainer.packages.resolve import resolvers
 from dlcontainer.system import machine
@@ -72,7 +72,7 @@ def files(monkeypatch: pytest.MonkeyPatch, root: Path, **contents: str) -> None:
 
 def examine(on: HostMachine, tmp_path: Path, *answers: Any) -> dict[str, DoctorFinding]:
     runner = RecordingRunner([*answers] or [VERSION, OK, OK, OK, OK, OK], strict=True)
-    found = checks.examine(on, runner, tmp_path / "cache", Wish())
+    found = checks.examine(on, runner, tmp_path / "cache", DoctorScope())
     assert len({finding.name for finding in found}) == len(found)
     return {finding.name: finding for finding in found}
 
@@ -139,7 +139,7 @@ def test_a_folder_for_temporary_files_that_is_missing(healthy: HostMachine, tmp_
     settled = variables.settled(healthy.environ)
     here = replace(healthy, environ=settled.environ)
     runner = RecordingRunner([VERSION, OK, OK, OK, OK, OK], strict=True)
-    listed = checks.examine(here, runner, tmp_path / "cache", Wish(note=settled.note))
+    listed = checks.examine(here, runner, tmp_path / "cache", DoctorScope(note=settled.note))
     found = {finding.name: finding for finding in listed}
     assert found["build"].state == "ok"
     assert found["temporary files"].state == "warning"

@@ -136,8 +136,8 @@ def test_other_words_are_a_fault_of_the_resolver() -> None:
         ),
         (
             (
-                "error: …\nhint: An index URL (http://u:pass-word1@h/s) could not be queried due to "
-                "a lack of valid authentication credentials (401 Unauthorized)"
+                "error: …\nhint: An index URL (http://u:pass-word1@h/s) could not be queried "
+                "due to a lack of valid authentication credentials (401 Unauthorized)"
             ),
             "the package index answers 401 Unauthorized",
         ),
