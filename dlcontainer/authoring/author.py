@@ -1,6 +1,6 @@
 """From a file's wishes to a recipe: the recipe below, its plans, pins, modules, text."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -76,72 +76,101 @@ class AuthoredRecipe:
     notes: Sequence[str]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Choice:
+    """The recipe below (None: plain Python), the packages for each site, and what to say of it."""
+
+    below: str | None
+    sites: Sequence[SitePins]
+    notes: Sequence[str]
+
+    @property
+    def changed(self) -> list[str]:
+        """Names of the pins of the recipe below that had to change."""
+        names = {change.name for site in self.sites for change in site.resolution.changes}
+        return sorted(names)
+
+
 def author(request: AuthorRequest, workshop: Workshop) -> AuthoredRecipe:
     """Make a recipe of a file's wishes for some sites.
 
     Raises ConfigError for what is wrong in the file, MisfitError where wishes, recipe and site
     contradict each other, BuildError where an index fails.
     """
-    below = request.below or parents.of_wishes(request.wishes, workshop.recipes)
-    notes = list(request.wishes.notes)
-    workshop.progress.expect(len(request.sites) + _STEPS_BESIDE)
-    chosen = _choose(request, workshop, below)
-    if below is None:
-        needed = parents.named(_pinned(chosen), workshop.recipes)
-        if needed is None:
-            # At a site with accelerators only where an image for CPUs was asked for.
-            for name in request.sites:
-                workshop.settle(name, _plain(request, workshop))
-        else:
-            notes.append(f"the packages need {_framework_of(chosen, needed)}: on recipe {needed}")
-            below = needed
-            workshop.progress.expect(len(request.sites) + _STEPS_BESIDE)
-            chosen = _choose(request, workshop, below)
-    pins = own_pins.gather(chosen)
-    first = chosen[0].at.plan
-    upstream = _upstream(chosen)
-    wheels = _look(request.wishes, chosen, upstream, workshop)
-    modules = tuple(dict.fromkeys(module for wheel in wheels for module in wheel.modules))
-    imports = _imports(wheels, pins.common)
-    changed = {change.name for site in chosen for change in site.resolution.changes}
-    refused = _refused(below, chosen, workshop)
-    imports |= _verified_again(chosen[0], changed)
-    draft = RecipeDraft(
-        name=request.name,
-        below=below or PlainBase.of(plain_base.of_plan(first)),
-        made_of=_made_of(request, chosen),
-        wishes=[str(wish.requirement) for wish in request.wishes.wishes],
-        step=_step_name([site.at.plan for site in chosen]),
-        pins=pins,
-        upstream=upstream,
-        modules=modules,
-        imports=imports,
-        variant_imports=_variant_imports(chosen, wheels, imports, changed),
-        changed=sorted(changed),
-        refused=refused,
-        space_mb=recipe_text.space_mb(first.recipe.space_mb, pins),
-    )
+    choice = _choice(request, workshop)
+    wheels = _look(request.wishes, choice.sites, _upstream(choice.sites), workshop)
+    draft = _draft(request, choice, wheels, workshop)
     files = {recipe_text.NAME: recipe_text.text(draft)}
-    if modules or below is None:
-        files[verify_text.NAME] = verify_text.text(modules)
-    for site in chosen:
+    if draft.modules or choice.below is None:
+        files[verify_text.NAME] = verify_text.text(draft.modules)
+    notes = [*request.wishes.notes, *choice.notes]
+    for site in choice.sites:
         notes += (f"{site.at.site}: {note}" for note in site.resolution.notes)
     notes += (f"nothing to import in {wheel.package}" for wheel in wheels if not wheel.modules)
     return AuthoredRecipe(
         name=request.name,
-        below=below,
+        below=choice.below,
         files=files,
-        sites=chosen,
-        modules=modules,
-        refused=refused,
+        sites=choice.sites,
+        modules=draft.modules,
+        refused=draft.refused,
         notes=list(dict.fromkeys(notes)),
     )
 
 
-def _choose(request: AuthorRequest, workshop: Workshop, below: str | None) -> list[SitePins]:
+def _choice(request: AuthorRequest, workshop: Workshop) -> _Choice:
+    """Choose the recipe below, and the packages on it.
+
+    Where the wishes name no framework, what they need may: a first site shows it.
+    """
+    below = request.below or parents.of_wishes(request.wishes, workshop.recipes)
+    workshop.progress.expect(len(request.sites) + _STEPS_BESIDE)
+    if below is not None:
+        chosen = _choose(request, workshop, below, request.sites)
+        return _Choice(below=below, sites=chosen, notes=())
+    chosen = _choose(request, workshop, None, request.sites[:1])
+    needed = parents.named(_pinned(chosen), workshop.recipes)
+    if needed is not None:
+        note = f"the packages need {_framework_of(chosen, needed)}: on recipe {needed}"
+        workshop.progress.expect(len(request.sites) + _STEPS_BESIDE)
+        chosen = _choose(request, workshop, needed, request.sites)
+        return _Choice(below=needed, sites=chosen, notes=(note,))
+    # At a site with accelerators only where an image for CPUs was asked for.
+    for site in request.sites:
+        workshop.settle(site, _plain(request, workshop))
+    chosen += _choose(request, workshop, None, request.sites[1:])
+    return _Choice(below=None, sites=chosen, notes=())
+
+
+def _draft(
+    request: AuthorRequest, choice: _Choice, wheels: Sequence[WheelModules], workshop: Workshop
+) -> RecipeDraft:
+    chosen, first = choice.sites, choice.sites[0].at.plan
+    pins, changed = own_pins.gather(chosen), choice.changed
+    imports = _imports(wheels, pins.common) | _verified_again(chosen[0], changed)
+    return RecipeDraft(
+        name=request.name,
+        below=choice.below or PlainBase.of(plain_base.of_plan(first)),
+        made_of=_made_of(request, chosen),
+        wishes=[str(wish.requirement) for wish in request.wishes.wishes],
+        step=_step_name([site.at.plan for site in chosen]),
+        pins=pins,
+        upstream=_upstream(chosen),
+        modules=tuple(dict.fromkeys(module for wheel in wheels for module in wheel.modules)),
+        imports=imports,
+        variant_imports=_variant_imports(chosen, wheels, imports, changed),
+        changed=changed,
+        refused=_refused(choice.below, chosen, workshop),
+        space_mb=recipe_text.space_mb(first.recipe.space_mb, pins),
+    )
+
+
+def _choose(
+    request: AuthorRequest, workshop: Workshop, below: str | None, sites: Sequence[str]
+) -> list[SitePins]:
     written = _plain(request, workshop) if below is None else workshop.read(below)
     chosen = []
-    for site in request.sites:
+    for site in sites:
         settle_at = partial(workshop.settle_for_cpus if below is None else workshop.settle, site)
         at = site_plans.settle(site, written, settle_at)
         chosen.append(SitePins(at=at, resolution=_resolve(request, workshop, at)))
@@ -229,7 +258,7 @@ def _variant_imports(
     chosen: Sequence[SitePins],
     wheels: Sequence[WheelModules],
     imports: Mapping[str, str],
-    changed: set[str],
+    changed: Collection[str],
 ) -> dict[str, dict[str, str]]:
     by_variant: dict[str, dict[str, str]] = {}
     for site in chosen:
@@ -241,18 +270,23 @@ def _variant_imports(
             for module in wheel.modules
             if module in imports and wheel.package in site.versions
         } | _verified_again(site, changed)
-        differing = {name: version for name, version in meant.items() if imports[name] != version}
+        differing = {
+            name: version for name, version in meant.items() if imports.get(name) != version
+        }
         if differing:
             by_variant[site.at.variant] = differing
     return by_variant
 
 
-def _verified_again(site: SitePins, changed: set[str]) -> dict[str, str]:
-    """Return the new versions of modules that the recipe below promises and the pins change."""
+def _verified_again(site: SitePins, changed: Collection[str]) -> dict[str, str]:
+    """Return the versions, at a site, of modules that the recipe below promises and a list changes.
+
+    At another site the same pin may be as it was.
+    """
     return {
-        module: site.versions[canonicalize_name(module)]
-        for module in site.at.plan.recipe.verify.imports
-        if canonicalize_name(module) in changed and canonicalize_name(module) in site.versions
+        module: site.versions.get(canonicalize_name(module), before)
+        for module, before in site.at.plan.recipe.verify.imports.items()
+        if canonicalize_name(module) in changed
     }
 
 

@@ -233,6 +233,22 @@ def test_changed_pins_are_listed_with_what_they_promise() -> None:
     assert body["verify"]["imports"] == {"numpy": "2.2.6"}
 
 
+@pytest.mark.parametrize("sites", [(CPUS, ALPS), (ALPS, CPUS)])
+def test_a_pin_that_changes_in_one_variant_alone(sites: tuple[str, str]) -> None:
+    change = PinChange(name="numpy", before="2.3.5", after="2.2.6", origin="x.yaml:1")
+    pins = {"x86_64": {"a": "1", "numpy": "2.2.6"}, "aarch64": {"a": "1"}}
+    body = read(Desk(pins=pins, changes=(change,)).make(wishes("torch", "a"), *sites))
+    assert body["changed_pins"] == ["numpy"]
+    arm = body["variants"]["cuda-13-arm"]
+    assert arm["steps"]["packages"] == {"remove": ["numpy"]}
+    of_arm = shipped_plan(ALPS, "pytorch", "cuda-13-arm").recipe.verify.imports["numpy"]
+    versions = {
+        name: body["variants"].get(name, {}).get("imports", body["verify"]["imports"])["numpy"]
+        for name in ("wheels", "cuda-13-arm")
+    }
+    assert versions == {"wheels": "2.2.6", "cuda-13-arm": of_arm}
+
+
 def test_of_a_closure_the_roots_are_imported() -> None:
     wheels = (wheel("peft", "peft", needs=("tqdm", "peft")), wheel("tqdm", "tqdm"))
     desk = Desk(pins={"all": {"peft": "1", "tqdm": "4"}}, wheels=wheels)
