@@ -33,7 +33,10 @@ _BOUND = re.compile(
 _MINOR = re.compile(r"[0-9]+\.[0-9]+")
 _PYTHON_NEXT = "write python=3.12, or python>=3.11"
 _SPEC_NEXT = "write NAME, NAME=VERSION or NAME>=VERSION,<VERSION"
-_UNTAKEN = "put it under `pip:` where the index has it; what is no Python package is a step's"
+_UNTAKEN = (
+    "put it under `pip:` where the index has it; what is no Python package is a step's; "
+    "of a full export give `conda env export --from-history`"
+)
 
 
 class CondaWords(NamedTuple):

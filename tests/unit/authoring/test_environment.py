@@ -175,4 +175,4 @@ def test_the_table_is_of_names_that_are_requirements() -> None:
     assert not any(
         name.startswith(conda_names.VARIANT_PREFIXES) for name in conda_names.INDEX_NAMES
     )
-    assert 200 < len(conda_names.INDEX_NAMES) < 400
+    assert 200 < len(conda_names.INDEX_NAMES) < 500
