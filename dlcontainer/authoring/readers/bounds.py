@@ -71,7 +71,7 @@ def _refuse_one(group: Sequence[Wish], faults: FaultList) -> None:
         pin = next((pin for pin in pins if pin.version.local), pins[0])
         for wish in group:
             if not _holds(wish, pin.version):
-                _say(wish, pin.wish, faults)
+                _say(group, [wish, pin.wish], faults)
                 return
         return
     lows = [low for wish in group for low in _lows(wish)]
@@ -82,10 +82,11 @@ def _refuse_one(group: Sequence[Wish], faults: FaultList) -> None:
     high = min(highs, key=lambda bound: (bound.version, not bound.is_exclusive))
     is_point = low.version == high.version
     if low.version > high.version or (is_point and (low.is_exclusive or high.is_exclusive)):
-        _say(high.wish, low.wish, faults)
+        _say(group, [high.wish, low.wish], faults)
 
 
-def _say(wish: Wish, before: Wish, faults: FaultList) -> None:
+def _say(group: Sequence[Wish], pair: Sequence[Wish], faults: FaultList) -> None:
+    before, wish = sorted(pair, key=group.index)
     if wish is before:
         faults.add(wish.origin, f"no version meets '{wish.requirement}'", "correct the bounds")
         return

@@ -6,35 +6,51 @@ and `pytorch` are other people's things. A name that stands nowhere here is refu
 
 # The same project under the same name.
 _SAME = """
-    absl-py accelerate aiohttp albumentations altair anndata arviz asdf astropy attrs babel
-    bokeh boto3 botorch bottleneck cartopy catboost certifi cffi cftime charset-normalizer chex
-    click cloudpickle cmake colorama coloredlogs colorlog contourpy cryptography cycler cython
-    dask-jobqueue datasets decorator deepdiff diffusers dill distributed docutils e3nn einops
-    evaluate faiss-cpu fastapi fastparquet filelock flake8 flask flax fonttools fsspec ftfy
-    future gdown gensim geopandas gitpython gpytorch gradio grpcio gymnasium h5netcdf h5py
-    healpy holoviews horovod httpx humanize hydra-core hypothesis idna imageio imbalanced-learn
-    iniconfig ipykernel ipython ipywidgets isort jax jaxlib jaxtyping jedi jinja2 joblib
-    jsonschema jupyter jupyter_client jupyter_core jupyterlab keras kiwisolver kornia librosa
-    lightgbm lightning lightning-utilities llvmlite loguru lxml lz4 markdown markupsafe
-    mdanalysis mdtraj mlflow more-itertools mpi4py mpmath multidict mypy natsort nbconvert
-    nbformat netcdf4 networkx nibabel nilearn ninja nltk notebook numba numcodecs numexpr numpy
-    numpyro oauthlib omegaconf onnx onnxruntime openai openpyxl opt_einsum optax optuna orjson
-    packaging pandas pandera papermill parso patsy peft pexpect pillow platformdirs plotly
-    pluggy polars pooch pre-commit prompt-toolkit protobuf psutil pyarrow pybind11 pycocotools
-    pycparser pydantic pydicom pygments pymatgen pyparsing pyproj pytest pytest-cov
-    pytest-xdist python-dateutil pytorch-lightning pytz pyvista pyyaml pyzmq rasterio regex
-    requests rich rioxarray ruamel.yaml ruff sacrebleu sacremoses safetensors scanpy
-    scikit-image scikit-learn scipy seaborn sentence-transformers sentencepiece sentry-sdk
-    setuptools shap shapely simpleitk simplejson six snakemake sortedcontainers spacy sphinx
-    sqlalchemy statsmodels submitit sympy tabulate tenacity tensorboard tensorboardx tensorflow
-    tensorflow-datasets tensorflow-hub tensorflow-probability termcolor texttable threadpoolctl
-    tifffile tiktoken timm tokenizers toml tomli toolz torchaudio torchmetrics torchvision
+    absl-py accelerate aiohttp aiosignal albumentations alembic altair anndata annotated-types
+    anyio appdirs argon2-cffi arviz asdf astropy asttokens astunparse async-lru async-timeout
+    attrs babel backcall beautifulsoup4 black bleach blinker bokeh boto3 botorch bottleneck
+    brotlipy cached-property cachetools cartopy catboost certifi cffi cftime charset-normalizer
+    chex click cloudpickle cmake colorama coloredlogs colorlog comm contourpy cryptography
+    cycler cython dask-jobqueue datasets debugpy decorator deepdiff deprecated diffusers dill
+    distributed docker-pycreds docutils e3nn einops evaluate exceptiongroup executing faiss-cpu
+    fastai fastapi fastcore fasteners fastparquet ffmpeg-python filelock flake8 flask flax
+    fonttools frozenlist fsspec ftfy future gast gdown gensim geopandas gitdb gitpython
+    google-auth google-auth-oauthlib google-pasta gpytorch gradio grpcio gym gymnasium h11
+    h5netcdf h5py healpy heapdict holoviews horovod httpcore httpx humanize hydra-core
+    hypothesis idna imageio imbalanced-learn importlib-metadata importlib_resources iniconfig
+    ipykernel ipython ipywidgets isort jax jaxlib jaxtyping jedi jinja2 joblib json5 jsonschema
+    jupyter jupyter_client jupyter_core jupyter_server jupyterlab jupyterlab_pygments
+    jupyterlab_server jupyterlab_widgets keras keras-preprocessing kiwisolver kornia
+    lazy_loader librosa lightgbm lightning lightning-utilities llvmlite locket loguru lxml lz4
+    markdown markdown-it-py markupsafe matplotlib-inline mdanalysis mdtraj mdurl mistune mlflow
+    mne mock more-itertools mpi4py mpmath multidict munkres mypy mypy_extensions natsort
+    nbclient nbconvert nbformat nest-asyncio netcdf4 networkx nibabel nilearn ninja nltk
+    notebook notebook-shim numba numcodecs numexpr numpy numpyro oauthlib omegaconf onnx
+    onnxruntime openai openpyxl opt_einsum optax optuna orjson overrides packaging pandas
+    pandera pandocfilters papermill parso partd pathspec patsy peft pexpect pickleshare pillow
+    platformdirs plotly pluggy polars pooch portalocker pre-commit prometheus_client
+    prompt-toolkit protobuf psutil ptyprocess pure_eval pyarrow pyasn1 pyasn1-modules pybind11
+    pycocotools pycparser pydantic pydantic-core pydicom pygments pyjwt pymatgen pyopenssl
+    pyparsing pyproj pyrsistent pysocks pytest pytest-cov pytest-mock pytest-xdist
+    python-dateutil python-dotenv python-json-logger pytorch-lightning pytz pyvista pywavelets
+    pyyaml pyzmq rasterio referencing regex requests requests-oauthlib retrying rich rioxarray
+    rpds-py rsa ruamel.yaml ruff sacrebleu sacremoses safetensors scanpy scikit-image
+    scikit-learn scipy seaborn send2trash sentence-transformers sentencepiece sentry-sdk
+    setproctitle setuptools shap shapely simpleitk simplejson six smmap snakemake sniffio
+    sortedcontainers soupsieve spacy sphinx sqlalchemy stack_data starlette statsmodels
+    submitit sympy tabulate tblib tenacity tensorboard tensorboard-data-server
+    tensorboard-plugin-wit tensorboardx tensorflow tensorflow-datasets tensorflow-estimator
+    tensorflow-hub tensorflow-probability termcolor terminado texttable threadpoolctl tifffile
+    tiktoken timm tinycss2 tokenizers toml tomli toolz torchaudio torchmetrics torchvision
     tornado tqdm traitlets transformers trimesh trl typeguard typer typing-extensions
-    typing_extensions ujson umap-learn uproot urllib3 uvicorn wandb wcwidth websockets werkzeug
-    wheel wrapt xarray xgboost xlrd xxhash yacs yapf yarl zarr zipp
+    typing_extensions ujson umap-learn uproot urllib3 uvicorn wandb wcwidth webencodings
+    websocket-client websockets werkzeug wheel widgetsnbextension wrapt xarray xgboost xlrd
+    xxhash yacs yapf yarl zarr zict zipp
 """
 # The same project under another name. conda's dask and jupyter are sets of packages.
 _OTHER = {
+    "antlr-python-runtime": "antlr4-python3-runtime",
+    "brotli-python": "brotli",
     "dask": "dask[complete]",
     "dask-core": "dask",
     "huggingface_hub": "huggingface-hub",
@@ -48,9 +64,11 @@ _OTHER = {
     "py-xgboost-cpu": "xgboost",
     "py-xgboost-gpu": "xgboost",
     "pyg": "torch-geometric",
+    "prompt_toolkit": "prompt-toolkit",
     "pytables": "tables",
     "pysoundfile": "soundfile",
     "python-tzdata": "tzdata",
+    "python-fastjsonschema": "fastjsonschema",
     "pytorch": "torch",
     "pytorch-cpu": "torch",
     "pytorch-gpu": "torch",

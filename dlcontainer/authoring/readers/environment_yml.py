@@ -28,12 +28,15 @@ _SPEC = re.compile(
 )
 _ONE_EQUALS = re.compile(r"={1,2}\s*(?P<version>[0-9A-Za-z.!+_*]+)(?:[=\s]+(?P<build>\S+))?")
 _BOUND = re.compile(
-    r"(?P<operator>[<>]=?|[!=]=|~=|=)\s*(?P<version>[0-9A-Za-z.!+_]+)(?P<any>\.?\*)?"
+    r"(?P<operator>[<>]=?|[!=]=|~=|=)\s*(?P<version>\w[\w!+]*(?:\.[\w!+]+)*)(?P<any>\.?\*)?"
 )
 _MINOR = re.compile(r"[0-9]+\.[0-9]+")
 _PYTHON_NEXT = "write python=3.12, or python>=3.11"
 _SPEC_NEXT = "write NAME, NAME=VERSION or NAME>=VERSION,<VERSION"
-_UNTAKEN = "put it under `pip:` where the index has it; what is no Python package is a step's"
+_UNTAKEN = (
+    "put it under `pip:` where the index has it; what is no Python package is a step's; "
+    "of a full export give `conda env export --from-history`"
+)
 
 
 class CondaWords(NamedTuple):

@@ -24,9 +24,10 @@ _DIGEST = re.compile(r"[0-9a-fA-F]{64}")
 _CHOICE = re.compile(
     r"""(["'])(?P<name>[^"']*)\1\s+(?P<not>not\s+)?in\s+(?P<list>extras|dependency_groups)\b"""
 )
+_LEFT = re.compile(r"\b(?:extras|dependency_groups)\b")
 _ALWAYS, _NEVER = 'python_version >= "0"', 'python_version < "0"'
 _MOST_VERSION = 200
-_PLACES = ("vcs", "directory", "archive")
+_PLACES = {"vcs": "version control", "directory": "a directory", "archive": "an archive"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,9 +60,9 @@ class PylockReader:
 
     def _package(self, package: dict[str, Any], path: KeyPath) -> None:
         name, version = str(package.get("name")), package.get("version")
-        for place in _PLACES:
+        for place, noun in _PLACES.items():
             if place in package:
-                what = f"'{cut(name, 80)}' comes from a {place}, not from an index"
+                what = f"'{cut(name, 80)}' comes from {noun}, not from an index"
                 self.of.refuse((*path, place), what, RELEASE_NEXT)
                 return
         if not isinstance(version, str) or len(version) > _MOST_VERSION:
@@ -85,7 +86,10 @@ class PylockReader:
         settled = _CHOICE.sub(self._choice, marker) if isinstance(marker, str) else ""
         try:
             Requirement(f"name; {settled}")
+            is_clear = not _LEFT.search(settled)
         except (InvalidRequirement, RecursionError):
+            is_clear = False
+        if not is_clear:
             what = f"a marker that is not understood: {cut(repr(marker), 80)}"
             self.of.refuse(path, what, "write the lock again, for one set of extras and groups")
             return None
@@ -101,9 +105,7 @@ class PylockReader:
         wheels = package.get("wheels")
         if not isinstance(wheels, list) or not wheels:
             if "marker" not in package:
-                what = (
-                    f"'{cut(name, 80)}': the lock has no wheel of it, and images take wheels alone"
-                )
+                what = f"the lock has no wheel of '{cut(name, 80)}', and images take wheels alone"
                 self.of.refuse(path, what, "choose a version that has wheels")
                 return None
             note = f"{self.of.toml.origin(path)}: the lock has no wheel of '{name}'"

@@ -126,6 +126,7 @@ class _Places:
         path: KeyPath = ()
         for at, key in enumerate(keys):
             path = (*path, key)
+            self.offsets.setdefault(path, offset)
             if is_array and at == len(keys) - 1:
                 self.arrays[path] = self.arrays.get(path, -1) + 1
             if path in self.arrays:
@@ -154,6 +155,8 @@ class _Places:
             return bool(keys)
         self.advance()
         path = (*table, *keys)
+        for end in range(len(table) + 1, len(path)):
+            self.offsets.setdefault(path[:end], offset)
         self.offsets[path] = offset
         self._value(path, depth)
         return True
