@@ -70,7 +70,7 @@ def _native_proof(recipe: str) -> tuple[str, list[Text], bool]:
     """Return the proof of a recipe below as work, where its script is beside the text."""
     script = f'"$dlc_here/{layout.proof_name(recipe)}"'
     return (
-        f"verify {recipe}",
+        f"verify-{recipe}",
         [Text(f'[ ! -r {script} ] || "$prefix/bin/python" {script}')],
         False,
     )

@@ -217,7 +217,7 @@ def test_the_native_twin_has_both_proofs(tmp_path: Path) -> None:
     assert (twin / "mine.py").read_text() == "# mine.py of demo\n"
     assert (twin / "verify-below.py").read_text() == "# verify.py of below\n"
     ran = re.findall(r'"\$prefix/bin/python" "\$dlc_here/(.*)"', text)
-    assert "==> step 2/2 verify below" in text
+    assert "==> step 3/3 verify-below" in text
     assert ran == ["verify-below.py", "mine.py"]
 
 
