@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dlcontainer.config.templating import Text, quote
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import labels, step_commands, step_environment
-from dlcontainer.image import layout
 from dlcontainer.planning.plan import Plan
 
 TEMPLATE = "image/native.sh.j2"
@@ -31,9 +30,6 @@ def values(plan: Plan) -> Mapping[str, object]:
         # Written into the activation file by the script: quoted for that second shell too.
         "assignments": [
             f"export {key}={quote(value)}" for key, value in sorted(plan.environment.items())
-        ],
-        "verify_before": [
-            Text(layout.proof_name(proof.recipe)) for proof in plan.recipe.verify.before
         ],
         "verify": Text(plan.recipe.verify.script),
     }

@@ -14,7 +14,7 @@ from dlcontainer.config import Document, KeyPath, SelectedDocument, ValueOrigin
 from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.errors import ConfigError, Mark
 from dlcontainer.image import layout
-from dlcontainer.planning import candidates, conflicts, layers, newness, pins, variants
+from dlcontainer.planning import candidates, changed_pins, conflicts, layers, newness, variants
 from dlcontainer.planning.choice import VariantChoice
 from dlcontainer.recipes.extends import WrittenRecipe
 from dlcontainer.recipes.recipe import Recipe
@@ -176,7 +176,7 @@ def resolve(
     contradictions = list(conflicts.find(site.value, settled))
     if contradictions:
         raise conflicts.refusal(contradictions, site=site.document, recipe=merged)
-    changed = pins.notes(settled, expanded)
+    changed = changed_pins.notes(settled, expanded)
     files = _files(settled, recipe, expanded)
     return Plan(
         recipe=settled,

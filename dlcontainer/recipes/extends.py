@@ -13,7 +13,6 @@ from dlcontainer.config import Document
 from dlcontainer.config.field_types import Line, Name, Strict
 from dlcontainer.errors import ConfigError
 from dlcontainer.recipes import recipe as recipes
-from dlcontainer.recipes.overlay import Overlay
 
 # So many recipes may lie below one.
 MOST_BELOW = 4
@@ -152,6 +151,10 @@ def _one_key(document: Document, key: str) -> Document:
 
 def _over(written: Document, chain: Sequence[tuple[Document, LowerRecipe]]) -> Document:
     """Lay a recipe over those below it, from the lowest up."""
+    if not chain:
+        return written
+    from dlcontainer.recipes.overlay import Overlay  # most recipes extend none
+
     documents = [written, *(document for document, _ in chain)]
     merged = documents.pop()
     for own, (_, lower) in zip(reversed(documents), reversed(chain), strict=True):

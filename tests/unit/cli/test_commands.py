@@ -299,10 +299,10 @@ def test_a_user_s_recipe_over_a_shipped_one(run: Run, tmp_path: Path) -> None:
     assert (body["system"]["glibc"], body["system"]["python"]) == ("2.39", "3.12")
     first, last = body["pins"][0], body["pins"][-1]
     assert first["origin"].startswith("recipes/pytorch/variants/cuda-13-arm.yaml:")
-    assert last == {"package": "einops==0.8.1", "origin": f"{file}:10", "step": "more"}
+    assert last == {"package": "einops==0.8.1", "origin": f"{file}:8", "step": "more"}
     code, _, err = run("plan", "mine", "--site", "alps", "--variant", "ngc")
     assert code == 8
-    assert f"refused by the recipe: its packages are the image's own ({file}:13:5)" in err
+    assert f"refused by the recipe: its packages are the image's own ({file}:11:5)" in err
     assert run("recipe", "show", "mine", "--path")[1] == f"{file.parent}\n"
     assert "PyTorch and more" in run("recipe", "list")[1]
     # What pins the base of the recipe below holds for what lies over it.

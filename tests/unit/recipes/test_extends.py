@@ -172,8 +172,8 @@ def test_both_proofs_go_in(tmp_path: Path, site: Any, script: str) -> None:
     assert contents["/opt/dlcontainer/verify-below.py"] == f"# {script} of below\n"
     assert plan.earlier_proofs == ("/opt/dlcontainer/verify-below.py",)
     text = texts.text(plan, "apptainer", [TEMPLATES])
-    first = text.index("/opt/demo/bin/python /opt/dlcontainer/verify-below.py || exit 1\n")
-    assert first < text.index("/opt/demo/bin/python /opt/dlcontainer/verify.py\n")
+    python = "/opt/demo/bin/python /opt/dlcontainer"
+    assert f"%test\n    {python}/verify-below.py && {python}/verify.py\n" in text
 
 
 def test_imports_are_merged_those_below_first(tmp_path: Path) -> None:
@@ -217,6 +217,7 @@ def test_the_native_twin_has_both_proofs(tmp_path: Path) -> None:
     assert (twin / "mine.py").read_text() == "# mine.py of demo\n"
     assert (twin / "verify-below.py").read_text() == "# verify.py of below\n"
     ran = re.findall(r'"\$prefix/bin/python" "\$dlc_here/(.*)"', text)
+    assert "==> step 3/3 verify-below" in text
     assert ran == ["verify-below.py", "mine.py"]
 
 
