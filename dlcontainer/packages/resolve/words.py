@@ -27,6 +27,7 @@ _REFUSED = re.compile(r"could not be queried|returned a 403 Forbidden")
 _NO_WHEEL = re.compile(r"(\S+?)(?:==\S+)? (?:has|have) no usable wheels")
 _NO_TAG = re.compile(r"(\S+?)(?:==\S+)? (?:has|have) no wheels with a matching (?:Python|platform)")
 _PRE = re.compile(r"^hint: (?=.*[Pp]re-release).*?`([^`]+)`", re.MULTILINE)
+_FOLLOWS = re.compile(r"And because (?:we know from \(|only the following versions)")
 _PIP_CAUSE = re.compile(r"The conflict is caused by:\n(.*?)(?:\n\s*\n|\Z)", re.DOTALL)
 
 
@@ -91,11 +92,13 @@ def refusal(text: str, places: Sequence[Place], target: Target, file: str) -> Dl
             why=credentials.shown("\n    ".join(text.splitlines()[:3])),
             next_step="read its words; `dlcontainer doctor` says which resolver is here",
         )
-    causes, used = annotate(because(text), places)
+    causes = because(text)
+    reason = " ".join(causes)
+    causes, used = annotate(causes, places)
     why = "\n    ".join(causes)
     where = next((place.origin for place in used if not place.is_parents), file)
     machine = f"Python {target.python} on {target.arch} (glibc {target.glibc})"
-    if match := _NO_WHEEL.search(text):
+    if match := _NO_WHEEL.search(reason):
         return MisfitError(
             f"{match[1]}: source archives only, no wheel",
             where=where,
@@ -103,7 +106,7 @@ def refusal(text: str, places: Sequence[Place], target: Target, file: str) -> Dl
             next_step="give a wheel in a folder of routing.wheels of the site, or build it in a "
             "shell step of a recipe",
         )
-    if match := _NO_TAG.search(text):
+    if match := _NO_TAG.search(reason):
         hint = next((line[6:] for line in text.splitlines() if line.startswith("hint: ")), "")
         return MisfitError(
             f"{match[1]}: no wheel for {machine}",
@@ -111,7 +114,7 @@ def refusal(text: str, places: Sequence[Place], target: Target, file: str) -> Dl
             why=hint or why,
             next_step="choose versions that have such a wheel, or another base",
         )
-    if match := _PRE.search(text):
+    if (match := _PRE.search(text)) and match[1] in reason:
         return MisfitError(
             f"{match[1]}: nothing but pre-releases fits",
             where=where,
@@ -133,12 +136,13 @@ def because(text: str) -> list[str]:
         lines = [line.replace("The user requested (constraint)", "required:") for line in lines]
         lines = [line.replace("The user requested", "you require") for line in lines]
         return [_cut(re.sub(r" \(from .*\)$", "", line)) for line in lines[-3:]]
-    body = re.split(r"\n\s*\n|\nhint:", text, maxsplit=1)[0]
-    joined = " ".join(re.sub(r"\bcause: ", " ", body).split())
-    sentences = re.findall(r"(?:Because|And because) .*?\.(?= And because |$)", joined)
-    if not sentences:
-        return [_cut(joined)]
-    return [_cut(_plain(sentence)) for sentence in sentences[-2:]]
+    body = re.split(r"^hint:", text, maxsplit=1, flags=re.MULTILINE)[0]
+    joined = " ".join(body[max(0, body.find("Because ")) :].split())
+    sentences = re.split(r"(?<=\.)(?: \(\d+\))? (?=(?:And b|B)ecause )", joined)
+    causes = [sentence for sentence in sentences if re.match(r"(?:And b|B)ecause ", sentence)]
+    # Those that only say what follows from others of eighty.
+    telling = [cause for cause in causes if not _FOLLOWS.match(cause)]
+    return [_cut(_plain(sentence)) for sentence in telling[-2:]] or [_cut(joined)]
 
 
 def annotate(sentences: Iterable[str], places: Sequence[Place]) -> tuple[list[str], list[Place]]:

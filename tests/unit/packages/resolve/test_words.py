@@ -53,13 +53,32 @@ def test_a_version_at_a_sentence_s_end() -> None:
 
 
 def test_of_eighty_lines_the_last_cause_is_left() -> None:
-    middle = "".join(
-        f"         And because beta=={n} needs gamma=={n}, we can.\n" for n in range(80)
+    blocks = "".join(
+        f"""Because all of:
+             alpha>={n},<={n}.1
+         have no usable wheels and numpy==2.{n}, we can conclude that alpha=={n} cannot be used.
+         And because we know from ({n}) that alpha<{n} cannot be used, we can conclude that more.
+         And because only the following versions of alpha are available:
+             alpha<={n}
+         we can conclude that alpha<{n} cannot be used. ({n})
+
+         """
+        for n in range(9)
     )
-    text = f"{HEAD}Because beta==0 and more, we can.\n{middle}         And because you require alpha and {'x' * 900}, {END}"  # noqa: E501
+    text = f"""{HEAD}{blocks}Because alpha>=9 depends on torch==2.14.0 and torch==2.13.0+cpu, we can conclude that alpha>=9 cannot be used.
+         And because we know from (9) that alpha<9 cannot be used, we can conclude that all versions of alpha cannot be used.
+         And because you require alpha, {END}
+
+hint: Wheels are required for `alpha`
+"""  # noqa: E501
     error = refusal(text)
-    assert "And because you require alpha (req.txt:1)" in str(error)
-    assert len(str(error)) < 1500
+    assert error.why == (
+        "Because alpha>=9 depends on torch==2.14.0 and torch==2.13.0+cpu (r.yaml:58), so alpha>=9 "
+        "cannot be used.\n    And because you require alpha (req.txt:1)."
+    )
+    assert error.what.startswith("no versions fit")
+    cut = refusal(f"{HEAD}Because you require alpha and {'x ' * 900}, {END}")
+    assert len(str(cut)) < 900
 
 
 def test_pip_s_words() -> None:
