@@ -135,11 +135,25 @@ def _choice(request: AuthorRequest, workshop: Workshop) -> _Choice:
         workshop.progress.expect(len(request.sites) + _STEPS_BESIDE)
         chosen = _choose(request, workshop, needed, request.sites)
         return _Choice(below=needed, sites=chosen, notes=(note,))
-    # At a site with accelerators only where an image for CPUs was asked for.
     for site in request.sites:
-        workshop.settle(site, _plain(request, workshop))
+        _require_asked(site, request, workshop)
     chosen += _choose(request, workshop, None, request.sites[1:])
     return _Choice(below=None, sites=chosen, notes=())
+
+
+def _require_asked(site: str, request: AuthorRequest, workshop: Workshop) -> None:
+    """Refuse plain Python at a site with accelerators, unless an image for CPUs was asked for."""
+    try:
+        workshop.settle(site, _plain(request, workshop))
+    except MisfitError as error:
+        raise MisfitError(
+            f"no framework is named or needed in {request.wishes.path.name}: on plain Python its "
+            f"image has no device code, and site {site} has accelerators",
+            where=str(request.wishes.path),
+            why=error.why,
+            next_step="put the packages on a recipe: --extends RECIPE; or add --cpu if you want an "
+            "image for CPUs",
+        ) from None
 
 
 def _draft(

@@ -71,7 +71,9 @@ def _told(error: MisfitError, refused: Mapping[str, str]) -> MisfitError:
         error.what,
         where=error.where,
         why=f"{error.why or ''}{_listed(refused)}".removeprefix("; "),
-        next_step=OR.join(filter(None, (error.next_step, "extend another recipe: --extends"))),
+        next_step=OR.join(
+            filter(None, (error.next_step, "extend another recipe: --extends RECIPE"))
+        ),
     )
 
 

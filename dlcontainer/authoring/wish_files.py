@@ -5,9 +5,10 @@ from pathlib import Path, PurePath
 
 from dlcontainer.errors import UsageError
 
-# As pip, uv, PEP 621, PEP 751 and conda name them.
+# As pip, uv, PEP 621, PEP 751 and conda name them; and what the readers refuse with a next step.
 _NAMES = re.compile(
-    r".*\.txt|pyproject\.toml|pylock(\.[^.]+)?\.toml|uv\.lock|environment.*\.ya?ml",
+    r".*\.(txt|toml|lock|def|ipynb|json|py|cfg|sif|whl)|.*environment.*\.ya?ml|conda-lock\.ya?ml"
+    r"|Pipfile|Dockerfile|Containerfile",
     re.IGNORECASE,
 )
 # Words that say what kind of file it is, not whose.

@@ -23,6 +23,9 @@ RECIPES = ("horovod", "pytorch", "tensorflow")
         "environment.yml",
         "environment-gpu.yaml",
         "/a b/frozen.txt",
+        "poetry.lock",
+        "Dockerfile",
+        "my.def",
     ],
 )
 def test_files_of_packages(name: str) -> None:
@@ -30,7 +33,7 @@ def test_files_of_packages(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["pytorch", "my/recipe.yaml", "my", "recipe.yml", "poetry.lock", "txt", "Cargo.toml"]
+    "name", ["pytorch", "my/recipe.yaml", "my", "recipe.yml", "txt", "pytorch-2.5"]
 )
 def test_recipes_are_no_files_of_packages(name: str) -> None:
     assert not wish_files.is_meant(name)

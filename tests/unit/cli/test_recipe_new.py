@@ -72,6 +72,12 @@ def test_a_file_that_is_not_there(run: Run, name: str) -> None:
     assert "recipe" not in err.splitlines()[0]
 
 
+def test_files_of_other_tools_say_what_to_give(run: Run) -> None:
+    Path("poetry.lock").write_text("")
+    code, _, err = run("build", "poetry.lock", "--site", "example-slurm")
+    assert (code, "poetry export" in err) == (3, True)
+
+
 def test_a_bad_line_has_its_place(run: Run) -> None:
     Path("requirements.txt").write_text("einops\n-e ./mine\n")
     for words in (

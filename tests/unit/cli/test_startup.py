@@ -50,7 +50,7 @@ CEILINGS = {
     "bench --help": Ceiling(files=160, own=62, packages=33),
     "export --help": Ceiling(files=110, own=17, packages=33),
     "site list": Ceiling(files=355, own=75, packages=105),
-    "render pytorch --site example-slurm": Ceiling(files=495, own=136, packages=130),
+    "render pytorch --site example-slurm": Ceiling(files=510, own=143, packages=130),
 }
 # None of it is needed to say what there is: the page is made of cli/command_list.py.
 NOT_FOR_HELP = {
