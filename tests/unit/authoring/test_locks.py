@@ -116,6 +116,12 @@ LOCKS = [
 ]
 
 
+def test_a_choice_that_is_turned_round(tmp_path: Path) -> None:
+    text = 'extras = ["a"]\n' + versioned(WHEEL, "marker = \"'a' not in extras\"")
+    assert holds(asked(read(tmp_path / "l.toml", text))[0])
+    assert not holds(asked(read(tmp_path / "l.toml", text, extras=["a"]))[0])
+
+
 @pytest.mark.parametrize(("text", "what"), LOCKS, ids=range(len(LOCKS)))
 def test_a_standard_lock_that_is_refused(tmp_path: Path, text: str, what: str) -> None:
     words = refused(tmp_path / "l.toml", text)
