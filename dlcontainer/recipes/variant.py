@@ -56,6 +56,6 @@ class Variant(Strict):
     needs: Needs = Needs()
     refused: Line | None = Field(
         default=None,
-        description="why it is not available: what the recipe adds can't be had there",
+        description="why it is not available: what the recipe adds does not exist for it",
     )
     changes: dict[str, object] = Field(min_length=1, description="what differs in the recipe")

@@ -289,7 +289,12 @@ def test_the_users_own_folder(run: Run, tmp_path: Path) -> None:
 
 def test_a_user_s_recipe_over_a_shipped_one(run: Run, tmp_path: Path) -> None:
     step = {"name": "more", "python_packages": {"packages": ["einops==0.8.1"]}}
-    own = {"name": "mine", "extends": "pytorch", "summary": "PyTorch and more", "steps": [step]}
+    own: dict[str, Any] = {
+        "name": "mine",
+        "extends": "pytorch",
+        "summary": "PyTorch and more",
+        "steps": [step],
+    }
     own["variants"] = {"ngc": {"refused": "its packages are the image's own"}}
     file = config(tmp_path, "recipes/mine/recipe.yaml", own)
     code, out, err = run("plan", "mine", "--site", "alps", "--json")

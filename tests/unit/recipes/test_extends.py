@@ -222,7 +222,12 @@ def test_the_native_twin_has_both_proofs(tmp_path: Path) -> None:
 
 
 def test_own_values_hold_in_each_variant(tmp_path: Path) -> None:
-    own = {"version": "7", "environment": {"BELOW": "3"}, "exposes": ["mine"], "summary": "s"}
+    own: dict[str, Any] = {
+        "version": "7",
+        "environment": {"BELOW": "3"},
+        "exposes": ["mine"],
+        "summary": "s",
+    }
     for site, commands in ((SITE, ("python", "mine")), (GPU, ("python", "gpu", "mine"))):
         plan = settle(tmp_path, site=site, **own)
         assert (plan.recipe.version, plan.recipe.summary) == ("7", "s")
@@ -238,11 +243,11 @@ def test_a_key_is_taken_away(tmp_path: Path) -> None:
 
 
 def test_exceptions_of_a_variant(tmp_path: Path) -> None:
-    exception = {
+    exception: dict[str, Any] = {
         "steps": {"more": {"replace": ["More==2.9"], "add": ["new==1"], "remove": ["extra"]}},
         "imports": {"more": "2.9"},
     }
-    variants = {"cuda": exception}
+    variants: dict[str, Any] = {"cuda": exception}
     plan = settle(tmp_path, site=GPU, variants=variants)
     assert [pin.package for pin in pins.of_plan(plan)][2:] == ["More==2.9", "new==1"]
     assert plan.recipe.verify.imports["more"] == "2.9"
@@ -261,7 +266,7 @@ def test_exceptions_in_a_file_of_their_own(tmp_path: Path) -> None:
 
 
 def test_a_refused_variant_says_why_and_no_image_for_cpus_takes_its_place(tmp_path: Path) -> None:
-    variants = {"cuda": {"refused": "more has no wheel for it"}}
+    variants: dict[str, Any] = {"cuda": {"refused": "more has no wheel for it"}}
     why = r"it is refused by the recipe: more has no wheel for it \(recipe.yaml:\d+:\d+\)"
     with pytest.raises(MisfitError, match=f"'cuda' of recipe demo is not available.*\n.*{why}"):
         settle(tmp_path, site=GPU, asked="cuda", variants=variants)
@@ -294,7 +299,10 @@ def test_the_next_best_is_taken_with_a_note(tmp_path: Path) -> None:
 
 
 def test_a_changed_pin_is_listed(tmp_path: Path) -> None:
-    own = {"steps": [packages("more==3.0", "num-py==1.5", name="more")], "changed_pins": ["NUM_PY"]}
+    own: dict[str, Any] = {
+        "steps": [packages("more==3.0", "num-py==1.5", name="more")],
+        "changed_pins": ["NUM_PY"],
+    }
     plan = settle(tmp_path, **own)
     assert any(
         re.fullmatch(
@@ -328,7 +336,10 @@ def test_the_list_of_another_recipe_allows_nothing(tmp_path: Path) -> None:
 
 
 def test_a_changed_pin_that_the_proof_below_still_wants(tmp_path: Path) -> None:
-    own = {"steps": [packages("num-py==2.5", name="more")], "changed_pins": ["num-py"]}
+    own: dict[str, Any] = {
+        "steps": [packages("num-py==2.5", name="more")],
+        "changed_pins": ["num-py"],
+    }
     message = r"below/recipe.yaml:\d+:\d+: verify.imports.num_py: 2.0, but the image gets num-py"
     with pytest.raises(ConfigError, match=message) as said:
         settle(tmp_path, site=GPU, verify={}, **own)

@@ -77,6 +77,7 @@ def test_the_examples_of_the_docs_are_taken() -> None:
     parts = [
         reader(SITE_SCHEMA, layer("Site")),
         reader(RECIPE_SCHEMA, "RecipeWithVariants"),
+        reader(RECIPE_SCHEMA, "ExtendingRecipe"),
     ]
     seen = 0
     for page in sorted((ROOT / "docs").glob("*.md")):
