@@ -166,7 +166,7 @@ def _dumped(part: Mapping[str, object]) -> str:
     style = None if part.keys() & _SHORT else False
     return yaml.dump(
         part,
-        Dumper=_Indented,
+        Dumper=_IndentingDumper,
         sort_keys=False,
         width=_WIDTH,
         allow_unicode=True,
@@ -174,7 +174,7 @@ def _dumped(part: Mapping[str, object]) -> str:
     )
 
 
-class _Indented(yaml.SafeDumper):
+class _IndentingDumper(yaml.SafeDumper):
     """Lists stand further in than their key, as in the recipes that people write."""
 
     def increase_indent(self, flow: bool = False, *_: bool, **__: bool) -> None:  # noqa: FBT001, FBT002

@@ -209,7 +209,7 @@ def build(
             order_from=order_from,
             dry_run=dry_run,
         )
-        wanted = _Wanted(
+        wanted = _BuildWords(
             target=target.absolute(),
             tmpdir=tmpdir.absolute() if tmpdir else None,
             explain=explain,
@@ -221,7 +221,7 @@ def build(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Wanted:
+class _BuildWords:
     """What to do with a plan that is ready to be built."""
 
     target: Path
@@ -236,7 +236,7 @@ def _run(
     world: "CliContext",
     settled: "Plan",
     request: "BuildRequest",
-    wanted: _Wanted,
+    wanted: _BuildWords,
     console: output.Console,
     *,
     as_json: bool,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dlcontainer.config import Document, ValueOrigin
 from dlcontainer.errors import ConfigError
-from dlcontainer.recipes import pins
+from dlcontainer.recipes import pin_words
 from dlcontainer.recipes.recipe import Recipe
 
 
@@ -19,11 +19,11 @@ class _Change:
 
     @property
     def name(self) -> str:
-        return pins.name(self.after)
+        return pin_words.name(self.after)
 
     @property
     def versions(self) -> str:
-        return f"{pins.version(self.before)} -> {pins.version(self.after)}"
+        return f"{pin_words.version(self.before)} -> {pin_words.version(self.after)}"
 
 
 def notes(recipe: Recipe, settled: Document) -> list[str]:
@@ -54,16 +54,16 @@ def _changes(recipe: Recipe, settled: Document) -> list[_Change]:
         path = ("steps", numbers[step.name], "python_packages", "packages")
         for at, pin in enumerate(packages):
             origin = settled.origin((*path, at))
-            before, was = last.get(pins.name(pin), (pin, origin))
-            last[pins.name(pin)] = (pin, origin)
-            if was.layer != origin.layer and pins.version(before) != pins.version(pin):
+            before, was = last.get(pin_words.name(pin), (pin, origin))
+            last[pin_words.name(pin)] = (pin, origin)
+            if was.layer != origin.layer and pin_words.version(before) != pin_words.version(pin):
                 changes.append(_Change(before=before, after=pin, was=was, now=origin))
     return changes
 
 
 def _require_listed(change: _Change, recipe: Recipe, settled: Document) -> None:
     names = [
-        pins.name(name)
+        pin_words.name(name)
         for at, name in enumerate(recipe.changed_pins)
         if settled.origin(("changed_pins", at)).layer == change.now.layer
     ]
@@ -79,9 +79,9 @@ def _require_listed(change: _Change, recipe: Recipe, settled: Document) -> None:
 
 def _require_imported(change: _Change, recipe: Recipe, settled: Document) -> None:
     """Refuse a changed pin whose module must still have the version from before."""
-    after, before = pins.version(change.after), pins.version(change.before)
+    after, before = pin_words.version(change.after), pin_words.version(change.before)
     for module, version in recipe.verify.imports.items():
-        if pins.name(module) == change.name and version == before != after:
+        if pin_words.name(module) == change.name and version == before != after:
             raise ConfigError(
                 f"verify.imports.{module}: {version}, but the image gets {change.after}",
                 where=settled.origin(("verify", "imports", module)).where,

@@ -65,7 +65,7 @@ class _Reference(Strict):
     extends: Line
 
 
-class _Named(Strict):
+class _NameKey(Strict):
     name: Name
 
 
@@ -83,7 +83,7 @@ def read(path: Path, finder: RecipeFinder) -> WrittenRecipe:
         paths.append(below)
         document = recipes.read(below, display=finder.display(below), layer=layer)
         # It names a file of the image: before anything is made of it.
-        own_name = config.validate(_one_key(document, "name"), _Named).name
+        own_name = config.validate(_one_key(document, "name"), _NameKey).name
         if name is not None:
             recipes.require_named(document, name)
         lower = LowerRecipe(name=own_name, layer=layer, folder=below.parent)

@@ -13,7 +13,7 @@ from dlcontainer import config
 from dlcontainer.config import Document, KeyPath, ValueOrigin
 from dlcontainer.config.document import walk
 from dlcontainer.errors import ConfigError
-from dlcontainer.recipes import pins
+from dlcontainer.recipes import pin_words
 from dlcontainer.recipes.exceptions import OwnParts
 
 _JOINED = ("exposes", "mount_points", "changed_pins")
@@ -208,10 +208,10 @@ class Overlay:
     def _excepted(self, step: _Part, place: KeyPath) -> _Part:
         """Replace, add and remove pins of a step."""
         path: KeyPath = ("python_packages", "packages")
-        listed = {pins.name(str(item.value)): item for item in step.below(path).items}
+        listed = {pin_words.name(str(item.value)): item for item in step.below(path).items}
         for key in ("replace", "remove"):
             for item in self._part((*place, key)).items:
-                name = pins.name(str(item.value))
+                name = pin_words.name(str(item.value))
                 if name not in listed:
                     raise ConfigError(
                         f"{config.dotted((*place, key))}: the step has no package {name!r}"
@@ -224,7 +224,7 @@ class Overlay:
                 else:
                     del listed[name]
         for item in self._part((*place, "add")).items:
-            name = pins.name(str(item.value))
+            name = pin_words.name(str(item.value))
             if name in listed:
                 raise ConfigError(
                     f"{config.dotted((*place, 'add'))}: the step has the package {name!r} already",
@@ -310,9 +310,9 @@ class Overlay:
         pinned = [_packages(step) for step in parts.steps]
         for exception in parts.variants.values():
             pinned += [[*step.replace, *step.add] for step in exception.steps.values()]
-        names = {pins.name(str(pin)) for listed in pinned for pin in listed}
+        names = {pin_words.name(str(pin)) for listed in pinned for pin in listed}
         for at, changed in enumerate(parts.changed_pins):
-            if pins.name(changed) not in names:
+            if pin_words.name(changed) not in names:
                 raise ConfigError(
                     f"changed_pins[{at}]: no step of this recipe pins {changed!r}"
                     f"{config.suggest(changed, names)}",
