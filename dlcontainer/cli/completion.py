@@ -106,7 +106,7 @@ def _typed(ctx: typer.Context, option: str, kind: Kind) -> str | None:
 
 
 def _keys_over(kind: Kind, name: str, key: str) -> Iterator[str]:
-    """Give the keys of a file's mapping, and of those of the files that it extends."""
+    """Return the keys of a file's mapping, and of those of the files that it extends."""
     text = _text(kind, name)
     yield from _top_keys(text, key)
     parent = _EXTENDS.search(text)
