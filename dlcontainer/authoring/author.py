@@ -206,14 +206,14 @@ def _resolve(request: AuthorRequest, workshop: Workshop, at: SitePlan) -> Resolu
     workshop.progress.step(
         f"choose the packages for {at.site} ({variant}Python {target.python}, {target.arch})"
     )
-    asked = ResolveRequest(
+    question = ResolveRequest(
         wishes=request.wishes,
         target=target,
         pins=parent_pins.pins_of(at.plan),
         verified=parent_pins.verified(at.plan),
         may_change=request.may_change,
     )
-    return workshop.resolve(asked, at.plan)
+    return workshop.resolve(question, at.plan)
 
 
 def _pinned(chosen: Sequence[SitePins]) -> list[Requirement]:
@@ -246,8 +246,8 @@ def _look(
 ) -> list[WheelModules]:
     """Look into the wheels of what was asked for; of a closure, into those that no other needs."""
     versions = chosen[0].versions
-    wanted = {canonicalize_name(wish.requirement.name) for wish in wishes.wishes}
-    packages = [f"{name}=={versions[name]}" for name in sorted(versions) if name in wanted]
+    wished = {canonicalize_name(wish.requirement.name) for wish in wishes.wishes}
+    packages = [f"{name}=={versions[name]}" for name in sorted(versions) if name in wished]
     workshop.progress.step(f"modules of {len(packages)} packages")
     if not packages:
         return []
@@ -309,10 +309,10 @@ def _refused(below: str | None, chosen: Sequence[SitePins], workshop: Workshop) 
     if below is None:
         return {}
     taken = {site.at.variant for site in chosen}
-    known = {name: why for site in chosen for name, why in site.at.refused.items()}
+    reasons = {name: why for site in chosen for name, why in site.at.refused.items()}
     unknown = "packages were not chosen for it; make the recipe again with its --site"
     return {
-        name: known.get(name, unknown)
+        name: reasons.get(name, unknown)
         for name in variants.names(workshop.read(below).document)
         if name not in taken
     }

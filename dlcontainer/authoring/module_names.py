@@ -122,4 +122,4 @@ def _needs(archive: zipfile.ZipFile) -> frozenset[str]:
         required = Metadata.from_email(text, validate=False).requires_dist or []
     except (InvalidMetadata, ExceptionGroup):
         return frozenset()
-    return frozenset(canonicalize_name(wanted.name) for wanted in required)
+    return frozenset(canonicalize_name(need.name) for need in required)

@@ -44,7 +44,7 @@ def unseen(plan: Plan) -> str | None:
     """
     recipe = plan.recipe
     if recipe.base.image and not any(_pins(plan)):
-        return "the base image has Python packages of its own, which no resolver can list"
+        return "the base image has Python packages of its own that no resolver can list"
     usual = Recipe.model_fields["interpreter"].default
     conda = any(step.conda_packages for step in recipe.steps)
     if conda or recipe.interpreter != usual:

@@ -28,10 +28,14 @@ def of_wishes(wishes: WishList, recipes: Collection[str]) -> str | None:
 
 def named(requirements: Iterable[Requirement], recipes: Collection[str]) -> str | None:
     """Return the one recipe of `recipes` whose framework is among requirements, or None."""
-    names = {canonicalize_name(wanted.name) for wanted in requirements if _is_for_linux(wanted)}
+    names = {
+        canonicalize_name(requirement.name)
+        for requirement in requirements
+        if _is_for_linux(requirement)
+    }
     meant = {FRAMEWORKS[name] for name in names if name in FRAMEWORKS}
     return meant.pop() if len(meant) == 1 and meant <= set(recipes) else None
 
 
-def _is_for_linux(wanted: Requirement) -> bool:
-    return wanted.marker is None or wanted.marker.evaluate({**_LINUX, "extra": ""})
+def _is_for_linux(requirement: Requirement) -> bool:
+    return requirement.marker is None or requirement.marker.evaluate({**_LINUX, "extra": ""})

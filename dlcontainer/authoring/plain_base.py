@@ -38,13 +38,13 @@ def of_plan(plan: Plan) -> Distribution:
     Raises MisfitError where a site puts an image of another one in its place.
     """
     facts = plan.recipe.base.facts
-    known = DISTRIBUTIONS.get((facts.distribution, facts.release)) if facts else None
-    if known is None:
+    distribution = DISTRIBUTIONS.get((facts.distribution, facts.release)) if facts else None
+    if distribution is None:
         raise MisfitError(
             f"no plain Python base at site {plan.site.name}: it has {plan.recipe.base.title}",
             next_step="extend a recipe: --extends RECIPE",
         )
-    return known
+    return distribution
 
 
 def _of_python(python: str | None) -> Distribution:
@@ -54,9 +54,9 @@ def _of_python(python: str | None) -> Distribution:
         # A bound such as >=3.11.4 means the release, whose own patch level is newer by far.
         if any(allowed.contains(f"{distribution.python}.{patch}") for patch in (0, 99)):
             return distribution
-    known = ", ".join(sorted(DISTRIBUTIONS[key].python for key in _ORDER))
+    pythons = ", ".join(sorted(DISTRIBUTIONS[key].python for key in _ORDER))
     raise MisfitError(
         f"no base has a Python that the file allows ({python})",
-        why=f"the bases have {known}",
+        why=f"the bases have {pythons}",
         next_step="relax the file's bound on Python, or extend a recipe: --extends RECIPE",
     )

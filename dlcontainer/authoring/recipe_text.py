@@ -63,9 +63,9 @@ class RecipeDraft:
 def text(draft: RecipeDraft) -> str:
     """Return the text of recipe.yaml."""
     body = _extending(draft) if isinstance(draft.below, str) else _plain(draft, draft.below)
-    said = {key: part for key, part in body.items() if part not in ([], {})}
-    plain = {key: part for key, part in said.items() if not isinstance(part, list | dict)}
-    parts = [_dumped({key: part}) for key, part in said.items() if key not in plain]
+    keys = {key: part for key, part in body.items() if part not in ([], {})}
+    plain = {key: part for key, part in keys.items() if not isinstance(part, list | dict)}
+    parts = [_dumped({key: part}) for key, part in keys.items() if key not in plain]
     head = (
         f"{HEAD} {__version__} {draft.made_of}\n# How a recipe is written: docs/add-a-recipe.md\n"
     )

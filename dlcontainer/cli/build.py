@@ -209,7 +209,7 @@ def build(
             order_from=order_from,
             dry_run=dry_run,
         )
-        wanted = _BuildWords(
+        build_words = _BuildWords(
             target=target.absolute(),
             tmpdir=tmpdir.absolute() if tmpdir else None,
             explain=explain,
@@ -217,7 +217,7 @@ def build(
             until=until,
             shell=shell,
         )
-        _run(world, settled, request, wanted, console, as_json=as_json)
+        _run(world, settled, request, build_words, console, as_json=as_json)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -236,7 +236,7 @@ def _run(
     world: "CliContext",
     settled: "Plan",
     request: "BuildRequest",
-    wanted: _BuildWords,
+    build_words: _BuildWords,
     console: output.Console,
     *,
     as_json: bool,
@@ -249,18 +249,18 @@ def _run(
         context = build_context.ready(world, settled, request, console)
         if request.dry_run:
             build_output.show_dry_run(
-                settled, context, wanted.target, wanted.tmpdir, as_json=as_json
+                settled, context, build_words.target, build_words.tmpdir, as_json=as_json
             )
-        elif wanted.explain:
-            build_output.show_reasons(settled, context, wanted.tmpdir, as_json=as_json)
+        elif build_words.explain:
+            build_output.show_reasons(settled, context, build_words.tmpdir, as_json=as_json)
         else:
             build_options = BuildOptions(
-                tmpdir=wanted.tmpdir,
-                fresh=wanted.no_cache,
-                until=wanted.until,
-                on_failure=_shell(console) if wanted.shell else None,
+                tmpdir=build_words.tmpdir,
+                fresh=build_words.no_cache,
+                until=build_words.until,
+                on_failure=_shell(console) if build_words.shell else None,
             )
-            _build(settled, context, wanted.target, build_options, console, as_json=as_json)
+            _build(settled, context, build_words.target, build_options, console, as_json=as_json)
 
 
 def _build(

@@ -60,7 +60,7 @@ def recipe_of(
     from dlcontainer.system.workspace import workspace
 
     file = Path(recipe)
-    asked = own_recipes.FileOptions(
+    file_options = own_recipes.FileOptions(
         file=file,
         name=packages.name or wish_files.recipe_name(file),
         sites=(site,),
@@ -69,7 +69,7 @@ def recipe_of(
         extras=packages.extras,
         may_change=packages.may_change,
     )
-    authored = own_recipes.make(world, asked, words, console)
+    authored = own_recipes.make(world, file_options, words, console)
     own_recipes.say_notes(authored, console)
     runner = console.runner(world.environ)
     if packages.keep is None:

@@ -57,7 +57,7 @@ def new(
     recipe_folder.require_free(folder)
     console = output.Console(verbose=verbose, events=as_json)
 
-    asked = own_recipes.FileOptions(
+    file_options = own_recipes.FileOptions(
         file=file,
         name=name,
         sites=tuple(dict.fromkeys(sites or ["local"])),
@@ -66,7 +66,7 @@ def new(
         extras=extra or (),
         may_change=allow_change or (),
     )
-    recipe = own_recipes.make(world, asked, PlanWords(cpu=cpu), console)
+    recipe = own_recipes.make(world, file_options, PlanWords(cpu=cpu), console)
     recipe_folder.write_new(folder, recipe.files, console.runner(world.environ), console.note)
     if as_json:
         output.emit("recipe-new", {"folder": str(folder), **own_recipes.facts(recipe)})

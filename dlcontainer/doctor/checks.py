@@ -203,8 +203,10 @@ def _resolver(host: HostMachine, runner: Runner) -> DoctorFinding:
         return DoctorFinding(name="resolver", state="ok", detail=detail)
     # No warning: recipes that are there need none.
     if resolvers.has_pip():
-        here = f"Python {resolvers.python_here()} on {host.arch}"
-        detail = f"pip: resolves Python packages for {here} alone; for others: {resolvers.INSTALL}"
+        target = f"Python {resolvers.python_here()} on {host.arch}"
+        detail = (
+            f"pip: resolves Python packages for {target} alone; for others: {resolvers.INSTALL}"
+        )
         return DoctorFinding(name="resolver", state="ok", detail=detail)
     detail = "neither uv nor pip: no Python packages of your own"
     mend = f"needed only for images of your own packages: {resolvers.INSTALL}"

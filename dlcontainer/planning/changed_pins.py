@@ -32,15 +32,15 @@ def notes(recipe: Recipe, settled: Document) -> list[str]:
     `settled` has each value's origin. Raises ConfigError, with both places, where the recipe does
     not list the change in `changed_pins`, or where its proof still wants the version from before.
     """
-    found = []
+    lines = []
     for change in _changes(recipe, settled):
         _require_listed(change, recipe, settled)
         _require_imported(change, recipe, settled)
-        found.append(
+        lines.append(
             f"{change.name} {change.versions}, changed by this recipe ({change.now.where}; before: "
             f"{change.was.where})"
         )
-    return found
+    return lines
 
 
 def _changes(recipe: Recipe, settled: Document) -> list[_Change]:

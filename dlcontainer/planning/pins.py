@@ -29,12 +29,12 @@ def of_plan(plan: Plan) -> tuple[PlannedPin, ...]:
         if (match := _STEP_NAME.fullmatch(key))
     }
     origins = {key: origin for key, _, origin in plan.origins}
-    found = []
+    planned = []
     for step in plan.recipe.steps:
         packages = step.python_packages.packages if step.python_packages else ()
         key = f"steps[{numbers[step.name]}].python_packages.packages"
         for at, package in enumerate(packages):
             place = origins[f"{key}[{at}]"].where
             line = f"{place.file}:{place.line}" if isinstance(place, Mark) else place
-            found.append(PlannedPin(package=package, origin=line, step=step.name))
-    return tuple(found)
+            planned.append(PlannedPin(package=package, origin=line, step=step.name))
+    return tuple(planned)

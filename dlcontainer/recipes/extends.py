@@ -44,8 +44,8 @@ class WrittenRecipe:
     @property
     def names(self) -> tuple[str, ...]:
         """Name the recipe and those below it, the lowest first."""
-        own = str(self.document.data.get("name"))
-        return (*(lower.name for lower in reversed(self.below)), own)
+        upper = str(self.document.data.get("name"))
+        return (*(lower.name for lower in reversed(self.below)), upper)
 
     def folder_of(self, layer: str) -> Path:
         """Return the folder that holds the files which values of a layer name."""
@@ -157,34 +157,34 @@ def _over(written: Document, chain: Sequence[tuple[Document, LowerRecipe]]) -> D
 
     documents = [written, *(document for document, _ in chain)]
     merged = documents.pop()
-    for own, (_, lower) in zip(reversed(documents), reversed(chain), strict=True):
-        _require_own(own, merged, lower)
+    for upper, (_, lower) in zip(reversed(documents), reversed(chain), strict=True):
+        _require_own(upper, merged, lower)
         for key in _OWN:
             merged = config.without(merged, key)
-        merged = Overlay(lower=merged, own=own, name=lower.name).merged()
+        merged = Overlay(lower=merged, upper=upper, name=lower.name).merged()
     return merged
 
 
-def _require_own(own: Document, below: Document, lower: LowerRecipe) -> None:
+def _require_own(upper: Document, below: Document, lower: LowerRecipe) -> None:
     """Refuse a recipe without a name of its own, and keys that are those of the one below."""
-    if own.data.get("name") is None:
-        raise ConfigError("name: missing", where=own.origin(()).where)
+    if upper.data.get("name") is None:
+        raise ConfigError("name: missing", where=upper.origin(()).where)
     for key in OF_LOWER:
-        if own.data.get(key) is not None:
+        if upper.data.get(key) is not None:
             raise ConfigError(
                 f"{key}: belongs to the recipe {lower.name}, because its steps depend on it",
-                where=own.origin((key,)).where,
+                where=upper.origin((key,)).where,
                 why=f"{lower.name} has it at {below.origin((key,)).where}",
                 next_step="remove the key; a site, an override or --set can change a base",
             )
     for table in _ADDED:
-        written = config.subtree(own, (table,))
+        written = config.subtree(upper, (table,))
         for key in written.data if written else ():
             place = _place_in(below, table, key)
             if place is not None:
                 raise ConfigError(
                     f"{table}.{key}: the recipe {lower.name} has an entry of this name",
-                    where=own.origin((table, key)).where,
+                    where=upper.origin((table, key)).where,
                     why=f"its steps depend on it ({place})",
                     next_step="use another name",
                 )

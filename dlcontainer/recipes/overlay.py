@@ -95,10 +95,10 @@ class _Editor:
 
 @dataclass(frozen=True, kw_only=True)
 class Overlay:
-    """A recipe, `own`, over the one of a name that it extends."""
+    """A recipe, `upper`, over the one of a name that it extends."""
 
     lower: Document
-    own: Document
+    upper: Document
     name: str
 
     def merged(self) -> Document:
@@ -106,7 +106,7 @@ class Overlay:
         self._require_steps()
         self._require_variants()
         self._require_pinned()
-        plain = self.own
+        plain = self.upper
         for key in _RULED:
             plain = config.without(plain, key)
         merged = _Editor(config.merge(self.lower, plain))
@@ -130,8 +130,8 @@ class Overlay:
         self._append(merged, path, self._steps_in(name))
         if any(merged.part((*path, "verify", key)).value for key in ("script", "before")):
             self._prove(merged, path)
-        own = (("verify", "imports"), ("variants", name, "imports"))
-        self._import(merged, path, [self._part(place) for place in own])
+        upper = (("verify", "imports"), ("variants", name, "imports"))
+        self._import(merged, path, [self._part(place) for place in upper])
         refused = self._part(("variants", name, "refused"))
         if refused.value is not None:
             merged.put(("variants", name, "refused"), refused)
@@ -139,45 +139,45 @@ class Overlay:
     @cached_property
     def _parts(self) -> OwnParts:
         """The own keys that have rules, of the right kinds."""
-        data = {key: value for key, value in self.own.data.items() if value is not None}
+        data = {key: value for key, value in self.upper.data.items() if value is not None}
         kept = {key: data[key] for key in OwnParts.model_fields if key in data}
-        return config.validate(Document(data=kept, origins=self.own.origins), OwnParts)
+        return config.validate(Document(data=kept, origins=self.upper.origins), OwnParts)
 
     @cached_property
     def _steps(self) -> list[_Part]:
         return self._part(("steps",)).items
 
     def _part(self, path: KeyPath) -> _Part:
-        return _Part(value=self.own.data, origins=self.own.origins).below(path)
+        return _Part(value=self.upper.data, origins=self.upper.origins).below(path)
 
     def _settle(self, merged: _Editor, plain: Document, path: KeyPath) -> None:
         """Let own keys hold where a variant has another value."""
         part = merged.part(path)
         changes = part.value if isinstance(part.value, dict) else {}
-        both = {
+        shared = {
             key: value
             for key, value in plain.data.items()
             if key in changes and key not in _OF_RECIPE
         }
-        if both:
+        if shared:
             below = Document(data=changes, origins=part.origins)
-            settled = config.merge(below, Document(data=both, origins=plain.origins))
+            settled = config.merge(below, Document(data=shared, origins=plain.origins))
             merged.put(path, _Part(value=settled.data, origins=settled.origins))
 
     def _join(self, merged: _Editor, key: str, path: KeyPath) -> None:
         """Add own items to a list."""
-        own, below = self._part((key,)), merged.part((*path, key))
-        if own.value is None:
+        upper, below = self._part((key,)), merged.part((*path, key))
+        if upper.value is None:
             return
         if not isinstance(below.value, list | None):
             return  # validating the recipe says what is wrong with it
-        if not isinstance(own.value, list):
-            merged.put((*path, key), own)
+        if not isinstance(upper.value, list):
+            merged.put((*path, key), upper)
             return
         # Of changed pins each recipe lists its own.
-        there = [] if below.value is None or key == "changed_pins" else below.value
-        items = [*below.items, *(item for item in own.items if item.value not in there)]
-        merged.put((*path, key), _joined(items, (own if below.value is None else below).origins))
+        present = [] if below.value is None or key == "changed_pins" else below.value
+        items = [*below.items, *(item for item in upper.items if item.value not in present)]
+        merged.put((*path, key), _joined(items, (upper if below.value is None else below).origins))
 
     def _append(self, merged: _Editor, path: KeyPath, steps: Sequence[_Part]) -> None:
         """Append own steps to those of the recipe below, or of a variant of it."""
@@ -192,17 +192,17 @@ class Overlay:
         """Return the own steps as a variant has them."""
         exception = self._parts.variants.get(variant)
         steps = exception.steps if exception else {}
-        own = [str(_keys(part.value).get("name")) for part in self._steps]
+        upper = [str(_keys(part.value).get("name")) for part in self._steps]
         for name in steps:
-            if name not in own:
+            if name not in upper:
                 raise ConfigError(
                     f"variants.{variant}.steps.{name}: this recipe has no step of this name of "
-                    f"its own{config.suggest(name, own)}",
-                    where=self.own.origin(("variants", variant, "steps", name)).where,
+                    f"its own{config.suggest(name, upper)}",
+                    where=self.upper.origin(("variants", variant, "steps", name)).where,
                 )
         return [
             self._excepted(part, ("variants", variant, "steps", name)) if name in steps else part
-            for name, part in zip(own, self._steps, strict=True)
+            for name, part in zip(upper, self._steps, strict=True)
         ]
 
     def _excepted(self, step: _Part, place: KeyPath) -> _Part:
@@ -240,7 +240,7 @@ class Overlay:
 
     def _prove(self, merged: _Editor, path: KeyPath) -> None:
         """Let the script below run before the own one."""
-        own = self._part(("verify", "script"))
+        upper = self._part(("verify", "script"))
         below, before = (
             next(
                 (part for part in (merged.part((*at, "verify", key)) for at in (path, ()))
@@ -249,7 +249,7 @@ class Overlay:
             )
             for key in ("script", "before")
         )  # fmt: skip
-        if own.value is None or below is None or not isinstance(below.value, str):
+        if upper.value is None or below is None or not isinstance(below.value, str):
             return
         origin = below.origins[()]
         places: list[KeyPath] = [(), ("recipe",), ("script",)]
@@ -259,16 +259,16 @@ class Overlay:
         )
         scripts = [*(before.items if before else []), entry]
         merged.put((*path, "verify", "before"), _joined(scripts, {(): origin}))
-        merged.put((*path, "verify", "script"), own)
+        merged.put((*path, "verify", "script"), upper)
 
-    def _import(self, merged: _Editor, path: KeyPath, own: Sequence[_Part]) -> None:
+    def _import(self, merged: _Editor, path: KeyPath, upper: Sequence[_Part]) -> None:
         """Lay own imports over those below; the ones below stay the first."""
         verify, below = merged.part((*path, "verify")), merged.part((*path, "verify", "imports"))
         if not all(isinstance(part.value, dict | None) for part in (verify, below)):
             return  # validating the recipe says what is wrong with it
-        parts = [part for part in (below, *own) if part.value is not None]
+        parts = [part for part in (below, *upper) if part.value is not None]
         documents = [Document(data=_keys(part.value), origins=part.origins) for part in parts]
-        if any(part.value for part in own):
+        if any(part.value for part in upper):
             imports = config.merge(*documents)
             merged.put(
                 (*path, "verify", "imports"), _Part(value=imports.data, origins=imports.origins)
@@ -276,16 +276,16 @@ class Overlay:
 
     def _require_steps(self) -> None:
         """Refuse an own step with the name of one below."""
-        own = {str(step.get("name")): at for at, step in enumerate(self._parts.steps)}
+        upper = {str(step.get("name")): at for at, step in enumerate(self._parts.steps)}
         below = _Part(value=self.lower.data, origins=self.lower.origins)
         variants = _keys(_keys(self.lower.data.get("variants")))
         for path in ((), *(("variants", name, "changes") for name in variants)):
             for step in below.below((*path, "steps")).items:
                 name = str(_keys(step.value).get("name"))
-                if name in own:
+                if name in upper:
                     raise ConfigError(
-                        f"steps[{own[name]}].name: the recipe {self.name} has a step {name!r}",
-                        where=self.own.origin(("steps", own[name], "name")).where,
+                        f"steps[{upper[name]}].name: the recipe {self.name} has a step {name!r}",
+                        where=self.upper.origin(("steps", upper[name], "name")).where,
                         why=f"its step stands at {step.origins[()].where}",
                         next_step="use another name: own steps are appended to those of "
                         f"{self.name}",
@@ -299,7 +299,7 @@ class Overlay:
                 raise ConfigError(
                     f"variants.{name}: no variant of the recipe {self.name} has this name"
                     f"{config.suggest(name, known)}",
-                    where=self.own.origin(("variants", name)).where,
+                    where=self.upper.origin(("variants", name)).where,
                     why="a recipe that extends another says exceptions of its variants alone",
                     next_step=f"one of: {', '.join(known)}" if known else "remove the key",
                 )
@@ -316,7 +316,7 @@ class Overlay:
                 raise ConfigError(
                     f"changed_pins[{at}]: no step of this recipe pins {changed!r}"
                     f"{config.suggest(changed, names)}",
-                    where=self.own.origin(("changed_pins", at)).where,
+                    where=self.upper.origin(("changed_pins", at)).where,
                     next_step="pin it in a step, or remove it here",
                 )
 

@@ -139,12 +139,12 @@ def _require_needs(changes: Sequence[PinChange], question: Question, ladder: Cli
     """
     stand_ins = [pin for pin in ladder.request.pins if version_of(pin).local]
     for pin in stand_ins:
-        asked = f"{pin.requirement.name}=={version_of(pin).public}"
+        public = f"{pin.requirement.name}=={version_of(pin).public}"
         bounds = tuple(f"{change.name}=={change.after}" for change in changes)
         try:
             ladder.resolver.ask(
                 Question(
-                    requirements=(asked,), constraints=bounds, prereleases=question.prereleases
+                    requirements=(public,), constraints=bounds, prereleases=question.prereleases
                 )
             )
         except NoSolutionError as error:

@@ -60,11 +60,11 @@ def resolve(request: ResolveRequest, asker: Asker) -> Resolution:
     asker.note(f"resolving with {resolver.title}")
     places = _places(request, wishes, constraints, asker.access.caps)
     folder = asker.folder / "stand-ins"
-    made = stand_ins.write(request.pins, folder)
+    written = stand_ins.write(request.pins, folder)
     question = Question(
         requirements=tuple(target_rules.bare(wish.requirement) for wish in wishes),
         constraints=tuple(_constraint(wish.requirement) for wish in constraints),
-        folders=(folder,) if made else (),
+        folders=(folder,) if written else (),
         prereleases=any(map(_names_prerelease, [place.requirement for place in places])),
         exact_hashes=any(wish.hashes for wish in wishes),
     )

@@ -29,8 +29,8 @@ class UvProgram:
 
 def find_uv(host: HostMachine, runner: Runner) -> UvProgram | None:
     """Find uv on PATH, else beside this Python, where the extra `resolve` puts it."""
-    beside = Path(sys.executable).with_name("uv")
-    candidates = [find_program("uv", host.environ), beside if beside.is_file() else None]
+    neighbour = Path(sys.executable).with_name("uv")
+    candidates = [find_program("uv", host.environ), neighbour if neighbour.is_file() else None]
     for path in dict.fromkeys(filter(None, candidates)):
         try:
             completed = runner([str(path), "--version"], env=host.environ)

@@ -26,13 +26,13 @@ def platform_of(target: Target) -> str:
     Raises MisfitError for a base older than any of them.
     """
     minor = int(target.glibc.split(".")[1])
-    known = [number for number in _GLIBCS.get(target.arch, ()) if number <= minor]
-    if not target.glibc.startswith("2.") or not known:
+    minors = [number for number in _GLIBCS.get(target.arch, ()) if number <= minor]
+    if not target.glibc.startswith("2.") or not minors:
         raise MisfitError(
             f"uv resolves for no base with glibc {target.glibc} on {target.arch}",
             next_step="choose a newer base",
         )
-    return f"{target.arch}-manylinux_2_{max(known)}"
+    return f"{target.arch}-manylinux_2_{max(minors)}"
 
 
 def markers_of(target: Target) -> dict[str, str]:

@@ -95,9 +95,9 @@ def require_linked(chosen: Iterable[Pin], pins: Sequence[ParentPin]) -> list[str
             continue
         if Version(pin.version).local == local:
             continue
-        told = f"{pin.name} {pin.version} of the index is not known to be built for +{local}"
+        doubt = f"{pin.name} {pin.version} of the index is not known to be built for +{local}"
         if local.startswith("cu"):
-            notes.append(f"{told}: it must be for the CUDA of {torch.requirement}")
+            notes.append(f"{doubt}: it must be for the CUDA of {torch.requirement}")
             continue
         raise MisfitError(
             f"{pin.name} {pin.version} is built for another torch than {torch.requirement}",
