@@ -248,7 +248,8 @@ def _look(
     versions = chosen[0].versions
     wished = {canonicalize_name(wish.requirement.name) for wish in wishes.wishes}
     packages = [f"{name}=={versions[name]}" for name in sorted(versions) if name in wished]
-    workshop.progress.step(f"modules of {len(packages)} packages")
+    noun = "package" if len(packages) == 1 else "packages"
+    workshop.progress.step(f"fetch {len(packages)} {noun} to name their modules")
     if not packages:
         return []
     wheels = list(workshop.look(packages, upstream, chosen[0].at.plan))
