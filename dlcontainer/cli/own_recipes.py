@@ -95,11 +95,19 @@ def make(
             name=options.name,
             wishes=wishes,
             sites=options.sites,
-            below=options.extends,
+            below=options.extends and reference(options.extends),
             may_change=frozenset(map(canonicalize_name, options.may_change)),
         )
         desk = _Desk(world=world, console=console, work=work, words=words)
         return author.author(request, desk.workshop())
+
+
+def reference(recipe: str) -> str:
+    """Return a recipe as another one names it: a path as an absolute one, of the folder."""
+    if "/" not in recipe and not recipe.endswith((".yaml", ".yml")):
+        return recipe
+    path = Path(recipe).absolute()
+    return str(path.parent if path.name == "recipe.yaml" else path)
 
 
 def require_name(name: str) -> None:

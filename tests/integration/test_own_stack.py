@@ -60,6 +60,16 @@ def test_a_recipe_for_two_machines(user: World, tmp_path: Path) -> None:
     assert "packages were not chosen for it" in refused
 
 
+def test_on_a_recipe_of_one_s_own(user: World, tmp_path: Path) -> None:
+    below = requirements(tmp_path / "below", "m-old")
+    user.run("recipe", "new", "below", "--from", below, "--site", SITE, "-o", tmp_path / "a b")
+    above = requirements(tmp_path / "above", "einops")
+    words = ("--extends", "../a b/recipe.yaml", "--site", SITE, "-o", tmp_path / "c")
+    user.run("recipe", "new", "above", "--from", above, *words, cwd=tmp_path / "above")
+    plan = json.loads(user.run("plan", tmp_path / "c", "--site", SITE, "--json").stdout)
+    assert [pin["package"] for pin in plan["pins"]] == ["m-old==1.0", "einops==1.0"]
+
+
 def test_a_site_with_accelerators_gets_no_image_for_cpus(user: World, tmp_path: Path) -> None:
     file = requirements(tmp_path / "sci", "einops")
     words = ("build", file, "--site", "leonardo:booster", "-o", tmp_path / "images")
