@@ -36,7 +36,6 @@ from benchmarks.sampling import (
 from dlcontainer.cli.context import CliContext
 from dlcontainer.formats import texts
 from dlcontainer.planning import plan
-from dlcontainer.recipes import recipe
 from dlcontainer.sites.site import SiteTarget
 
 RECIPE = "pytorch"
@@ -128,18 +127,15 @@ def _further_texts(environ: dict[str, str], *, rounds: int) -> Samples:
     """Plan and render in this process, the formats in turn; the first round is left out."""
     world = CliContext(environ=environ)
     site = world.site(SITE)
-    path = world.locate("recipes", RECIPE)
     folders = world.resources.template_folders()
     # Not every format makes sense on every site.
     forms = texts.formats_of(world.plan(RECIPE, SITE, [], SiteTarget(), None))
     samples: Samples = {"plan.resolve": [], "texts.text": []}
     for number in range(rounds + 1):
         for form in forms:
-            written = recipe.read(path, display=RECIPE)
+            written = world.written_recipe(RECIPE)
             start = time.perf_counter()
-            settled = plan.resolve(
-                site=site, recipe=written, folder=path.parent, changes=[], setting=world.setting
-            )
+            settled = plan.resolve(site=site, recipe=written, changes=[], setting=world.setting)
             resolved = time.perf_counter()
             texts.text(settled, form, folders)
             ended = time.perf_counter()

@@ -16,7 +16,8 @@ from dlcontainer.engines.execution import Execution
 from dlcontainer.planning import plan
 from dlcontainer.planning.matrix import Combination
 from dlcontainer.planning.plan import Plan, PlanContext
-from dlcontainer.recipes import recipe
+from dlcontainer.recipes import extends, recipe
+from dlcontainer.recipes.extends import RecipeFinder, WrittenRecipe
 from dlcontainer.sites import loading
 from dlcontainer.sites.site import USUAL, Site, SiteTarget, targets
 from dlcontainer.system.machine import HostMachine
@@ -150,6 +151,16 @@ def site_of(
     return SelectedDocument(value=config.validate(written, Site), document=written)
 
 
+def read_recipe(folder: Path) -> WrittenRecipe:
+    """Read the recipe of a folder over what it extends, by folders beside it."""
+
+    def display(path: Path) -> str:
+        return path.name if path.parent == folder else f"{path.parent.name}/{path.name}"
+
+    finder = RecipeFinder(find=lambda name: folder.parent / name / "recipe.yaml", display=display)
+    return extends.read(folder / "recipe.yaml", finder)
+
+
 def plan_of(
     folder: Path,
     *,
@@ -165,8 +176,7 @@ def plan_of(
     """Settle the recipe of a folder for a site."""
     return plan.resolve(
         site=site or site_of(),
-        recipe=recipe.read(folder / "recipe.yaml", display="recipe.yaml"),
-        folder=folder,
+        recipe=read_recipe(folder),
         changes=changes,
         setting=PlanContext(host=on, trial=trial, templates=templates or {}, probe=probe),
         variant=asked,

@@ -86,7 +86,7 @@ def work(
     later = {layout.MANIFEST: "manifest.json"} | {
         target: name
         for name, target in variables.items()
-        if target in (layout.VERIFY, layout.PROBE)
+        if target in (layout.VERIFY, layout.PROBE, *plan.earlier_proofs)
     }
     names = {target: name for name, target in variables.items() if target not in later}
     parts: list[tuple[str, step_commands.CommandBlock | None, Mapping[str, str]]] = []

@@ -19,8 +19,7 @@ from dlcontainer.build.context import BuildContext, BuildRun
 from dlcontainer.engines.execution import Execution
 from dlcontainer.image.layout import ROUTING_FOLDER
 from dlcontainer.packages import routing
-from dlcontainer.packages.pip import pip_config
-from dlcontainer.packages.pip.pip_resolver import Pip
+from dlcontainer.packages.pip.kept_wheels import WheelFetcher
 from dlcontainer.packages.routing import PreparedRouting
 from dlcontainer.planning.plan import Plan
 from dlcontainer.recipes.steps import Step
@@ -33,8 +32,6 @@ from dlcontainer.system.process import (
 
 # In the routing's folder: a folder of wheels for each step.
 _WHEELS = "wheels"
-# In the cache: what pip got over a network, as pip keeps it. Beyond this (bytes) the oldest goes.
-_KEPT, _MOST = "pip", 10**10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,34 +121,16 @@ def _not_kept(todo: Sequence[BuildStep], plan: Plan, context: BuildContext) -> s
 
 
 def _fetch(plan: Plan, execution: Execution, routed: PreparedRouting, step: Step) -> None:
-    facts, packages = plan.recipe.base.facts, step.python_packages
-    if packages is None or facts is None or facts.python is None or facts.glibc is None:
-        return
-    kept = execution.cache / _KEPT
-    environment = {**routed.environment, "PIP_CACHE_DIR": str(kept)}
-    environment |= {name.upper(): value for name, value in routed.environment.items()}
-    if routed.ca is not None:
-        environment |= dict.fromkeys(routing.CA_VARIABLES, str(routed.ca))
-    pip = Pip(
-        python=facts.python,
-        arch=plan.site.arch,
-        glibc=facts.glibc,
-        arguments=tuple(pip_config.arguments(routing.pip_of(plan.site.routing, execution.host))),
-        environment=environment,
+    fetcher = WheelFetcher(
         host=execution.host,
         runner=execution.runner,
+        cache=execution.cache,
+        proxies=routed.environment,
+        ca=routed.ca,
         on_line=lambda _: None,
     )
-    _make_room(kept)
+    pip, packages = fetcher.pip(plan), step.python_packages
+    if packages is None or pip is None:
+        return
     folder = routed.folder / _WHEELS / step.name
     pip.fetch(packages.packages, routed.upstreams.get(packages.upstream or "", ""), folder)
-
-
-def _make_room(kept: Path, most: int = _MOST) -> None:
-    """Remove what pip kept longest ago until the rest fits; it fetches that again."""
-    files = [(path.stat().st_mtime, path) for path in kept.rglob("*") if path.is_file()]
-    total = 0
-    for _, path in sorted(files, reverse=True):
-        total += path.stat().st_size
-        if total > most:
-            path.unlink(missing_ok=True)

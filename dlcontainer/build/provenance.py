@@ -44,7 +44,7 @@ def gather(plan: Plan, sources: BuildSources) -> dict[str, object]:
         "schema": SCHEMA,
         "plan": {"digest": plan.digest, "content": plan.content},
         "site": _site(plan),
-        "recipe": {"name": plan.recipe.name, "git": checkout(_folder(plan), sources)},
+        "recipe": {"name": plan.recipe.name, "git": checkout(plan.folder, sources)},
         "base": {"sha256": sources.base, "image": plan.recipe.base.image},
         "lock": {"sha256": sources.lock} if sources.lock else None,
         "text": {
@@ -78,12 +78,6 @@ def checkout(folder: Path, sources: BuildSources) -> dict[str, object] | None:
     if not commit or not commit.strip() or status is None:
         return None
     return {"commit": commit.strip(), "dirty": bool(status.strip())}
-
-
-def _folder(plan: Plan) -> Path:
-    # The script of `verify` is the first of a plan's files: its name is relative to the recipe.
-    entry = plan.files[0]
-    return entry.source.parents[len(Path(entry.name).parts) - 1]
 
 
 def _site(plan: Plan) -> dict[str, object]:

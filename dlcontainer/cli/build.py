@@ -1,12 +1,13 @@
 """`dlcontainer build`: the image, its record and its log."""
 
 import contextlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dlcontainer.cli import options, output
+from dlcontainer.cli import completion, options, output, own_recipes
 from dlcontainer.engines.engine import EngineKind, Outcome
 
 if TYPE_CHECKING:
@@ -15,9 +16,21 @@ if TYPE_CHECKING:
     from dlcontainer.build.backends.backend import BuildBackend
     from dlcontainer.build.build import BuildOptions
     from dlcontainer.build.context import BuildContext
+    from dlcontainer.cli.build_context import BuildRequest
+    from dlcontainer.cli.context import CliContext
     from dlcontainer.errors import BuildError
     from dlcontainer.planning.plan import Plan
 
+RecipeOrFile = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="RECIPE|FILE",
+        help="A recipe's name or its file; or your own file of Python packages: "
+        "requirements*.txt, pyproject.toml, pylock.toml, uv.lock, environment.yml. Default: the "
+        "site's own recipe.",
+        autocompletion=completion.recipes,
+    ),
+]
 # The groups of the help page.
 HOW, FROM = "Engine", "Packages"
 SHOW, STEPS = "Instead of building", "Steps"
@@ -116,6 +129,15 @@ Order = Annotated[
         help="Pack the files of this trace (from `lab count --trace`) first, in its order.",
     ),
 ]
+Name = Annotated[
+    str | None,
+    typer.Option(
+        "--name",
+        metavar="NAME",
+        help="Name of the image of a FILE of packages. Default: the file's, or its folder's.",
+        rich_help_panel=own_recipes.FILE,
+    ),
+]
 Shell = Annotated[
     bool,
     typer.Option(
@@ -128,7 +150,7 @@ Shell = Annotated[
 
 def build(
     site: options.Site,
-    recipe: options.Recipe = None,
+    recipe: RecipeOrFile = None,
     node_type: options.NodeType = None,
     epoch: options.Epoch = None,
     variant: options.Variant = None,
@@ -148,47 +170,97 @@ def build(
     shell: Shell = False,
     level: Level = 5,
     order_from: Order = None,
+    name: Name = None,
+    extends: own_recipes.Extends = None,
+    group: own_recipes.Group = None,
+    extra: own_recipes.Extra = None,
+    allow_change: own_recipes.AllowChange = None,
     settings: options.Set = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Build an image for a site."""
-    from dlcontainer.build.build import BuildOptions
-    from dlcontainer.cli import build_context, build_output
-    from dlcontainer.cli.context import here
+    from dlcontainer.cli import build_context, own_builds
+    from dlcontainer.cli.context import PlanWords, here
     from dlcontainer.sites.site import SiteTarget
-    from dlcontainer.system import file_locks
 
     world = here()
     meant = SiteTarget(node_type=node_type, epoch=epoch)
-    settled = world.plan(recipe, site, settings, meant, variant, cpu=cpu)
     console = output.Console(verbose=verbose, events=as_json)
-    request = build_context.BuildRequest(
-        engine=engine or settled.site.engine.kind,
-        outcome=to,
-        registry=registry,
-        locked=locked,
-        offline=offline,
-        base=base.absolute() if base else None,
-        level=level,
-        order_from=order_from,
-        dry_run=dry_run,
+    words = PlanWords(target=meant, variant=variant, cpu=cpu, settings=settings or ())
+    packages = own_builds.FileWords(
+        name=name,
+        extends=extends,
+        groups=group or (),
+        extras=extra or (),
+        may_change=allow_change or (),
+        keep=None if dry_run or explain else target.absolute(),
     )
-    target, tmpdir = target.absolute(), tmpdir.absolute() if tmpdir else None
+    with own_builds.recipe_of(world, recipe, site, words, packages, console) as named:
+        settled = world.plan(named, site, settings, meant, variant, cpu=cpu)
+        request = build_context.BuildRequest(
+            engine=engine or settled.site.engine.kind,
+            outcome=to,
+            registry=registry,
+            locked=locked,
+            offline=offline,
+            base=base.absolute() if base else None,
+            level=level,
+            order_from=order_from,
+            dry_run=dry_run,
+        )
+        build_words = _BuildWords(
+            target=target.absolute(),
+            tmpdir=tmpdir.absolute() if tmpdir else None,
+            explain=explain,
+            no_cache=no_cache,
+            until=until,
+            shell=shell,
+        )
+        _run(world, settled, request, build_words, console, as_json=as_json)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _BuildWords:
+    """What to do with a plan that is ready to be built."""
+
+    target: Path
+    tmpdir: Path | None
+    explain: bool
+    no_cache: bool
+    until: str | None
+    shell: bool
+
+
+def _run(
+    world: "CliContext",
+    settled: "Plan",
+    request: "BuildRequest",
+    build_words: _BuildWords,
+    console: output.Console,
+    *,
+    as_json: bool,
+) -> None:
+    from dlcontainer.build.build import BuildOptions
+    from dlcontainer.cli import build_context, build_output
+    from dlcontainer.system import file_locks
+
     with file_locks.building(world.cache, console.note):
         context = build_context.ready(world, settled, request, console)
-        if dry_run:
-            build_output.show_dry_run(settled, context, target, tmpdir, as_json=as_json)
-        elif explain:
-            build_output.show_reasons(settled, context, tmpdir, as_json=as_json)
+        if request.dry_run:
+            build_output.show_dry_run(
+                settled, context, build_words.target, build_words.tmpdir, as_json=as_json
+            )
+        elif build_words.explain:
+            build_output.show_reasons(settled, context, build_words.tmpdir, as_json=as_json)
         else:
             build_options = BuildOptions(
-                tmpdir=tmpdir,
-                fresh=no_cache,
-                until=until,
-                on_failure=_shell(console) if shell else None,
+                tmpdir=build_words.tmpdir,
+                fresh=build_words.no_cache,
+                until=build_words.until,
+                on_failure=_shell(console) if build_words.shell else None,
             )
-            _build(settled, context, target, build_options, console, as_json=as_json)
+            _build(settled, context, build_words.target, build_options, console, as_json=as_json)
 
 
 def _build(

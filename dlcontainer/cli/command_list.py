@@ -136,6 +136,13 @@ TOP = (
         panel=_MEASURE,
     ),
 )
+RECIPE = (
+    at(
+        "recipe_new:new",
+        "new",
+        "Make a recipe from your own file of Python packages, for one site or several.",
+    ),
+)
 # Behind the probes'.
 BENCH = (
     at(

@@ -83,16 +83,16 @@ def _sites(incomplete: str) -> list[str]:
     sites = names("site-configs")
     site, mark, _ = incomplete.partition("@")
     if mark and site in sites:
-        return [f"{site}@{epoch}" for epoch in _keys(site, "epochs")]
+        return [f"{site}@{epoch}" for epoch in _keys_over("site-configs", site, "epochs")]
     site, mark, _ = incomplete.partition(":")
     if mark and site in sites:
-        return [f"{site}:{kind}" for kind in _keys(site, "node_types")]
+        return [f"{site}:{kind}" for kind in _keys_over("site-configs", site, "node_types")]
     return sites
 
 
 def _of_site(ctx: typer.Context, key: str) -> list[str]:
     site = _typed(ctx, "site", "site-configs")
-    return list(_keys(site, key)) if site else []
+    return list(_keys_over("site-configs", site, key)) if site else []
 
 
 def _typed(ctx: typer.Context, option: str, kind: Kind) -> str | None:
@@ -105,12 +105,13 @@ def _typed(ctx: typer.Context, option: str, kind: Kind) -> str | None:
     return None
 
 
-def _keys(site: str, key: str) -> Iterator[str]:
-    text = _text("site-configs", site)
+def _keys_over(kind: Kind, name: str, key: str) -> Iterator[str]:
+    """Return the keys of a file's mapping, and of those of the files that it extends."""
+    text = _text(kind, name)
     yield from _top_keys(text, key)
     parent = _EXTENDS.search(text)
     if parent:
-        yield from _keys(parent[1], key)
+        yield from _keys_over(kind, parent[1], key)
 
 
 def _top_keys(text: str, key: str) -> Iterator[str]:
@@ -125,5 +126,4 @@ def _top_keys(text: str, key: str) -> Iterator[str]:
 
 def _variants(recipe: str | None) -> list[str]:
     chosen = [recipe] if recipe else names("recipes")
-    keys = {key for name in chosen for key in _top_keys(_text("recipes", name), "variants")}
-    return sorted(keys)
+    return sorted({key for name in chosen for key in _keys_over("recipes", name, "variants")})

@@ -2,6 +2,7 @@
 
 import datetime
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -26,9 +27,20 @@ if TYPE_CHECKING:
     from dlcontainer.engines.execution import Execution
     from dlcontainer.planning.matrix import Combination
     from dlcontainer.planning.plan import Plan, PlanContext
+    from dlcontainer.recipes.extends import WrittenRecipe
 
 # What overrides.yaml may hold: site or recipe -> its overrides.
 OVERRIDES = ("sites", "recipes")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanWords:
+    """What was typed of a plan beside its recipe and site."""
+
+    target: SiteTarget = USUAL
+    variant: str | None = None
+    cpu: bool = False
+    settings: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,13 +155,20 @@ class CliContext:
         )
 
     def recipe(self, name: str) -> Document:
-        """Read a recipe as written, by name or path."""
+        """Read a recipe as written, over what it extends, by name or path."""
+        return self.written_recipe(name).document
+
+    def written_recipe(self, name: str) -> "WrittenRecipe":
+        """Read a recipe as written, with the folders that its files are in."""
+        from dlcontainer.recipes import extends
         from dlcontainer.recipes import recipe as recipes
 
-        path = self.locate("recipes", name)
-        written = recipes.read(path, display=self.resources.display(path))
+        finder = extends.RecipeFinder(
+            find=lambda name: self.resources.find("recipes", name), display=self.resources.display
+        )
+        written = extends.read(self.locate("recipes", name), finder)
         if not _is_path(name):
-            recipes.require_named(written, name)
+            recipes.require_named(written.document, name)
         return written
 
     def execution(self, console: "Console") -> "Execution":
@@ -194,17 +213,17 @@ class CliContext:
             )
         site = self.site(site_name, target, config.subtree(settings_over, ("site",)))
         name = recipe or site.value.default_recipe
-        written, rest = self.recipe(name), config.without(settings_over, "site")
+        written, rest = self.written_recipe(name), config.without(settings_over, "site")
         try:
-            return self._settle(site, name, written, rest, variant, cpu=cpu)
+            return self._settle(site, written, rest, variant, cpu=cpu)
         except MisfitError as error:
             from dlcontainer.planning import matrix, refusals
 
             over = config.subtree(settings_over, ("site",))
             sources = matrix.PlanSources(
                 site=lambda _, target: self.site(site_name, target, over),
-                recipe=lambda _: written,
-                settle=lambda of, _, kind: self._settle(of, name, written, rest, kind, cpu=cpu),
+                recipe=lambda _: written.document,
+                settle=lambda of, _, kind: self._settle(of, written, rest, kind, cpu=cpu),
             )
             # Found out only here, by trying: where many are settled, nobody asks.
             steps = error.next_step.split(refusals.OR) if error.next_step else []
@@ -212,11 +231,21 @@ class CliContext:
             error.next_step = refusals.OR.join(dict.fromkeys(options)) or None
             raise
 
+    def plan_written(self, written: "WrittenRecipe", site_name: str, words: PlanWords) -> "Plan":
+        """Settle a recipe that need not stand in a file as it is."""
+        over = config.from_settings(list(words.settings))
+        return self._settle(
+            self.site(site_name, words.target, config.subtree(over, ("site",))),
+            written,
+            config.without(over, "site"),
+            words.variant,
+            cpu=words.cpu,
+        )
+
     def _settle(
         self,
         site: SelectedDocument[Site],
-        name: str,
-        written: Document,
+        written: "WrittenRecipe",
         settings_over: Document,
         variant: str | None,
         *,
@@ -224,11 +253,11 @@ class CliContext:
     ) -> "Plan":
         from dlcontainer.planning import plan as planning
 
-        changes = [self.override("recipes", str(written.data.get("name"))), settings_over]
+        overrides = (self.override("recipes", name) for name in written.names)
+        changes = [*overrides, settings_over]
         return planning.resolve(
             site=site,
             recipe=written,
-            folder=self.locate("recipes", name).parent,
             changes=[change for change in changes if change is not None],
             setting=self.setting,
             variant=variant,
@@ -258,14 +287,12 @@ class CliContext:
         from dlcontainer.planning import matrix
 
         # Read when it is asked for: one that is wrong does not stop the others.
-        read, read_site = cache(self.recipe), cache(config.load)
+        read, read_site = cache(self.written_recipe), cache(config.load)
         nothing = config.from_data({}, layer="--set")
         sources = matrix.PlanSources(
             site=lambda name, target: self.site(name, target, read=read_site),
-            recipe=read,
-            settle=lambda of, name, kind: self._settle(
-                of, name, read(name), nothing, kind, cpu=cpu
-            ),
+            recipe=lambda name: read(name).document,
+            settle=lambda of, name, kind: self._settle(of, read(name), nothing, kind, cpu=cpu),
             cpu=cpu,
         )
         names = [site] if site else self.resources.names("site-configs")

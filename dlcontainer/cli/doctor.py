@@ -33,8 +33,8 @@ def doctor(
     console = output.Console(verbose=verbose, quiet=as_json)
     runner = console.runner(world.environ)
     chosen_site = world.site(site).value if site else None
-    wish = examining.Wish(engine=engine, site=chosen_site, note=world.note)
-    findings = examining.examine(world.host, runner, world.cache, wish)
+    scope = examining.DoctorScope(engine=engine, site=chosen_site, note=world.note)
+    findings = examining.examine(world.host, runner, world.cache, scope)
     fit = examining.is_fit(findings)
     if as_json:
         listed = [asdict(finding) | {"state": _IN_JSON[finding.state]} for finding in findings]

@@ -130,7 +130,9 @@ def _work(step: "Step") -> str:
 
 def _body(settled: "Plan") -> dict[str, object]:
     from dlcontainer.formats import job_request
+    from dlcontainer.planning import pins
 
+    facts = settled.recipe.base.facts
     return {
         "name": settled.name,
         "digest": settled.digest,
@@ -143,6 +145,8 @@ def _body(settled: "Plan") -> dict[str, object]:
             "run_mode": settled.trial.run_mode if settled.trial else None,
         },
         "job": [asdict(setting) for setting in job_request.asked(settled)],
+        "system": facts.model_dump(mode="json") if facts else None,
+        "pins": [asdict(pin) for pin in pins.of_plan(settled)],
         "origins": {key: str(origin) for key, _, origin in settled.origins},
         "notes": list(settled.notes),
     }

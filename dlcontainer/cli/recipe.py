@@ -4,10 +4,11 @@ from typing import Annotated
 
 import typer
 
-from dlcontainer.cli import completion, options, output, wrong_files
+from dlcontainer.cli import command_list, completion, options, output, wrong_files
 from dlcontainer.cli.app import App
 
 app = App(help="Recipes: the software in an image.")
+app.add(*command_list.RECIPE)
 
 
 @app.command("list")

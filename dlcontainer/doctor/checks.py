@@ -12,6 +12,7 @@ from dlcontainer.doctor.finding import DoctorFinding
 from dlcontainer.engines import apptainer, base_modes, capabilities, emulation
 from dlcontainer.engines.engine import EngineKind
 from dlcontainer.errors import BuildError, EngineError
+from dlcontainer.packages.resolve import resolvers
 from dlcontainer.sites.routing import Routing
 from dlcontainer.sites.site import Site
 from dlcontainer.system.machine import HostMachine, find_program
@@ -49,7 +50,7 @@ _WAYS = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wish:
+class DoctorScope:
     """What is meant: an engine, for the others' faults are no flaw; and a site.
 
     With a site the engine is tried in the folder that the site names, and what else the site's
@@ -61,18 +62,20 @@ class Wish:
     note: str | None = None
 
 
-def examine(host: HostMachine, runner: Runner, cache: Path, wish: Wish) -> list[DoctorFinding]:
+def examine(
+    host: HostMachine, runner: Runner, cache: Path, scope: DoctorScope
+) -> list[DoctorFinding]:
     """Look at all that building and running needs; the engine is really tried."""
-    site = wish.site
+    site = scope.site
     if site is not None:
         host = of_site.placed(site, host)
-    why = causes.examine(host, wish.note)
+    why = causes.examine(host, scope.note)
     findings = [_host(host), *_engine(host, runner, cache, why), *_helpers(host)]
     findings += [*_base(host, runner, why), *why]
     findings += [egress.examine(site.routing if site else Routing(), host), _emulation(host)]
     if site is not None:
         findings += of_site.examine(site, host, runner)
-    return [*findings, *oci.examine(host, wish.engine)]
+    return [*findings, *oci.examine(host, scope.engine), _resolver(host, runner)]
 
 
 def _host(host: HostMachine) -> DoctorFinding:
@@ -191,6 +194,23 @@ def _helpers(host: HostMachine) -> Iterable[DoctorFinding]:
                 detail=f"not found; it {purpose}",
                 mend=_setup(package, host),
             )
+
+
+def _resolver(host: HostMachine, runner: Runner) -> DoctorFinding:
+    uv = resolvers.find_uv(host, runner)
+    if uv is not None:
+        detail = f"uv {uv.version} ({uv.path}): resolves Python packages for any site"
+        return DoctorFinding(name="resolver", state="ok", detail=detail)
+    # No warning: recipes that are there need none.
+    if resolvers.has_pip():
+        target = f"Python {resolvers.python_here()} on {host.arch}"
+        detail = (
+            f"pip: resolves Python packages for {target} alone; for others: {resolvers.INSTALL}"
+        )
+        return DoctorFinding(name="resolver", state="ok", detail=detail)
+    detail = "neither uv nor pip: no Python packages of your own"
+    mend = f"needed only for images of your own packages: {resolvers.INSTALL}"
+    return DoctorFinding(name="resolver", state="ok", detail=detail, mend=mend)
 
 
 def _emulation(host: HostMachine) -> DoctorFinding:

@@ -45,7 +45,7 @@ def values(plan: Plan) -> Mapping[str, object]:
         "blocks": step_commands.image_blocks(plan),
         "routing": Text(layout.ROUTING_SCRIPT),
         "python": Text(quote(plan.python)),
-        "verify": Text(layout.VERIFY),
+        "verify": _proofs(plan),
         "summary": Text(plan.recipe.summary),
         "exposes": Text(", ".join(plan.recipe.exposes)),
     }
@@ -99,3 +99,9 @@ def _texts(plan: Plan) -> Iterator[tuple[str, str, bool]]:
         yield "mount_points", point, False
     for step in recipe.steps:
         yield f"step {step.name!r}: shell", step.shell or "", True
+
+
+def _proofs(plan: Plan) -> Text:
+    """Return what the image's Python runs as its test: a proof, after those of recipes below."""
+    python = quote(plan.python)
+    return Text(f" && {python} ".join((*plan.earlier_proofs, layout.VERIFY)))

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import labels
 from dlcontainer.formats.texts import FILE_NAMES, Format
+from dlcontainer.image import layout
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system import atomic_files
 
@@ -31,6 +32,20 @@ def stage(plan: Plan, folder: Path) -> None:
         (files / labels.PROBE).mkdir(exist_ok=True)
         shutil.copyfile(entry.source, files / labels.PROBE / entry.name)
         (files / labels.PROBE / entry.name).chmod(0o644)
+
+
+def stage_proofs(plan: Plan, folder: Path) -> None:
+    """Write the scripts that a native twin proves itself by, under the names that its text has."""
+    verify = plan.recipe.verify
+    names = {layout.VERIFY: verify.script}
+    names |= {
+        layout.proof(proof.recipe): layout.proof_name(proof.recipe) for proof in verify.before
+    }
+    for entry in plan.files:
+        if entry.target in names:
+            target = folder / names[entry.target]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(entry.source, target)
 
 
 def is_folder(output: str) -> bool:
@@ -57,9 +72,7 @@ def write(
             return _write(target, text, form)
         target.mkdir(parents=True, exist_ok=True)
         if form == "native":
-            script = plan.recipe.verify.script
-            (target / script).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(plan.files[0].source, target / script)
+            stage_proofs(plan, target)
         elif form != "job":
             stage(plan, target)
         _write_all(target, neighbours)

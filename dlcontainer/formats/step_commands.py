@@ -7,6 +7,7 @@ from dlcontainer.config.templating import Text, quote
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import conda_commands, pack_commands, package_managers, slim_commands
 from dlcontainer.formats.upstream_variables import settings_in, upstream_setting
+from dlcontainer.image import layout
 from dlcontainer.image.layout import upstream_variable
 from dlcontainer.planning.plan import Plan
 from dlcontainer.recipes.distributions import MANAGERS, Manager
@@ -55,6 +56,7 @@ def native_blocks(plan: Plan) -> list[CommandBlock]:
             commands = _step_commands(plan.recipe, step, prefix)
             work.append((step.name, commands, step.shell is not None))
     work += _slim(plan.recipe, prefix, Text(f'"$prefix/{slim_commands.REPORT_NAME}"'))
+    work += [_native_proof(proof.recipe) for proof in plan.recipe.verify.before]
     return _numbered(work)
 
 
@@ -62,6 +64,16 @@ def _slim(recipe: Recipe, prefix: Text, report: Text) -> list[tuple[str, list[Te
     if not recipe.slim:
         return []
     return [(slim_commands.STEP, slim_commands.commands(recipe.slim, prefix, report), True)]
+
+
+def _native_proof(recipe: str) -> tuple[str, list[Text], bool]:
+    """Return the proof of a recipe below as work, where its script is beside the text."""
+    script = f'"$dlc_here/{layout.proof_name(recipe)}"'
+    return (
+        f"verify-{recipe}",
+        [Text(f'[ ! -r {script} ] || "$prefix/bin/python" {script}')],
+        False,
+    )
 
 
 def native_left_out(plan: Plan) -> list[str]:

@@ -22,6 +22,16 @@ ROUTING_FOLDER = "/mnt"
 ROUTING_SCRIPT = f"{ROUTING_FOLDER}/routing.sh"
 
 
+def proof_name(recipe: str) -> str:
+    """Name the file of the proof of a recipe that an image's recipe extends."""
+    return f"verify-{recipe}.py"
+
+
+def proof(recipe: str) -> str:
+    """Return where that file lies: beside the probe, which it looks for there."""
+    return f"{FOLDER}/{proof_name(recipe)}"
+
+
 def upstream_variable(name: str) -> str:
     """Name the variable through which a build routes a recipe's upstream elsewhere."""
     return f"DLC_UPSTREAM_{name.upper()}"

@@ -82,10 +82,17 @@ class Provenance(_RecordPart):
     source_date_epoch: int | None = None
 
 
+class EarlierVerify(_RecordPart):
+    """The proof of a recipe below the image's own, by the recipe's name."""
+
+    recipe: Name
+
+
 class VerifyModules(_RecordPart):
-    """The modules that prove the image, each with its version."""
+    """The modules that prove the image, each with its version, and proofs before its own."""
 
     imports: dict[Line, Line] = Field(default_factory=dict)
+    before: tuple[EarlierVerify, ...] = ()
 
 
 class ImageMpi(_RecordPart):

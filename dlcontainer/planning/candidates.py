@@ -13,12 +13,18 @@ from dlcontainer.recipes.stack import Stack
 from dlcontainer.recipes.variant import Needs, Variant
 from dlcontainer.sites.site import Site
 
+# Before the words of a recipe that can't have a variant.
+REFUSED = "is refused by the recipe: "
+
 
 def judge(recipe: Document, name: str, variant: Variant, site: Site) -> Candidate:
     """Compare a variant with a site."""
     written = _written_stack(recipe, name)
     stack = _plain(written)
-    misfits = tuple(_misfits(variant.needs, stack, site))
+    place = recipe.origin(("variants", name, "refused")).where
+    refused = (f"{REFUSED}{variant.refused} ({place})",) if variant.refused else ()
+    # Last: where the site can't have it anyway, that is the reason.
+    misfits = (*_misfits(variant.needs, stack, site), *refused)
     other_vendor = _of_other_vendor(variant.needs, site)
     # Another vendor's build is one misfit, not three.
     clashes = () if other_vendor else _clashes(stack, site)

@@ -74,6 +74,8 @@ class VariantChoice:
     passed_over: Mapping[str, str]
     status: str | None = None
     lock: str | None = None
+    # Variants that would run here as this one does, but that the recipe refuses, and why.
+    refused: tuple[str, ...] = ()
 
 
 def best(pool: Iterable[Candidate], site: Site, *, cpu: bool) -> Candidate | None:

@@ -15,7 +15,7 @@ from dlcontainer.sites.site import Site
 DEFAULTS: Mapping[str, object] = {"environment": {"LANG": "C.UTF-8"}}
 
 # What templates are made of, and what no template may change.
-NOT_EXPANDED = ("versions", "base", "prefix", "name", "variant")
+NOT_EXPANDED = ("versions", "base", "prefix", "name", "variant", "extends", "wishes")
 
 
 def _mapping(value: object) -> Mapping[str, object]:
@@ -23,14 +23,15 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 
 def over(
-    site: SelectedDocument[Site], recipe: Document, changes: Sequence[Document]
+    site: SelectedDocument[Site], names: Sequence[str], changes: Sequence[Document]
 ) -> list[Document]:
     """List what lies over a recipe, the lowest first: the site's changes and the user's.
 
-    Raises ConfigError where one of them changes what only a recipe may say.
+    `names` are those of the recipes that it extends, the lowest first, and its own. Raises
+    ConfigError where a layer changes what only a recipe may say.
     """
-    of_site = config.subtree(site.document, ("recipes", str(recipe.data.get("name"))))
-    above = [of_site, *changes] if of_site else list(changes)
+    of_site = (config.subtree(site.document, ("recipes", name)) for name in names)
+    above = [*(part for part in of_site if part), *changes]
     for change in above:
         _only_overridable(change)
     return above

@@ -14,15 +14,14 @@ from dlcontainer.config import Document, KeyPath, SelectedDocument, ValueOrigin
 from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.errors import ConfigError, Mark
 from dlcontainer.image import layout
-from dlcontainer.planning import candidates, conflicts, layers, newness, variants
+from dlcontainer.planning import candidates, changed_pins, conflicts, layers, newness, variants
 from dlcontainer.planning.choice import VariantChoice
+from dlcontainer.recipes.extends import WrittenRecipe
 from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.sites import gpu_jobs, rank_requests
 from dlcontainer.sites.site import Site
 from dlcontainer.system import digests, machine
 from dlcontainer.system.machine import HostMachine
-
-# Where the image carries its own description and its proof.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,6 +47,8 @@ class Plan:
     choice: VariantChoice | None
     environment: Mapping[str, str]
     files: tuple[FileEntry, ...]
+    # of the recipe itself: files may come from those of the recipes that it extends
+    folder: Path
     # the probe's files: they go in as one folder, layout.PROBE
     probe: tuple[FileEntry, ...]
     templates: Mapping[str, str]
@@ -70,6 +71,11 @@ class Plan:
         return f"{self.recipe.prefix}/bin/python"
 
     @property
+    def earlier_proofs(self) -> tuple[str, ...]:
+        """Paths, in the image, of the scripts that run before its own proof."""
+        return tuple(layout.proof(proof.recipe) for proof in self.recipe.verify.before)
+
+    @property
     def has_pack(self) -> bool:
         """Whether the image gets a module pack; the probe, which goes in, writes it."""
         return self.recipe.has_pack and bool(self.probe)
@@ -89,8 +95,12 @@ class Plan:
     def content(self) -> dict[str, object]:
         """All that decides what is in the image, as plain data; no path or mirror of this host."""
         recipe = self.recipe.model_dump(
-            mode="json", by_alias=True, exclude={"environment", "space_mb", "variants"}
+            mode="json",
+            by_alias=True,
+            exclude={"environment", "space_mb", "variants", "extends", "wishes", "changed_pins"},
         )
+        if not self.recipe.verify.before:
+            del recipe["verify"]["before"]
         if not self.recipe.slim:
             del recipe["slim"]  # plans from before there was such a choice stay what they were
         del recipe["image"]
@@ -140,8 +150,7 @@ class PlanContext:
 def resolve(
     *,
     site: SelectedDocument[Site],
-    recipe: Document,
-    folder: Path,
+    recipe: WrittenRecipe,
     changes: Sequence[Document],
     setting: PlanContext,
     variant: str | None = None,
@@ -149,36 +158,40 @@ def resolve(
 ) -> Plan:
     """Settle a recipe for a site.
 
-    `folder` holds the recipe's files; `changes` are the user's overrides and --set, in this
-    order; `variant` is one or a kind of them; `cpu` asks for one without device code.
+    `changes` are the user's overrides and --set, in this order; `variant` is one or a kind of
+    them; `cpu` asks for one without device code.
 
     Raises ConfigError that names every place that is wrong, MisfitError where the
     recipe and the site contradict each other.
     """
     conflicts.require_site(site)
-    above = layers.over(site, recipe, changes)
+    document = recipe.document
+    above = layers.over(site, recipe.names, changes)
     wish = variants.wish(above, variant, cpu=cpu)
-    choice = variants.choose(recipe, site, wish, candidates.judge)
-    merged = layers.layers(site, recipe, above, choice)
+    choice = variants.choose(document, site, wish, candidates.judge)
+    merged = layers.layers(site, document, above, choice)
     expanded = layers.expand(merged, site.value)
     settled = config.validate(expanded, Recipe)
     settled, environment = layers.apply_conditions(settled, site.value, expanded)
     contradictions = list(conflicts.find(site.value, settled))
     if contradictions:
         raise conflicts.refusal(contradictions, site=site.document, recipe=merged)
-    files = _files(settled, folder, expanded)
+    changed = changed_pins.notes(settled, expanded)
+    files = _files(settled, recipe, expanded)
     return Plan(
         recipe=settled,
         site=site.value,
         choice=choice,
         environment=environment,
         files=files,
+        folder=recipe.folder,
         probe=tuple(map(_probe_entry, setting.probe)),
         templates=dict(sorted(setting.templates.items())),
         origins=tuple(config.flatten(expanded)),
         written=site.document,
         notes=(
-            *newness.note(recipe, choice.name if choice else None, settled.version),
+            *changed,
+            *newness.note(document, choice.name if choice else None, settled.version),
             *_variant_notes(choice),
             *_notes(settled, site.value, setting.host, setting.trial),
             *conflicts.notes(site, settled, merged, setting.today),
@@ -188,13 +201,19 @@ def resolve(
     )
 
 
-def _files(recipe: Recipe, folder: Path, settled: Document) -> tuple[FileEntry, ...]:
+def _files(recipe: Recipe, written: WrittenRecipe, settled: Document) -> tuple[FileEntry, ...]:
     texts: list[tuple[str, str, KeyPath]] = [
         (recipe.verify.script, layout.VERIFY, ("verify", "script"))
     ]
-    for index, step in enumerate(recipe.steps):
+    texts += [
+        (proof.script, layout.proof(proof.recipe), ("verify", "before", index, "script"))
+        for index, proof in enumerate(recipe.verify.before)
+    ]
+    # Steps whose condition does not hold are left out of the recipe: by its place, not its number.
+    places = {str(name): index for index, name in enumerate(_step_names(settled))}
+    for step in recipe.steps:
         texts += [
-            (source, target, ("steps", index, "files"))
+            (source, target, ("steps", places[step.name], "files", source))
             for source, target in sorted(step.files.items())
         ]
     entries = []
@@ -207,6 +226,7 @@ def _files(recipe: Recipe, folder: Path, settled: Document) -> tuple[FileEntry, 
                 next_step="give each file its own path in the image",
             )
         taken.add(target)
+        folder = written.folder_of(settled.origin(key).layer)
         path = folder / name
         if not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
             raise ConfigError(
@@ -217,6 +237,12 @@ def _files(recipe: Recipe, folder: Path, settled: Document) -> tuple[FileEntry, 
         digest = digests.of_file(path)
         entries.append(FileEntry(source=path, name=name, target=target, sha256=digest))
     return tuple(entries)
+
+
+def _step_names(settled: Document) -> list[object]:
+    steps = settled.data.get("steps")
+    listed = steps if isinstance(steps, list) else []
+    return [step.get("name") if isinstance(step, dict) else None for step in listed]
 
 
 def _probe_entry(path: Path) -> FileEntry:
@@ -254,7 +280,7 @@ def native_twin_reason(recipe: Recipe, site: Site, host: HostMachine) -> str | N
 
 
 def _variant_notes(choice: VariantChoice | None) -> list[str]:
-    notes = []
+    notes = list(choice.refused) if choice else []
     if choice and choice.status == "never built":
         notes.append(f"variant {choice.name}: never built by dlcontainer's authors, only rendered")
     if choice and choice.lock:

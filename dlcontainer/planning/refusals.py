@@ -45,11 +45,13 @@ class Refusal:
     def named(self, request: VariantRequest, candidate: Candidate) -> MisfitError:
         """Refuse a variant that is asked for and that the site can't have."""
         needs = self.recipe.origin(("variants", candidate.name, "needs")).where
+        # A refusal of the recipe's own names its place itself.
+        place = "" if candidate.variant.refused else f" ({needs})"
         return MisfitError(
             f"variant {candidate.name!r} of {self._title} is not available at site "
             f"{self.site.value.name}",
             where=request.origin.where,
-            why=f"it {'; '.join(candidate.misfits)} ({needs})",
+            why=f"it {'; '.join(candidate.misfits)}{place}",
             next_step=self._fitting,
         )
 

@@ -88,6 +88,13 @@ def choose(
         },
         status=chosen.variant.status,
         lock=chosen.variant.lock,
+        refused=tuple(
+            f"variant {name} would run here, but {candidate.reasons[0]}"
+            for name, candidate in candidates.items()
+            if candidate.variant.refused
+            and len(candidate.reasons) == 1
+            and candidate.has_code == chosen.has_code
+        ),
     )
 
 
@@ -165,6 +172,10 @@ def _validated(same: _Same) -> dict[str, Variant]:
     recipe = same.document
     written = config.subtree(recipe, ("variants",))
     if written is None:
+        if recipe.data.get("variants") is not None:
+            raise ConfigError(
+                "variants: expected a mapping (NAME: …)", where=recipe.origin(("variants",)).where
+            )
         return {}
     parts = {name: config.subtree(written, (name,)) for name in written.data}
     variants = {}

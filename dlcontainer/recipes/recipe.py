@@ -1,9 +1,9 @@
 """The recipe: what is in an image, step by step, and how to prove that it works."""
 
 from pathlib import Path, PurePath
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from dlcontainer import config
 from dlcontainer.config import Document, KeyPath
@@ -21,6 +21,7 @@ from dlcontainer.config.field_types import (
     Version,
 )
 from dlcontainer.errors import ConfigError
+from dlcontainer.image import layout
 from dlcontainer.recipes.base import Base
 from dlcontainer.recipes.slim import Choices
 from dlcontainer.recipes.stack import Stack
@@ -29,7 +30,29 @@ from dlcontainer.recipes.steps import Step, Upstream
 # What a site, the user's overrides and --set may change of a recipe, and nothing else.
 OVERRIDABLE = ("base", "environment", "image", "mount_points", "slim", "variant", "versions")
 # What no variant may change.
-WHOLE_RECIPE = ("schema", "name", "variant", "variants")
+WHOLE_RECIPE = ("schema", "name", "extends", "wishes", "changed_pins", "variant", "variants")
+
+
+def _wish(value: str) -> str:
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    try:
+        requirement = Requirement(value)
+    except InvalidRequirement:
+        raise ValueError(f"not a requirement (NAME, NAME>=VERSION …): {value!r}") from None
+    if requirement.url:
+        raise ValueError(f"a requirement with an address: {value!r}; name the package alone")
+    return value
+
+
+Wish = Annotated[Line, AfterValidator(_wish)]
+
+
+class EarlierProof(Strict):
+    """The script of a recipe below; it runs before the recipe's own."""
+
+    recipe: Name
+    script: RelativePath
 
 
 class Verify(Strict):
@@ -37,6 +60,19 @@ class Verify(Strict):
 
     script: RelativePath
     imports: dict[Line, Version] = Field(default_factory=dict)
+    before: tuple[EarlierProof, ...] = Field(
+        default=(), description="scripts that run first: those of the recipes that it extends"
+    )
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        names = [proof.recipe for proof in self.before]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"before: two scripts of a recipe {name!r}")
+            if self.script == layout.proof_name(name):
+                raise ValueError(f"script: {self.script!r} is the name of a script in before")
+        return self
 
 
 class ImageSettings(Strict):
@@ -59,6 +95,15 @@ class Recipe(Strict):
 
     schema_: Literal[1] = Field(alias="schema")
     name: Name
+    extends: Line | None = Field(
+        default=None, description="the recipe below: its name, or its path (docs/add-a-recipe.md)"
+    )
+    wishes: tuple[Wish, ...] = Field(
+        default=(), description="requirements that the pins were made from; they decide nothing"
+    )
+    changed_pins: tuple[Line, ...] = Field(
+        default=(), description="packages of which own steps change the version pinned below"
+    )
     version: Version
     summary: Line
     homepage: Url | None = None
@@ -142,17 +187,18 @@ class Recipe(Strict):
         return self
 
 
-def read(path: Path, *, display: str) -> Document:
+def read(path: Path, *, display: str, layer: str = "recipe") -> Document:
     """Read a recipe file as written, with the variants that stand in files of their own.
 
-    Raises ConfigError with the place of what is not YAML, or not there.
+    What it extends is not looked at: `extends.read`. Raises ConfigError with the place of what is
+    not YAML, or not there.
     """
-    written = config.load(path, layer="recipe", display=display)
+    written = config.load(path, layer=layer, display=display)
     entries, variants = config.subtree(written, ("variants",)), dict[KeyPath, Document]()
     for name in entries.data if entries else ():
         entry = config.subtree(written, ("variants", name))
         if entry and "file" in entry.data:
-            variants["variants", name] = _variant_file(path, display, name, entry)
+            variants["variants", name] = _variant_file(path, display, name, entry, layer)
     return config.replaced(written, variants)
 
 
@@ -172,7 +218,7 @@ def require_named(written: Document, folder: str) -> None:
         )
 
 
-def _variant_file(path: Path, display: str, name: str, entry: Document) -> Document:
+def _variant_file(path: Path, display: str, name: str, entry: Document, layer: str) -> Document:
     file, where = str(entry.data["file"]), entry.origin(("file",)).where
     if len(entry.data) > 1:
         raise ConfigError(
@@ -183,4 +229,4 @@ def _variant_file(path: Path, display: str, name: str, entry: Document) -> Docum
     place = (path.parent / file).resolve()
     if not place.is_relative_to(path.parent.resolve()) or not place.is_file():
         raise ConfigError(f"variants.{name}.file: no file {file!r} beside the recipe", where=where)
-    return config.load(place, layer="recipe", display=str(PurePath(display).parent / file))
+    return config.load(place, layer=layer, display=str(PurePath(display).parent / file))

@@ -54,4 +54,8 @@ class Variant(Strict):
         "with another one leaves the recipe's in place. Empty: any",
     )
     needs: Needs = Needs.model_construct()
+    refused: Line | None = Field(
+        default=None,
+        description="why it is not available: what the recipe adds does not exist for it",
+    )
     changes: dict[str, object] = Field(min_length=1, description="what differs in the recipe")

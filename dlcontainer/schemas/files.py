@@ -4,6 +4,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from dlcontainer.recipes.exceptions import OwnParts
+from dlcontainer.recipes.extends import OF_LOWER
 from dlcontainer.recipes.recipe import OVERRIDABLE, WHOLE_RECIPE, Recipe
 from dlcontainer.recipes.variant import Variant
 from dlcontainer.schemas import layers
@@ -59,7 +61,7 @@ def site_config() -> Node:
 
 def recipe() -> Node:
     """Return the JSON Schema of a recipe, as it is written: its variants complete it."""
-    definitions = {**_definitions(Recipe), **_definitions(Variant)}
+    definitions = {**_definitions(Recipe), **_definitions(Variant), **_definitions(OwnParts)}
     definitions["Variant"] = _with_changes(definitions["Variant"], "RecipeChanges")
     in_a_file: Node = {
         "type": "object",
@@ -79,11 +81,29 @@ def recipe() -> Node:
         written, lambda key: key not in WHOLE_RECIPE
     )
     definitions["RecipeWithVariants"] = layers.with_properties(written, {"variants": variants})
+    definitions["ExtendingRecipe"] = _extending(written, in_a_file)
     completed: Node = {"required": ["variants"]}
     choice = layers.either(
-        completed, layers.requiring("RecipeWithVariants", ("schema", "name")), ref("Recipe")
+        {"required": ["extends"], "properties": {"extends": {"not": {"type": "null"}}}},
+        layers.requiring("ExtendingRecipe", ("name",)),
+        layers.either(
+            completed, layers.requiring("RecipeWithVariants", ("schema", "name")), ref("Recipe")
+        ),
     )
     return _file(RECIPE_ID, "Recipe of dlcontainer", choice, definitions)
+
+
+def _extending(written: Node, in_a_file: Node) -> Node:
+    """Return the schema of a recipe over another: no key that is the other's, and exceptions."""
+    exception = layers.either({"required": ["file"]}, in_a_file, ref("VariantException"))
+    variants: Node = {
+        "type": "object",
+        "additionalProperties": exception,
+        "description": "exceptions for variants of the recipe that it extends",
+    }
+    kept = layers.kept(written, lambda key: key not in OF_LOWER)
+    proof = {"anyOf": [ref("OwnVerify"), {"type": "null"}], **_shown(Recipe, "verify")}
+    return layers.with_properties(kept, {"variants": variants, "verify": proof})
 
 
 # What no layer but the file itself can say.

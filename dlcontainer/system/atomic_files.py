@@ -91,6 +91,17 @@ def move(source: Path, target: Path) -> None:
         sync_folder(folder)
 
 
+def move_folder(source: Path, target: Path) -> None:
+    """Move a finished folder of the same file system to a place where nothing is; raises OSError.
+
+    Its files were written by `write`, so they are on the disk. Of several that move to one place
+    the first has it; an empty folder counts as nothing.
+    """
+    with guarded_files.folder(os.path.realpath(target.parent)) as folder:
+        os.rename(source, target.name, dst_dir_fd=folder)
+        sync_folder(folder)
+
+
 def flush(path: Path) -> None:
     """Wait until a file's bytes are on the disk: what moves it after that need not."""
     with path.open("rb") as file:

@@ -1,7 +1,7 @@
 """What validation asks of an image, its record and the engine: each question once, when needed."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -201,6 +201,15 @@ class ImageInspection:
     def verified(self) -> str | MissingAnswer:
         """What the image's own proof prints."""
         return self._answer((str(self.inside["interpreter"]), str(self.inside["verify"])))
+
+    @property
+    def earlier_proofs(self) -> Iterator[tuple[str, str | MissingAnswer]]:
+        """The recipes below the image's own, in their order, and what the proof of each prints."""
+        if isinstance(self.content, MissingAnswer):
+            return
+        for proof in self.content.offer.verify.before:
+            argv = (str(self.inside["interpreter"]), layout.proof(proof.recipe))
+            yield proof.recipe, self._answer(argv)
 
     @cached_property
     def devices(self) -> str | MissingAnswer:

@@ -81,7 +81,13 @@ _RECIPE_ONLY = {
     "environment": {"HOSTILE": "a"},
     "mount_points": ["/data"],
     "exposes": ["python"],
-    "verify": {"script": "verify.py", "imports": {"tool": "2.0"}},
+    "verify": {
+        "script": "verify.py",
+        "imports": {"tool": "2.0"},
+        "before": [{"recipe": "other", "script": "verify.py"}],
+    },
+    "wishes": ["tool>=1"],
+    "changed_pins": ["tool"],
 }
 _SITE_MORE = {
     "epoch": "today",

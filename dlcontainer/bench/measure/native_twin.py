@@ -13,6 +13,7 @@ from dlcontainer.engines import apptainer
 from dlcontainer.engines.engine import RunSpec
 from dlcontainer.errors import BuildError
 from dlcontainer.formats import build_context, texts
+from dlcontainer.image import layout
 from dlcontainer.packages import routing
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system import atomic_files, file_locks, foreign_files, guarded_files
@@ -123,7 +124,9 @@ def prepare(plan: Plan, context: BenchContext, builds: ImageBuilds | None = None
 def _digest(text: str, plan: Plan) -> str:
     # Comments name the plan, which changes with what no twin holds.
     lines = [line for line in text.splitlines() if not line.startswith("#")]
-    body = "\n".join([*lines, plan.files[0].sha256])
+    proofs = (layout.VERIFY, *plan.earlier_proofs)
+    sums = [entry.sha256 for entry in plan.files if entry.target in proofs]
+    body = "\n".join([*lines, *sums])
     return hashlib.sha256(body.encode()).hexdigest()
 
 

@@ -30,6 +30,8 @@ class PipSettings:
     no_index: bool = False
     timeout: str | None = None
     retries: str | None = None
+    # Files that bound what pip chooses: a centre's cap on versions. They name no place.
+    constraints: tuple[str, ...] = ()
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -89,6 +91,7 @@ def read(host: HostMachine) -> PipSettings:
         no_index=settings.get("no-index", "").lower() in {"1", "true", "yes", "on"},
         timeout=settings.get("timeout") or settings.get("default-timeout"),
         retries=settings.get("retries"),
+        constraints=tuple(settings.get("constraint", "").split()),
     )
 
 
@@ -157,6 +160,14 @@ def arguments(settings: PipSettings) -> list[str]:
     for option, value in (("--timeout", settings.timeout), ("--retries", settings.retries)):
         argv += [part for number in _number(value) for part in (option, number)]
     return argv
+
+
+def address(place: str) -> str | None:
+    """Return a place as an address, a folder as file://; None for a folder that is not there."""
+    path = _local(place)
+    if path is None:
+        return place
+    return path.as_uri() if path.is_dir() else None
 
 
 def _one_line(place: str) -> str:

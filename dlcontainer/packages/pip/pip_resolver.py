@@ -133,7 +133,7 @@ class Pip:
         }
         env |= {**self.environment, "PIP_CONFIG_FILE": os.devnull, "LC_ALL": "C.UTF-8"}
         env |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
-        visible, unseen = _unseen(argv)
+        visible, unseen = unseen_places(argv)
         return self.runner(
             [sys.executable, "-m", "pip", *visible], env=env | unseen, on_line=on_line
         )
@@ -259,7 +259,7 @@ def _complaints(completed: CompletedCommand) -> str:
     return "\n    ".join(["", *lines[first:][:14]])
 
 
-def _unseen(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+def unseen_places(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """Part a command line from the addresses in it; these become variables."""
     visible: list[str] = []
     unseen: dict[str, list[str]] = {}

@@ -9,6 +9,7 @@ import pytest
 from dlcontainer.build import prefetch
 from dlcontainer.build.build_steps import BuildStep
 from dlcontainer.build.context import BuildContext, BuildFolders, BuildRun
+from dlcontainer.packages.pip import kept_wheels
 from dlcontainer.packages.routing import PreparedRouting
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system.background import BackgroundWork
@@ -119,6 +120,6 @@ def test_what_was_kept_longest_ago_goes(tmp_path: Path) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"x" * 10)
         os.utime(path, (1000 + number, 1000 + number))
-    prefetch._make_room(tmp_path, 10)
+    kept_wheels.make_room(tmp_path, 10)
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["new"]
-    prefetch._make_room(tmp_path / "not there")
+    kept_wheels.make_room(tmp_path / "not there")

@@ -287,6 +287,41 @@ def test_the_users_own_folder(run: Run, tmp_path: Path) -> None:
     )
 
 
+def test_a_user_s_recipe_over_a_shipped_one(run: Run, tmp_path: Path) -> None:
+    step = {"name": "more", "python_packages": {"packages": ["einops==0.8.1"]}}
+    own: dict[str, Any] = {
+        "name": "mine",
+        "extends": "pytorch",
+        "summary": "PyTorch and more",
+        "steps": [step],
+    }
+    own["variants"] = {"ngc": {"refused": "its packages are the image's own"}}
+    file = config(tmp_path, "recipes/mine/recipe.yaml", own)
+    code, out, err = run("plan", "mine", "--site", "alps", "--json")
+    assert (code, err) == (0, "")
+    body = json.loads(out)
+    assert body["variant"]["name"] == "cuda-13-arm"
+    assert (body["system"]["glibc"], body["system"]["python"]) == ("2.39", "3.12")
+    first, last = body["pins"][0], body["pins"][-1]
+    assert first["origin"].startswith("recipes/pytorch/variants/cuda-13-arm.yaml:")
+    assert last == {"package": "einops==0.8.1", "origin": f"{file}:8", "step": "more"}
+    code, _, err = run("plan", "mine", "--site", "alps", "--variant", "ngc")
+    assert code == 8
+    assert f"refused by the recipe: its packages are the image's own ({file}:11:5)" in err
+    assert run("recipe", "show", "mine", "--path")[1] == f"{file.parent}\n"
+    assert "PyTorch and more" in run("recipe", "list")[1]
+    # What pins the base of the recipe below holds for what lies over it.
+    overrides = {"recipes": {"pytorch": {"environment": {"B": "of the recipe below"}}}}
+    config(tmp_path, "overrides.yaml", overrides)
+    body = json.loads(run("plan", "mine", "--site", "alps", "--json")[1])
+    assert body["content"]["environment"]["B"] == "of the recipe below"
+    own["extends"] = "pytroch"
+    config(tmp_path, "recipes/mine/recipe.yaml", own)
+    code, _, err = run("plan", "mine", "--site", "alps")
+    said = "extends: there is no recipe named 'pytroch'; did you mean 'pytorch'?"
+    assert (code, err.splitlines()[0]) == (3, f"dlcontainer: {file}:2:1: {said}")
+
+
 def test_files_by_path(run: Run, tmp_path: Path) -> None:
     folder = folder_of(tmp_path)
     site = write_yaml(tmp_path / "it's a site.yaml", SITE)

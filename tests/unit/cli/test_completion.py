@@ -65,6 +65,9 @@ def test_the_same_names_as_the_program_takes(
         assert completion.names(kind) == known.names(kind)
     assert "mine" in completion.names("recipes")
     assert offered(monkeypatch, "dlcontainer plan mine --variant ") == ["one"]
+    (own / "recipes/over").mkdir()
+    (own / "recipes/over/recipe.yaml").write_text("name: over\nextends: mine\n")
+    assert offered(monkeypatch, "dlcontainer plan over --variant ") == ["one"]
     assert offered(monkeypatch, "dlcontainer plan --site here@") == ["here@y1"]
 
 

@@ -73,7 +73,7 @@ def test_groups_defaults_and_what_is_required(
         *("Look", "Make", "Check and publish", "Measure")
     ]
     text = page(capsys, "build", "-h")
-    assert text.startswith("Usage: dlcontainer build --site SITE [OPTIONS] [RECIPE]\n")
+    assert text.startswith("Usage: dlcontainer build --site SITE [OPTIONS] [RECIPE|FILE]\n")
     flat = " ".join(text.split())
     assert "Folder for the image. Default: images." in flat
     assert "or its file. Required." in flat

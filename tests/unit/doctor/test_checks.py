@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from dlcontainer.doctor import checks
-from dlcontainer.doctor.checks import Wish
+from dlcontainer.doctor.checks import DoctorScope
 from dlcontainer.doctor.finding import DoctorFinding
+from dlcontainer.packages.resolve import resolvers
 from dlcontainer.system import machine
 from dlcontainer.system.environ import proxies, variables
 from dlcontainer.system.machine import HostMachine, MountPoint
@@ -71,7 +72,7 @@ def files(monkeypatch: pytest.MonkeyPatch, root: Path, **contents: str) -> None:
 
 def examine(on: HostMachine, tmp_path: Path, *answers: Any) -> dict[str, DoctorFinding]:
     runner = RecordingRunner([*answers] or [VERSION, OK, OK, OK, OK, OK], strict=True)
-    found = checks.examine(on, runner, tmp_path / "cache", Wish())
+    found = checks.examine(on, runner, tmp_path / "cache", DoctorScope())
     assert len({finding.name for finding in found}) == len(found)
     return {finding.name: finding for finding in found}
 
@@ -85,6 +86,25 @@ def test_a_healthy_machine(healthy: HostMachine, tmp_path: Path) -> None:
     # Names only: a proxy's address may hold a password.
     assert found["network"].detail == "through a proxy (HTTPS_PROXY)"
     assert not [one for one in found.values() if "secret" in one.detail or one.mend]
+
+
+def test_the_resolver(
+    healthy: HostMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [VERSION, OK, OK, OK, OK, OK]
+    found = examine(healthy, tmp_path)["resolver"]
+    assert (found.state, found.detail.startswith("pip: ")) == ("ok", True)
+    assert "on x86_64 alone; for others: pip install 'dlcontainer[resolve]'" in found.detail
+    executable(tmp_path / "it's bin/uv")
+    new = completed("uv", stdout="uv 0.13.9 (x86_64-unknown-linux-gnu)\n")
+    found = examine(healthy, tmp_path, *answers, new)["resolver"]
+    assert found.detail.startswith(f"uv 0.13.9 ({tmp_path}/it's bin/uv): ")
+    # Options and platforms of older ones are others.
+    found = examine(healthy, tmp_path, *answers, completed("uv", stdout="uv 0.4.1\n"))["resolver"]
+    assert found.detail.startswith("pip: ")
+    monkeypatch.setattr(resolvers, "has_pip", lambda: False)
+    found = examine(healthy, tmp_path, *answers, NO)["resolver"]
+    assert (found.state, "pip install" in str(found.mend)) == ("ok", True)
 
 
 def test_no_engine(healthy: HostMachine, tmp_path: Path) -> None:
@@ -119,7 +139,7 @@ def test_a_folder_for_temporary_files_that_is_missing(healthy: HostMachine, tmp_
     settled = variables.settled(healthy.environ)
     here = replace(healthy, environ=settled.environ)
     runner = RecordingRunner([VERSION, OK, OK, OK, OK, OK], strict=True)
-    listed = checks.examine(here, runner, tmp_path / "cache", Wish(note=settled.note))
+    listed = checks.examine(here, runner, tmp_path / "cache", DoctorScope(note=settled.note))
     found = {finding.name: finding for finding in listed}
     assert found["build"].state == "ok"
     assert found["temporary files"].state == "warning"

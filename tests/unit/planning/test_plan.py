@@ -210,7 +210,7 @@ def test_values_of_the_site_in_a_recipe(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, steps=[{"name": "a", "files": {"no/such": "/opt/x"}}])
-    with pytest.raises(ConfigError, match=r"recipe\.yaml:\d+:3: no file 'no/such' in") as caught:
+    with pytest.raises(ConfigError, match=r"recipe\.yaml:\d+:5: no file 'no/such' in") as caught:
         plan_of(folder)
     assert caught.value.next_step == f"put the file into {folder}"
 

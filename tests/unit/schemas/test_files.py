@@ -1,6 +1,7 @@
 """The schemas for editors take what the tool takes, and refuse the keys and types that it does."""
 
 import copy
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from dlcontainer import config
 from dlcontainer.config import KeyPath
 from dlcontainer.config.document import walk
 from dlcontainer.errors import ConfigError
+from dlcontainer.recipes.extends import OF_LOWER
 from dlcontainer.recipes.recipe import Recipe
 from dlcontainer.schemas import files
 from dlcontainer.schemas.layers import layer
@@ -21,7 +23,7 @@ from dlcontainer.sites import loading
 from dlcontainer.sites.site import WHOLE_SITE, Site
 from tests.fuzz import fields
 from tests.integration.test_hostile_site import hostile
-from tests.values import HOST, RECIPE, ROOT, SITE, write_yaml
+from tests.values import HOST, RECIPE, ROOT, SITE, read_recipe, write_yaml
 
 SITES = sorted((ROOT / "site-configs").rglob("*.yaml"))
 RECIPES = sorted((ROOT / "recipes").glob("*/recipe.yaml"))
@@ -75,6 +77,7 @@ def test_the_examples_of_the_docs_are_taken() -> None:
     parts = [
         reader(SITE_SCHEMA, layer("Site")),
         reader(RECIPE_SCHEMA, "RecipeWithVariants"),
+        reader(RECIPE_SCHEMA, "ExtendingRecipe"),
     ]
     seen = 0
     for page in sorted((ROOT / "docs").glob("*.md")):
@@ -293,3 +296,62 @@ def test_the_same_of_a_variant_and_of_what_a_site_changes() -> None:
                 held.against(said_of(Recipe, {**recipe, **wrong}), site, path)
     assert held.apart == []
     assert held.refused > 30
+
+
+EXTENDING: dict[str, Any] = {
+    "schema": 1,
+    "name": "demo",
+    "extends": "below",
+    "wishes": ["a>=1"],
+    "changed_pins": ["b"],
+    "version": "2",
+    "environment": {"A": "b"},
+    "exposes": ["more"],
+    "steps": [{"name": "more", "python_packages": {"packages": ["a==1", "b==1"]}}],
+    "verify": {"script": "verify.py", "imports": {"a": "1"}},
+    "variants": {
+        "v": {
+            "steps": {"more": {"replace": ["a==2"], "add": ["c==1"], "remove": ["b"]}},
+            "imports": {"a": "2"},
+        },
+        "w": {"refused": "no wheel"},
+    },
+}
+
+
+def said_of_extending(folder: Path, data: dict[str, Any]) -> str:
+    """Say what the tool does of a recipe over another."""
+    write_yaml(folder / "recipe.yaml", data)
+    try:
+        written = read_recipe(folder).document
+        for variant in ("v", "w"):
+            changes = config.subtree(written, ("variants", variant, "changes"))
+            assert changes is not None
+            plain = config.without(written, "variants")
+            config.validate(config.merge(plain, changes), Recipe)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def test_a_recipe_over_another_as_the_tool_has_it(tmp_path: Path) -> None:
+    variant = {"kind": "distro", "summary": "s", "changes": {"license": "MIT"}}
+    verify = {"script": "verify.py", "imports": {"tool": "2.0"}}
+    variants = {"v": variant, "w": variant}
+    below = {**RECIPE, "name": "below", "verify": verify, "variants": variants}
+    write_yaml(tmp_path / "below" / "recipe.yaml", json.loads(json.dumps(below)))
+    held = Held(reader(RECIPE_SCHEMA))
+    assert said_of_extending(tmp_path / "demo", EXTENDING) == ""
+    assert errors(held.by, EXTENDING) == []
+    for path, _ in walk(EXTENDING):
+        for wrong in changed(EXTENDING, path) if path else ():
+            # Without the key it is another kind of recipe, and a name below is not the schema's.
+            if "extends" in wrong and set(wrong.get("variants") or ()) == {"v", "w"}:
+                held.against(said_of_extending(tmp_path / "demo", wrong), wrong, path)
+    assert held.apart == []
+    assert held.refused > 40
+    assert held.taken >= 3
+    for key in OF_LOWER:
+        data = {**EXTENDING, key: fields.recipe().get(key, "v")}
+        assert errors(held.by, data) != [], key
+        assert said_of_extending(tmp_path / "demo", data) != "", key

@@ -1,5 +1,6 @@
 """Validation: the checks in their order, images of other architectures, what ends it."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from dlcontainer.validate import validate as validating
 from dlcontainer.validate.checks import CHECKS, ENDING
 from dlcontainer.validate.checks.check import CheckOutcome
 from dlcontainer.validate.inspected import PROBE, CheckResult, ImageInspection
-from tests.fakes import RecordingRunner
+from tests.fakes import RecordingRunner, completed
 from tests.unit.validate.inspecting import (
     IMAGE,
     INSIDE,
@@ -41,6 +42,24 @@ def test_a_good_image(image: Path) -> None:
     assert runner.calls[1].stdin == PROBE.read_text()
     assert runner.argvs[1][-1] == "sh"
     assert runner.argvs[2][-2:] == ("/opt/demo/bin/python", "/opt/dlcontainer/verify.py")
+
+
+def test_the_proofs_of_recipes_below_run_first(image: Path) -> None:
+    path = image.with_suffix(".json")
+    body = json.loads(path.read_text())
+    below = [{"recipe": name, "script": "verify.py"} for name in ("lowest", "below")]
+    body["content"]["recipe"]["verify"]["before"] = below
+    path.write_text(json.dumps(body))
+    no = completed("x", code=1, stdout='{"ok": false}\n')
+    *before, own = answers()
+    runner = RecordingRunner([*before, own, no, own], strict=True)
+    checks = check(image, runner, arch="x86_64")
+    assert list(checks)[-3:] == ["verify lowest", "verify below", "verify"]
+    assert [argv[-1] for argv in runner.argvs[2:]] == [
+        f"/opt/dlcontainer/verify{name}.py" for name in ("-lowest", "-below", "")
+    ]
+    assert list(failed(checks)) == ["verify below"]
+    assert checks["verify lowest"].detail == "30 training steps: loss_last 0.5"
 
 
 def test_another_architecture_ends_it(image: Path) -> None:

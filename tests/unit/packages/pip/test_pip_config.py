@@ -162,3 +162,20 @@ def test_wheel_folders_come_first() -> None:
     assert settings.places == ("/a b", "/b")
     everything = PipSettings(index="i", extra_indexes=("e",), find_links=("f",))
     assert everything.places == ("i", "e", "f")
+
+
+def test_constraints_are_read_from_files_and_variables(home: Path) -> None:
+    conf(home / ".pip/pip.conf", "[global]\nconstraint = /a/caps.txt\n    /b/caps.txt\n")
+    assert pip_config.read(machine(home)).constraints == ("/a/caps.txt", "/b/caps.txt")
+    given = pip_config.read(machine(home, PIP_CONSTRAINT="/c/caps.txt"))
+    assert given.constraints == ("/c/caps.txt",)
+
+
+def test_a_place_as_an_address(tmp_path: Path) -> None:
+    folder = tmp_path / "a wheel,house"
+    folder.mkdir()
+    assert pip_config.address("https://index.example/simple") == "https://index.example/simple"
+    quoted = f"file://{tmp_path}/a%20wheel%2Chouse"
+    assert pip_config.address(str(folder)) == quoted
+    assert pip_config.address(quoted) == quoted
+    assert pip_config.address(str(tmp_path / "gone")) is None

@@ -13,12 +13,20 @@ from dlcontainer.errors import ConfigError, DlcontainerError, MisfitError
 from dlcontainer.planning import conflicts, plan
 from dlcontainer.planning.conflicts import table
 from dlcontainer.planning.plan import PlanContext
-from dlcontainer.recipes import recipe as recipes
 from dlcontainer.sites import loading
 from dlcontainer.sites.site import read_target
 from tests import goldens
 from tests.misfits import GPU, MPI
-from tests.values import HOST, ROOT, SITE, folder_of, shipped_site, shipped_sites, write_yaml
+from tests.values import (
+    HOST,
+    ROOT,
+    SITE,
+    folder_of,
+    read_recipe,
+    shipped_site,
+    shipped_sites,
+    write_yaml,
+)
 
 DOCS = ROOT / "docs" / "contradictions.md"
 DAY = datetime.date(2026, 11, 26)
@@ -592,8 +600,7 @@ def settle(tmp_path: Path, site: Mapping[str, Any], recipe: Mapping[str, Any]) -
     has_code = any(key != "mpi" for key in recipe.get("stack", {}) if key in _DEVICE_KEYS)
     return plan.resolve(
         site=loaded,
-        recipe=recipes.read(folder / "recipe.yaml", display="recipe.yaml"),
-        folder=folder,
+        recipe=read_recipe(folder),
         changes=[],
         setting=PlanContext(host=HOST, trial=None, templates={}, today=DAY),
         cpu="accelerator" in site and not has_code,

@@ -1,0 +1,41 @@
+"""The recipe below one's own packages: the one whose framework they name."""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from dlcontainer.packages.resolve.wishes import WishList
+
+# Name of a framework's package -> the recipe that has it. What is named without its framework
+# (torchvision, keras) asks for one in what it needs: `named` sees that in the pins.
+FRAMEWORKS: Mapping[str, str] = {
+    "jax": "jax",
+    "jaxlib": "jax",
+    "mxnet": "mxnet",
+    "tensorflow": "tensorflow",
+    "tensorflow-cpu": "tensorflow",
+    "torch": "pytorch",
+}
+# Images are of Linux: what a file asks for on other systems asks for nothing.
+_LINUX = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"}
+
+
+def of_wishes(wishes: WishList, recipes: Collection[str]) -> str | None:
+    """Return the recipe whose framework a file names; None where it names several, or none."""
+    return named((wish.requirement for wish in wishes.wishes), recipes)
+
+
+def named(requirements: Iterable[Requirement], recipes: Collection[str]) -> str | None:
+    """Return the one recipe of `recipes` whose framework is among requirements, or None."""
+    names = {
+        canonicalize_name(requirement.name)
+        for requirement in requirements
+        if _is_for_linux(requirement)
+    }
+    meant = {FRAMEWORKS[name] for name in names if name in FRAMEWORKS}
+    return meant.pop() if len(meant) == 1 and meant <= set(recipes) else None
+
+
+def _is_for_linux(requirement: Requirement) -> bool:
+    return requirement.marker is None or requirement.marker.evaluate({**_LINUX, "extra": ""})

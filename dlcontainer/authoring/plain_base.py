@@ -1,0 +1,62 @@
+"""A plain Python base, for packages that ask for no framework or for several."""
+
+from packaging.specifiers import SpecifierSet
+
+from dlcontainer import config
+from dlcontainer.config import Document
+from dlcontainer.errors import MisfitError
+from dlcontainer.planning.plan import Plan
+from dlcontainer.recipes.distributions import DISTRIBUTIONS, Distribution
+
+# As the shipped recipes: Debian first, and the release that most of them have.
+_ORDER = (("debian", "bookworm"), ("ubuntu", "noble"), ("debian", "trixie"), ("ubuntu", "jammy"))
+
+
+def draft(name: str, python: str | None) -> Document:
+    """Return a recipe of Python alone: the first base whose Python a file's own bound allows.
+
+    Raises MisfitError where no base has such a Python.
+    """
+    distribution = _of_python(python)
+    body = {
+        "schema": 1,
+        "name": name,
+        "version": "1",
+        "summary": "Python",
+        "base": {"distribution": distribution.name, "release": distribution.release},
+        "prefix": f"/opt/{name}",
+        "exposes": ["python"],
+        "steps": [{"name": "system", "os_packages": ["python3"]}],
+        "verify": {"script": "verify.py"},
+    }
+    return config.from_data(body, layer="recipe")
+
+
+def of_plan(plan: Plan) -> Distribution:
+    """Return the distribution that a settled plain recipe starts from.
+
+    Raises MisfitError where a site puts an image of another one in its place.
+    """
+    facts = plan.recipe.base.facts
+    distribution = DISTRIBUTIONS.get((facts.distribution, facts.release)) if facts else None
+    if distribution is None:
+        raise MisfitError(
+            f"no plain Python base at site {plan.site.name}: it has {plan.recipe.base.title}",
+            next_step="extend a recipe: --extends RECIPE",
+        )
+    return distribution
+
+
+def _of_python(python: str | None) -> Distribution:
+    allowed = SpecifierSet(python or "")
+    for key in _ORDER:
+        distribution = DISTRIBUTIONS[key]
+        # A bound such as >=3.11.4 means the release, whose own patch level is newer by far.
+        if any(allowed.contains(f"{distribution.python}.{patch}") for patch in (0, 99)):
+            return distribution
+    pythons = ", ".join(sorted(DISTRIBUTIONS[key].python for key in _ORDER))
+    raise MisfitError(
+        f"no base has a Python that the file allows ({python})",
+        why=f"the bases have {pythons}",
+        next_step="relax the file's bound on Python, or extend a recipe: --extends RECIPE",
+    )

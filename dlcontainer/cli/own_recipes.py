@@ -1,0 +1,233 @@
+"""Recipes of a user's own file: what the commands hand to authoring, and what they say of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dlcontainer.cli import completion, output
+from dlcontainer.errors import UsageError
+
+if TYPE_CHECKING:
+    from dlcontainer.authoring.author import AuthoredRecipe
+    from dlcontainer.authoring.module_names import WheelModules
+    from dlcontainer.cli.context import CliContext, PlanWords
+    from dlcontainer.packages.resolve.resolution import Resolution, ResolveRequest
+    from dlcontainer.planning.plan import Plan
+    from dlcontainer.recipes.extends import WrittenRecipe
+
+# The group of a help page.
+FILE = "Your own packages"
+
+Extends = Annotated[
+    str | None,
+    typer.Option(
+        "--extends",
+        metavar="RECIPE",
+        help="Recipe to put the packages on. Default: the one of the framework that they name or "
+        "need; else plain Python.",
+        autocompletion=completion.recipes,
+        rich_help_panel=FILE,
+    ),
+]
+Group = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--group",
+        metavar="NAME",
+        help="Dependency group of a pyproject.toml; repeatable.",
+        rich_help_panel=FILE,
+    ),
+]
+Extra = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--extra",
+        metavar="NAME",
+        help="Extra of a pyproject.toml; repeatable.",
+        rich_help_panel=FILE,
+    ),
+]
+AllowChange = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-change",
+        metavar="PACKAGE",
+        help="Let this package of RECIPE change, although its verify imports it; repeatable.",
+        rich_help_panel=FILE,
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileOptions:
+    """What was typed beside a file of packages."""
+
+    file: Path
+    name: str
+    sites: Sequence[str]
+    extends: str | None
+    groups: Sequence[str]
+    extras: Sequence[str]
+    may_change: Sequence[str]
+
+
+def make(
+    world: "CliContext", options: FileOptions, words: "PlanWords", console: output.Console
+) -> "AuthoredRecipe":
+    """Make a recipe of a file of packages; nothing is written but into the cache.
+
+    Raises as `authoring.author` does, and UsageError for a name that is taken or is none.
+    """
+    from packaging.utils import canonicalize_name
+
+    from dlcontainer.authoring import author
+    from dlcontainer.authoring.readers import wish_file
+    from dlcontainer.system.workspace import workspace
+
+    require_name(options.name)
+    wishes = wish_file.read(options.file, groups=options.groups, extras=options.extras)
+    runner = console.runner(world.environ)
+    with workspace(world.scratch, runner, console.note) as work, console.beating():
+        request = author.AuthorRequest(
+            name=options.name,
+            wishes=wishes,
+            sites=options.sites,
+            below=options.extends and reference(options.extends),
+            may_change=frozenset(map(canonicalize_name, options.may_change)),
+        )
+        desk = _Desk(world=world, console=console, work=work, words=words)
+        return author.author(request, desk.workshop())
+
+
+def reference(recipe: str) -> str:
+    """Return a recipe as another one names it: a path as an absolute one, of the folder."""
+    if "/" not in recipe and not recipe.endswith((".yaml", ".yml")):
+        return recipe
+    path = Path(recipe).absolute()
+    return str(path.parent if path.name == "recipe.yaml" else path)
+
+
+def require_name(name: str) -> None:
+    """Refuse a name that is none of a recipe; raises UsageError."""
+    from dlcontainer.config import resources
+
+    if not resources.NAME.fullmatch(name) or len(name) > 63:
+        raise UsageError(
+            f"not a recipe's name: {name!r}", next_step="use a-z, 0-9, '.', '_' and '-', up to 63"
+        )
+
+
+def require_unused(world: "CliContext", name: str) -> None:
+    """Refuse the name of a recipe that is known: the new one would stand before it."""
+    if name in world.resources.names("recipes"):
+        raise UsageError(
+            f"there is a recipe named {name!r} already",
+            why=f"it is {world.locate('recipes', name).parent}",
+            next_step="choose another name, or another folder with -o",
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Desk:
+    """One run's way to recipes, sites and indexes; `work` is private."""
+
+    world: "CliContext"
+    console: output.Console
+    work: Path
+    words: "PlanWords"
+
+    def workshop(self) -> "author.Workshop":  # type: ignore[name-defined]  # noqa: F821
+        from dlcontainer.authoring import author
+
+        return author.Workshop(
+            recipes=self.world.resources.names("recipes"),
+            scratch=self.work,
+            read=self.world.written_recipe,
+            settle=self._settle,
+            settle_for_cpus=self._settle_for_cpus,
+            resolve=self._resolve,
+            look=self._look,
+            progress=self.console,
+        )
+
+    def _settle(self, site: str, written: "WrittenRecipe") -> "Plan":
+        return self.world.plan_written(written, site, self.words)
+
+    def _settle_for_cpus(self, site: str, written: "WrittenRecipe") -> "Plan":
+        return self.world.plan_written(written, site, replace(self.words, cpu=True))
+
+    def _resolve(self, request: "ResolveRequest", plan: "Plan") -> "Resolution":
+        from dlcontainer.packages.resolve import index_access, resolve
+
+        upstreams = [str(upstream.url) for upstream in plan.recipe.upstreams.values()]
+        asker = resolve.Asker(
+            access=index_access.access_of(plan.site.routing, self.world.host, upstreams),
+            host=self.world.host,
+            runner=self.console.runner(self.world.environ),
+            folder=self.work,
+            cache=self.world.cache,
+            note=self.console.note,
+        )
+        return resolve.resolve(request, asker)
+
+    def _look(
+        self, packages: Sequence[str], upstream: str | None, plan: "Plan"
+    ) -> "Sequence[WheelModules]":
+        from dlcontainer.authoring import module_names, wheels
+
+        folder = self.work / "wheels"
+        folder.mkdir(exist_ok=True)
+        fetcher = wheels.fetcher_of(
+            plan, self.world.host, self.console.runner(self.world.environ), self.world.cache
+        )
+        files = wheels.fetch(packages, upstream, plan, fetcher, folder)
+        return [module_names.read(file) for file in files]
+
+
+def say_notes(recipe: "AuthoredRecipe", console: output.Console) -> None:
+    """Say what a user should know of the packages: changed pins, what was left out."""
+    for site in recipe.sites:
+        for change in site.resolution.changes:
+            console.note(
+                f"{site.at.site}: {change.name} {change.before} -> {change.after} ({change.origin})"
+            )
+    for note in recipe.notes:
+        console.note(note)
+
+
+def summary(recipe: "AuthoredRecipe") -> str:
+    """Say in a line what a recipe holds: packages on what, for which variants."""
+    count = len({pin.name for site in recipe.sites for pin in site.resolution.pins})
+    places = [site.at.variant or site.at.site for site in recipe.sites]
+    noun = "package" if count == 1 else "packages"
+    return (
+        f"{count} {noun} on {recipe.below or 'plain Python'} ({', '.join(dict.fromkeys(places))})"
+    )
+
+
+def facts(recipe: "AuthoredRecipe") -> dict[str, object]:
+    """Return what a recipe was made of, as JSON has it."""
+    return {
+        "name": recipe.name,
+        "extends": recipe.below,
+        "modules": list(recipe.modules),
+        "refused": dict(recipe.refused),
+        "notes": list(recipe.notes),
+        "sites": [
+            {
+                "site": site.at.site,
+                "variant": site.at.variant,
+                "arch": site.at.plan.site.arch,
+                "resolver": site.resolution.resolver,
+                "pins": [f"{pin.name}=={pin.version}" for pin in site.resolution.pins],
+                "changed": [
+                    {"name": c.name, "before": c.before, "after": c.after, "origin": c.origin}
+                    for c in site.resolution.changes
+                ],
+            }
+            for site in recipe.sites
+        ],
+    }

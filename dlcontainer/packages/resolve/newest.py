@@ -1,0 +1,60 @@
+"""Versions that are old because only wheels are taken: said, or refused."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from dlcontainer.errors import MisfitError
+from dlcontainer.packages.resolve.asking import PackageResolver
+from dlcontainer.packages.resolve.wishes import Wish
+
+
+def compare(
+    wishes: Sequence[Wish],
+    bounds: Iterable[Requirement],
+    versions: Mapping[str, str],
+    resolver: PackageResolver,
+) -> list[str]:
+    """Ask for the newest of each wish within its bounds, archives among them; return notes.
+
+    Raises MisfitError where wheels end a major or minor release before the archives do.
+    """
+    by_name = {canonicalize_name(wish.requirement.name): wish for wish in wishes}
+    specifiers = {name: SpecifierSet() for name in by_name}
+    for requirement in (*(wish.requirement for wish in wishes), *bounds):
+        name = canonicalize_name(requirement.name)
+        if name in specifiers:
+            specifiers[name] &= requirement.specifier
+    everything = resolver.newest([f"{n}{s}" for n, s in specifiers.items()], wheels=False)
+    older = [name for name in by_name if _is_older(versions.get(name), everything.get(name))]
+    if not older:
+        return []
+    wheels = resolver.newest([f"{name}{specifiers[name]}" for name in older], wheels=True)
+    notes = []
+    for name in older:
+        newest, wheel = Version(everything[name]), wheels.get(name, versions[name])
+        if not _is_older(wheel, str(newest)):
+            notes.append(f"{name} {versions[name]} is chosen, {newest} does not fit the rest")
+        elif Version(wheel).release[:2] == newest.release[:2]:
+            notes.append(f"{name} {versions[name]} is chosen: {newest} has no wheel")
+        else:
+            raise _ancient(by_name[name], wheel, str(newest))
+    return notes
+
+
+def _is_older(version: str | None, newest: str | None) -> bool:
+    return version is not None and newest is not None and Version(version) < Version(newest)
+
+
+def _ancient(wish: Wish, wheel: str, newest: str) -> MisfitError:
+    name = wish.requirement.name
+    return MisfitError(
+        f"{name}: the newest wheel is {wheel}, the newest version {newest}",
+        where=wish.origin,
+        why=f"{newest} is a source archive alone, which would have to be compiled",
+        next_step=f"build {name} in a shell step of a recipe, give a wheel in a folder of "
+        f"routing.wheels, or ask for the old one by name: {name}=={wheel}",
+    )
