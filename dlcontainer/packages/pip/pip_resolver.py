@@ -134,8 +134,9 @@ class Pip:
         env |= {**self.environment, "PIP_CONFIG_FILE": os.devnull, "LC_ALL": "C.UTF-8"}
         env |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
         visible, unseen = unseen_places(argv)
+        # -P: with -m, Python looks for pip in the current folder first, which others may write to.
         return self.runner(
-            [sys.executable, "-m", "pip", *visible], env=env | unseen, on_line=on_line
+            [sys.executable, "-P", "-m", "pip", *visible], env=env | unseen, on_line=on_line
         )
 
     def _lost(self, completed: CompletedCommand, packages: Sequence[str]) -> str:

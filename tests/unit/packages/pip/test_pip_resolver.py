@@ -1,6 +1,7 @@
 """Which wheels pip is asked for, what it says, and what there is instead of a missing one."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ from dlcontainer.errors import BuildError, MisfitError
 from dlcontainer.packages.pip import pip_config
 from dlcontainer.packages.pip.pip_config import PipSettings
 from dlcontainer.packages.pip.pip_resolver import Pip, platforms, say_files, skipped_files
-from dlcontainer.system.process import CommandFailedError
+from dlcontainer.system.process import CommandFailedError, ProcessRunner
+from dlcontainer.system.runner import Runner
 from tests.fakes import RecordingRunner, completed
 from tests.locks import wheel
 from tests.values import host, recorded
@@ -23,7 +25,7 @@ def runner() -> RecordingRunner:
     return RecordingRunner(strict=True)
 
 
-def pip(runner: RecordingRunner, **changes: Any) -> Pip:
+def pip(runner: Runner, **changes: Any) -> Pip:
     given: dict[str, Any] = {
         "python": "3.11",
         "arch": "ppc64le",
@@ -193,3 +195,24 @@ def test_settings_as_arguments() -> None:
         "9",
     ]
     assert pip_config.arguments(PipSettings()) == []
+
+
+@pytest.mark.usefixtures("real_processes")
+def test_a_pip_of_the_current_folder_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`python -m` looks into the current folder first: a project of somebody else's, say."""
+    project, wheels = tmp_path / "theirs", tmp_path / "wheels"
+    (project / "pip").mkdir(parents=True)
+    wheels.mkdir()
+    (project / "pip/__init__.py").write_text("")
+    (project / "pip/__main__.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    monkeypatch.chdir(project)
+    asked = pip(
+        ProcessRunner(environ={"PATH": os.environ["PATH"], "HOME": str(tmp_path)}),
+        arguments=("--no-index", "--find-links", str(wheels)),
+        environment={},
+    )
+    with pytest.raises(CommandFailedError, match="absent"):
+        asked.fetch(["absent==1.0"], "", tmp_path / "to")
+    assert not (tmp_path / "ran").exists()
