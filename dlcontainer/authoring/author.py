@@ -147,12 +147,12 @@ def _require_asked(site: str, request: AuthorRequest, workshop: Workshop) -> Non
         workshop.settle(site, _plain(request, workshop))
     except MisfitError as error:
         raise MisfitError(
-            f"no framework is named or needed in {request.wishes.path.name}: on plain Python its "
-            f"image has no device code, and site {site} has accelerators",
+            f"{request.wishes.path.name} names no framework and needs none: an image of plain "
+            f"Python has no code for the accelerators of site {site}",
             where=str(request.wishes.path),
             why=error.why,
-            next_step="put the packages on a recipe: --extends RECIPE; or add --cpu if you want an "
-            "image for CPUs",
+            next_step="choose a recipe that has a framework: --extends RECIPE; for an image "
+            "without code for accelerators: --cpu",
         ) from None
 
 

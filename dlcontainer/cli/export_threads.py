@@ -104,7 +104,8 @@ def _unsure(chosen: "ThreadChoice") -> ChecksFailedError:
     tied = ", ".join(map(str, chosen.tied))
     return ChecksFailedError(
         f"{chosen.threads} threads can't be told apart from {tied}: nothing was written",
-        why=f"next / best {_ratio(chosen)}; launches: {chosen.launches}, kernels: {chosen.kernels}",
+        why=f"time of the next best / the best: {_ratio(chosen)}; from {chosen.launches} "
+        f"launches and {chosen.kernels} kernels",
         next_step="measure more pairs on a quiet machine (--pairs 16), or write "
         f"{chosen.threads} anyway with --unsure",
     )

@@ -74,7 +74,7 @@ def test_a_site_with_accelerators_gets_no_image_for_cpus(user: World, tmp_path: 
     file = requirements(tmp_path / "sci", "einops")
     words = ("build", file, "--site", "leonardo:booster", "-o", tmp_path / "images")
     said = user.run(*words, code=8).stderr
-    assert "its image has no device code" in said
+    assert "has no code for the accelerators of site" in said
     assert not (tmp_path / "images").exists()
 
 

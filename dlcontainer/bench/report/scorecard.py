@@ -32,7 +32,7 @@ class _Bounds(Strict):
     @model_validator(mode="after")
     def _one_bound(self) -> "_Bounds":
         if (self.at_least is None) == (self.at_most is None):
-            raise ValueError("give at_least or at_most")
+            raise ValueError("a bound needs either at_least or at_most")
         return self
 
     def holds(self, low: float, high: float) -> bool | None:

@@ -80,7 +80,7 @@ Arms = Annotated[
         "--arms",
         metavar="ARM,ARM[,ARM]",
         help="Arms to compare: native, bare (the image's Python without an engine), "
-        "unpacked, container. Default: native, or the arm that stands in for it, "
+        "unpacked, container. Default: native (unpacked where there is no native side) "
         "and container.",
         rich_help_panel=SESSION,
     ),

@@ -122,7 +122,7 @@ def _needs(data: mmap.mmap, dynamic: _Dynamic) -> Iterator[str]:
         entry = at + first
         remaining -= count
         if remaining < 0:
-            raise ValueError(f"a damaged library: more than {_MOST_TAGS} versions")
+            raise ValueError(f"a damaged library: more than {_MOST_TAGS} symbol versions")
         for _ in range(count):
             _, _, _, name, step = struct.unpack_from(order + "IHHII", data, entry)
             yield _string(data, names + name)

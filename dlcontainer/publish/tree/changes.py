@@ -187,7 +187,7 @@ def _before(tree: PublishedTree, now: int) -> int:
     base = generation.read(tree.generations, now).base
     if base == 0:
         raise PublishError(
-            f"generation {now} is the first one",
+            f"cannot roll back: generation {now} is the first one",
             next_step="unpublish a module instead: "
             + layout.typed(tree.root, "unpublish", "NAME/VERSION"),
         )

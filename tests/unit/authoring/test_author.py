@@ -214,7 +214,7 @@ def test_no_base_has_such_a_python() -> None:
 
 
 def test_a_plain_image_is_none_for_accelerators(tmp_path: Path) -> None:
-    with pytest.raises(MisfitError, match="its image has no device code") as error:
+    with pytest.raises(MisfitError, match="has no code for the accelerators of site") as error:
         Desk(pins={}, folder=tmp_path).make(wishes("einops"), LEONARDO)
     assert error.value.exit_code == 8
 

@@ -108,7 +108,10 @@ def test_one_launch_has_no_interval() -> None:
         threads=2, measured=(1,), tied=(1,), next=1, behind=behind, kernels=4, launches=1
     )
     said = str(export_threads._unsure(one).why)
-    assert said == ("next / best 1.869 (too few launches for an interval); launches: 1, kernels: 4")
+    assert said == (
+        "time of the next best / the best: 1.869 (too few launches for an interval); "
+        "from 1 launches and 4 kernels"
+    )
 
 
 @pytest.mark.parametrize(

@@ -122,9 +122,9 @@ def _by_node(series: Series, arm: ArmName) -> dict[str, list[Process]]:
 
 def _two_kinds(series: Series, node: str) -> BenchDataError:
     return BenchDataError(
-        f"{node} attests other hardware, another kernel or other work than in an earlier file",
+        f"{node}: its hardware, kernel or measured work differs from an earlier file",
         where=str(series.path),
-        why="a node's launches count together only if its hardware, kernel and work are the same",
+        why="the launches of a node are pooled, so these must be the same in all files",
         next_step="give the sessions from before and after the change separately: first "
         "--write-baseline, then --baseline",
     )

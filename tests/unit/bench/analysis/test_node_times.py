@@ -95,7 +95,7 @@ def test_another_kind_is_not_judged(tmp_path: Path) -> None:
 
 
 def test_what_can_not_count(tmp_path: Path) -> None:
-    with pytest.raises(BenchDataError, match="n00 attests other hardware"):
+    with pytest.raises(BenchDataError, match="n00: its hardware, kernel or measured work differs"):
         nodes(tmp_path, [plant(0), plant(0, kernel="6.9.0", seed=9)])
     path = stepseries.write(tmp_path / "x.jsonl", plant(0))
     with pytest.raises(BenchDataError, match="the same session"):
