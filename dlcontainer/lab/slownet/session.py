@@ -27,7 +27,7 @@ _START = (
 )
 _WORD = """\
 #!/bin/sh
-exec {python} -I -c {start} {package} launch {ready} {what} "$@"
+exec {python} -I -c {start} {package} rank_starter {ready} {what} "$@"
 """
 
 
