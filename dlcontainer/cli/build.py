@@ -188,15 +188,17 @@ def build(
     meant = SiteTarget(node_type=node_type, epoch=epoch)
     console = output.Console(verbose=verbose, events=as_json)
     words = PlanWords(target=meant, variant=variant, cpu=cpu, settings=settings or ())
-    packages = own_builds.FileWords(
+    file_words = own_builds.FileWords(
         name=name,
-        extends=extends,
-        groups=group or (),
-        extras=extra or (),
-        may_change=allow_change or (),
+        packages=own_recipes.PackageOptions(
+            extends=extends,
+            groups=group or (),
+            extras=extra or (),
+            may_change=allow_change or (),
+        ),
         keep=None if dry_run or explain else target.absolute(),
     )
-    with own_builds.recipe_of(world, recipe, site, words, packages, console) as named:
+    with own_builds.recipe_of(world, recipe, site, words, file_words, console) as named:
         settled = world.plan(named, site, settings, meant, variant, cpu=cpu)
         request = build_context.BuildRequest(
             engine=engine or settled.site.engine.kind,

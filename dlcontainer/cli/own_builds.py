@@ -1,12 +1,13 @@
 """`dlcontainer build FILE`: the recipe of a file of packages, made on the way to its image."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlcontainer.cli import output
+from dlcontainer.cli.own_recipes import PackageOptions
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,22 +19,18 @@ class FileWords:
     """What was typed of a file of packages; `keep` is the image's folder, None to keep nothing."""
 
     name: str | None
-    extends: str | None
-    groups: Sequence[str]
-    extras: Sequence[str]
-    may_change: Sequence[str]
+    packages: PackageOptions
     keep: Path | None
 
     def refuse(self) -> None:
         """Refuse these words beside a recipe; raises UsageError."""
-        for option in ("name", "extends", "groups", "extras", "may_change"):
-            if getattr(self, option):
-                name = {"groups": "group", "extras": "extra", "may_change": "allow-change"}
-                raise UsageError(
-                    f"--{name.get(option, option)} belongs to a file of packages",
-                    next_step="give a FILE such as requirements.txt in place of RECIPE, or remove "
-                    "the option",
-                )
+        option = "--name" if self.name else self.packages.typed
+        if option is not None:
+            raise UsageError(
+                f"{option} belongs to a file of packages",
+                next_step="give a FILE such as requirements.txt in place of RECIPE, or remove "
+                "the option",
+            )
 
 
 @contextlib.contextmanager
@@ -42,7 +39,7 @@ def recipe_of(
     recipe: str | None,
     site: str,
     words: "PlanWords",
-    packages: FileWords,
+    file_words: FileWords,
     console: output.Console,
 ) -> Iterator[str | None]:
     """Yield the recipe to build: as typed, or the path of the one that is made from a file.
@@ -52,7 +49,7 @@ def recipe_of(
     from dlcontainer.authoring import wish_files
 
     if recipe is None or not wish_files.is_meant(recipe):
-        packages.refuse()
+        file_words.refuse()
         yield recipe
         return
     from dlcontainer.authoring import recipe_folder
@@ -62,22 +59,19 @@ def recipe_of(
     file = Path(recipe)
     file_options = own_recipes.FileOptions(
         file=file,
-        name=packages.name or wish_files.recipe_name(file),
+        name=file_words.name or wish_files.recipe_name(file),
         sites=(site,),
-        extends=packages.extends,
-        groups=packages.groups,
-        extras=packages.extras,
-        may_change=packages.may_change,
+        packages=file_words.packages,
     )
     authored = own_recipes.make(world, file_options, words, console)
     own_recipes.say_notes(authored, console)
     runner = console.runner(world.environ)
-    if packages.keep is None:
+    if file_words.keep is None:
         with workspace(world.scratch, runner, console.note) as work:
             recipe_folder.write_new(work / authored.name, authored.files, runner, console.note)
             yield str(work / authored.name)
         return
-    folder = packages.keep / f"{authored.name}-{authored.sites[0].at.plan.site.target}.recipe"
+    folder = file_words.keep / f"{authored.name}-{authored.sites[0].at.plan.site.target}.recipe"
     recipe_folder.write_over(folder, authored.files, runner, console.note)
     console.note(f"recipe: {folder}: {own_recipes.summary(authored)}")
     yield str(folder)

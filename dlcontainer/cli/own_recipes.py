@@ -11,7 +11,7 @@ from dlcontainer.cli import completion, output
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
-    from dlcontainer.authoring.author import AuthoredRecipe
+    from dlcontainer.authoring.author import AuthoredRecipe, Workshop
     from dlcontainer.authoring.module_names import WheelModules
     from dlcontainer.cli.context import CliContext, PlanWords
     from dlcontainer.packages.resolve.resolution import Resolution, ResolveRequest
@@ -62,16 +62,34 @@ AllowChange = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PackageOptions:
+    """What was typed of a file's packages, by the options of FILE."""
+
+    extends: str | None = None
+    groups: Sequence[str] = ()
+    extras: Sequence[str] = ()
+    may_change: Sequence[str] = ()
+
+    @property
+    def typed(self) -> str | None:
+        """Name the first option that was typed; None where none was."""
+        options = (
+            ("--extends", self.extends),
+            ("--group", self.groups),
+            ("--extra", self.extras),
+            ("--allow-change", self.may_change),
+        )
+        return next((option for option, value in options if value), None)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class FileOptions:
-    """What was typed beside a file of packages."""
+    """A file of packages, and what its recipe is called and made for."""
 
     file: Path
     name: str
     sites: Sequence[str]
-    extends: str | None
-    groups: Sequence[str]
-    extras: Sequence[str]
-    may_change: Sequence[str]
+    packages: PackageOptions
 
 
 def make(
@@ -88,15 +106,16 @@ def make(
     from dlcontainer.system.workspace import workspace
 
     require_name(options.name)
-    wishes = wish_file.read(options.file, groups=options.groups, extras=options.extras)
+    packages = options.packages
+    wishes = wish_file.read(options.file, groups=packages.groups, extras=packages.extras)
     runner = console.runner(world.environ)
     with workspace(world.scratch, runner, console.note) as work, console.beating():
         request = author.AuthorRequest(
             name=options.name,
             wishes=wishes,
             sites=options.sites,
-            below=options.extends and reference(options.extends),
-            may_change=frozenset(map(canonicalize_name, options.may_change)),
+            below=packages.extends and reference(packages.extends),
+            may_change=frozenset(map(canonicalize_name, packages.may_change)),
         )
         desk = _Desk(world=world, console=console, work=work, words=words)
         return author.author(request, desk.workshop())
@@ -139,7 +158,7 @@ class _Desk:
     work: Path
     words: "PlanWords"
 
-    def workshop(self) -> "author.Workshop":  # type: ignore[name-defined]  # noqa: F821
+    def workshop(self) -> "Workshop":
         from dlcontainer.authoring import author
 
         return author.Workshop(

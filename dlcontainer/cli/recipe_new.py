@@ -61,10 +61,12 @@ def new(
         file=file,
         name=name,
         sites=tuple(dict.fromkeys(sites or ["local"])),
-        extends=extends,
-        groups=group or (),
-        extras=extra or (),
-        may_change=allow_change or (),
+        packages=own_recipes.PackageOptions(
+            extends=extends,
+            groups=group or (),
+            extras=extra or (),
+            may_change=allow_change or (),
+        ),
     )
     recipe = own_recipes.make(world, file_options, PlanWords(cpu=cpu), console)
     recipe_folder.write_new(folder, recipe.files, console.runner(world.environ), console.note)
