@@ -39,9 +39,9 @@ def _lighten(param: Any) -> None:
             read = list(value) if many else value
         else:
             if not isinstance(value, bool):
-                from dlcontainer import installation
+                from dlcontainer.config import pydantic_plugins
 
-                installation.leave_out_plugins()
+                pydantic_plugins.leave_out_plugins()
             return whole(ctx, value)
         return read if param.callback is None else param.callback(ctx, param, read)
 

@@ -6,12 +6,12 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
-from dlcontainer import installation
+from dlcontainer.config import pydantic_plugins
 from dlcontainer.config.gpu_targets import one_gpu, written_right
 from dlcontainer.config.image_names import is_digest, is_registry
 
 # Before the first validator is made. As in cli/app.py.
-installation.leave_out_plugins()
+pydantic_plugins.leave_out_plugins()
 
 Arch = Literal["x86_64", "ppc64le", "aarch64"]
 ARCHES: tuple[Arch, ...] = get_args(Arch)

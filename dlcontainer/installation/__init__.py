@@ -1,19 +1,14 @@
 """How dlcontainer came here, as a checkout or a wheel, and how what it needs is installed here."""
 
-import importlib
 import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 PACKAGE = Path(__file__).resolve().parent.parent
 # What stands beside the package in a checkout.
 _FOLDERS = ("recipes", "templates", "site-configs")
 _PROJECT_NAME = re.compile(r"""^name\s*=\s*["']dlcontainer["']\s*$""", re.MULTILINE)
-# Where pydantic looks for plugins.
-_PLUGINS = "pydantic.plugin._loader"
 # Packages of distributions, and an installer that needs no root.
 ENGINE_PAGE = "https://apptainer.org/docs/admin/main/installation.html"
 # The distribution's command -> its names for packages, where they are not Debian's.
@@ -60,29 +55,13 @@ def engine(package: Path = PACKAGE) -> str:
     return f"{_setup()}, or {advice}" if checkout(package) else advice
 
 
+def resolver(python: str = sys.executable) -> str:
+    """Return how uv comes into the environment of this dlcontainer."""
+    import shlex
+
+    # Not by the extra `resolve`: its name leads to an index, where this dlcontainer may not be.
+    return f"{shlex.quote(python)} -m pip install 'uv>=0.13'"
+
+
 def _setup() -> str:
     return "run `make setup` in dlcontainer's checkout (no root needed)"
-
-
-class _NoPlugins(ModuleType):
-    """What stands in for pydantic's module that looks for plugins: there are none."""
-
-    @staticmethod
-    def get_plugins() -> tuple[()]:
-        """Return no plugins."""
-        return ()
-
-    def __getattr__(self, name: str) -> Any:
-        # A later pydantic asks for more than today's: it gets its own module, and starts later.
-        if name.startswith("__"):
-            raise AttributeError(name)
-        sys.modules.pop(_PLUGINS, None)
-        return getattr(importlib.import_module(_PLUGINS), name)
-
-
-def leave_out_plugins() -> None:
-    """Have pydantic look for no plugins: for them it reads a file of each installed package.
-
-    Its own switch is a variable of the environment, which the programs that we start would get.
-    """
-    sys.modules.setdefault(_PLUGINS, _NoPlugins(_PLUGINS))

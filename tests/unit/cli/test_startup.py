@@ -128,7 +128,7 @@ def test_nothing_looks_for_plugins(start: Start) -> None:
 def test_a_later_pydantic_gets_its_own_module(real_processes: None) -> None:
     # One that wants more of it than today's does.
     program = (
-        "from dlcontainer import installation; installation.leave_out_plugins()\n"
+        "from dlcontainer.config import pydantic_plugins; pydantic_plugins.leave_out_plugins()\n"
         "from pydantic.plugin._loader import get_plugins as ours\n"
         "from pydantic.plugin._loader import PYDANTIC_ENTRY_POINT_GROUP as more\n"
         "from pydantic.plugin._loader import get_plugins as own; print(ours is own, more)"
