@@ -205,11 +205,12 @@ def _resolver(host: HostMachine, runner: Runner) -> DoctorFinding:
     if resolvers.has_pip():
         target = f"Python {resolvers.python_here()} on {host.arch}"
         detail = (
-            f"pip: resolves Python packages for {target} alone; for others: {resolvers.INSTALL}"
+            f"pip: resolves Python packages for {target} alone; for others: "
+            f"{installation.resolver()}"
         )
         return DoctorFinding(name="resolver", state="ok", detail=detail)
     detail = "neither uv nor pip: no Python packages of your own"
-    mend = f"needed only for images of your own packages: {resolvers.INSTALL}"
+    mend = f"needed only for images of your own packages: {installation.resolver()}"
     return DoctorFinding(name="resolver", state="ok", detail=detail, mend=mend)
 
 

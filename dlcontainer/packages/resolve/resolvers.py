@@ -8,12 +8,12 @@ from pathlib import Path
 
 from packaging.version import Version
 
+from dlcontainer import installation
 from dlcontainer.errors import MisfitError
 from dlcontainer.packages.resolve.resolution import Target
 from dlcontainer.system.machine import HostMachine, find_program
 from dlcontainer.system.process import CommandFailedError, CommandNotFoundError, Runner
 
-INSTALL = "pip install 'dlcontainer[resolve]'"
 # The oldest uv whose options and platforms were tried.
 _OLDEST = Version("0.13")
 _VERSION = re.compile(r"uv (\d+\.\d+\.\d+)")
@@ -69,5 +69,5 @@ def require_pip_fits(target: Target, host: HostMachine) -> None:
     raise MisfitError(
         f"no resolver here for Python {target.python} on {target.arch}",
         why=why,
-        next_step=INSTALL,
+        next_step=f"install uv: {installation.resolver()}",
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dlcontainer import installation
 from dlcontainer.doctor import checks
 from dlcontainer.doctor.checks import DoctorScope
 from dlcontainer.doctor.finding import DoctorFinding
@@ -94,7 +95,7 @@ def test_the_resolver(
     answers = [VERSION, OK, OK, OK, OK, OK]
     found = examine(healthy, tmp_path)["resolver"]
     assert (found.state, found.detail.startswith("pip: ")) == ("ok", True)
-    assert "on x86_64 alone; for others: pip install 'dlcontainer[resolve]'" in found.detail
+    assert f"on x86_64 alone; for others: {installation.resolver()}" in found.detail
     executable(tmp_path / "it's bin/uv")
     new = completed("uv", stdout="uv 0.13.9 (x86_64-unknown-linux-gnu)\n")
     found = examine(healthy, tmp_path, *answers, new)["resolver"]
