@@ -1,13 +1,13 @@
 """What a settled plan fixes for packages on top of it: target, pins and how firmly each stands."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from dlcontainer.errors import Mark
 from dlcontainer.packages.resolve.resolution import ParentPin, Strength, Target
+from dlcontainer.planning import pins
 from dlcontainer.planning.plan import Plan
 from dlcontainer.recipes.recipe import Recipe
 
@@ -17,8 +17,19 @@ _HARD_BEGIN = ("cuda-", "jax", "mxnet-", "nvidia-", "tensorflow-", "triton-", "p
 
 
 def pins_of(plan: Plan) -> tuple[ParentPin, ...]:
-    """List the Python packages that a plan pins, in their order, each with its place."""
-    return tuple(_pins(plan))
+    """List the Python packages that a plan pins, each once, with its place.
+
+    Of a package that a later step pins again the later version holds.
+    """
+    holding: dict[str, ParentPin] = {}
+    for planned in pins.of_plan(plan):
+        requirement = Requirement(planned.package)
+        holding[canonicalize_name(requirement.name)] = ParentPin(
+            requirement=requirement,
+            origin=planned.origin,
+            strength=_strength(requirement, plan.recipe),
+        )
+    return tuple(holding.values())
 
 
 def target_of(plan: Plan) -> Target | None:
@@ -32,7 +43,7 @@ def target_of(plan: Plan) -> Target | None:
 def verified(plan: Plan) -> frozenset[str]:
     """Name the pinned packages whose modules the recipe's verify imports."""
     modules = plan.recipe.verify.imports
-    names = {canonicalize_name(pin.requirement.name) for pin in _pins(plan)}
+    names = {canonicalize_name(pin.requirement.name) for pin in pins_of(plan)}
     return frozenset(name for name in names if any(_has(name, module) for module in modules))
 
 
@@ -43,13 +54,13 @@ def unseen(plan: Plan) -> str | None:
     put its own beside it, or over it.
     """
     recipe = plan.recipe
-    if recipe.base.image and not any(_pins(plan)):
+    if recipe.base.image and not pins_of(plan):
         return "the base image has Python packages of its own that no resolver can list"
     usual = Recipe.model_fields["interpreter"].default
     conda = any(step.conda_packages for step in recipe.steps)
     if conda or recipe.interpreter != usual:
         return "its Python is not the base's own, so the packages' wheels can't be chosen ahead"
-    modules, names = list(recipe.verify.imports), [pin.requirement.name for pin in _pins(plan)]
+    modules, names = list(recipe.verify.imports), [pin.requirement.name for pin in pins_of(plan)]
     if modules and not any(_has(name, module) for name in names for module in modules):
         return f"its {' and '.join(modules[:3])} are installed by other means than pinned wheels"
     if target_of(plan) is None:
@@ -66,19 +77,6 @@ def upstream_of(plan: Plan, versions: Iterable[str]) -> str | None:
         return None
     steps = (step.python_packages for step in plan.recipe.steps)
     return next((packages.upstream for packages in steps if packages and packages.upstream), None)
-
-
-def _pins(plan: Plan) -> Iterator[ParentPin]:
-    for step in plan.recipe.steps:
-        for text in step.python_packages.packages if step.python_packages else ():
-            requirement = Requirement(text)
-            place = plan.place_of(text)
-            where = f"{place.file}:{place.line}" if isinstance(place, Mark) else str(place or "")
-            yield ParentPin(
-                requirement=requirement,
-                origin=where or plan.recipe.name,
-                strength=_strength(requirement, plan.recipe),
-            )
 
 
 def _strength(requirement: Requirement, recipe: Recipe) -> Strength:
