@@ -31,7 +31,7 @@ _PHASES = tuple(
         (r"\n", "the recipe's own commands"),
         (r"^\S+ -m pip install ", "pip looks for the packages"),
         (r"^\S+ -m pip check$", "pip checks what fits what"),
-        (r"^\S+ -m compileall ", "compile byte code"),
+        (r"^\S+ (-m compileall|-c 'import sys; from compileall) ", "compile byte code"),
         (r" -m venv ", "make the Python environment"),
         (r"^(apt-get update|zypper .*refresh)$", "read the package lists"),
         (r"^(apt-get|dnf|yum|zypper) (\S+ )?install ", "install OS packages"),

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 
 from dlcontainer.config.templating import Text, quote
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import conda_commands, pack_commands, package_managers, slim_commands
+from dlcontainer.formats import (
+    byte_code,
+    conda_commands,
+    pack_commands,
+    package_managers,
+    slim_commands,
+)
 from dlcontainer.formats.upstream_variables import settings_in, upstream_setting
 from dlcontainer.image import layout
 from dlcontainer.image.layout import upstream_variable
@@ -139,6 +145,10 @@ def _manager(recipe: Recipe, step: Step) -> Manager:
 
 
 def _pip_commands(recipe: Recipe, step: PythonPackages, prefix: Text) -> list[Text]:
+    is_first = step is next(
+        one.python_packages for one in recipe.steps if one.python_packages is not None
+    )
+    compiled = byte_code.all_files if is_first else byte_code.new_files
     python = Text(f"{prefix}/bin/python")
     lines = [Text(f"[ -x {python} ] || {quote(recipe.interpreter)} -m venv {prefix}")]
     extra = ""
@@ -153,12 +163,6 @@ def _pip_commands(recipe: Recipe, step: PythonPackages, prefix: Text) -> list[Te
             f"{extra} {pinned}"
         ),
         Text(f"{python} -m pip check"),
-        # Hash-based and unchecked: byte code stays valid when an image maker rewrites time stamps.
-        # -f: what the environment's own pip came with has the other kind, which counts as fresh.
-        # Packages ship files for other Pythons too, which pip leaves as source; so does this.
-        Text(
-            f"{python} -m compileall -q -f -j 0 --invalidation-mode unchecked-hash {prefix}/lib"
-            " || echo 'left as source: files that are not for this Python (named above)'"
-        ),
+        compiled(python, Text(f"{prefix}/lib")),
     ]
     return lines
