@@ -99,7 +99,8 @@ class Refusal:
             why = f"no {kind}variant has device code, and an image without must be asked for"
         else:
             place = self.recipe.origin(("variants", nearest.name, "summary")).where
-            why = f"the nearest is {nearest.name} ({place}): {'; '.join(nearest.reasons)}"
+            reasons = "; ".join(nearest.reasons)
+            why = f"the nearest is {nearest.name} ({place}): {_sentence(reasons)}"
         for_cpus = best(pool, site, cpu=True)
         options = (
             [f"add --cpu to use {for_cpus.name}, which has no device code"] if for_cpus else []
@@ -114,6 +115,11 @@ class Refusal:
             why=why,
             next_step=OR.join(options),
         )
+
+
+def _sentence(reasons: str) -> str:
+    """Give a reason that begins with a form of *be* its subject: behind a colon it has none."""
+    return f"it {reasons}" if reasons.startswith("is ") else reasons
 
 
 def require_asked(recipe: Document, site: SelectedDocument[Site], *, cpu: bool) -> None:

@@ -1,6 +1,6 @@
 """Variants of a recipe: which of them a site can have, which is meant, and why."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from dlcontainer import config
@@ -88,14 +88,27 @@ def choose(
         },
         status=chosen.variant.status,
         lock=chosen.variant.lock,
-        refused=tuple(
-            f"variant {name} would run here, but {candidate.reasons[0]}"
-            for name, candidate in candidates.items()
-            if candidate.variant.refused
-            and len(candidate.reasons) == 1
-            and candidate.has_code == chosen.has_code
-        ),
+        refused=_refused(candidates, chosen),
     )
+
+
+def _refused(candidates: Mapping[str, Candidate], chosen: Candidate) -> tuple[str, ...]:
+    """Say which variants nothing but the recipe keeps from running here, once for each reason."""
+    by_reason: dict[str, list[tuple[str, str]]] = {}
+    for name, candidate in candidates.items():
+        alone = candidate.variant.refused and len(candidate.reasons) == 1
+        if alone and candidate.has_code == chosen.has_code:
+            why = candidate.variant.refused or ""
+            by_reason.setdefault(why, []).append((name, candidate.reasons[0]))
+    said = []
+    for why, found in by_reason.items():
+        if len(found) == 1:
+            ((name, reason),) = found
+            said.append(f"variant {name} would run here, but {reason}")
+            continue
+        names = ", ".join(name for name, _ in found)
+        said.append(f"variants {names} would run here, but are refused by the recipe: {why}")
+    return tuple(said)
 
 
 def _why(chosen: Candidate, site: Site, wish: ChoiceRequest) -> str:

@@ -273,6 +273,7 @@ def test_a_refused_variant_says_why_and_no_image_for_cpus_takes_its_place(tmp_pa
     with pytest.raises(MisfitError, match=r"more has no wheel for it \(recipe.yaml:") as said:
         settle(tmp_path, site=GPU, variants=variants)
     assert said.value.exit_code == 8
+    assert re.search(r"nearest is cuda \(.*\): it is refused by the recipe: more", str(said.value))
     assert str(said.value.next_step).startswith("add --cpu to use plain")
     # Elsewhere nothing changes.
     assert settle(tmp_path, variants=variants).recipe.variant == "plain"
@@ -296,6 +297,19 @@ def test_the_next_best_is_taken_with_a_note(tmp_path: Path) -> None:
     assert len(notes) == 1
     said = r"variant cuda would run here, but is refused by the recipe: no wheel \(recipe.yaml:\d+"
     assert re.match(said, notes[0])
+
+
+def test_variants_that_are_refused_for_one_reason_are_one_note(tmp_path: Path) -> None:
+    cuda = BELOW["variants"]["cuda"]
+    more = {name: {**cuda, "summary": f"for {name}"} for name in ("old", "new", "last")}
+    below = {**BELOW, "variants": {**BELOW["variants"], **more}}
+    refused = {"cuda": "not chosen", "old": "not chosen", "new": "no wheel"}
+    words = {name: {"refused": why} for name, why in refused.items()}
+    plan = settle(tmp_path, below, site=GPU, variants=words)
+    assert plan.recipe.variant == "last"
+    first, second = [note for note in plan.notes if "would run here" in note]
+    assert first == "variants cuda, old would run here, but are refused by the recipe: not chosen"
+    assert second.startswith("variant new would run here, but is refused by the recipe: no wheel (")
 
 
 def test_a_changed_pin_is_listed(tmp_path: Path) -> None:
