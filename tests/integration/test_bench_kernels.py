@@ -80,7 +80,8 @@ def ran(spec: RunSpec, engine: Apptainer, world: World) -> str:
 
 
 # Those of one machine are not those of another: what every processor has.
-@pytest.mark.parametrize("isa", [pytest.param("", marks=pytest.mark.long), "SSE41"])
+@pytest.mark.long
+@pytest.mark.parametrize("isa", ["", "SSE41"])
 def test_an_image_s_operations_are_right_and_say_whose_they_are(
     world: World, engine: Apptainer, tried: EngineCapabilities, pytorch_image: Built, isa: str
 ) -> None:

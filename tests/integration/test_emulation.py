@@ -162,6 +162,7 @@ def checks(world: World, image: Path, site: str | Path) -> dict[str, str]:
     return {check["name"]: check["detail"] for check in found}
 
 
+@pytest.mark.long  # 210 s; tests/unit/engines/test_emulation.py knows what is asked of it
 @pytest.mark.timeout(5400)  # emulated, and beside others: each program takes 18 times as long
 @pytest.mark.parametrize("arch", ["ppc64le"])
 def test_a_small_image(

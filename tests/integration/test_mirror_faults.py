@@ -86,6 +86,7 @@ def user(tmp_path: Path, engine: Apptainer) -> World:
     return isolated(tmp_path / "user", tmp_path / "cache").having(no_proxy="127.0.0.1")
 
 
+@pytest.mark.long  # tests/unit/packages/apt has what such a mirror says
 def test_a_mirror_that_lacks_a_package(user: World, mirror: Mirror, tmp_path: Path) -> None:
     recipe, output = write_bare(tmp_path / "recipe"), tmp_path / "out"
     argv = ("build", recipe, "--site", "local", "--set", f'site.routing.apt=["{mirror.line}"]')

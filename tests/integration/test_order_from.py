@@ -32,6 +32,7 @@ def places(image: Path) -> list[str]:
     return sorted(found, key=lambda name: found[name])
 
 
+@pytest.mark.long  # two builds; tests/unit/build/test_file_order.py has the order
 def test_files_lie_in_the_order_of_the_trace(alone: World, tmp_path: Path) -> None:
     recipe, output = write_bare(tmp_path / "a recipe", WORK), tmp_path / "images"
     plain = alone.build(recipe, output)

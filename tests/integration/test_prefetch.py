@@ -75,6 +75,7 @@ def of_wheels(index: Index) -> int:
     return sum(path.endswith(".whl") for path, _ in index.asked)
 
 
+@pytest.mark.long  # a whole build; the tests below fetch beside a step too
 def test_a_wheel_is_fetched_once_and_never_again(
     world: World, index: Index, tmp_path: Path
 ) -> None:

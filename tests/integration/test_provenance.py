@@ -188,6 +188,7 @@ def test_a_moment_that_is_none(world: World, bare: Path, tmp_path: Path) -> None
     assert "SOURCE_DATE_EPOCH='now' is not a time" in done.stderr
 
 
+@pytest.mark.long  # two whole builds; the faults' builds are compared by their bits too
 def test_two_builds_of_one_moment_are_the_same_bits(
     world: World, tiny: Path, wheels: Path, tmp_path: Path
 ) -> None:

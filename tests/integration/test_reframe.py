@@ -109,6 +109,7 @@ def test_reframe_runs_the_bench_and_reads_its_figures(
         assert kept.with_name(name).stat().st_size > 0
 
 
+@pytest.mark.long  # three ReFrame runs; the others run it once each
 def test_a_reference_that_is_not_met_and_a_verdict_fail_the_test(
     user: World, runner: Running, tiny_image: Built, tiny: Path, tmp_path: Path
 ) -> None:

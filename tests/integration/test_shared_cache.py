@@ -118,9 +118,8 @@ def entry_of(cache: Path, name: str) -> Path:
 
 
 # Each is a whole build: the second is where a swap once got through.
-@pytest.mark.parametrize(
-    "number", [2, *(pytest.param(number, marks=pytest.mark.long) for number in (1, 3, 4))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_what_another_user_swaps_meanwhile_is_not_in_the_image(
     alone: World,
     engine: Apptainer,

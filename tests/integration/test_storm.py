@@ -197,6 +197,7 @@ def test_bad_input(user: World, argv: list[str], code: int, says: str) -> None:
     assert says in done.stderr
 
 
+@pytest.mark.long  # test_scale.py measures an image too
 def test_an_image_is_measured_through_its_engine_in_its_site_s_surroundings(
     world: World, tiny_image: Built, tmp_path: Path
 ) -> None:

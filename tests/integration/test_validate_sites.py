@@ -98,6 +98,7 @@ def test_an_mpi_that_is_declared_and_missing(world: World, wheels: Path, tmp_pat
     assert " checks failed: mpi\n" in done.stderr
 
 
+@pytest.mark.long  # an image with MPICH; tests/unit/publish/test_host_libraries.py has its names
 def test_debian_s_mpich_has_a_name_that_no_cray_has(
     world: World, wheels: Path, tmp_path: Path
 ) -> None:

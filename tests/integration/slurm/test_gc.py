@@ -57,6 +57,7 @@ def centre(user: World, site: Path, tiny_image: Built, engine: Apptainer, tmp_pa
     return Centre(shelf=shelf, staff=user, site=site)
 
 
+@pytest.mark.long  # tests/unit/publish has what is in use
 def test_an_image_that_a_step_runs_stays(centre: Centre, cluster: Cluster, tmp_path: Path) -> None:
     shelf, home = centre.shelf, Path(centre.shelf.environ["HOME"])
     step = subprocess.Popen(
