@@ -1,4 +1,4 @@
-"""The commands that write down and collect the packages of a build: one wheel, on a small image."""
+"""The commands that choose, write down and collect packages: one wheel or two, on an image."""
 
 import contextlib
 import json
@@ -9,7 +9,7 @@ from dlcontainer.config.field_types import ARCHES
 from dlcontainer.packages import bundle
 from dlcontainer.packages import lockfile as locks
 from dlcontainer.system.machine import read_host
-from tests import fakeregistry, layers
+from tests import fakeregistry, layers, wheelhouse
 from tests.faults.stage import Subject
 from tests.integration.world import write_wheel
 from tests.values import write_yaml
@@ -32,6 +32,11 @@ verify: {script: verify.py}
 """
 _LOCK, _FOLDER = "a.lock.json", "air gap"
 _PLAN = ("./recipe", "--site", "own.yaml")
+_WISHES, _NEW, _OTHER = "requirements.txt", "a recipe", "another recipe"
+_MAKE = (
+    *("recipe", "new", "mine", "--from", _WISHES, "--extends", "./recipe"),
+    *("--site", "own.yaml", "-o"),
+)
 
 
 @contextlib.contextmanager
@@ -48,6 +53,8 @@ def _registry(state: Path) -> Iterator[None]:
         site = {"schema": 1, "name": "own", "summary": "For tests", "arch": arch}
         wheels = {"wheels": [str(state / "wheels")]}
         write_yaml(state / "own.yaml", {**site, "default_recipe": "wheels", "routing": wheels})
+        wheelhouse.wheel(state / "wheels", "dlctop", "2.0", ["dlctiny"])
+        (state / _WISHES).write_text("dlctop\n")
         yield
 
 
@@ -65,7 +72,28 @@ def _bundle_of(state: Path) -> object:
     return sorted(name for name, _ in bundle.named_files(lock))
 
 
+def _recipe_of(state: Path) -> object:
+    """Read the recipe; a folder without a whole one in it is half a recipe."""
+    folder = state / _NEW
+    if not folder.exists():
+        return None
+    texts = {path.name: path.read_text() for path in folder.iterdir()}
+    assert "dlctop==2.0" in texts["recipe.yaml"]
+    assert "dlctop" in texts["verify.py"]
+    return texts
+
+
 BUNDLES: Mapping[str, Subject] = {
+    "recipe new": Subject(
+        prepare=lambda state: None,
+        served=_registry,
+        argv=(*_MAKE, _NEW),
+        view=_recipe_of,
+        # A place that is taken is refused: the next recipe removes what a killed one left.
+        then=(*_MAKE, _OTHER),
+        # The resolver's cache, and the next recipe.
+        ours=lambda path: path.startswith(("cache/uv", _OTHER)),
+    ),
     "lock": Subject(
         prepare=lambda state: None,
         served=_registry,

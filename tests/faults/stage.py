@@ -18,7 +18,7 @@ _CHANGES = ("ENOSPC", "EIO", "EDQUOT", "ESTALE")
 _READS = ("EIO", "ESTALE")
 # Above it, files are linked into a stage: nothing writes into a finished base.
 _LARGE = 1_000_000
-_TRIES = 4
+_TRIES = 12
 # Made by the engine itself where it is tried again: a fault may have hit the trial that is kept.
 _ENGINES_OWN = "home/.apptainer"
 
