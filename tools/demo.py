@@ -8,6 +8,7 @@ here, and at the end what was left out for that reason.
 import argparse
 import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping
@@ -39,12 +40,16 @@ _WHOLE: Mapping[str, Mapping[str, object]] = {
     "import": {"control_pairs": 4},
     "training": {"looks": [8, 16]},
 }
-# From the distribution, where it may be installed: a module system, what the native side needs.
-_PACKAGES = ("lmod", "libgomp1")
+# From the distribution, where it may be installed: a module system, what the native side needs,
+# what mounts a stand-in for a shared file system.
+_PACKAGES = ("lmod", "libgomp1", "fuse3")
+_FUSE = Path("/dev/fuse")
+_MATRIX = "benchmarks/demo-shared.yaml"
 # The steps, as they are numbered.
 _SET_UP = (setup_venv.TITLE, *setup_engine.TITLES, setup_tests.TITLE)
 _LOOK, _BUILD, _VALIDATE, _PUBLISH = "this machine", "build", "validate", "publish"
 _LOAD, _IMPORT, _TRAINING, _REPORT = "load", "measure import", "measure training", "report"
+_SHARED = "measure import from a shared file system"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -87,9 +92,25 @@ class Demo:
 
 def titles() -> list[str]:
     """List the steps that this run will take."""
-    may_load = _LMOD.is_file() or (aptget.available() and root_argv() is not None)
+    may_install = aptget.available() and root_argv() is not None
+    may_load = _LMOD.is_file() or may_install
+    may_share = os.access(_FUSE, os.R_OK | os.W_OK) and (_fusermount() or may_install)
     own = (_LOOK, _BUILD, _VALIDATE, _PUBLISH, *((_LOAD,) if may_load else ()))
-    return [*_SET_UP, *own, _IMPORT, _TRAINING, _REPORT]
+    measured = (_IMPORT, *((_SHARED,) if may_share else ()), _TRAINING)
+    return [*_SET_UP, *own, *measured, _REPORT]
+
+
+def _fusermount() -> bool:
+    return shutil.which("fusermount3") is not None
+
+
+def why_not_shared() -> str | None:
+    """Return why no stand-in for a shared file system can be mounted here; None where one can."""
+    if not os.access(_FUSE, os.R_OK | os.W_OK):
+        return "no /dev/fuse"
+    return (
+        None if _fusermount() else "no fusermount3: an administrator types: apt-get install fuse3"
+    )
 
 
 def free_mb(folder: Path) -> int:
@@ -181,6 +202,8 @@ def look_ahead(demo: Demo) -> str:
             note(text)
     if not _LMOD.is_file():
         demo.left_out.append("module load (no lmod: an administrator types: apt-get install lmod)")
+    if why := why_not_shared():
+        demo.left_out.append(f"import from a shared file system: not measured ({why})")
     if states.get("/dev/fuse") != "ok":
         demo.left_out.append("mounting the image: it was unpacked for each run (no /dev/fuse)")
     for text in demo.left_out:
@@ -223,18 +246,37 @@ def go(demo: Demo, name: str) -> None:
 def compare(demo: Demo, image: str, folder: Path) -> None:
     """Measure the image against this machine's own installation, and report."""
     samples = [str(folder / name) for name in ("import.jsonl", "train.jsonl")]
-    for sample in samples:
+    shared = str(folder / "shared.jsonl")
+    for sample in (*samples, shared):
         (PROJECT / sample).unlink(missing_ok=True)
     of = ("--site", "local", "--image", image)
     CONSOLE.step(_IMPORT)
     demo.dlcontainer("bench", "import", *of, *_IMPORTS, "-o", samples[0])
+    findings = []
+    if (busy := _busy()) and why_not_shared() is None:
+        demo.left_out.append(f"import from a shared file system: not measured ({busy})")
+    elif why_not_shared() is None:
+        CONSOLE.step(_SHARED, "4 ranks, 1 ms a call, emulated")
+        # More ranks than cores: a launcher of an MPI would ask for --oversubscribe.
+        ranks = f"{shlex.quote(str(demo.bin / 'python'))} -I -m dlcontainer.system.rank_processes"
+        demo.dlcontainer(
+            *("bench", "import-matrix", _MATRIX, *of),
+            *("--launcher", f"{ranks} {{ranks}}", "-o", shared),
+        )
+        findings.append(shared)
     CONSOLE.step(_TRAINING)
     demo.dlcontainer("bench", "train", *of, *_TRAIN, "-o", samples[1])
     busy = too_busy(dict(zip(_WHOLE, (PROJECT / sample for sample in samples), strict=True)))
     if busy:
         demo.left_out.append(busy)
     CONSOLE.step(_REPORT)
-    demo.dlcontainer("report", *samples, "-o", str(folder / "report.html"))
+    demo.dlcontainer("report", *samples, *findings, "-o", str(folder / "report.html"))
+
+
+def _busy() -> str | None:
+    """Return why a matrix, which takes no fewer looks, would take all too long here."""
+    load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    return f"load {load:.1f} on {cores} cores: make demo again" if load > 3 * cores else None
 
 
 def too_busy(samples: Mapping[str, Path]) -> str | None:

@@ -1,4 +1,6 @@
-"""What starts ranks here: the site's launch form, its launcher, or mpirun. Pure but for two looks.
+"""What starts ranks here: the site's launch form or launcher, mpirun, or processes of this host.
+
+Pure but for two looks.
 
 Words of counts are added only to launchers that are known; any other takes them from its
 allocation, and the ranks themselves find out where there are not those that were asked for.
@@ -19,6 +21,7 @@ from dlcontainer.engines.apptainer import KEPT_VARIABLES
 from dlcontainer.errors import UsageError
 from dlcontainer.planning.launch.on_host import UnsetError, fill
 from dlcontainer.sites.facts import LAUNCH_WORDS, LaunchForm, Scheduler
+from dlcontainer.system import rank_processes
 from dlcontainer.system.machine import find_program
 
 _COUNT = re.compile(r"(?<!\$)\{(" + "|".join(LAUNCH_WORDS) + r")\}")
@@ -115,7 +118,11 @@ def _of_site(
 ) -> tuple[str, ...]:
     form = _form(options, scheduler)
     words = form.launcher if form else scheduler.launcher
-    return tuple(_filled(word, environ) for word in words) or ("mpirun",)
+    if words:
+        return tuple(_filled(word, environ) for word in words)
+    if options.nodes == 1 and find_program("mpirun", environ) is None:
+        return rank_processes.words()
+    return ("mpirun",)
 
 
 def _form(options: RankOptions, scheduler: Scheduler) -> LaunchForm | None:

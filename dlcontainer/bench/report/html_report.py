@@ -14,7 +14,9 @@ from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import scorecard
 from dlcontainer.bench.report.figures import binned, ecdf
 from dlcontainer.bench.report.inputs import InputFinding
+from dlcontainer.bench.report.sections import answers as answering
 from dlcontainer.bench.report.sections import session_figures
+from dlcontainer.bench.report.sections.answers import Answer
 from dlcontainer.bench.report.sections.notes import notes
 from dlcontainer.bench.report.sections.predictions import Exhibit, exhibits
 from dlcontainer.bench.report.sections.session_figures import Plate
@@ -85,6 +87,8 @@ class Page:
     files: tuple[str, ...]
     # How far the sessions' sites got.
     reached: tuple[Table, ...] = ()
+    # What a reader asks first; none where no file is about it.
+    answers: tuple[Answer, ...] = ()
     guide: str = "docs/reading-a-report.md"
     version: str = __version__
 
@@ -102,6 +106,7 @@ def page(analyses: Sequence[Analysis], findings: Sequence[InputFinding] = ()) ->
     joint = tuple(_joint(item) for item in across(analyses))
     listed = {a.series.seal: binned.is_listed(a, len(analyses)) for a in analyses}
     return Page(
+        answers=answering.of(analyses, findings),
         sections=tuple(
             _section(
                 analysis,
@@ -178,7 +183,11 @@ def briefs(
     of_sessions = [
         _brief(analysis, standings[analysis.series.seal], findings) for analysis in analyses
     ]
-    return (*joint, *of_sessions, *of_exhibits)
+    asked = [
+        Brief(title=answer.question, headline=answer.line, paragraphs=())
+        for answer in answering.of(analyses, findings)
+    ]
+    return (*asked, *joint, *of_sessions, *of_exhibits)
 
 
 def _brief(

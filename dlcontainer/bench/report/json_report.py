@@ -17,7 +17,7 @@ from dlcontainer.bench.report import scale_json as scaled
 from dlcontainer.bench.report import scorecard
 from dlcontainer.bench.report.figures import session_plots
 from dlcontainer.bench.report.inputs import InputFinding
-from dlcontainer.bench.report.sections import jobs
+from dlcontainer.bench.report.sections import answers, jobs
 from dlcontainer.bench.report.tables import row_tables
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples.encoding import plain
@@ -60,7 +60,17 @@ def report(
         }
         for finding in findings
     ]
-    return {"sessions": sessions, "across": joint, "findings": bodies, "scorecard": claims}
+    answered = [
+        {"question": each.question, "answer": each.said, "figures": each.figures, "sure": each.sure}
+        for each in answers.of(analyses, findings)
+    ]
+    return {
+        "answers": answered,
+        "sessions": sessions,
+        "across": joint,
+        "findings": bodies,
+        "scorecard": claims,
+    }
 
 
 def _figures(finding: InputFinding) -> dict[str, object]:

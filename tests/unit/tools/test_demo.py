@@ -83,6 +83,16 @@ def test_it_says_time_and_disk_beforehand(
     assert "2100 MB (1500 here, 600 in " in said
 
 
+def shares(monkeypatch: pytest.MonkeyPatch, folder: Path, load: float = 1.0) -> None:
+    """Let this machine mount a stand-in for a shared file system."""
+    device = folder / "fuse"
+    device.touch()
+    monkeypatch.setattr(demos, "_FUSE", device)
+    monkeypatch.setattr(demos, "_fusermount", lambda: True)
+    monkeypatch.setattr("os.getloadavg", lambda: (load, load, load))
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+
+
 def answers(monkeypatch: pytest.MonkeyPatch, states: dict[str, str], notes: list[str]) -> None:
     """Let dlcontainer say this of the machine and of the plan."""
     findings = [{"name": name, "state": state} for name, state in states.items()]
@@ -105,15 +115,17 @@ def test_what_is_impossible_is_said_and_kept_for_the_end(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(demos, "_LMOD", tmp_path / "none")
+    monkeypatch.setattr(demos, "_FUSE", tmp_path / "none")
     notes = ["no native twin: libgomp1 is missing on this host", "something else"]
     answers(monkeypatch, {"base": "ok", "/dev/fuse": "poor"}, notes)
     assert demos.look_ahead(demo) == "pytorch-1-local"
-    twin, lmod, fuse = demo.left_out
+    twin, lmod, shared, fuse = demo.left_out
     assert "libgomp1 is missing" in twin
     assert "apt-get install lmod" in lmod
+    assert shared == "import from a shared file system: not measured (no /dev/fuse)"
     assert "no /dev/fuse" in fuse
     said = capsys.readouterr().out
-    assert said.count("not possible here, the rest goes on: ") == 3
+    assert said.count("not possible here, the rest goes on: ") == 4
     assert said.count("libgomp1 is missing") == 1
     assert said.count("something else") == 1
     # What is well is counted; what is not is said, once.
@@ -123,6 +135,7 @@ def test_what_is_impossible_is_said_and_kept_for_the_end(
 
 def test_all_is_possible(demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demos, "_LMOD", Path(__file__))
+    shares(monkeypatch, tmp_path)
     answers(monkeypatch, {"base": "ok", "/dev/fuse": "ok"}, [])
     demos.look_ahead(demo)
     assert demo.left_out == []
@@ -205,6 +218,7 @@ def test_training_is_decided_by_resident_groups(
 
     monkeypatch.setattr(demos, "PROJECT", tmp_path)
     monkeypatch.setattr(demos, "pass_through", pass_through)
+    shares(monkeypatch, tmp_path)
     demos.compare(demo, "demo/x.sif", Path("demo"))
     train = next(words for words in calls if "train" in words)
     # Either would ask for fresh launches, which decide nothing in minutes on shared cores.
@@ -214,6 +228,33 @@ def test_training_is_decided_by_resident_groups(
     # Its length is bounded on busy cores too: a second look where eight groups don't decide.
     assert train[train.index("--looks") + 1] == "8,16"
     # On a machine that is too busy to decide it takes the first alone.
-    assert all("--one-look-if-busy" in words for words in calls if "bench" in words)
+    sessions = [words for words in calls if {"import", "train"} & {*words}]
+    assert all("--one-look-if-busy" in words for words in sessions)
     assert demo.left_out == []
-    assert [words[1] for words in calls] == ["bench", "bench", "report"]
+    assert [words[2] for words in calls] == [
+        "import",
+        "import-matrix",
+        "train",
+        "demo/import.jsonl",
+    ]
+    assert calls[-1][2:5] == ["demo/import.jsonl", "demo/train.jsonl", "demo/shared.jsonl"]
+
+
+def test_a_busy_machine_measures_no_matrix(
+    demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[list[str]] = []
+
+    def pass_through(argv: list[str], **rest: Any) -> int:
+        calls.append([*argv])
+        if "bench" in argv:
+            session_of(tmp_path / argv[-1], looks=[8, 16], control_pairs=4)
+        return 0
+
+    monkeypatch.setattr(demos, "PROJECT", tmp_path)
+    monkeypatch.setattr(demos, "pass_through", pass_through)
+    shares(monkeypatch, tmp_path, load=7.0)
+    demos.compare(demo, "demo/x.sif", Path("demo"))
+    assert [words[2] for words in calls] == ["import", "train", "demo/import.jsonl"]
+    (said,) = demo.left_out
+    assert said.startswith("import from a shared file system: not measured (load 7.0 on 2 cores")

@@ -26,15 +26,27 @@ def load(analysis: Analysis) -> str:
     """Return how busy the machine was: a verdict at load 35 on 2 cores is no verdict of the
     idle.
     """
+    seen = _load(analysis)
+    if seen is None:
+        return ""
+    text = f"At the start: {machine_load.text(*seen)}."
+    if machine_load.others_at_work(*seen):
+        return f"{text} Others were at work: this is not a verdict about an idle machine."
+    return text
+
+
+def others_at_work(analysis: Analysis) -> str:
+    """Return the load where others were at work as a session began; empty where nobody was."""
+    seen = _load(analysis)
+    return machine_load.text(*seen) if seen and machine_load.others_at_work(*seen) else ""
+
+
+def _load(analysis: Analysis) -> tuple[float, float | None, int] | None:
     machine = analysis.series.session.machine
     average, busy, cores = (machine.get(name) for name in ("load_1min", "busy_cores", "cores"))
     if not isinstance(average, int | float) or not isinstance(cores, int):
-        return ""
-    busy_cores = float(busy) if isinstance(busy, int | float) else None
-    text = f"At the start: {machine_load.text(average, busy_cores, cores)}."
-    if machine_load.others_at_work(average, busy_cores, cores):
-        return f"{text} Others were at work: this is not a verdict about an idle machine."
-    return text
+        return None
+    return float(average), float(busy) if isinstance(busy, int | float) else None, cores
 
 
 def _differs(analysis: Analysis) -> str:

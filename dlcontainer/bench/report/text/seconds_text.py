@@ -4,6 +4,8 @@ from dlcontainer.bench.analysis.seconds import Seconds
 from dlcontainer.bench.analysis.session_analysis import Analysis
 
 _HOUR_S = 3600
+# A bound that is not 0 is not written as 0.
+_MOST_DIGITS = 4
 # Kinds of mounts by where their bytes are.
 _LOCAL = frozenset({"btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "xfs", "zfs"})
 _MEMORY = frozenset({"ramfs", "tmpfs"})
@@ -40,8 +42,13 @@ def interval(seconds: Seconds) -> str:
 
 def cost(seconds: Seconds) -> str:
     """Write a cost; with its interval where that holds 0, or where the cost is negative."""
-    digits = 1 if abs(seconds.added) >= 0.1 else 3
-    text = f"{seconds.added:+.{digits}f} s"
+    least = 1 if abs(seconds.added) >= 0.1 else 3
     if seconds.added > 0 and seconds.low > 0:
-        return text
-    return f"{text} ({seconds.low:+.{digits}f} to {seconds.high:+.{digits}f} s)"
+        return f"{seconds.added:+.{least}f} s"
+    values = seconds.added, seconds.low, seconds.high
+    digits = next(
+        (n for n in range(least, _MOST_DIGITS) if all(round(v, n) or not v for v in values)),
+        _MOST_DIGITS,
+    )
+    text, low, high = (f"{value:+.{digits}f}" for value in values)
+    return f"{text} s ({low} to {high} s)"

@@ -1,0 +1,146 @@
+"""The three lines that open a report: by one session, several, none, on a busy machine."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.bench.analysis.seconds import Seconds
+from dlcontainer.bench.analysis.session_analysis import Analysis
+from dlcontainer.bench.report import html_report, inputs, json_report, markdown_report
+from dlcontainer.bench.report.sections import answers
+from dlcontainer.bench.report.sections.answers import SHARED, START, TRAINING, Answer
+from dlcontainer.bench.report.text import seconds_text
+from tests.benchseries import Plan
+from tests.unit.bench.analysis.test_across_sessions import sessions, written
+from tests.unit.bench.analysis.test_session_analysis import recorded
+from tests.unit.bench.report.test_html_report import TEMPLATES
+from tests.unit.bench.scale.test_analysis import write as write_matrix
+
+
+def training(*analyses: Analysis) -> Answer:
+    answered = answers.of(analyses, ())
+    assert [answer.question for answer in answered] == [TRAINING, START, SHARED]
+    return answered[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "sure"),
+    [
+        ("equal", "Yes", "likely"),
+        ("slower-3-percent", "No", "likely"),
+        ("noisy", "Can't tell", "unsure"),
+        ("other-torch", "Can't tell", "unsure"),
+        ("interrupted", "Can't tell", "unsure"),
+    ],
+)
+def test_one_session(name: str, said: str, sure: str) -> None:
+    answer = training(recorded(name))
+    assert (answer.said, answer.sure) == (said, sure)
+    verdict = recorded(name).verdict
+    assert verdict.word in answer.figures
+    if sure == "likely":
+        difference = verdict.difference
+        assert difference is not None
+        hour = f"{3600 * (difference.ratio - 1):+.0f} s an hour"
+        assert hour in answer.line
+    elif verdict.reasons:
+        assert verdict.reasons[0] in answer.line
+
+
+def test_a_start_is_told_in_seconds() -> None:
+    _, start, _ = answers.of([recorded("import")], ())
+    assert start.said == "No"
+    assert seconds_text.added(recorded("import")) in start.line
+    assert "an hour (" not in start.line
+
+
+def test_what_was_not_measured_says_how_to() -> None:
+    _, start, shared = answers.of([recorded("equal")], ())
+    assert start.line.startswith("Not measured: use dlcontainer bench import")
+    assert shared.line.startswith("Not measured: use dlcontainer bench import-matrix")
+    assert (start.sure, shared.sure) == ("", "")
+
+
+def test_no_file_about_any_of_it_no_lines() -> None:
+    assert answers.of([], ()) == ()
+
+
+def busy(analysis: Analysis) -> Analysis:
+    session = analysis.series.session
+    machine = {**session.machine, "load_1min": 9.0, "busy_cores": 2.0, "cores": 2}
+    series = replace(analysis.series, session=replace(session, machine=machine))
+    return replace(analysis, series=series)
+
+
+def test_a_session_on_a_busy_machine_can_not_tell() -> None:
+    answer = training(busy(recorded("slower-3-percent")))
+    assert (answer.said, answer.sure) == ("Can't tell", "unsure")
+    assert "others were at work on this machine (load 9.0 on 2 cores" in answer.line
+    # What was seen is not lost.
+    assert "SLOWER by" in answer.line
+
+
+def test_several_allocations_are_sure(tmp_path: Path) -> None:
+    answer = training(*sessions(tmp_path, [1.05, 1.05, 1.05]))
+    assert (answer.said, answer.sure) == ("No", "sure")
+    assert "across 3 allocations" in answer.line
+
+
+def test_eight_that_agree_but_are_of_one_allocation(tmp_path: Path) -> None:
+    plans = [Plan(seed=seed, ratio=1.05) for seed in range(1, 9)]
+    answer = training(*(written(tmp_path, plan, allocation="one") for plan in plans))
+    assert (answer.said, answer.sure) == ("No", "likely")
+    assert answer.figures.endswith("; 8 results agree")
+
+
+def test_sessions_that_contradict_each_other(tmp_path: Path) -> None:
+    slower, equal = sessions(tmp_path, [1.05, 1.0])
+    assert (slower.verdict.word, equal.verdict.word) == ("SLOWER", "EQUIVALENT")
+    answer = training(slower, equal)
+    assert (answer.said, answer.sure) == ("Can't tell", "unsure")
+    assert "2 results contradict each other: No, SLOWER by" in answer.line
+    assert "; Yes, EQUIVALENT" in answer.line
+
+
+def test_one_that_decides_beside_one_that_does_not(tmp_path: Path) -> None:
+    answer = training(*sessions(tmp_path, [1.05]), recorded("noisy"))
+    assert (answer.said, answer.sure) == ("No", "likely")
+    assert answer.figures.endswith("; 1 can't tell")
+
+
+def test_a_matrix_answers_for_a_shared_file_system(tmp_path: Path) -> None:
+    found = inputs.read(write_matrix(tmp_path / "m.jsonl", rounds=6))
+    *_, shared = answers.of([], [found])
+    assert shared.said == "The native tree is ready first"
+    assert shared.sure == "likely"
+
+
+def test_all_three_stand_first_in_each_form(tmp_path: Path) -> None:
+    analyses = [recorded("equal"), recorded("import")]
+    lines = [answer.line for answer in answers.of(analyses, ())]
+    page = html_report.html(analyses, TEMPLATES).replace("\N{NO-BREAK SPACE}", " ")
+    assert page.index("In three lines") < page.index('class="session"')
+    for answer in answers.of(analyses, ()):
+        assert answer.said.replace("'", "&#39;") in page
+    settled = html_report.page(analyses)
+    text = markdown_report.page(settled)
+    assert text.index(markdown_report.text(lines[0])) < text.index("## ")
+    assert [brief.headline for brief in html_report.briefs(analyses)][:3] == lines
+    told = json_report.report(analyses)["answers"]
+    assert isinstance(told, list)
+    assert [each["question"] for each in told] == [TRAINING, START, SHARED]
+
+
+@pytest.mark.parametrize(
+    ("added", "low", "high", "text"),
+    [
+        (0.92, 0.83, 1.01, "+0.9 s"),
+        (0.12, -0.04, 0.28, "+0.12 s (-0.04 to +0.28 s)"),
+        (-0.3, -0.5, -0.1, "-0.3 s (-0.5 to -0.1 s)"),
+        (0.004, -0.0004, 0.01, "+0.0040 s (-0.0004 to +0.0100 s)"),
+        (0.0, 0.0, 0.0, "+0.000 s (+0.000 to +0.000 s)"),
+    ],
+)
+def test_no_bound_is_rounded_to_nothing(added: float, low: float, high: float, text: str) -> None:
+    assert seconds_text.cost(Seconds(added=added, low=low, high=high)) == text
