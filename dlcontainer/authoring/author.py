@@ -9,6 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from dlcontainer.authoring import (
+    foreign_parts,
     own_pins,
     parent_pins,
     parents,
@@ -17,6 +18,7 @@ from dlcontainer.authoring import (
     site_plans,
     verify_text,
 )
+from dlcontainer.authoring.foreign.image_words import ImageWords
 from dlcontainer.authoring.module_names import WheelModules
 from dlcontainer.authoring.own_pins import SitePins
 from dlcontainer.authoring.recipe_text import PlainBase, RecipeDraft
@@ -35,13 +37,17 @@ _STEPS_BESIDE = 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuthorRequest:
-    """What a recipe is made for; `below` names a recipe to extend, or leaves it to the wishes."""
+    """What a recipe is made for; `below` names a recipe to extend, or leaves it to the wishes.
+
+    `image` has what a foreign file asks for beside its wishes.
+    """
 
     name: str
     wishes: WishList
     sites: Sequence[str]
     below: str | None = None
     may_change: frozenset[str] = frozenset()
+    image: ImageWords | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +71,10 @@ class Workshop:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuthoredRecipe:
-    """A recipe that is ready to be written, and what it was made of."""
+    """A recipe that is ready to be written, and what it was made of.
+
+    `in_place` says what stands in the place of a foreign file's base.
+    """
 
     name: str
     below: str | None
@@ -74,6 +83,8 @@ class AuthoredRecipe:
     modules: Sequence[str]
     refused: Mapping[str, str]
     notes: Sequence[str]
+    image: ImageWords | None = None
+    in_place: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,7 +114,12 @@ def author(request: AuthorRequest, workshop: Workshop) -> AuthoredRecipe:
     files = {recipe_text.NAME: recipe_text.text(draft)}
     if draft.modules or choice.below is None:
         files[verify_text.NAME] = verify_text.text(draft.modules)
-    notes = [*request.wishes.notes, *choice.notes]
+    in_place = (
+        None
+        if request.image is None
+        else foreign_parts.in_place(request.image, choice.below, choice.sites)
+    )
+    notes = [*request.wishes.notes, *([in_place] if in_place else []), *choice.notes]
     for site in choice.sites:
         notes += (f"{site.at.site}: {note}" for note in site.resolution.notes)
     notes += (f"nothing to import in {wheel.package}" for wheel in wheels if not wheel.modules)
@@ -115,6 +131,8 @@ def author(request: AuthorRequest, workshop: Workshop) -> AuthoredRecipe:
         modules=draft.modules,
         refused=draft.refused,
         notes=list(dict.fromkeys(notes)),
+        image=request.image,
+        in_place=in_place,
     )
 
 
@@ -175,6 +193,7 @@ def _draft(
         variant_imports=_variant_imports(chosen, wheels, imports, changed),
         changed=changed,
         refused=_refused(choice.below, chosen, workshop),
+        image=foreign_parts.parts(request.image, choice.below, chosen),
         space_mb=recipe_text.space_mb(first.recipe.space_mb, pins),
     )
 
@@ -193,7 +212,8 @@ def _choose(
 
 def _plain(request: AuthorRequest, workshop: Workshop) -> WrittenRecipe:
     # A plan wants the files that it names; this recipe's are not written yet.
-    draft = plain_base.draft(request.name, request.wishes.python)
+    first = request.image.base.distribution if request.image else None
+    draft = plain_base.draft(request.name, request.wishes.python, first)
     (workshop.scratch / verify_text.NAME).touch()
     return WrittenRecipe(document=draft, folder=workshop.scratch)
 
