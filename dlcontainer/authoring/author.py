@@ -1,7 +1,7 @@
 """From a file's wishes to a recipe: the recipe below, its plans, pins, modules, text."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -119,7 +119,11 @@ def author(request: AuthorRequest, workshop: Workshop) -> AuthoredRecipe:
         if request.image is None
         else foreign_parts.in_place(request.image, choice.below, choice.sites)
     )
-    notes = [*request.wishes.notes, *([in_place] if in_place else []), *choice.notes]
+    notes = [
+        *request.wishes.notes,
+        *([f"{request.image.base.origin}: {in_place}"] if request.image else []),
+        *choice.notes,
+    ]
     for site in choice.sites:
         notes += (f"{site.at.site}: {note}" for note in site.resolution.notes)
     notes += (f"nothing to import in {wheel.package}" for wheel in wheels if not wheel.modules)
@@ -212,8 +216,13 @@ def _choose(
 
 def _plain(request: AuthorRequest, workshop: Workshop) -> WrittenRecipe:
     # A plan wants the files that it names; this recipe's are not written yet.
-    first = request.image.base.distribution if request.image else None
-    draft = plain_base.draft(request.name, request.wishes.python, first)
+    base = request.image.base if request.image else None
+    draft = plain_base.draft(
+        request.name,
+        request.wishes.python,
+        base.distribution if base else None,
+        base.origin if base else str(request.wishes.path),
+    )
     (workshop.scratch / verify_text.NAME).touch()
     return WrittenRecipe(document=draft, folder=workshop.scratch)
 
@@ -226,8 +235,12 @@ def _resolve(request: AuthorRequest, workshop: Workshop, at: SitePlan) -> Resolu
     workshop.progress.step(
         f"choose the packages for {at.site} ({variant}Python {target.python}, {target.arch})"
     )
+    wishes = request.wishes
+    if request.image is not None:
+        # Its Python is its base's, in whose place this plan's stands: `foreign_parts.in_place`.
+        wishes = replace(wishes, python=None)
     question = ResolveRequest(
-        wishes=request.wishes,
+        wishes=wishes,
         target=target,
         pins=parent_pins.pins_of(at.plan),
         verified=parent_pins.verified(at.plan),

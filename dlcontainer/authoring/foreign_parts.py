@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from dlcontainer.authoring import parent_pins
 from dlcontainer.authoring.foreign.image_words import ImageWords
 from dlcontainer.authoring.own_pins import SitePins
 from dlcontainer.authoring.recipe_text import ImageParts
@@ -10,13 +11,15 @@ from dlcontainer.errors import MisfitError
 
 def in_place(image: ImageWords, below: str | None, chosen: Sequence[SitePins]) -> str:
     """Say what stands in the place of a file's base, which is never fetched."""
-    if below is not None:
-        stands = f"the recipe {below}, with its own base and versions"
-    else:
+    if below is None:
         facts = chosen[0].at.plan.recipe.base.facts
-        system = f"{facts.distribution} {facts.release}, Python {facts.python}" if facts else "none"
-        stands = f"plain Python ({system})"
-    return f"{image.base.origin}: in place of {image.base.image}: {stands}"
+        system = f" on {facts.distribution} {facts.release}" if facts else ""
+        stands = f"Python{system}"
+    else:
+        stands = f"the recipe {below}"
+    targets = [(site.at.site, parent_pins.target_of(site.at.plan)) for site in chosen]
+    pythons = ", ".join(f"Python {target.python} at {site}" for site, target in targets if target)
+    return f"in place of the base {image.base.image}: {stands} ({pythons})"
 
 
 def parts(image: ImageWords | None, below: str | None, chosen: Sequence[SitePins]) -> ImageParts:

@@ -12,14 +12,20 @@ from dlcontainer.recipes.distributions import DISTRIBUTIONS, Distribution
 _ORDER = (("debian", "bookworm"), ("ubuntu", "noble"), ("debian", "trixie"), ("ubuntu", "jammy"))
 
 
-def draft(name: str, python: str | None, distribution: tuple[str, str] | None = None) -> Document:
+def draft(
+    name: str,
+    python: str | None,
+    distribution: tuple[str, str] | None = None,
+    where: str | None = None,
+) -> Document:
     """Return a recipe of Python alone: the first base whose Python a file's own bound allows.
 
-    A distribution and its release that the file names stand before the others.
+    A distribution and its release that the file names stand before the others; `where` is the
+    place of the bound.
 
     Raises MisfitError where no base has such a Python.
     """
-    chosen = _of_python(python, distribution)
+    chosen = _of_python(python, distribution, where)
     body = {
         "schema": 1,
         "name": name,
@@ -49,7 +55,9 @@ def of_plan(plan: Plan) -> Distribution:
     return distribution
 
 
-def _of_python(python: str | None, first: tuple[str, str] | None) -> Distribution:
+def _of_python(
+    python: str | None, first: tuple[str, str] | None, where: str | None
+) -> Distribution:
     allowed = SpecifierSet(python or "")
     for key in ((first,) if first in DISTRIBUTIONS else ()) + _ORDER:
         distribution = DISTRIBUTIONS[key]
@@ -59,6 +67,7 @@ def _of_python(python: str | None, first: tuple[str, str] | None) -> Distributio
     pythons = ", ".join(sorted(DISTRIBUTIONS[key].python for key in _ORDER))
     raise MisfitError(
         f"no base has a Python that the file allows ({python})",
+        where=where,
         why=f"the bases have {pythons}",
         next_step="relax the file's bound on Python, or extend a recipe: --extends RECIPE",
     )

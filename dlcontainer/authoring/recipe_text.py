@@ -201,5 +201,13 @@ def _dumped(part: Mapping[str, object]) -> str:
 class _IndentingDumper(yaml.SafeDumper):
     """Lists stand further in than their key, as in the recipes that people write."""
 
+    def represent_text(self, text: str) -> yaml.Node:
+        """Write a text of several lines as it is read, in a block."""
+        style = "|" if "\n" in text else None
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
     def increase_indent(self, flow: bool = False, *_: bool, **__: bool) -> None:  # noqa: FBT001, FBT002
         super().increase_indent(flow, indentless=False)
+
+
+_IndentingDumper.add_representer(str, _IndentingDumper.represent_text)

@@ -30,6 +30,7 @@ _RELEASES = {
     "debian": (("bookworm", r"bookworm|12"), ("trixie", r"trixie|13")),
     "ubuntu": (("jammy", r"jammy|22\.?04"), ("noble", r"noble|24\.?04")),
 }
+_LONGEST = 512
 _PREFIXES = ("docker.io/library/", "index.docker.io/library/", "docker.io/", "library/")
 _IMAGE = re.compile(
     r"(?P<name>[a-z0-9]+(?:[._/:-]+[a-z0-9]+)*?)(?::(?P<tag>\w[\w.-]{0,127}))?"
@@ -43,7 +44,7 @@ NEXT = (
 
 def stated(image: str, origin: str) -> StatedBase | None:
     """Return what an image's name says; None where it says nothing that a recipe has."""
-    match = _IMAGE.fullmatch(image)
+    match = _IMAGE.fullmatch(image) if len(image) <= _LONGEST else None
     if match is None:
         return None
     name, tag = match["name"], match["tag"] or ""

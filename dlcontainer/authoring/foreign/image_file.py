@@ -12,6 +12,8 @@ from dlcontainer.authoring.readers.source_text import SourceText
 from dlcontainer.config.suggestions import cut
 from dlcontainer.errors import ConfigError, Mark
 
+_MOST_LINES = 20_000
+
 
 def read(
     path: Path, format_: ImageFormat, *, keep_shell: bool = False, has_below: bool = False
@@ -26,6 +28,8 @@ def read(
         raise ConfigError(
             "the file is empty", where=str(path), next_step="write FROM, or Bootstrap: and From:"
         )
+    if len(source.starts) > _MOST_LINES:
+        raise ConfigError(f"more than {_MOST_LINES} lines", where=str(path))
     reader = ImageReader(source=source, format=format_, keeps_shell=keep_shell)
     if format_ == "Dockerfile":
         found = instructions.dockerfile(source)

@@ -26,12 +26,12 @@ from dlcontainer.authoring.readers.requirement_words import name_of
 from dlcontainer.authoring.readers.requirements_txt import RequirementsReader
 from dlcontainer.authoring.readers.source_text import SourceText
 from dlcontainer.config.suggestions import cut
-from dlcontainer.errors import Mark
+from dlcontainer.errors import ConfigError, Mark
 from dlcontainer.packages import credentials
 from dlcontainer.packages.resolve.wishes import Wish
 from dlcontainer.planning import image_variables
 
-_SHOWN = 100
+_SHOWN, _READ = 100, 4000
 # A value that needs no quoting, and that no template and no shell reads otherwise.
 _VALUE = re.compile(r"[A-Za-z0-9_./:,+@%=~ -]+")
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,254})=(.*)", re.DOTALL)
@@ -143,10 +143,9 @@ class ImageReader:
             self.draft.notes.append(
                 "apt's recommended packages are not installed: name those wanted"
             )
-        has_more = bool(self.os_packages or self.shell)
-        wishes = self.draft.finished(
-            None if has_more else "write RUN pip install NAME, or RUN apt-get install NAME"
-        )
+        if not (self.draft.wishes or self.draft.faults.faults or self.os_packages or self.shell):
+            raise self._nothing()
+        wishes = self.draft.finished(None)
         # A list of packages that was read is taken, and so is the line that copies it.
         read = self.copied.used_up
         untaken = [one for one in self.untaken if one.line not in read or one.why != _WHY["COPY"]]
@@ -160,8 +159,19 @@ class ImageReader:
             untaken=tuple(sorted(untaken, key=lambda untaken: untaken.line)),
         )
 
+    def _nothing(self) -> ConfigError:
+        meant = [
+            line for line in self.untaken if re.search(r"\b(?:pip3?|apt(?:-get)?)\b", line.text)
+        ]
+        return ConfigError(
+            "no pip line and no apt line of the file is taken",
+            where=self.source.display,
+            why="; ".join(map(str, meant[:3])) or None,
+            next_step="write plain lines: pip install NAME, apt-get install NAME",
+        )
+
     def _list(self, where: Mark, text: str, why: str, *, kept: bool = False) -> None:
-        shown = cut(credentials.shown(" ".join(text.split())), _SHOWN)
+        shown = cut(credentials.shown(" ".join(text[:_READ].split())), _SHOWN)
         self.untaken.append(UntakenLine(line=where.line, text=shown, why=why, kept=kept))
 
     def _run(self, instruction: Instruction) -> None:
@@ -188,7 +198,8 @@ class ImageReader:
 
     def _commands(self, commands: Sequence[ShellCommand]) -> list[str]:
         """Take commands; return the texts of those that are kept."""
-        kept = []
+        kept: list[str] = []
+        was_kept = False
         for command in commands:
             asked = Meaning(kind="other", why=command.why or "")
             if command.why is None:
@@ -200,8 +211,11 @@ class ImageReader:
                 self.takes_recommends |= asked.recommends
             elif asked.kind == "pip":
                 asked = self._pip(command, asked)
-            if asked.why:
-                kept += self._other(command, asked.why)
+            texts = self._other(command, asked.why) if asked.why else []
+            if texts and was_kept and command.follows:
+                kept[-1] += " &&"
+            was_kept = bool(texts)
+            kept += texts
         return kept
 
     def _other(self, command: ShellCommand, why: str) -> list[str]:
@@ -241,10 +255,10 @@ class ImageReader:
 
     def _without_pip(self, before: int, line: RequirementLine) -> None:
         """Leave pip itself out: the image's Python brings it."""
-        for wish in self.draft.wishes[before:]:
-            if name_of(wish.requirement) == "pip":
-                self.draft.wishes.remove(wish)
-                self._list(line.mark(), str(wish.requirement), "the image's Python brings pip")
+        added = self.draft.wishes[before:]
+        if added and name_of(added[0].requirement) == "pip":
+            self.draft.wishes.pop()
+            self._list(line.mark(), str(added[0].requirement), "the image's Python brings pip")
 
     def _requirement_line(self, command: ShellCommand, word: PipWord) -> RequirementLine:
         mark = command.line.mark(word.at)

@@ -23,6 +23,8 @@ _SECTIONS = """
     files help labels post pre runscript setup startscript test
 """
 SECTIONS = frozenset(_SECTIONS.split())
+# Beyond what anybody writes by hand.
+_LONGEST = 64 << 10
 ONE_STAGE_NEXT = "write the stage that you run into a file of its own"
 HEREDOC_NEXT = "write the lines into a file and COPY it, or write each command by itself"
 _DIRECTIVE = re.compile(r"#\s*(?P<key>[A-Za-z]+)\s*=\s*(?P<value>\S+)\s*")
@@ -30,8 +32,8 @@ _CONTINUED = re.compile(r"(?<!\\)\\[ \t]*$")
 _WORD = re.compile(r"\s*(?P<word>\S+)\s*")
 _FLAG = re.compile(r"(--[a-z][a-z-]*)(?:=(\S*))?\s*")
 _HEREDOC = re.compile(r"<<-?\s*[\"']?\w")
-_HEADER = re.compile(r"\s*(?P<key>[A-Za-z]+)\s*:\s*(?P<value>.*?)\s*")
-_SECTION = re.compile(r"\s*%(?P<word>\w+)\s*(?P<rest>.*?)\s*")
+_HEADER = re.compile(r"\s*(?P<key>[A-Za-z]+)\s*:(?P<value>.*)")
+_SECTION = re.compile(r"\s*%(?P<word>\w+)(?P<rest>(?:\s.*)?)")
 # The rest of a section's head that says which shell runs it, not what it is.
 _SHELLS = re.compile(r"-c\s+(?:/usr)?(?:/bin/)?(?:ba|da)?sh(?:\s+-[a-z]+)*|")
 
@@ -79,30 +81,31 @@ def dockerfile(source: SourceText) -> list[Instruction]:
     Raises ConfigError with the line of the first that spython's parser reads otherwise.
     """
     _require_directives(source)
-    found = [_instruction(line) for line in _docker_lines(source)]
-    froms = [instruction for instruction in found if instruction.word == "FROM"]
-    if not froms:
-        raise ConfigError(
-            "no Dockerfile: it has no FROM",
-            where=str(source.path),
-            next_step="give a Dockerfile, or a definition file (*.def)",
-        )
-    if len(froms) > 1:
-        raise ConfigError(
-            "a second stage (FROM) is not read", where=froms[1].mark, next_step=ONE_STAGE_NEXT
-        )
-    for instruction in found:
+    found: list[Instruction] = []
+    has_from = False
+    for line in _docker_lines(source):
+        instruction = _instruction(line)
         _require_readable(instruction)
-        if instruction.word == "FROM":
-            break
-        if instruction.word != "ARG":
+        if instruction.word == "FROM" and has_from:
+            raise ConfigError(
+                "a second stage (FROM) is not read",
+                where=instruction.mark,
+                next_step=ONE_STAGE_NEXT,
+            )
+        has_from = has_from or instruction.word == "FROM"
+        if not has_from and instruction.word != "ARG":
             raise ConfigError(
                 f"{instruction.word} stands before FROM",
                 where=instruction.mark,
                 next_step="begin with FROM; only ARG may stand before it",
             )
-    for instruction in found:
-        _require_readable(instruction)
+        found.append(instruction)
+    if not has_from:
+        raise ConfigError(
+            "no Dockerfile: it has no FROM",
+            where=str(source.path),
+            next_step="give a Dockerfile, or a definition file (*.def)",
+        )
     return found
 
 
@@ -133,11 +136,22 @@ def _docker_lines(source: SourceText) -> Iterator[RequirementLine]:
             pieces.append(LinePiece(start=len(text), offset=offset))
             text += written[: continued.start()] if continued else written
             if not continued:
-                yield RequirementLine(source=source, text=text, pieces=tuple(pieces))
+                yield _line(source, text, pieces)
                 text, pieces = "", []
         offset += len(written) + 1
     if text.strip():
-        yield RequirementLine(source=source, text=text, pieces=tuple(pieces))
+        yield _line(source, text, pieces)
+
+
+def _line(source: SourceText, text: str, pieces: Sequence[LinePiece]) -> RequirementLine:
+    line = RequirementLine(source=source, text=text, pieces=tuple(pieces))
+    if len(text) > _LONGEST:
+        raise ConfigError(
+            f"a line of more than {_LONGEST} characters",
+            where=line.mark(),
+            next_step="write it as several lines",
+        )
+    return line
 
 
 def _instruction(line: RequirementLine) -> Instruction:
@@ -254,11 +268,11 @@ def _definition_lines(source: SourceText) -> Iterator[RequirementLine]:
             text += written[:-1] if continues else written
         if not continues:
             if text.strip():
-                yield RequirementLine(source=source, text=text, pieces=tuple(pieces))
+                yield _line(source, text, pieces)
             text, pieces = "", []
         offset += len(written) + 1
     if text.strip():
-        yield RequirementLine(source=source, text=text, pieces=tuple(pieces))
+        yield _line(source, text, pieces)
 
 
 def substituted(text: str, values: dict[str, str]) -> str | None:
@@ -273,8 +287,3 @@ def substituted(text: str, values: dict[str, str]) -> str | None:
 
     filled = re.sub(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})", value, text)
     return None if missing or "$" in filled else filled
-
-
-def lines_of(line: RequirementLine) -> Sequence[int]:
-    """Number the written lines of a joined one."""
-    return [line.source.mark(piece.offset).line for piece in line.pieces]

@@ -39,13 +39,17 @@ class ShellWord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShellCommand:
-    """A command, or several that can't be told apart; `why` it has no words, None where it has."""
+    """A command, or several that can't be told apart; `why` it has no words, None where it has.
+
+    It `follows` the one before it where && stands between them.
+    """
 
     line: RequirementLine
     at: int
     text: str
     words: tuple[ShellWord, ...]
     why: str | None
+    follows: bool = False
 
     @property
     def mark(self) -> Mark:
@@ -116,6 +120,7 @@ def _command(
         text=text.strip(),
         words=() if why else tuple(first.words),
         why=why,
+        follows=first.joint == "&&",
     )
 
 
@@ -184,7 +189,7 @@ class _Scanner:
                 continue
             self._end_word(segment)
             segment.end = self.at
-            if segment.words or segment.why or segment.joint not in ("", ";", "&"):
+            if segment.words or segment.why or segment.joint not in ("", ";"):
                 yield segment
             self.at += len(operator)
             joint = ";" if operator == ";;" else operator
@@ -193,7 +198,7 @@ class _Scanner:
                 segment.start -= 1
         self._end_word(segment)
         segment.end = self.at
-        if segment.words or segment.why or segment.joint in ("(", ")", "&&", "||", "|"):
+        if segment.words or segment.why or segment.joint not in ("", ";"):
             yield segment
 
     def _operator(self) -> str | None:
