@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 from dlcontainer.authoring.foreign import bases, instructions, spython_reading
-from dlcontainer.authoring.foreign.image_reader import ImageReader
+from dlcontainer.authoring.foreign.image_reader import ForeignReader
 from dlcontainer.authoring.foreign.image_words import ImageFormat, ImageWords, StatedBase
-from dlcontainer.authoring.foreign.instructions import DefinitionText, Instruction
+from dlcontainer.authoring.foreign.instructions import DefinitionText, DockerInstruction
 from dlcontainer.authoring.readers import source_text
 from dlcontainer.authoring.readers.source_text import SourceText
 from dlcontainer.config.suggestions import cut
@@ -30,7 +30,7 @@ def read(
         )
     if len(source.starts) > _MOST_LINES:
         raise ConfigError(f"more than {_MOST_LINES} lines", where=str(path))
-    reader = ImageReader(source=source, format=format_, keeps_shell=keep_shell)
+    reader = ForeignReader(source=source, format=format_, keeps_shell=keep_shell)
     if format_ == "Dockerfile":
         found = instructions.dockerfile(source)
         spython_reading.require_here()
@@ -48,7 +48,7 @@ def read(
     return reader.finished(base, implies=not has_below)
 
 
-def _docker_base(found: list[Instruction], *, has_below: bool) -> StatedBase:
+def _docker_base(found: list[DockerInstruction], *, has_below: bool) -> StatedBase:
     """Return the base of the one FROM, with the defaults of the ARGs before it filled in."""
     defaults: dict[str, str] = {}
     for instruction in found:

@@ -16,7 +16,7 @@ from dlcontainer.authoring.foreign.image_words import (
     StatedBase,
     UntakenLine,
 )
-from dlcontainer.authoring.foreign.instructions import Instruction, Section
+from dlcontainer.authoring.foreign.instructions import DockerInstruction, Section
 from dlcontainer.authoring.foreign.package_lines import Meaning, PipWord
 from dlcontainer.authoring.foreign.shell_text import ShellCommand
 from dlcontainer.authoring.readers.draft import WishDraft
@@ -70,7 +70,7 @@ _WHY = {
 
 
 @dataclass(kw_only=True, slots=True)
-class ImageReader:
+class ForeignReader:
     """Reads instructions or sections in their order."""
 
     source: SourceText
@@ -92,7 +92,7 @@ class ImageReader:
         self.pip = RequirementsReader(draft=self.draft, root=folder)
         self.copied = CopiedFiles(folder=folder)
 
-    def instruction(self, instruction: Instruction) -> None:
+    def instruction(self, instruction: DockerInstruction) -> None:
         """Take one instruction of a Dockerfile."""
         word = instruction.word
         if word == "RUN":
@@ -174,7 +174,7 @@ class ImageReader:
         shown = cut(credentials.shown(" ".join(text[:_READ].split())), _SHOWN)
         self.untaken.append(UntakenLine(line=where.line, text=shown, why=why, kept=kept))
 
-    def _run(self, instruction: Instruction) -> None:
+    def _run(self, instruction: DockerInstruction) -> None:
         line, at, body = instruction.line, instruction.at, instruction.body
         if body.startswith("["):
             self._list(instruction.mark, f"RUN {body}", "a list of words (exec form)")
@@ -270,7 +270,7 @@ class ImageReader:
             source=self.source, text=text, pieces=(LinePiece(start=0, offset=offset),)
         )
 
-    def _env(self, instruction: Instruction) -> None:
+    def _env(self, instruction: DockerInstruction) -> None:
         where = instruction.mark
         words = shlex_words(instruction.body)
         if words and "=" not in words[0]:
@@ -309,7 +309,7 @@ class ImageReader:
         else:
             self.environment[name] = value
 
-    def _copy(self, instruction: Instruction) -> None:
+    def _copy(self, instruction: DockerInstruction) -> None:
         if instruction.body.startswith("["):
             return
         for source, target in spython_reading.copies_of(instruction.body, instruction.mark):

@@ -39,7 +39,7 @@ _SHELLS = re.compile(r"-c\s+(?:/usr)?(?:/bin/)?(?:ba|da)?sh(?:\s+-[a-z]+)*|")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Instruction:
+class DockerInstruction:
     """One instruction of a Dockerfile: its word in capitals, its flags, and where its rest is."""
 
     word: str
@@ -75,13 +75,13 @@ class DefinitionText:
     sections: tuple[Section, ...]
 
 
-def dockerfile(source: SourceText) -> list[Instruction]:
+def dockerfile(source: SourceText) -> list[DockerInstruction]:
     """Return the instructions of a Dockerfile of one stage.
 
     Raises ConfigError with the line of the first that spython's parser reads otherwise.
     """
     _require_directives(source)
-    found: list[Instruction] = []
+    found: list[DockerInstruction] = []
     has_from = False
     for line in _docker_lines(source):
         instruction = _instruction(line)
@@ -154,7 +154,7 @@ def _line(source: SourceText, text: str, pieces: Sequence[LinePiece]) -> Require
     return line
 
 
-def _instruction(line: RequirementLine) -> Instruction:
+def _instruction(line: RequirementLine) -> DockerInstruction:
     match = _WORD.match(line.text)
     word, at = (match["word"], match.end()) if match else ("", 0)
     if word.upper() not in INSTRUCTIONS:
@@ -167,10 +167,10 @@ def _instruction(line: RequirementLine) -> Instruction:
     while flag := _FLAG.match(line.text, at):
         flags.append(flag[0].strip())
         at = flag.end()
-    return Instruction(word=word.upper(), line=line, at=at, flags=tuple(flags))
+    return DockerInstruction(word=word.upper(), line=line, at=at, flags=tuple(flags))
 
 
-def _require_readable(instruction: Instruction) -> None:
+def _require_readable(instruction: DockerInstruction) -> None:
     """Refuse an instruction that spython's parser takes for another thing."""
     word, where = instruction.word, instruction.mark
     if word == "SHELL":
