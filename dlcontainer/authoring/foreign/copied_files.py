@@ -39,27 +39,27 @@ class CopiedFiles:
 
         It may lie anywhere, since a source may say `..`: who reads it looks.
         """
-        wanted = posixpath.normpath(posixpath.join(current, path))
+        place = posixpath.normpath(posixpath.join(current, path))
         for copy in reversed(self._copies):
-            found = self._of_copy(copy.source, copy.target, wanted)
-            if found is not None:
+            file = self._of_copy(copy.source, copy.target, place)
+            if file is not None:
                 if not (self.folder / copy.source).is_dir() and "*" not in copy.source:
                     self._found.add(copy)
-                return found
+                return file
         return None
 
-    def _of_copy(self, source: str, target: str, wanted: str) -> Path | None:
+    def _of_copy(self, source: str, target: str, place: str) -> Path | None:
         name = posixpath.basename(posixpath.normpath(source))
         if any(mark in source for mark in "*?["):
-            inside = posixpath.basename(wanted)
-            if posixpath.dirname(wanted) == target and fnmatchcase(inside, name):
+            inside = posixpath.basename(place)
+            if posixpath.dirname(place) == target and fnmatchcase(inside, name):
                 return self.folder / posixpath.dirname(source) / inside
             return None
         at = self.folder / source
         if not at.is_dir():
-            return at if wanted in (target, posixpath.join(target, name)) else None
+            return at if place in (target, posixpath.join(target, name)) else None
         for top in (target, posixpath.join(target, name)):
-            rest = posixpath.relpath(wanted, top)
+            rest = posixpath.relpath(place, top)
             if not rest.startswith(".."):
                 return at / rest
         return None

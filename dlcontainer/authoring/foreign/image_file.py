@@ -32,10 +32,10 @@ def read(
         raise ConfigError(f"more than {_MOST_LINES} lines", where=str(path))
     reader = ForeignReader(source=source, format=format_, keeps_shell=keep_shell)
     if format_ == "Dockerfile":
-        found = instructions.dockerfile(source)
+        steps = instructions.dockerfile(source)
         spython_reading.require_here()
-        base = _docker_base(found, has_below=has_below)
-        for instruction in found:
+        base = _docker_base(steps, has_below=has_below)
+        for instruction in steps:
             reader.instruction(instruction)
     else:
         text = instructions.definition(source)
@@ -48,10 +48,10 @@ def read(
     return reader.finished(base, implies=not has_below)
 
 
-def _docker_base(found: list[DockerInstruction], *, has_below: bool) -> StatedBase:
+def _docker_base(steps: list[DockerInstruction], *, has_below: bool) -> StatedBase:
     """Return the base of the one FROM, with the defaults of the ARGs before it filled in."""
     defaults: dict[str, str] = {}
-    for instruction in found:
+    for instruction in steps:
         if instruction.word == "FROM":
             break
         for name, value in re.findall(r"([A-Za-z_]\w*)=(\S*)", instruction.body):

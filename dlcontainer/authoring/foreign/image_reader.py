@@ -148,7 +148,9 @@ class ForeignReader:
         wishes = self.draft.finished(None)
         # A list of packages that was read is taken, and so is the line that copies it.
         read = self.copied.used_up
-        untaken = [one for one in self.untaken if one.line not in read or one.why != _WHY["COPY"]]
+        untaken = [
+            line for line in self.untaken if line.line not in read or line.why != _WHY["COPY"]
+        ]
         return ImageWords(
             format=self.format,
             wishes=wishes,
@@ -201,17 +203,17 @@ class ForeignReader:
         kept: list[str] = []
         was_kept = False
         for command in commands:
-            asked = Meaning(kind="other", why=command.why or "")
+            meaning = Meaning(kind="other", why=command.why or "")
             if command.why is None:
-                asked = package_lines.meaning(command.words)
-            if asked.kind == "folder":
-                self.current = posixpath.join(self.current, asked.folder)
-            elif asked.kind == "apt":
-                self.os_packages |= dict.fromkeys(asked.os_packages)
-                self.takes_recommends |= asked.recommends
-            elif asked.kind == "pip":
-                asked = self._pip(command, asked)
-            texts = self._other(command, asked.why) if asked.why else []
+                meaning = package_lines.meaning(command.words)
+            if meaning.kind == "folder":
+                self.current = posixpath.join(self.current, meaning.folder)
+            elif meaning.kind == "apt":
+                self.os_packages |= dict.fromkeys(meaning.os_packages)
+                self.takes_recommends |= meaning.recommends
+            elif meaning.kind == "pip":
+                meaning = self._pip(command, meaning)
+            texts = self._other(command, meaning.why) if meaning.why else []
             if texts and was_kept and command.follows:
                 kept[-1] += " &&"
             was_kept = bool(texts)
@@ -228,10 +230,10 @@ class ForeignReader:
         self._list(command.mark, command.text, why)
         return []
 
-    def _pip(self, command: ShellCommand, asked: Meaning) -> Meaning:
+    def _pip(self, command: ShellCommand, meaning: Meaning) -> Meaning:
         """Take what a `pip install` names; return another meaning where a file of it is unknown."""
         files = {}
-        for word in asked.pip:
+        for word in meaning.pip:
             is_address = re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", word.text)
             if word.option in _INCLUDES and not is_address:
                 path = self.copied.find(word.text, self.current)
@@ -240,7 +242,7 @@ class ForeignReader:
                         kind="other", why=f"no line copies {cut(word.text, 60)} from your folder"
                     )
                 files[word] = path
-        for word in asked.pip:
+        for word in meaning.pip:
             line = self._requirement_line(command, word)
             if word in files:
                 is_bounds = word.option in ("-c", "--constraint")
@@ -249,9 +251,9 @@ class ForeignReader:
                 before = len(self.draft.wishes)
                 self.pip.line(line)
                 self._without_pip(before, line)
-        for own in asked.own:
-            self._list(command.mark, f"pip install {own}", package_lines.OWN)
-        return asked
+        for project in meaning.projects:
+            self._list(command.mark, f"pip install {project}", package_lines.OWN)
+        return meaning
 
     def _without_pip(self, before: int, line: RequirementLine) -> None:
         """Leave pip itself out: the image's Python brings it."""

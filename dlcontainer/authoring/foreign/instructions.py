@@ -81,7 +81,7 @@ def dockerfile(source: SourceText) -> list[DockerInstruction]:
     Raises ConfigError with the line of the first that spython's parser reads otherwise.
     """
     _require_directives(source)
-    found: list[DockerInstruction] = []
+    steps: list[DockerInstruction] = []
     has_from = False
     for line in _docker_lines(source):
         instruction = _instruction(line)
@@ -99,14 +99,14 @@ def dockerfile(source: SourceText) -> list[DockerInstruction]:
                 where=instruction.mark,
                 next_step="begin with FROM; only ARG may stand before it",
             )
-        found.append(instruction)
+        steps.append(instruction)
     if not has_from:
         raise ConfigError(
             "no Dockerfile: it has no FROM",
             where=str(source.path),
             next_step="give a Dockerfile, or a definition file (*.def)",
         )
-    return found
+    return steps
 
 
 def _require_directives(source: SourceText) -> None:

@@ -62,12 +62,12 @@ class PipWord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Meaning:
-    """What a command asks for; `own`: projects of the file's folder; `why` it is not taken."""
+    """What a command asks for; `projects`: those of the file's folder; `why` it is not taken."""
 
     kind: Kind
     os_packages: tuple[str, ...] = ()
     pip: tuple[PipWord, ...] = ()
-    own: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
     folder: str = ""
     recommends: bool = False
     why: str = ""
@@ -150,7 +150,7 @@ def _apt(words: Sequence[str]) -> Meaning:
 
 def _pip(words: Sequence[ShellWord]) -> Meaning:
     words = list(words)
-    found: list[PipWord] = []
+    parts: list[PipWord] = []
     command = next((word for word in words if not word.text.startswith("-")), None)
     if command is None or command.text != "install":
         is_cache = [word.text for word in words[:2]] == ["cache", "purge"]
@@ -164,10 +164,10 @@ def _pip(words: Sequence[ShellWord]) -> Meaning:
         if name in _PIP_TALK_VALUE:
             words = words[1:]
         elif word.text.startswith("-") and word.text != "-":
-            found.append(_option(word, words, name, value if equals else None))
+            parts.append(_option(word, words, name, value if equals else None))
         else:
-            found.append(PipWord(text=word.text, at=word.at))
-    return _without_own(found)
+            parts.append(PipWord(text=word.text, at=word.at))
+    return _without_own(parts)
 
 
 def _option(word: ShellWord, words: list[ShellWord], name: str, value: str | None) -> PipWord:
@@ -189,13 +189,13 @@ _OPTIONS_WITH_VALUE = """
 _VALUED = frozenset(_OPTIONS_WITH_VALUE.split())
 
 
-def _without_own(found: Sequence[PipWord]) -> Meaning:
+def _without_own(parts: Sequence[PipWord]) -> Meaning:
     """Take a project of the file's own folder apart: it is no package of an index."""
-    own = [word for word in found if _is_own(word)]
-    taken = tuple(word for word in found if word not in own)
-    if own and not any(word.option in (None, *_FILES) for word in taken):
+    projects = [word for word in parts if _is_own(word)]
+    taken = tuple(word for word in parts if word not in projects)
+    if projects and not any(word.option in (None, *_FILES) for word in taken):
         return _other(OWN)
-    return Meaning(kind="pip", pip=taken, own=tuple(word.text for word in own))
+    return Meaning(kind="pip", pip=taken, projects=tuple(word.text for word in projects))
 
 
 def _is_own(word: PipWord) -> bool:

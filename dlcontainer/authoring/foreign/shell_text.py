@@ -81,11 +81,11 @@ def commands(lines: Sequence[RequirementLine], starts: Sequence[int]) -> Iterato
     """
     segments: list[_Segment] = []
     for row, (line, start) in enumerate(zip(lines, starts, strict=True)):
-        found = list(_Scanner(line=line, row=row, at=start).segments())
-        if segments and found and segments[-1].is_open:
+        scanned = list(_Scanner(line=line, row=row, at=start).segments())
+        if segments and scanned and segments[-1].is_open:
             # A line that ends in an operator goes on in the next one.
-            found[0].joint = segments.pop().joint
-        segments += found
+            scanned[0].joint = segments.pop().joint
+        segments += scanned
     reason: str | None = None
     for parts in _apart(segments):
         first = parts[0]
@@ -277,18 +277,18 @@ class _Scanner:
             return self._find("}", at) + 1
         if not text.startswith("$(", at):
             return at + 1
-        depth, here = 0, at + 1
-        while here < len(text):
-            character = text[here]
+        depth, position = 0, at + 1
+        while position < len(text):
+            character = text[position]
             if character == "\\":
-                here += 1
+                position += 1
             elif character == "'":
-                here = self._find("'", here + 1)
+                position = self._find("'", position + 1)
             elif character in "()":
                 depth += 1 if character == "(" else -1
-            here += 1
+            position += 1
             if depth == 0:
-                return here
+                return position
         raise self._open(at)
 
     def _find(self, character: str, start: int) -> int:
