@@ -1,5 +1,6 @@
 """Which file of the folder stands at a path of the image, by the COPY lines so far."""
 
+import os
 import posixpath
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -60,6 +61,6 @@ class CopiedFiles:
             return at if place in (target, posixpath.join(target, name)) else None
         for top in (target, posixpath.join(target, name)):
             rest = posixpath.relpath(place, top)
-            if not rest.startswith(".."):
+            if not rest.startswith("..") and os.path.lexists(at / rest):
                 return at / rest
         return None

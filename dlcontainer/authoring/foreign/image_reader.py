@@ -38,8 +38,16 @@ _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,254})=(.*)", re.DOTALL)
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE", re.I)
 # Variables by which pip and uv would take other packages.
 _INDEX = re.compile(r"(?:PIP|UV)_(?:.*INDEX.*|FIND_LINKS|CONSTRAINT.*|REQUIREMENT.*|TRUSTED_HOST)")
-_PATHS = re.compile(r"LD_.*|PYTHON(?:PATH|HOME|USERBASE|STARTUP)|CUDA_HOME|CONDA_.*|VIRTUAL_ENV")
+# Variables of a person, a site or an engine, and paths by which programs find others.
+_NOT_AN_IMAGE_S = re.compile(
+    r"LD_.*|PYTHON(?:PATH|HOME|USERBASE|STARTUP)|CUDA_(?:HOME|VISIBLE_DEVICES)|CONDA_.*|VIRTUAL_ENV"
+    r"|HOME|USER|LOGNAME|SHELL|TMPDIR|TMP|TEMP|XDG_.*|.*_proxy|.*_PROXY|NVIDIA_.*|SLURM_.*"
+    r"|APPTAINER.*|SINGULARITY.*"
+)
 _BUILD_ALONE = re.compile(r"DEBIAN_FRONTEND|PIP_.*|UV_.*|DEBCONF_.*")
+# What may lead to another folder; behind it, only absolute paths are known.
+_MOVES = re.compile(r"\b(?:cd|pushd|popd)\b")
+_NOWHERE = "/…"
 _TEMPLATE = ("{{", "{%", "{#")
 _WHY = {
     "ADD": "files: bind them, or write a step with `files`",
@@ -208,6 +216,8 @@ class ForeignReader:
                 meaning = package_lines.meaning(command.words)
             if meaning.kind == "folder":
                 self.current = posixpath.join(self.current, meaning.folder)
+            elif _MOVES.search(command.text):
+                self.current = _NOWHERE
             elif meaning.kind == "apt":
                 self.os_packages |= dict.fromkeys(meaning.os_packages)
                 self.takes_recommends |= meaning.recommends
@@ -236,7 +246,8 @@ class ForeignReader:
         for word in meaning.pip:
             is_address = re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", word.text)
             if word.option in _INCLUDES and not is_address:
-                path = self.copied.find(word.text, self.current)
+                is_lost = self.current.startswith(_NOWHERE) and not word.text.startswith("/")
+                path = None if is_lost else self.copied.find(word.text, self.current)
                 if path is None:
                     return Meaning(
                         kind="other", why=f"no line copies {cut(word.text, 60)} from your folder"
@@ -304,7 +315,7 @@ class ForeignReader:
             pass  # says how apt and pip talk while an image is built
         elif _SECRET.search(name):
             self._list_variable(where, name, "by its name a secret: no image should have it")
-        elif match is None or not image_variables.is_free(name) or _PATHS.fullmatch(name):
+        elif match is None or not image_variables.is_free(name) or _NOT_AN_IMAGE_S.fullmatch(name):
             self._list_variable(where, name, "dlcontainer, a site or a shell sets it")
         elif not _VALUE.fullmatch(value):
             self._list_variable(where, name, _NO_PLAIN)

@@ -292,6 +292,14 @@ def test_where_a_copied_list_stands(tmp_path: Path, copied: str) -> None:
         assert asked(words) == ["1: six"]
 
 
+@pytest.mark.parametrize("move", ["cd $X", "if true; then cd x; fi", "pushd x"])
+def test_a_folder_that_nobody_knows(tmp_path: Path, move: str) -> None:
+    (tmp_path / "req.txt").write_text("six\n")
+    for path, taken in (("req.txt", []), ("/req.txt", ["1: six"])):
+        content = f"FROM python:3\nCOPY . /\nRUN pip install tqdm; {move}; pip install -r {path}\n"
+        assert asked(read(tmp_path / "Dockerfile", content)) == ["3: tqdm", *taken]
+
+
 @pytest.mark.parametrize("source", ["../secret.txt", "sub/../../secret.txt", "link.txt"])
 def test_no_way_out_of_the_folder(tmp_path: Path, source: str) -> None:
     (tmp_path / "secret.txt").write_text("root:x:0:0\n")
@@ -388,3 +396,17 @@ def test_spython_that_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(ConfigError, match="spython can't read this line"):
         read(tmp_path / "Dockerfile", "FROM python:3\nRUN pip install six\n")
     assert spython_reading.NEXT
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("PATH", "HOME", "LD_PRELOAD", "PYTHONPATH", "https_proxy", "TMPDIR", "IFS"),
+        *("APPTAINER_BIND", "SLURM_JOB_ID", "DLCONTAINER_X", "prefix", "CUDA_VISIBLE_DEVICES"),
+    ],
+)
+def test_variables_that_are_no_image_s(tmp_path: Path, name: str) -> None:
+    content = f"FROM python:3\nENV A=1 {name}=1 B=2\nRUN pip install six\n"
+    words = read(tmp_path / "Dockerfile", content)
+    assert words.environment == {"A": "1", "B": "2"}
+    assert left(words) == [f"2: ENV {name} (dlcontainer, a site or a shell sets it)"]
