@@ -1,5 +1,6 @@
 """Dockerfiles: base, apt and pip lines are taken, every other line is listed or refused."""
 
+import io
 from pathlib import Path
 
 import pytest
@@ -379,11 +380,18 @@ def test_a_line_that_spython_reads_otherwise(
 
 
 def test_spython_s_own_words_stay_off_the_screen(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from spython.logger import bot
+
+    words = io.StringIO()
+    monkeypatch.setattr(bot, "errorStream", words)
+    bot.warning("heard")
     content = "FROM python:3\nCOPY no*thing /x\nRUN pip install six\n"
     read(tmp_path / "Dockerfile", content)
-    assert capfd.readouterr() == ("", "")
+    assert "thing" not in words.getvalue()
+    bot.warning("heard again")
+    assert words.getvalue().count("heard") == 2
 
 
 def test_spython_that_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
