@@ -1,7 +1,7 @@
 """From a file's wishes to a recipe: the recipe below, its plans, pins, modules, text."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from dlcontainer.authoring import (
+    foreign_parts,
     own_pins,
     parent_pins,
     parents,
@@ -17,6 +18,7 @@ from dlcontainer.authoring import (
     site_plans,
     verify_text,
 )
+from dlcontainer.authoring.foreign.image_words import ImageWords
 from dlcontainer.authoring.module_names import WheelModules
 from dlcontainer.authoring.own_pins import SitePins
 from dlcontainer.authoring.recipe_text import PlainBase, RecipeDraft
@@ -35,13 +37,17 @@ _STEPS_BESIDE = 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuthorRequest:
-    """What a recipe is made for; `below` names a recipe to extend, or leaves it to the wishes."""
+    """What a recipe is made for; `below` names a recipe to extend, or leaves it to the wishes.
+
+    `image` has what a foreign file asks for beside its wishes.
+    """
 
     name: str
     wishes: WishList
     sites: Sequence[str]
     below: str | None = None
     may_change: frozenset[str] = frozenset()
+    image: ImageWords | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +71,10 @@ class Workshop:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuthoredRecipe:
-    """A recipe that is ready to be written, and what it was made of."""
+    """A recipe that is ready to be written, and what it was made of.
+
+    `in_place` says what stands in the place of a foreign file's base.
+    """
 
     name: str
     below: str | None
@@ -74,6 +83,8 @@ class AuthoredRecipe:
     modules: Sequence[str]
     refused: Mapping[str, str]
     notes: Sequence[str]
+    image: ImageWords | None = None
+    in_place: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,7 +114,16 @@ def author(request: AuthorRequest, workshop: Workshop) -> AuthoredRecipe:
     files = {recipe_text.NAME: recipe_text.text(draft)}
     if draft.modules or choice.below is None:
         files[verify_text.NAME] = verify_text.text(draft.modules)
-    notes = [*request.wishes.notes, *choice.notes]
+    in_place = (
+        None
+        if request.image is None
+        else foreign_parts.in_place(request.image, choice.below, choice.sites)
+    )
+    notes = [
+        *request.wishes.notes,
+        *([f"{request.image.base.origin}: {in_place}"] if request.image else []),
+        *choice.notes,
+    ]
     for site in choice.sites:
         notes += (f"{site.at.site}: {note}" for note in site.resolution.notes)
     notes += (f"nothing to import in {wheel.package}" for wheel in wheels if not wheel.modules)
@@ -115,6 +135,8 @@ def author(request: AuthorRequest, workshop: Workshop) -> AuthoredRecipe:
         modules=draft.modules,
         refused=draft.refused,
         notes=list(dict.fromkeys(notes)),
+        image=request.image,
+        in_place=in_place,
     )
 
 
@@ -175,6 +197,7 @@ def _draft(
         variant_imports=_variant_imports(chosen, wheels, imports, changed),
         changed=changed,
         refused=_refused(choice.below, chosen, workshop),
+        image=foreign_parts.parts(request.image, choice.below, chosen),
         space_mb=recipe_text.space_mb(first.recipe.space_mb, pins),
     )
 
@@ -193,7 +216,13 @@ def _choose(
 
 def _plain(request: AuthorRequest, workshop: Workshop) -> WrittenRecipe:
     # A plan wants the files that it names; this recipe's are not written yet.
-    draft = plain_base.draft(request.name, request.wishes.python)
+    base = request.image.base if request.image else None
+    draft = plain_base.draft(
+        request.name,
+        request.wishes.python,
+        base.distribution if base else None,
+        base.origin if base else str(request.wishes.path),
+    )
     (workshop.scratch / verify_text.NAME).touch()
     return WrittenRecipe(document=draft, folder=workshop.scratch)
 
@@ -206,8 +235,12 @@ def _resolve(request: AuthorRequest, workshop: Workshop, at: SitePlan) -> Resolu
     workshop.progress.step(
         f"choose the packages for {at.site} ({variant}Python {target.python}, {target.arch})"
     )
+    wishes = request.wishes
+    if request.image is not None:
+        # Its Python is its base's, in whose place this plan's stands: `foreign_parts.in_place`.
+        wishes = replace(wishes, python=None)
     question = ResolveRequest(
-        wishes=request.wishes,
+        wishes=wishes,
         target=target,
         pins=parent_pins.pins_of(at.plan),
         verified=parent_pins.verified(at.plan),

@@ -12,18 +12,26 @@ from dlcontainer.recipes.distributions import DISTRIBUTIONS, Distribution
 _ORDER = (("debian", "bookworm"), ("ubuntu", "noble"), ("debian", "trixie"), ("ubuntu", "jammy"))
 
 
-def draft(name: str, python: str | None) -> Document:
+def draft(
+    name: str,
+    python: str | None,
+    distribution: tuple[str, str] | None = None,
+    where: str | None = None,
+) -> Document:
     """Return a recipe of Python alone: the first base whose Python a file's own bound allows.
+
+    A distribution and its release that the file names stand before the others; `where` is the
+    place of the bound.
 
     Raises MisfitError where no base has such a Python.
     """
-    distribution = _of_python(python)
+    chosen = _of_python(python, distribution, where)
     body = {
         "schema": 1,
         "name": name,
         "version": "1",
         "summary": "Python",
-        "base": {"distribution": distribution.name, "release": distribution.release},
+        "base": {"distribution": chosen.name, "release": chosen.release},
         "prefix": f"/opt/{name}",
         "exposes": ["python"],
         "steps": [{"name": "system", "os_packages": ["python3"]}],
@@ -47,9 +55,11 @@ def of_plan(plan: Plan) -> Distribution:
     return distribution
 
 
-def _of_python(python: str | None) -> Distribution:
+def _of_python(
+    python: str | None, first: tuple[str, str] | None, where: str | None
+) -> Distribution:
     allowed = SpecifierSet(python or "")
-    for key in _ORDER:
+    for key in ((first,) if first in DISTRIBUTIONS else ()) + _ORDER:
         distribution = DISTRIBUTIONS[key]
         # A bound such as >=3.11.4 means the release, whose own patch level is newer by far.
         if any(allowed.contains(f"{distribution.python}.{patch}") for patch in (0, 99)):
@@ -57,6 +67,7 @@ def _of_python(python: str | None) -> Distribution:
     pythons = ", ".join(sorted(DISTRIBUTIONS[key].python for key in _ORDER))
     raise MisfitError(
         f"no base has a Python that the file allows ({python})",
+        where=where,
         why=f"the bases have {pythons}",
         next_step="relax the file's bound on Python, or extend a recipe: --extends RECIPE",
     )

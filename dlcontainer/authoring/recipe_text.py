@@ -1,7 +1,7 @@
 """The recipe.yaml of packages of one's own: on another recipe, or on a plain Python base."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 
 import yaml
@@ -37,6 +37,16 @@ class PlainBase:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ImageParts:
+    """What a foreign file asks for beside Python packages: steps by name, variables, comments."""
+
+    os_packages: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    shell: Mapping[str, str] = field(default_factory=dict)
+    comments: Sequence[str] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RecipeDraft:
     """All that is written into a recipe.
 
@@ -57,6 +67,7 @@ class RecipeDraft:
     variant_imports: Mapping[str, Mapping[str, str]]
     changed: Sequence[str]
     refused: Mapping[str, str]
+    image: ImageParts = ImageParts()
     space_mb: int = _LEAST_MB
 
 
@@ -69,6 +80,7 @@ def text(draft: RecipeDraft) -> str:
     head = (
         f"{HEAD} {__version__} {draft.made_of}\n# How a recipe is written: docs/add-a-recipe.md\n"
     )
+    head += "".join(f"# {_one_line(comment)}\n" for comment in draft.image.comments)
     return "\n".join([head + _dumped(plain), *parts])
 
 
@@ -86,6 +98,7 @@ def _extending(draft: RecipeDraft) -> dict[str, object]:
         "space_mb": draft.space_mb,
         "wishes": list(draft.wishes),
         "changed_pins": list(draft.changed),
+        "environment": dict(draft.image.environment),
         "steps": _steps(draft),
         "verify": _verify(draft),
         "variants": _variants(draft),
@@ -104,6 +117,7 @@ def _plain(draft: RecipeDraft, base: PlainBase) -> dict[str, object]:
         "base": {"distribution": base.distribution, "release": base.release},
         "prefix": f"/opt/{draft.name}",
         "exposes": ["python", "python3"],
+        "environment": dict(draft.image.environment),
         "steps": [system, *_steps(draft)],
         "verify": _verify(draft),
     }
@@ -118,12 +132,22 @@ def _summary(draft: RecipeDraft) -> str:
 
 
 def _steps(draft: RecipeDraft) -> list[dict[str, object]]:
-    if not draft.pins.common:
-        return []
-    packages: dict[str, object] = {"packages": _listed(draft.pins.common)}
-    if draft.upstream:
-        packages["upstream"] = draft.upstream
-    return [{"name": draft.step, "python_packages": packages}]
+    image = draft.image
+    steps: list[dict[str, object]] = [
+        {"name": name, "os_packages": list(names)} for name, names in image.os_packages.items()
+    ]
+    if draft.pins.common:
+        packages: dict[str, object] = {"packages": _listed(draft.pins.common)}
+        if draft.upstream:
+            packages["upstream"] = draft.upstream
+        steps.append({"name": draft.step, "python_packages": packages})
+    steps += [{"name": name, "shell": text} for name, text in image.shell.items()]
+    return steps
+
+
+def _one_line(text: str) -> str:
+    """Return a comment's text: nothing in it ends the line."""
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _verify(draft: RecipeDraft) -> dict[str, object]:
@@ -177,5 +201,13 @@ def _dumped(part: Mapping[str, object]) -> str:
 class _IndentingDumper(yaml.SafeDumper):
     """Lists stand further in than their key, as in the recipes that people write."""
 
+    def represent_text(self, text: str) -> yaml.Node:
+        """Write a text of several lines as it is read, in a block."""
+        style = "|" if "\n" in text else None
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
     def increase_indent(self, flow: bool = False, *_: bool, **__: bool) -> None:  # noqa: FBT001, FBT002
         super().increase_indent(flow, indentless=False)
+
+
+_IndentingDumper.add_representer(str, _IndentingDumper.represent_text)

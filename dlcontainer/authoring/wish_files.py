@@ -3,22 +3,27 @@
 import re
 from pathlib import Path, PurePath
 
+from dlcontainer.authoring.foreign import image_names
 from dlcontainer.errors import UsageError
 
 # As pip, uv, PEP 621, PEP 751 and conda name them; and what the readers refuse with a next step.
 _NAMES = re.compile(
-    r".*\.(txt|toml|lock|def|ipynb|json|py|cfg|sif|whl)|.*environment.*\.ya?ml|conda-lock\.ya?ml"
-    r"|Pipfile|Dockerfile|Containerfile",
+    r".*\.(txt|toml|lock|ipynb|json|py|cfg|sif|whl)|.*environment.*\.ya?ml|conda-lock\.ya?ml"
+    r"|Pipfile",
     re.IGNORECASE,
 )
 # Words that say what kind of file it is, not whose.
-_KIND = re.compile(r"requirements?|pyproject|pylock|uv|environment|freeze|deps|dependencies")
+_KIND = re.compile(
+    r"requirements?|pyproject|pylock|uv|environment|freeze|deps|dependencies|dockerfile"
+    r"|containerfile|singularity|apptainer"
+)
 _APART = re.compile(r"[^a-z0-9]+")
 
 
 def is_meant(text: str) -> bool:
     """Return whether a RECIPE of the command line means a file of wished packages."""
-    return bool(_NAMES.fullmatch(PurePath(text).name))
+    path = PurePath(text)
+    return bool(_NAMES.fullmatch(path.name)) or image_names.format_of(path) is not None
 
 
 def recipe_name(path: Path) -> str:

@@ -26,8 +26,8 @@ RecipeOrFile = Annotated[
     typer.Argument(
         metavar="RECIPE|FILE",
         help="A recipe's name or its file; or your own file of Python packages: "
-        "requirements*.txt, pyproject.toml, pylock.toml, uv.lock, environment.yml. Default: the "
-        "site's own recipe.",
+        "requirements*.txt, pyproject.toml, pylock.toml, uv.lock, environment.yml; or a Dockerfile "
+        "or definition file (*.def). Default: the site's own recipe.",
         autocompletion=completion.recipes,
     ),
 ]
@@ -175,6 +175,7 @@ def build(
     group: own_recipes.Group = None,
     extra: own_recipes.Extra = None,
     allow_change: own_recipes.AllowChange = None,
+    keep_shell: own_recipes.KeepShell = False,
     settings: options.Set = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
@@ -195,6 +196,7 @@ def build(
             groups=group or (),
             extras=extra or (),
             may_change=allow_change or (),
+            keeps_shell=keep_shell,
         ),
         keep=None if dry_run or explain else target.absolute(),
     )

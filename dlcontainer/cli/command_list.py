@@ -140,7 +140,7 @@ RECIPE = (
     at(
         "recipe_new:new",
         "new",
-        "Make a recipe from your own file of Python packages, for one site or several.",
+        "Make a recipe from your own file of packages or of an image, for one site or several.",
     ),
 )
 # Behind the probes'.

@@ -12,9 +12,11 @@ from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.authoring.author import AuthoredRecipe, Workshop
+    from dlcontainer.authoring.foreign.image_words import ImageWords
     from dlcontainer.authoring.module_names import WheelModules
     from dlcontainer.cli.context import CliContext, PlanWords
     from dlcontainer.packages.resolve.resolution import Resolution, ResolveRequest
+    from dlcontainer.packages.resolve.wishes import WishList
     from dlcontainer.planning.plan import Plan
     from dlcontainer.recipes.extends import WrittenRecipe
 
@@ -59,6 +61,14 @@ AllowChange = Annotated[
         rich_help_panel=FILE,
     ),
 ]
+KeepShell = Annotated[
+    bool,
+    typer.Option(
+        "--keep-shell",
+        help="Keep the other commands of a Dockerfile or definition file, as a shell step.",
+        rich_help_panel=FILE,
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,6 +79,7 @@ class PackageOptions:
     groups: Sequence[str] = ()
     extras: Sequence[str] = ()
     may_change: Sequence[str] = ()
+    keeps_shell: bool = False
 
     @property
     def typed(self) -> str | None:
@@ -78,6 +89,7 @@ class PackageOptions:
             ("--group", self.groups),
             ("--extra", self.extras),
             ("--allow-change", self.may_change),
+            ("--keep-shell", self.keeps_shell),
         )
         return next((option for option, value in options if value), None)
 
@@ -102,12 +114,11 @@ def make(
     from packaging.utils import canonicalize_name
 
     from dlcontainer.authoring import author
-    from dlcontainer.authoring.readers import wish_file
     from dlcontainer.system.workspace import workspace
 
     require_name(options.name)
     packages = options.packages
-    wishes = wish_file.read(options.file, groups=packages.groups, extras=packages.extras)
+    wishes, image = _read(options.file, packages)
     runner = console.runner(world.environ)
     with workspace(world.scratch, runner, console.note) as work, console.beating():
         request = author.AuthorRequest(
@@ -116,9 +127,35 @@ def make(
             sites=options.sites,
             below=packages.extends and reference(packages.extends),
             may_change=frozenset(map(canonicalize_name, packages.may_change)),
+            image=image,
         )
         desk = _Desk(world=world, console=console, work=work, words=words)
         return author.author(request, desk.workshop())
+
+
+def _read(file: Path, options: PackageOptions) -> "tuple[WishList, ImageWords | None]":
+    """Read a file of packages, or of a foreign image."""
+    from dlcontainer.authoring.foreign import image_names
+    from dlcontainer.authoring.readers import wish_file
+
+    format_ = image_names.format_of(file)
+    if format_ is None:
+        if options.keeps_shell:
+            raise UsageError(
+                "--keep-shell belongs to a Dockerfile or a definition file",
+                next_step="remove the option",
+            )
+        return wish_file.read(file, groups=options.groups, extras=options.extras), None
+    if options.groups or options.extras:
+        raise UsageError(
+            f"a {format_} has no groups and no extras: {file}", next_step="leave them out"
+        )
+    from dlcontainer.authoring.foreign import image_file
+
+    image = image_file.read(
+        file, format_, keep_shell=options.keeps_shell, has_below=options.extends is not None
+    )
+    return image.wishes, image
 
 
 def reference(recipe: str) -> str:
@@ -215,6 +252,8 @@ def say_notes(recipe: "AuthoredRecipe", console: output.Console) -> None:
             )
     for note in recipe.notes:
         console.note(note)
+    for untaken in recipe.image.untaken if recipe.image else ():
+        console.note(str(untaken))
 
 
 def summary(recipe: "AuthoredRecipe") -> str:
@@ -222,9 +261,11 @@ def summary(recipe: "AuthoredRecipe") -> str:
     count = len({pin.name for site in recipe.sites for pin in site.resolution.pins})
     places = [site.at.variant or site.at.site for site in recipe.sites]
     noun = "package" if count == 1 else "packages"
-    return (
+    line = (
         f"{count} {noun} on {recipe.below or 'plain Python'} ({', '.join(dict.fromkeys(places))})"
     )
+    left = [untaken for untaken in recipe.image.untaken if not untaken.kept] if recipe.image else []
+    return f"{line}; {len(left)} not taken of the file" if left else line
 
 
 def facts(recipe: "AuthoredRecipe") -> dict[str, object]:
@@ -235,6 +276,7 @@ def facts(recipe: "AuthoredRecipe") -> dict[str, object]:
         "modules": list(recipe.modules),
         "refused": dict(recipe.refused),
         "notes": list(recipe.notes),
+        "image": _image_facts(recipe),
         "sites": [
             {
                 "site": site.at.site,
@@ -248,5 +290,23 @@ def facts(recipe: "AuthoredRecipe") -> dict[str, object]:
                 ],
             }
             for site in recipe.sites
+        ],
+    }
+
+
+def _image_facts(recipe: "AuthoredRecipe") -> dict[str, object] | None:
+    """Return what a foreign file asked for beside Python packages; None for another file."""
+    image = recipe.image
+    if image is None:
+        return None
+    return {
+        "format": image.format,
+        "base": image.base.image,
+        "in_place": recipe.in_place,
+        "os_packages": list(image.os_packages),
+        "environment": dict(image.environment),
+        "lines": [
+            {"line": line.line, "text": line.text, "why": line.why, "kept": line.kept}
+            for line in image.untaken
         ],
     }

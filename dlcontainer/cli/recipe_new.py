@@ -15,7 +15,8 @@ def new(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="requirements*.txt, pyproject.toml, pylock.toml, uv.lock or environment.yml.",
+            help="requirements*.txt, pyproject.toml, pylock.toml, uv.lock, environment.yml; a "
+            "Dockerfile or a definition file (*.def).",
         ),
     ],
     sites: Annotated[
@@ -32,6 +33,7 @@ def new(
     group: own_recipes.Group = None,
     extra: own_recipes.Extra = None,
     allow_change: own_recipes.AllowChange = None,
+    keep_shell: own_recipes.KeepShell = False,
     cpu: options.Cpu = False,
     target: Annotated[
         Path | None,
@@ -45,7 +47,7 @@ def new(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Make a recipe from your own file of Python packages, for one site or several."""
+    """Make a recipe from your own file of packages or of an image, for one site or several."""
     from dlcontainer.authoring import recipe_folder
     from dlcontainer.cli.context import PlanWords, here
 
@@ -66,6 +68,7 @@ def new(
             groups=group or (),
             extras=extra or (),
             may_change=allow_change or (),
+            keeps_shell=keep_shell,
         ),
     )
     recipe = own_recipes.make(world, file_options, PlanWords(cpu=cpu), console)

@@ -57,10 +57,15 @@ def engine(package: Path = PACKAGE) -> str:
 
 def resolver(python: str = sys.executable) -> str:
     """Return how uv comes into the environment of this dlcontainer."""
+    return beside("uv>=0.13", python)
+
+
+def beside(requirement: str, python: str = sys.executable) -> str:
+    """Return how a Python package comes into the environment of this dlcontainer."""
     import shlex
 
-    # Not by the extra `resolve`: its name leads to an index, where this dlcontainer may not be.
-    return f"{shlex.quote(python)} -m pip install 'uv>=0.13'"
+    # Not by an extra: its name leads to an index, where this dlcontainer may not be.
+    return f"{shlex.quote(python)} -m pip install {shlex.quote(requirement)}"
 
 
 def _setup() -> str:

@@ -31,6 +31,11 @@ def settled(
     return {name: _value(document, (*path, name), text, prefix) for name, text in variables.items()}
 
 
+def is_free(name: str) -> bool:
+    """Return whether a recipe may set a variable of this name."""
+    return name != "PATH" and name not in _SHELLS and not _OURS.fullmatch(name)
+
+
 def _value(document: Document, path: KeyPath, value: str, prefix: str) -> str:
     key, where = config.dotted(path), document.origin(path).where
     _refuse(str(path[-1]), prefix, key, where)

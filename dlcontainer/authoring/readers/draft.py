@@ -33,15 +33,15 @@ class WishDraft:
     def _has_too_many(self) -> bool:
         return len(self.wishes) + len(self.constraints) > _MOST_WISHES
 
-    def finished(self, empty_next: str) -> WishList:
+    def finished(self, empty_next: str | None) -> WishList:
         """Return the list; raises ConfigError for all that was refused, and for a list of nothing.
 
-        `empty_next` says what to write into a file that asks for nothing.
+        `empty_next` says what to write into a file that asks for nothing; None: it may.
         """
         name = str(self.path)
         if self._has_too_many:
             self.faults.add(name, f"more than {_MOST_WISHES} requirements")
-        elif not self.wishes and not self.faults.faults:
+        elif empty_next is not None and not self.wishes and not self.faults.faults:
             self.faults.add(name, "the file asks for no package", empty_next)
         wishes = bounds.merged(self.wishes, self.faults)
         constraints = bounds.merged(self.constraints, self.faults)

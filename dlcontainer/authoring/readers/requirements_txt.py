@@ -56,9 +56,10 @@ class OptionWord(NamedTuple):
 
 @dataclass(kw_only=True, slots=True)
 class RequirementsReader:
-    """Reads a file and those that it includes; each file once."""
+    """Reads a file and those that it includes; each file once, and none outside of `root`."""
 
     draft: WishDraft
+    root: Path | None = None
     require_hashes: bool = False
     _open: list[Path] = field(default_factory=list)
     _closed: set[str] = field(default_factory=set)
@@ -202,13 +203,17 @@ class RequirementsReader:
             what = f"{says} inside constraints: they bound versions and ask for nothing"
             faults.add(place, what, f"move '{says} {cut(name, 80)}' into the first file")
         else:
-            self._included(line, says, line.source.path.parent / name, bounds=is_bounds)
+            self.included(line, says, line.source.path.parent / name, bounds=is_bounds)
 
-    def _included(self, line: RequirementLine, says: str, path: Path, *, bounds: bool) -> None:
+    def included(self, line: RequirementLine, says: str, path: Path, *, bounds: bool) -> None:
+        """Take a file that a line includes, as `-r` (`says`) or as `-c`."""
         place, faults = line.mark(line.first), self.draft.faults
         try:
             resolved = path.resolve()
-            if resolved in self._open:
+            if self.root is not None and not resolved.is_relative_to(self.root.resolve()):
+                what = f"{says} {cut(path.name, 80)} leads out of the folder of the file"
+                faults.add(place, what, "copy the file beside this one")
+            elif resolved in self._open:
                 what = f"{says} {cut(path.name, 80)} includes itself: the files are a cycle"
                 faults.add(place, what, "remove one of the lines that include")
             elif f"{resolved} {bounds}" in self._closed:

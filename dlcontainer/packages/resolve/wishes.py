@@ -6,7 +6,9 @@ from typing import Literal
 
 from packaging.requirements import Requirement
 
-WishFormat = Literal["requirements", "pyproject", "pylock", "uv.lock", "environment"]
+WishFormat = Literal[
+    "requirements", "pyproject", "pylock", "uv.lock", "environment", "Dockerfile", "definition"
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,15 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlcontainer.authoring.foreign import image_file, image_names
 from dlcontainer.authoring.readers import wish_file
 from dlcontainer.errors import DlcontainerError
 
-NAMES = ["r.txt", "pyproject.toml", "pylock.toml", "uv.lock", "environment.yml"]
+IMAGES = ["Dockerfile", "x.def"]
+NAMES = [*IMAGES, "r.txt", "pyproject.toml", "pylock.toml", "uv.lock", "environment.yml"]
 # What the formats are made of: a file of these gets further than one of any bytes.
 _WORDS = r"""
     numpy torch==1 x>=1,<2 [a] ; os_name == 'a' and ( ) @ git+https://h --hash=sha256: -r -c -e .
     --index-url \ # = { } [ ] , [[package]] [[packages]] [project] dependencies name version
     wheels source marker 'own' "x" "1" 1 1.0 lock-version = "1.0" - pip: dependencies: - numpy=1
+    FROM debian RUN pip install COPY /x ENV A=1 ARG && || ; $(x) ${x} > << %post %files if fi ' " `
+    apt-get Bootstrap: docker From: %environment export (
     - python=3.11 : | & * ! {name='a'} requires-python [dependency-groups] {virtual="."}
 """
 WORDS = [*_WORDS.split(), "\ufeff", "\0", "\u2028", "\udc80", "\n", "\r\n", "\t", "\n  - "]
@@ -26,8 +30,15 @@ def read_any(name: str, content: bytes) -> None:
         path = Path(folder) / name
         path.write_bytes(content)
         wishes, text = None, ""
+        format_ = image_names.format_of(path)
         try:
-            wishes = wish_file.read(path)
+            if format_ is None:
+                wishes = wish_file.read(path)
+            else:
+                words = image_file.read(path, format_, keep_shell=True, has_below=True)
+                wishes = words.wishes
+                assert wishes.wishes or words.os_packages or words.shell
+                return
         except DlcontainerError as error:
             text = str(error)
     if wishes is None:

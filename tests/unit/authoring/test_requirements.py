@@ -334,7 +334,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         ("pipe.txt", "cannot be read: it is not a regular file"),
         ("nowhere.txt", "cannot be read: No such file"),
         ("poetry.lock", "no file of this kind is read"),
-        ("x.def", "no file of this kind is read"),
+        ("x.ipynb", "no file of this kind is read"),
         ("a\nb.txt", "the file's name has a control character"),
         ("a\0b.txt", "the file's name has a control character"),
     ):

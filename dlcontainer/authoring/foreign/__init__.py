@@ -1,0 +1,1 @@
+"""Dockerfiles and definition files: their base, apt and pip lines; every other line is listed."""
