@@ -204,6 +204,33 @@ def test_a_tree_in_use_stays(packing: Packing) -> None:
     assert packing.left == STUB
 
 
+@pytest.mark.parametrize(
+    ("lines", "job", "why"),
+    [
+        ("17 R\\n18 PD\\n19 CG\\n20 R\\n", "20", "jobs of yours run and may use it: 17 19"),
+        ("18 PD\\n20 R\\n", "20", ""),
+        ("$(touch x)\\n", "", "jobs of yours run and may use it"),
+        ("", "", ""),
+        (None, "", "the scheduler does not say which jobs of yours run"),
+    ],
+)
+def test_jobs_of_other_hosts(
+    packing: Packing, tmp_path: Path, lines: str | None, job: str, why: str
+) -> None:
+    """What squeue says; tests/integration/slurm asks the real one."""
+    (tmp_path / "bin").mkdir()
+    squeue = tmp_path / "bin/squeue"
+    squeue.write_text("#!/bin/sh\n" + ("exit 1" if lines is None else f"printf '{lines}'") + "\n")
+    squeue.chmod(0o755)
+    path = f"{squeue.parent}:{packing.shelf.environ['PATH']}"
+    said = packing.run("--pack", PATH=path, SLURM_JOB_ID=job)
+    assert (f"stays for now: {why}\n" in said) == bool(why)
+    assert (packing.left == STUB) == (not why)
+    if why:
+        packing.run("--pack", NOW, PATH=path)
+        assert packing.left == STUB
+
+
 def test_what_a_colleague_could_have_put_there(packing: Packing) -> None:
     packing.run("--pack", NOW)
     pack = packing.folder / PACK
