@@ -124,7 +124,7 @@ class World:
 
     def unpack(self) -> list[int]:
         codes = [self.run("unpack")] if (self.env / PACK).exists() else []
-        return codes if any(codes) else [*codes, self.run("done")]
+        return codes if any(codes) else [*codes, self.run("settled")]
 
     def seen(self) -> dict[str, object]:
         """Return what a launch sees: the file, where there is one."""
@@ -268,10 +268,15 @@ def test_the_tree_stays_while_jobs_run(world: World, capsys: pytest.CaptureFixtu
     assert world.run("finish") == 0
     assert len(view(world.env)) == 3
     assert world.run("unpack") == 0
-    assert world.run("done", "jobs of yours run and may use it: 17") == 0
-    assert (world.env / ".environment.sqfs.old").exists()
-    assert world.run("done") == 0
-    assert not (world.env / ".environment.sqfs.old").exists()
+    assert world.run("settled", "jobs of yours run and may use it: 17") == 0
+    assert world.left() == [".environment.sqfs.old"]
+    # Either of the two commands removes it.
+    assert world.pack() == [0, 0]
+    assert not world.left()
+    assert world.run("unpack") == 0
+    assert world.run("settled", "jobs of yours run and may use it: 17") == 0
+    assert world.run("settled") == 0
+    assert not world.left()
 
 
 def test_another_python(world: World, capsys: pytest.CaptureFixture[str]) -> None:
