@@ -74,7 +74,8 @@ class WrapperContext:
 _BARE = WrapperContext()
 _ON_TOP = (
     f"Packages of your own: {VENV} ~/my-env makes an environment on top of the image,",
-    "  . ~/my-env/bin/activate enters it (it sets DLCONTAINER_VENV), pip install adds to it.",
+    "  . ~/my-env/bin/activate enters it (it sets DLCONTAINER_VENV), pip install adds to it;",
+    f"  {VENV} --pack ~/my-env makes one file of it, which opens faster; --unpack undoes it.",
 )
 _LOGGED = "This site logs each start, with module, release and job, but not the command line."
 _NO_COMPILER = "torch.compile needs a C++ compiler, and this image has none."
@@ -211,7 +212,8 @@ def wrappers(
         "passed": Text(" | ".join(site.modules.pass_environment)),
         "refused": [*map(_refused, refused_variables.rules(release.environment).rows)],
         "venv": Text(VENV),
-        "maker": Text(_maker(templates)),
+        "maker": Text(_program(templates, "make_venv")),
+        "packer": Text(_program(templates, "pack_venv")),
         "certificates": Text(" ".join(refused_variables.CERTIFICATES)),
         # Of the engine that wrappers start, whatever starts images in the site's jobs.
         "gpu": " ".join(gpu_flags.flags(site, "apptainer")),
@@ -225,7 +227,10 @@ def wrappers(
         "usage": Text(quote(site.modules.usage)),
         # Of one image: a mount is shared by all wrappers of its module, and no other's.
         "key": f"{release.name}-{release.version}-{release.sha256[:12]}",
-        "offset": release.offset,
+        # Of what is mounted: the image, or a packed environment.
+        "offset": Text("$dlc_offset"),
+        "image_offset": release.offset,
+        "packs": True,
         # Names alone: they need no quotes.
         "caches": Text(" ".join(name for name in CACHES if name not in release.own_caches)),
     }
@@ -254,9 +259,9 @@ def _kind(command: str) -> Mapping[str, object]:
     }
 
 
-def _maker(templates: list[Path]) -> str:
-    """Return the program that makes an environment; the wrapper hands it to the image's Python."""
-    return render_template(templates, "module/make_venv.py.j2", {}).rstrip("\n")
+def _program(templates: list[Path], name: str) -> str:
+    """Return a program for environments; the wrapper hands it to the image's Python."""
+    return render_template(templates, f"module/{name}.py.j2", {}).rstrip("\n")
 
 
 def _refused(row: RefusalRow) -> Mapping[str, object]:

@@ -187,6 +187,13 @@ def test_what_makes_an_environment_is_python_without_a_hole() -> None:
     program = text.partition("<<'END_OF_MAKER'\n")[2].partition("\nEND_OF_MAKER\n")[0]
     compile(program, "make_venv", "exec")
     assert "END_OF_MAKER" not in texts["python"]
+    packer = text.partition("<<'END_OF_PACKER'\n")[2].partition("\nEND_OF_PACKER\n")[0]
+    compile(packer, "pack_venv", "exec")
+    assert "END_OF_PACKER" not in texts["python"]
+    # Every command of the module uses a packed environment, none but this one makes it.
+    for other in texts.values():
+        assert "dlc_show_pack " in other
+    assert "mksquashfs" not in texts["torchrun"]
     assert "set -- -m pip" in texts["pip"]
     assert "set -- -m pip" not in texts["python"]
     assert "-m venv" not in texts["torchrun"]
