@@ -2,9 +2,9 @@
 
 import pytest
 
+from dlcontainer.engine_setup.commands import cure
+from dlcontainer.engine_setup.surroundings import SetupError
 from tools import setup_venv
-from tools.console import SetupError
-from tools.processes import cure
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.console import SetupError
-from tools.trees import (
+from dlcontainer.engine_setup.surroundings import SetupError
+from dlcontainer.engine_setup.trees import (
     check_prefix,
     home_without_space,
     link_into,
