@@ -98,6 +98,9 @@ def ensure_programs(plan: SetupPlan) -> None:
         say(f"found: all helper programs ({where})")
         return
     if not aptget.available():
+        if find_engine(plan) is None:
+            # Its packages bring what it needs of these programs.
+            raise _no_engine()
         programs.explain_without_apt(lacking, os_release())
         return
     root = None if plan.only_prefix else plan.as_root()
@@ -139,11 +142,7 @@ def ensure_apptainer(plan: SetupPlan) -> UsableEngine:
         say(f"found: {engine.program} ({engine.version}{whose})")
         return engine
     if not aptget.available():
-        raise SetupError(
-            "no Apptainer on PATH",
-            why="without apt-get it cannot be fetched from here",
-            next_step=private_apptainer.advice(os_release()),
-        )
+        raise _no_engine()
     packaged = None if plan.only_prefix else _from_distribution(plan)
     if packaged:
         return packaged
@@ -152,6 +151,14 @@ def ensure_apptainer(plan: SetupPlan) -> UsableEngine:
     )
     version = private_apptainer.version_of(program) or ""
     return UsableEngine(program=program, version=version, private=True)
+
+
+def _no_engine() -> SetupError:
+    return SetupError(
+        "no Apptainer on PATH",
+        why="this host has no apt-get to fetch it with",
+        next_step=private_apptainer.advice(os_release()),
+    )
 
 
 def _refusal_of_package() -> str | None:
