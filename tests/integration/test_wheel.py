@@ -381,7 +381,7 @@ def test_killed_half_way_no_engine_is_found_and_the_next_run_makes_one(
     installed: Path, tmp_path: Path
 ) -> None:
     """The road is that of the test above, killed with all its processes in each phase."""
-    for phase in ("libsqlite3-0", "unpack it and", "patch its programs"):
+    for phase in ("unpack it and", "patch its programs"):
         mark = new_mark()
         with subprocess.Popen(
             without_engine(installed, *SET_UP, "-v"),

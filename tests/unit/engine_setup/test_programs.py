@@ -1,5 +1,6 @@
 """Private programs: which are there, and which are linked."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from dlcontainer.engine_setup import aptget, programs, set_up
 from dlcontainer.engine_setup.programs import PROGRAMS, WRAPPERS
 from dlcontainer.engine_setup.set_up import SetupPlan
+from dlcontainer.engine_setup.subids import MissingRange
 from dlcontainer.engine_setup.surroundings import SetupError
 from tests.setup_scripts import Told
 
@@ -128,3 +130,26 @@ def test_a_host_without_apt_needs_to_pack(told: Told, family: str, line: str) ->
     with pytest.raises(SetupError, match="missing: mksquashfs") as caught:
         without_apt(told, {"mmdebstrap", "mksquashfs"}, family)
     assert str(caught.value.next_step).endswith(line)
+
+
+def test_what_root_would_change_is_named_beforehand(
+    prefix: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = replace(planned(prefix), newest=True)
+    range_line = MissingRange(files=(Path("/etc/subuid"),), user="root", start=100000)
+    monkeypatch.setattr(aptget, "available", lambda: True)
+    monkeypatch.setattr(programs, "has_ca_bundle", lambda: True)
+    monkeypatch.setattr(set_up, "missing_range", lambda: range_line)
+    offered = aptget.Simulation(installs=("apptainer",), removes=())
+    monkeypatch.setattr(aptget, "simulate", lambda _: offered)
+    packages = sorted({program.package for program in PROGRAMS})
+    assert set_up.system_changes(plan) == [
+        f"apt-get install {' '.join([*packages, 'apptainer'])}",
+        "append 'root:100000:65536' to /etc/subuid",
+    ]
+    # What replaces the C library, or is not offered, is unpacked privately.
+    monkeypatch.setattr(aptget, "simulate", lambda _: None)
+    assert set_up.system_changes(plan)[0] == f"apt-get install {' '.join(packages)}"
+    monkeypatch.setattr(aptget, "available", lambda: False)
+    monkeypatch.setattr(set_up, "missing_range", lambda: None)
+    assert set_up.system_changes(plan) == []

@@ -12,6 +12,7 @@ from tools import setup_venv
     [
         ("OSError: [Errno 28] No space left on device", "the disk is full"),
         ("E: Write error - write (28: No space left on device)", "the disk is full"),
+        ("dpkg-deb: error: failed to write (Disk quota exceeded)", "the disk is full"),
         ("mkdir: cannot create directory 'x': Read-only file system", "not writable"),
         (
             "ProxyError('Tunnel connection failed: 407 Proxy Authentication Required')",
