@@ -48,7 +48,7 @@ def engine(
     """Set up Apptainer and the programs that it needs in a folder of your own, without root.
 
     Programs on PATH are used as they are; all others come from the package mirrors of this host
-    (Debian, Ubuntu), about 50 MB, with their signatures checked. On other hosts the ways to an
+    (Debian, Ubuntu), about 45 MB, with their signatures checked. On other hosts the ways to an
     engine are listed. All commands find the engine afterwards.
     """
     from dlcontainer.cli.context import here

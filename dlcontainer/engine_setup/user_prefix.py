@@ -25,7 +25,7 @@ _TEXT = """\
 Apptainer and the programs that it needs, unpacked by `dlcontainer setup engine`.
 `dlcontainer setup engine --remove` removes them.
 """
-# The engine keeps 110 MB; as much again lies beside it while it is unpacked.
+# The engine keeps 92 MB; packages and an older engine lie beside it meanwhile.
 _ROOM_MB = 250
 _TREES = (private_apptainer.NAME, programs.NAME)
 
