@@ -211,6 +211,7 @@ def link_programs(plan: SetupPlan, engine: Path) -> None:
         if program in absent
     }
     unlink_programs(plan, keep=names)
+    plan.bin.mkdir(exist_ok=True)
     new = [name for name, target in names.items() if link_into(plan.bin, name, target)]
     if new:
         say(f"linked in {plan.bin}: {', '.join(new)}")

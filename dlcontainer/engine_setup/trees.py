@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from dlcontainer.engine_setup import surroundings
 from dlcontainer.engine_setup.surroundings import SetupError, note, say
 
 
@@ -88,7 +89,8 @@ def home_without_space(prefix: Path, environ: Mapping[str, str]) -> Path:
     raise SetupError(
         f"cannot set Apptainer up in {prefix}",
         why="it mounts no image below a path with a space, and your home folder's has one too",
-        next_step="set XDG_DATA_HOME to a folder of yours without a space in its path",
+        next_step="set XDG_DATA_HOME to a folder of yours without a space in its path, or "
+        f"{surroundings.elsewhere()}",
     )
 
 

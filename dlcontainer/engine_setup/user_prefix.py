@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from dlcontainer.engine_setup.trees import (
     locked,
     remove,
 )
-from dlcontainer.system import atomic_files, machine, private_engine
+from dlcontainer.system import atomic_files, file_locks, machine, private_engine
 
 # What says that a folder is such a prefix: another that holds something is left alone.
 MARK = "README.txt"
@@ -28,6 +29,7 @@ Apptainer and the programs that it needs, unpacked by `dlcontainer setup engine`
 # The engine keeps 92 MB; packages and an older engine lie beside it meanwhile.
 _ROOM_MB = 250
 _TREES = (private_apptainer.NAME, programs.NAME)
+_OURS = re.compile(rf"{private_engine.LINKS}|({'|'.join(_TREES)})(-[0-9a-f]{{8}})?")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,9 +97,9 @@ def _prepare(place: UserPrefix) -> None:
     check_prefix(prefix)
     _require_own(prefix)
     home = home_without_space(prefix, surroundings.environ())
-    for folder in {prefix, home, place.link.parent}:
-        folder.mkdir(parents=True, exist_ok=True)
-        _require_trusted(Path(os.path.realpath(folder)))
+    folders = {prefix, home, place.link.parent}
+    for folder in folders:
+        _require_trusted(Path(os.path.realpath(_nearest(folder))))
     if "noexec" in machine.mount_of(home).options:
         raise SetupError(
             f"no program can run in {home}",
@@ -111,16 +113,22 @@ def _prepare(place: UserPrefix) -> None:
             why=f"unpacking the engine takes {_ROOM_MB} MB",
             next_step="free some space, or choose another folder with --prefix",
         )
-    place.links.mkdir(exist_ok=True)
+    for folder in (*folders, place.links):
+        folder.mkdir(parents=True, exist_ok=True)
     atomic_files.write(prefix / MARK, _TEXT)
+
+
+def _nearest(folder: Path) -> Path:
+    """Return the folder, or the nearest one above it that is there."""
+    return next(place for place in (folder, *folder.parents) if place.exists())
 
 
 def _require_own(prefix: Path) -> None:
     """Require that a folder is not there, is empty, or is a prefix."""
     if not prefix.exists() or (prefix / MARK).is_file():
         return
-    # A run that was killed at once has left no more than these.
-    if not prefix.is_dir() or {path.name for path in prefix.iterdir()} - {private_engine.LINKS}:
+    # A run that was killed at once, or while another removed the engine, has left these alone.
+    if not prefix.is_dir() or not all(_OURS.fullmatch(path.name) for path in prefix.iterdir()):
         raise SetupError(
             f"{prefix} holds something else",
             why="the engine has a folder of its own, which is removed with it",
@@ -142,9 +150,22 @@ def _require_trusted(folder: Path) -> None:
 def show(place: UserPrefix) -> None:
     """Let all commands find what was set up; leave nothing where nothing private was needed."""
     if not place.is_set_up:
-        take_away(place)
+        _tidy(place)
     elif place.prefix != Path(os.path.realpath(place.link)):
         link_into(place.link.parent, place.link.name, place.prefix)
+
+
+def _tidy(place: UserPrefix) -> None:
+    """Remove a prefix with nothing in it, unless another set-up works there just now."""
+    try:
+        handle = os.open(place.prefix, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return
+    try:
+        if file_locks.claim(handle) and not place.is_set_up:
+            _remove_all(place)
+    finally:
+        os.close(handle)
 
 
 def take_away(place: UserPrefix) -> bool:

@@ -104,12 +104,12 @@ def test_a_prefix_whose_path_has_a_space(home: Path, tmp_path: Path) -> None:
 def test_a_folder_with_something_else_in_it_stays_as_it_is(home: Path, tmp_path: Path) -> None:
     chosen = tmp_path / "tools"
     (chosen / "bin").mkdir(parents=True)
-    (chosen / "apptainer-00000000").mkdir()
+    (chosen / "apptainer-1.4").mkdir()
     place = user_prefix.locate(chosen)
     for refuses in (user_prefix.prepare, user_prefix.take_away):
         with pytest.raises(SetupError, match="holds something else"):
             refuses(place)
-    assert {path.name for path in chosen.iterdir()} == {"bin", "apptainer-00000000"}
+    assert {path.name for path in chosen.iterdir()} == {"bin", "apptainer-1.4"}
 
 
 def test_a_file_of_the_users_own_stays_when_the_engine_goes(home: Path) -> None:
@@ -127,6 +127,37 @@ def test_where_nothing_private_was_needed_nothing_is_left(home: Path) -> None:
     assert (place.prefix / MARK).is_file()
     user_prefix.show(place)
     assert not place.prefix.exists()
+
+
+def test_one_that_ends_early_leaves_the_work_of_another_alone(home: Path) -> None:
+    """The first works, or is done; the second, which waited for it, is interrupted."""
+    place = user_prefix.locate(None)
+    user_prefix.prepare(place)
+    with trees.locked(place.prefix):
+        user_prefix.show(place)
+        assert (place.prefix / MARK).is_file()
+    second = user_prefix.locate(None)
+    fill(place)
+    user_prefix.show(second)
+    assert (place.links / "apptainer").resolve().is_file()
+
+
+def test_what_a_killed_set_up_or_removal_left_is_taken(home: Path) -> None:
+    place = user_prefix.locate(None)
+    (place.prefix / "apptainer-0123abcd").mkdir(parents=True)
+    (place.prefix / "bin").mkdir()
+    fill(place)
+    assert not (place.prefix / "apptainer-0123abcd").exists()
+    (place.prefix / MARK).unlink()
+    assert user_prefix.take_away(place)
+    assert not place.prefix.exists()
+
+
+def test_a_refusal_leaves_no_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "free_mb", lambda _: 40)
+    with pytest.raises(SetupError):
+        user_prefix.prepare(user_prefix.locate(None))
+    assert list(home.iterdir()) == []
 
 
 @pytest.mark.parametrize("which", ["", ".local", ".local/share/dlcontainer/engine"])
