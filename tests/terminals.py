@@ -88,7 +88,7 @@ READS: Mapping[str, tuple[str | Typed, ...]] = {
 WRITES = frozenset(
     {
         *("adopt", "evidence attest", "evidence sign", "fetch", "publish", "pull", "push"),
-        *("base make", "base pin", "cache prune", "recipe new"),
+        *("base make", "base pin", "cache prune", "recipe new", "setup engine"),
         *("export ecl", "export jupyter", "export reframe", "export threads"),
         *(f"modules {one}" for one in ("alias", "default", "deprecate", "promote", "rollback")),
         "modules unpublish",

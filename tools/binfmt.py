@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.console import SetupError
-from tools.processes import run
+from dlcontainer.engine_setup.commands import run
+from dlcontainer.engine_setup.surroundings import SetupError
 
 FOLDER = Path("/proc/sys/fs/binfmt_misc")
 ENTRIES = ("qemu-aarch64", "qemu-ppc64le")

@@ -6,6 +6,7 @@ them is handed its clock and its place. What the tools print goes into the log, 
 """
 
 import contextlib
+import os
 import signal
 import sys
 import threading
@@ -15,28 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-# `dlcontainer/system/progress.py` reads it: s of the machine's monotonic clock, and the step.
-HANDED = "DLCONTAINER_RUN"
+from dlcontainer.engine_setup import surroundings
+from dlcontainer.engine_setup.surroundings import Session, SetupError
+from dlcontainer.system.run_clock import HANDED
+
 _BEAT_S = 30.0
 _CLOCK = len("[    0 s] ")
-
-
-class SetupError(Exception):
-    """Say what failed, why, and what to do next."""
-
-    def __init__(self, what: str, *, why: str | None = None, next_step: str | None = None) -> None:
-        super().__init__(what)
-        self.what = what
-        self.why = why
-        self.next_step = next_step
-
-    def __str__(self) -> str:
-        lines = [self.what]
-        if self.why:
-            lines.append(f"  why: {self.why}")
-        if self.next_step:
-            lines.append(f"  next: {self.next_step}")
-        return "\n".join(lines)
 
 
 @dataclass(slots=True)
@@ -76,6 +61,10 @@ class Console:
     def print(self, text: str) -> None:
         """Print a line with the time since the run began."""
         print(f"[{self.now() - self.began:5.0f} s] {text}", flush=True)
+
+    def say(self, text: str) -> None:
+        """Print what the running step does."""
+        self.print(f"  {text}")
 
     def note(self, text: str) -> None:
         """Print something the user may want to act on, once."""
@@ -117,16 +106,14 @@ class Console:
 
 
 CONSOLE = Console()
-
-
-def say(message: str) -> None:
-    """Print what the running step does, with the seconds since the run began."""
-    CONSOLE.print(f"  {message}")
-
-
-def note(message: str) -> None:
-    """Print something the user may want to act on."""
-    CONSOLE.note(message)
+# The scripts tell all by it.
+surroundings.begin(
+    Session(
+        environ=os.environ,
+        teller=CONSOLE,
+        elsewhere="clone the repository into a folder of your own, on a disk with room",
+    )
+)
 
 
 def report_error(error: SetupError) -> int:

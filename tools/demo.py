@@ -18,10 +18,15 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tools import aptget, setup_engine, setup_tests, setup_venv
-from tools.console import CONSOLE, SetupError, note, run_steps, say, verbose_by
-from tools.processes import pass_through, root_argv, run
-from tools.programs import WAYS_TO_A_BASE, search_path
+import tools  # noqa: F401  first: an older Python is refused there
+from dlcontainer.engine_setup import aptget
+from dlcontainer.engine_setup.commands import root_argv, run
+from dlcontainer.engine_setup.programs import WAYS_TO_A_BASE, search_path
+from dlcontainer.engine_setup.set_up import TITLES as ENGINE_TITLES
+from dlcontainer.engine_setup.surroundings import SetupError, note, say
+from tools import setup_engine, setup_tests, setup_venv
+from tools.console import CONSOLE, run_steps, verbose_by
+from tools.processes import pass_through
 from tools.setup_venv import LOG, PROJECT
 
 # The demo's own folder, and what stays of set-up and cache: docs/bare-machines.md.
@@ -46,7 +51,7 @@ _PACKAGES = ("lmod", "libgomp1", "fuse3")
 _FUSE = Path("/dev/fuse")
 _MATRIX = "benchmarks/demo-shared.yaml"
 # The steps, as they are numbered.
-_SET_UP = (setup_venv.TITLE, *setup_engine.TITLES, setup_tests.TITLE)
+_SET_UP = (setup_venv.TITLE, *ENGINE_TITLES, setup_tests.TITLE)
 _LOOK, _BUILD, _VALIDATE, _PUBLISH = "this machine", "build", "validate", "publish"
 _LOAD, _IMPORT, _TRAINING, _REPORT = "load", "measure import", "measure training", "report"
 _SHARED = "measure import from a shared file system"

@@ -8,6 +8,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import tools  # noqa: F401  first: an older Python is refused there
+from dlcontainer.engine_setup.set_up import TITLES
 from tools import setup_engine, setup_tests, setup_venv
 from tools.console import CONSOLE, run_steps, verbose_by
 from tools.setup_venv import LOG, PROJECT
@@ -15,7 +17,7 @@ from tools.setup_venv import LOG, PROJECT
 # What is set up -> the titles of its steps, in their order.
 PARTS = {
     "venv": (setup_venv.TITLE,),
-    "engine": setup_engine.TITLES,
+    "engine": TITLES,
     "tests": (setup_tests.TITLE,),
 }
 

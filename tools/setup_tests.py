@@ -15,13 +15,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tools import aptget, binfmt
-from tools.console import CONSOLE, SetupError, note, run_steps, say, verbose_by
-from tools.packages import unpack
-from tools.processes import root_argv
-from tools.programs import search_path
+import tools  # noqa: F401  first: an older Python is refused there
+from dlcontainer.engine_setup import aptget
+from dlcontainer.engine_setup.commands import root_argv
+from dlcontainer.engine_setup.packages import unpack
+from dlcontainer.engine_setup.programs import search_path
+from dlcontainer.engine_setup.surroundings import SetupError, note, say
+from dlcontainer.engine_setup.trees import check_prefix, link_into, locked, publish
+from tools import binfmt
+from tools.console import CONSOLE, run_steps, verbose_by
 from tools.setup_venv import LOG, PROJECT
-from tools.trees import check_prefix, link_into, locked, publish
 
 TITLE = "packages of the distribution"
 QEMU = "qemu-user-static"

@@ -2,7 +2,6 @@
 """Make the virtual environment with the project installed in it, editable, with its extras."""
 
 import argparse
-import hashlib
 import json
 import os
 import platform
@@ -13,12 +12,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tools import aptget
-from tools.aptget import private_apt
-from tools.console import CONSOLE, SetupError, note, run_steps, say, verbose_by
-from tools.packages import unpack
-from tools.processes import cure, root_argv, run, stream
-from tools.trees import locked
+import tools  # noqa: F401  first: an older Python is refused there
+from dlcontainer.engine_setup import aptget
+from dlcontainer.engine_setup.aptget import private_apt
+from dlcontainer.engine_setup.commands import cure, root_argv, run, stream
+from dlcontainer.engine_setup.packages import unpack
+from dlcontainer.engine_setup.surroundings import SetupError, note, say
+from dlcontainer.engine_setup.trees import locked
+from dlcontainer.system import atomic_files, digests
+from tools.console import CONSOLE, run_steps, verbose_by
 
 PROJECT = Path(__file__).resolve().parent.parent
 TITLE = "Python environment"
@@ -41,7 +43,7 @@ def base_python() -> str:
 
 def wanted_stamp(project: Path, venv: Path, extras: str) -> dict[str, str]:
     """Return what the environment depends on; a change of any of these calls for work."""
-    digest = hashlib.sha256((project / "pyproject.toml").read_bytes()).hexdigest()
+    digest = digests.of_file(project / "pyproject.toml")
     return {
         "pyproject": digest,
         "extras": extras,
@@ -200,10 +202,7 @@ def setup(project: Path, venv: Path, extras: str, *, unpack_only: bool) -> None:
         if step == "make":
             remove_old(venv)
         raise
-    # By hand: this runs before the package, with its writer of files, is installed.
-    aside = venv / f"{STAMP}.new"
-    aside.write_text(json.dumps(wanted, indent=2) + "\n", encoding="utf-8")
-    aside.replace(venv / STAMP)
+    atomic_files.write(venv / STAMP, json.dumps(wanted, indent=2) + "\n")
 
 
 def main() -> int:

@@ -91,6 +91,12 @@ TOP = (
         "Report measured sessions; a verdict is an error only with --fail-on.",
         panel=_MEASURE,
     ),
+    at(
+        "setup:app",
+        "setup",
+        "Set up what this machine needs: a container engine of your own, without root.",
+        panel=_LOOK,
+    ),
     at("site:app", "site", "Site configs: the machines that images run on.", panel=_LOOK),
     at("recipe:app", "recipe", "Recipes: the software in an image.", panel=_LOOK),
     at(
@@ -141,6 +147,13 @@ RECIPE = (
         "recipe_new:new",
         "new",
         "Make a recipe from your own file of packages or of an image, for one site or several.",
+    ),
+)
+SETUP = (
+    at(
+        "setup_engine:engine",
+        "engine",
+        "Set up Apptainer and the programs that it needs in a folder of your own, without root.",
     ),
 )
 # Behind the probes'.

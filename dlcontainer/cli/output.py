@@ -72,6 +72,13 @@ def say_path(path: "Path", *, as_json: bool) -> None:
         write(f"{path}\n")
 
 
+def is_agreed(question: str) -> bool:
+    """Ask a person at a terminal, on stderr; without an answer it is no."""
+    import typer
+
+    return typer.confirm(printable(question), err=True)
+
+
 def is_terminal() -> bool:
     """Return whether results go to a terminal, where people read them."""
     return sys.stdout.isatty()

@@ -9,6 +9,7 @@ from pathlib import Path
 from dlcontainer import installation
 from dlcontainer.engines.engine import Binds, BuildSpec, RunSpec, StepSpec, is_lent
 from dlcontainer.errors import EngineError
+from dlcontainer.system import private_engine
 from dlcontainer.system.machine import absolute_folders, find_program
 
 PROGRAMS = ("apptainer", "singularity")
@@ -185,9 +186,11 @@ def environment(
     `state` is where it notes its instances, in place of the user's home.
     """
     kept = {name: environ[name] for name in KEPT_VARIABLES if name in environ}
-    # A private engine's helpers (mksquashfs, squashfuse …) stand beside this Python.
+    # A private engine's helpers (mksquashfs, squashfuse …) stand beside this Python, or with it.
+    private = private_engine.programs_folder(environ)
     folders = absolute_folders(kept.get("PATH") or os.defpath)
-    kept["PATH"] = os.pathsep.join([*folders, str(Path(sys.executable).parent)])
+    folders += [str(Path(sys.executable).parent), *([str(private)] if private else [])]
+    kept["PATH"] = os.pathsep.join(folders)
     if tmpdir is not None:
         # Both names: SingularityCE reads only the older one.
         kept |= {"APPTAINER_TMPDIR": str(tmpdir), "SINGULARITY_TMPDIR": str(tmpdir)}
@@ -204,8 +207,9 @@ def find(environ: Mapping[str, str]) -> Apptainer:
             return Apptainer(program=program)
     raise EngineError(
         "neither Apptainer nor Singularity is on PATH",
-        why="dlcontainer builds and runs images with one of them",
-        next_step=installation.engine(),
+        why=private_engine.refusal(environ)
+        or "dlcontainer builds and runs images with one of them",
+        next_step=installation.engine(environ),
     )
 
 

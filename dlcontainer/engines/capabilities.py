@@ -167,14 +167,15 @@ def _introduce(engine: Apptainer, host: HostMachine, runner: "Runner") -> tuple[
         raise EngineError(
             f"{engine.program} does not start",
             why=f"{error}: {stderr}" if stderr else str(error),
-            next_step=f"install it again, or remove it from PATH and {installation.engine()}",
+            next_step="install it again, or remove it from PATH and "
+            f"{installation.engine(host.environ)}",
         ) from None
     if not _KNOWN.match(version):
         raise EngineError(
             f"{engine.program} is neither Apptainer nor Singularity",
             why=f"its --version prints: {_reason(version)[:100]}",
             next_step="remove it from PATH, or put the real engine before it: "
-            f"{installation.engine()}",
+            f"{installation.engine(host.environ)}",
         )
     return version.strip(), help_text
 

@@ -9,6 +9,7 @@ PACKAGE = Path(__file__).resolve().parent.parent
 # What stands beside the package in a checkout.
 _FOLDERS = ("recipes", "templates", "site-configs")
 _PROJECT_NAME = re.compile(r"""^name\s*=\s*["']dlcontainer["']\s*$""", re.MULTILINE)
+_COMMAND = "`dlcontainer setup engine`"
 # Packages of distributions, and an installer that needs no root.
 ENGINE_PAGE = "https://apptainer.org/docs/admin/main/installation.html"
 # The distribution's command -> its names for packages, where they are not Debian's.
@@ -46,13 +47,15 @@ def line(environ: Mapping[str, str], *packages: str) -> str:
 def helper(environ: Mapping[str, str], *packages: str, package: Path = PACKAGE) -> str:
     """Return how programs that builds need are installed; the packages are named as in Debian."""
     by_root = f"an administrator types: {line(environ, *packages)}"
-    return f"{_setup()}, or {by_root}" if checkout(package) else by_root
+    own_way = _own_way(environ, package)
+    return f"{own_way}, or {by_root}" if own_way else by_root
 
 
-def engine(package: Path = PACKAGE) -> str:
+def engine(environ: Mapping[str, str], package: Path = PACKAGE) -> str:
     """Return how an engine is installed, with or without root."""
     advice = "load the site's module, or install Apptainer, with or without root: " + ENGINE_PAGE
-    return f"{_setup()}, or {advice}" if checkout(package) else advice
+    own_way = _own_way(environ, package)
+    return f"{own_way}, or {advice}" if own_way else f"{advice}; {_COMMAND} lists this host's ways"
 
 
 def resolver(python: str = sys.executable) -> str:
@@ -68,5 +71,12 @@ def beside(requirement: str, python: str = sys.executable) -> str:
     return f"{shlex.quote(python)} -m pip install {shlex.quote(requirement)}"
 
 
-def _setup() -> str:
-    return "run `make setup` in dlcontainer's checkout (no root needed)"
+def _own_way(environ: Mapping[str, str], package: Path) -> str | None:
+    """Return how this user has private programs without root; None where they can't be fetched."""
+    import shutil
+
+    if checkout(package):
+        return "run `make setup` in dlcontainer's checkout (no root needed)"
+    path = environ.get("PATH", "")
+    has_apt = all(shutil.which(name, path=path) for name in ("apt-get", "dpkg-deb"))
+    return f"run {_COMMAND} (no root needed)" if has_apt else None

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from dlcontainer.errors import ConfigError
-from dlcontainer.system import guarded_files
+from dlcontainer.system import guarded_files, private_engine
 from dlcontainer.system.environ import variables
 
 # Kinds of /proc/mounts on which a build's many small writes are slow or whose ids do not map.
@@ -167,14 +167,23 @@ def for_children(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_program(name: str, environ: Mapping[str, str]) -> Path | None:
-    """Find a program on PATH, else beside this Python: `make setup` puts private tools there."""
+    """Find a program on PATH, else among the private tools.
+
+    `make setup` puts these beside this Python, `dlcontainer setup engine` into the user's own
+    folder.
+    """
     folders = absolute_folders(environ.get("PATH", ""))
     for folder in [*folders, str(Path(sys.executable).parent)]:
         path = Path(folder) / name
-        # First: is_file raises where a folder on PATH may not be entered (another user's home).
-        if os.access(path, os.X_OK) and path.is_file():
+        if _runs(path):
             return path
-    return None
+    private = private_engine.programs_folder(environ)
+    return private / name if private is not None and _runs(private / name) else None
+
+
+def _runs(path: Path) -> bool:
+    # First: is_file raises where a folder on PATH may not be entered (another user's home).
+    return os.access(path, os.X_OK) and path.is_file()
 
 
 def source_date(environ: Mapping[str, str]) -> int | None:

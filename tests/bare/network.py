@@ -8,8 +8,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from dlcontainer.engine_setup.aptsources import archive_of, read_sources
 from tests.bare.machines import Release
-from tools.aptsources import archive_of, read_sources
 
 _CA = Path("etc/ssl/certs/ca-certificates.crt")
 _PIP_FILES = ("/etc/pip.conf", "~/.pip/pip.conf", "~/.config/pip/pip.conf")

@@ -13,17 +13,16 @@ from pathlib import Path
 
 import pytest
 
+from dlcontainer.engine_setup.aptget import private_apt
+from dlcontainer.engine_setup.aptsources import archive_of, read_sources, suite_of
+from dlcontainer.engine_setup.surroundings import Session, SetupError, begun
 from dlcontainer.engines.apptainer import Apptainer
 from tests.integration.accounts import NOBODY as NOBODY_ACCOUNT
 from tests.integration.accounts import Account, given, without, world_of
 from tests.integration.world import write_bare
+from tests.setup_scripts import Told, copy_scripts
 from tests.skips import skip
-from tools.aptget import private_apt
-from tools.aptsources import archive_of, read_sources, suite_of
-from tools.console import SetupError
-from tools.processes import run
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
 LIMIT = 300.0  # seconds for one command; a download over a slow line is the longest
 
@@ -77,7 +76,7 @@ class Place:
 
 
 def make_place(folder: Path, become: Sequence[str]) -> Place:
-    shutil.copytree(CHECKOUT / "tools", folder / "tools")
+    copy_scripts(folder)
     place = Place(folder=folder, become=tuple(become))
     place.bin.mkdir()
     make_rootfs(folder / "rootfs")
@@ -92,7 +91,8 @@ def make_rootfs(root: Path) -> None:
     for name in ("bin", "dev", "etc", "home", "proc", "root", "sys", "tmp", "usr/bin", "var/tmp"):
         (root / name).mkdir(parents=True)
     programs = [Path("/bin/sh"), Path("/bin/cat")]
-    listed = run(["ldd", *map(str, programs)]).stdout
+    argv = ["ldd", *map(str, programs)]
+    listed = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
     libraries = {Path(path) for path in re.findall(r"(?<![^\s])(/\S+)(?= \()", listed)}
     assert libraries
     for file in [*programs, *libraries]:
@@ -218,7 +218,8 @@ def test_a_mirror_signed_by_another_key_is_refused(debian: None, tmp_path: Path)
     codename = re.search(r"VERSION_CODENAME=(\S+)", Path("/etc/os-release").read_text())
     assert codename
     source = replace(archive_of(read_sources(), codename[1]), signed_by=str(keyring))
-    with tempfile.TemporaryDirectory() as folder:
+    session = Session(environ=os.environ, teller=Told(), elsewhere="")
+    with begun(session), tempfile.TemporaryDirectory() as folder:
         apt = private_apt(Path(folder), sources=suite_of(source, codename[1]))
         with pytest.raises(SetupError, match="update") as caught:
             apt.update()

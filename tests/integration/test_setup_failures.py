@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from dlcontainer.engine_setup.programs import PROGRAMS
 from tests.integration.accounts import NOBODY
 from tests.integration.test_bad_input import mounted
 from tests.integration.test_setup_venv import answer, project
 from tests.processes import MARK, kill_marked, new_mark
 from tests.skips import skip
-from tools.programs import PROGRAMS
 
 __all__ = ["project"]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.setup_scripts import copy_scripts
 from tests.skips import skip
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 PYPROJECT = """\
 [build-system]
 requires = ["hatchling"]
@@ -27,8 +27,7 @@ dev = []
 def project(tmp_path: Path) -> Path:
     """Return a small project with the set-up scripts, its path with a space."""
     folder = tmp_path / "a project"
-    shutil.copytree(CHECKOUT / "tools", folder / "tools")
-    (folder / "dlcontainer").mkdir()
+    copy_scripts(folder)
     (folder / "dlcontainer/__init__.py").write_text("answer = 42\n")
     (folder / "pyproject.toml").write_text(PYPROJECT)
     return folder

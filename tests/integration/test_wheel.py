@@ -23,8 +23,12 @@ import pytest
 
 from dlcontainer import __version__
 from dlcontainer.formats import texts
+from dlcontainer.system.environ.variables import PROXIES
 from tests.docs_blocks import blocks
+from tests.integration.accounts import without
 from tests.integration.world import missing
+from tests.processes import MARK, kill_marked, new_mark
+from tests.skips import skip
 from tests.values import ROOT, TEMPLATES, shipped_plan
 
 SOURCES = (
@@ -318,3 +322,104 @@ def test_what_is_copied_to_begin_with(installed: Path, tmp_path: Path) -> None:
         assert path.name == name
         assert path.is_relative_to(installed.parent)
         assert path.exists()
+
+
+def without_engine(installed: Path, *words: str) -> list[str]:
+    """Give a command of dlcontainer's as on a machine that has no engine of its own."""
+    return [*without("apptainer", "singularity"), str(installed / "dlcontainer"), *words]
+
+
+def call(installed: Path, home: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """Type a command of dlcontainer's as on a machine that has no engine of its own."""
+    return subprocess.run(
+        without_engine(installed, *words),
+        cwd="/",
+        env=environment(home),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def environment(home: Path) -> dict[str, str]:
+    proxies = {name: value for name, value in os.environ.items() if name.lower() in PROXIES}
+    return {"HOME": str(home), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **proxies}
+
+
+SET_UP = ("setup", "engine", "--no")
+
+
+def test_the_engine_comes_from_the_wheel_and_goes(installed: Path, tmp_path: Path) -> None:
+    """One command brings an engine that all commands find; another leaves nothing of it."""
+    if shutil.which("apt-get") is None:
+        skip("no apt-get here", elsewhere="Debian or Ubuntu")
+    made = call(installed, tmp_path, *SET_UP, "--json")
+    assert made.returncode == 0, made.stdout + made.stderr
+    body = json.loads(made.stdout)
+    prefix = tmp_path / ".local/share/dlcontainer/engine"
+    assert (body["prefix"], body["system_changes"]) == (str(prefix), [])
+    assert body["private"]
+    done = call(installed, tmp_path, "doctor", "--json")
+    findings = {each["name"]: each for each in json.loads(done.stdout)["findings"]}
+    assert (findings["engine"]["state"], findings["build"]["state"]) == ("ok", "ok"), done.stdout
+    assert str(prefix / "bin/apptainer") in findings["engine"]["detail"]
+    assert call(installed, tmp_path, *SET_UP).returncode == 0
+    assert call(installed, tmp_path, "setup", "engine", "--remove").returncode == 0
+    assert list(prefix.parent.iterdir()) == []
+
+
+def engines_in(home: Path) -> list[str]:
+    """List the trees of engines, whole and half ones."""
+    folder = home / ".local/share/dlcontainer/engine"
+    return [path.name for path in folder.glob("apptainer-*")]
+
+
+@pytest.mark.long
+def test_killed_half_way_no_engine_is_found_and_the_next_run_makes_one(
+    installed: Path, tmp_path: Path
+) -> None:
+    """The road is that of the test above, killed with all its processes in each phase."""
+    for phase in ("unpack it and", "patch its programs"):
+        mark = new_mark()
+        with subprocess.Popen(
+            without_engine(installed, *SET_UP, "-v"),
+            cwd="/",
+            env={**environment(tmp_path), MARK: mark},
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as running:
+            assert any(phase in line for line in running.stderr or ())
+            kill_marked(mark)
+        links = tmp_path / ".local/share/dlcontainer/engine/bin"
+        assert not (links / "apptainer").is_symlink()
+        done = call(installed, tmp_path, "doctor")
+        assert (done.returncode, "`dlcontainer setup engine`" in done.stdout) == (1, True)
+    made = call(installed, tmp_path, *SET_UP)
+    assert made.returncode == 0, made.stderr
+    assert len(engines_in(tmp_path)) == 1
+
+
+@pytest.mark.long
+def test_two_at_once_make_one_engine_and_an_upgrade_another(
+    installed: Path, tmp_path: Path
+) -> None:
+    """The road is that of the test before the last."""
+    both = [
+        subprocess.Popen(
+            without_engine(installed, *SET_UP, "-v"),
+            cwd="/",
+            env=environment(tmp_path),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    said = [one.communicate(timeout=300)[1] for one in both]
+    assert [one.returncode for one in both] == [0, 0], said
+    assert sum("waiting for another set-up" in text for text in said) == 1
+    [first] = engines_in(tmp_path)
+    assert call(installed, tmp_path, *SET_UP, "--upgrade").returncode == 0
+    [second] = engines_in(tmp_path)
+    assert first != second

@@ -45,15 +45,25 @@ def test_the_line_of_the_distribution(tmp_path: Path, command: str, line: str) -
 
 def test_a_wheel_s_user_is_sent_to_no_checkout(wheel: Path, tmp_path: Path) -> None:
     there = environ(tmp_path, "apt-get")
+    # Without dpkg-deb nothing can be unpacked.
     told = installation.helper(there, "squashfs-tools", package=wheel)
     assert told == "an administrator types: apt-get install squashfs-tools"
-    told = installation.engine(wheel)
-    assert told.endswith("https://apptainer.org/docs/admin/main/installation.html")
+    told = installation.engine(there, wheel)
+    assert "https://apptainer.org/docs/admin/main/installation.html" in told
+    assert "`dlcontainer setup engine` lists this host's ways" in told
     assert "make" not in told
     assert "checkout" not in told
 
 
+def test_a_wheel_s_user_has_a_way_without_root_where_apt_is(wheel: Path, tmp_path: Path) -> None:
+    there = environ(tmp_path, "apt-get", "dpkg-deb")
+    own_way = "run `dlcontainer setup engine` (no root needed), or "
+    told = installation.helper(there, "squashfs-tools", package=wheel)
+    assert told == f"{own_way}an administrator types: apt-get install squashfs-tools"
+    assert installation.engine(there, wheel).startswith(own_way)
+
+
 def test_a_checkout_s_user_has_a_way_without_root(tmp_path: Path) -> None:
     there = environ(tmp_path, "apt-get")
-    for told in (installation.helper(there, "mmdebstrap"), installation.engine()):
+    for told in (installation.helper(there, "mmdebstrap"), installation.engine(there)):
         assert told.startswith("run `make setup` in dlcontainer's checkout (no root needed), or ")

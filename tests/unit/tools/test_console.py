@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 import tools.console
-from tools.console import Console, Interrupted, SetupError, report_error, run_steps, verbose_by
+from dlcontainer.engine_setup.surroundings import SetupError
+from tools.console import Console, Interrupted, report_error, run_steps, verbose_by
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ import pytest
 
 import tools
 import tools.console
+from dlcontainer.engine_setup.surroundings import SetupError
 from tools import demo as demos
-from tools.console import Console, SetupError
+from tools.console import Console
 from tools.demo import Demo
 
 
@@ -63,7 +64,7 @@ def test_a_checkout_that_is_read_only(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_without_apt_it_stops_before_set_up(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demos, "require_room", lambda checkout, cache: None)
-    monkeypatch.setattr("tools.aptget.available", lambda: False)
+    monkeypatch.setattr("dlcontainer.engine_setup.aptget.available", lambda: False)
     monkeypatch.setattr("shutil.which", lambda name, **rest: None)
     with pytest.raises(SetupError, match="base can't be made here") as caught:
         demos.before(demo)
@@ -76,7 +77,7 @@ def test_it_says_time_and_disk_beforehand(
     demo: Demo, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(demos, "require_room", lambda checkout, cache: None)
-    monkeypatch.setattr("tools.aptget.available", lambda: True)
+    monkeypatch.setattr("dlcontainer.engine_setup.aptget.available", lambda: True)
     demos.before(demo)
     said = capsys.readouterr().out
     assert "minutes" in said
@@ -182,7 +183,7 @@ def test_the_steps_are_those_that_will_run(
 ) -> None:
     monkeypatch.setattr(demos, "_LMOD", Path(__file__) if lmod else tmp_path / "none")
     monkeypatch.setattr(demos, "root_argv", lambda: [] if root else None)
-    monkeypatch.setattr("tools.aptget.available", lambda: True)
+    monkeypatch.setattr("dlcontainer.engine_setup.aptget.available", lambda: True)
     titles = demos.titles()
     assert ("load" in titles) == (lmod or root)
     assert titles[:4] == [

@@ -1,7 +1,6 @@
 """The set-up as it is typed, with a planted pip and a planted apt-get: quiet, verbose, failing."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -11,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from dlcontainer.engine_setup.set_up import TITLES
 from tests.processes import MARK, kill_marked, new_mark
-from tests.values import ROOT
-from tools import set_up, setup_engine, setup_tests, setup_venv
+from tests.setup_scripts import copy_scripts
+from tools import set_up, setup_tests, setup_venv
 
 pytestmark = pytest.mark.usefixtures("real_processes")
 
@@ -62,7 +62,7 @@ class Checkout:
 @pytest.fixture
 def checkout(tmp_path: Path) -> Iterator[Checkout]:
     folder = tmp_path / "a checkout"
-    shutil.copytree(ROOT / "tools", folder / "tools")
+    copy_scripts(folder)
     (folder / "pyproject.toml").write_text("[project]\n")
     planted = folder / "planted"
     (planted / "pip").mkdir(parents=True)
@@ -92,7 +92,7 @@ def test_the_steps_are_counted_from_what_is_set_up() -> None:
     assert set_up.titles(["venv"]) == [setup_venv.TITLE]
     assert set_up.titles(["tests", "engine", "venv"]) == [
         setup_venv.TITLE,
-        *setup_engine.TITLES,
+        *TITLES,
         setup_tests.TITLE,
     ]
 

@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from tools import aptget, binfmt, setup_tests
-from tools.console import SetupError
+from dlcontainer.engine_setup import aptget
+from dlcontainer.engine_setup.surroundings import SetupError
+from tools import binfmt, setup_tests
 
 
 @pytest.fixture

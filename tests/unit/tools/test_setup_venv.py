@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from dlcontainer.engine_setup.surroundings import SetupError
 from tools import setup_venv
-from tools.console import SetupError
 from tools.setup_venv import MARKER, STAMP, base_python, next_step, read_stamp, remove_old
 
 

@@ -1,13 +1,13 @@
 """Debian packages as files: their dependencies, their contents, their digests."""
 
-import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tools.aptget import PrivateApt
-from tools.processes import run
+from dlcontainer.engine_setup.aptget import PrivateApt
+from dlcontainer.engine_setup.commands import run
+from dlcontainer.system import digests
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,9 +26,7 @@ class Package:
 def describe(deb: Path) -> Package:
     """Read name and version of a `.deb` and hash it."""
     name, version = _field(deb, "Package"), _field(deb, "Version")
-    # By hand: this runs before the package is installed.
-    digest = hashlib.sha256(deb.read_bytes()).hexdigest()
-    return Package(name=name, version=version, sha256=digest)
+    return Package(name=name, version=version, sha256=digests.of_file(deb))
 
 
 def unpack(debs: Iterable[Path], tree: Path) -> None:
@@ -55,14 +53,14 @@ def depends(deb: Path) -> list[str]:
 def with_libraries(apt: PrivateApt, names: Iterable[str]) -> list[Path]:
     """Download packages with all the library packages (`lib…`) they need, however deep."""
     debs: list[Path] = []
-    known: set[str] = set()
-    wanted = set(names)
-    while wanted:
-        known |= wanted
-        new = apt.download(sorted(wanted))
+    asked_for: set[str] = set()
+    missing = set(names)
+    while missing:
+        asked_for |= missing
+        new = apt.download(sorted(missing))
         debs += new
         needed = {name for deb in new for name in depends(deb)}
-        wanted = {name for name in needed if name.startswith("lib")} - known
+        missing = {name for name in needed if name.startswith("lib")} - asked_for
     return debs
 
 

@@ -1,13 +1,13 @@
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from dlcontainer.engine_setup import aptget
+from dlcontainer.engine_setup.aptget import Simulation, config_text, parse_simulation, private_apt
+from dlcontainer.engine_setup.surroundings import SetupError
+from dlcontainer.system.runner import CompletedCommand
 from tests.values import RECORDED
-from tools import aptget
-from tools.aptget import Simulation, config_text, parse_simulation, private_apt
-from tools.console import SetupError
 
 
 def simulation(name: str) -> Simulation:
@@ -44,9 +44,9 @@ def test_removing_anything_is_refused() -> None:
 def test_install_stops_before_apt_touches_libc(monkeypatch: pytest.MonkeyPatch) -> None:
     text = (RECORDED / "apt-get-simulate-replaces-libc.txt").read_text()
 
-    def run(argv: Sequence[str], **_: object) -> subprocess.CompletedProcess[str]:
+    def run(argv: Sequence[str], **_: object) -> CompletedCommand:
         assert "-s" in argv
-        return subprocess.CompletedProcess(list(argv), 0, text, "")
+        return CompletedCommand(argv=tuple(argv), returncode=0, stdout=text, stderr="", elapsed=0)
 
     def stream(argv: Sequence[str], **_: object) -> None:
         pytest.fail(f"ran {argv}")

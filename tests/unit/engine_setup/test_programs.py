@@ -1,12 +1,16 @@
 """Private programs: which are there, and which are linked."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tools import aptget, programs, setup_engine
-from tools.console import SetupError
-from tools.programs import PROGRAMS, WRAPPERS
+from dlcontainer.engine_setup import aptget, programs, set_up
+from dlcontainer.engine_setup.programs import PROGRAMS, WRAPPERS
+from dlcontainer.engine_setup.set_up import SetupPlan
+from dlcontainer.engine_setup.subids import MissingRange
+from dlcontainer.engine_setup.surroundings import SetupError
+from tests.setup_scripts import Told
 
 
 @pytest.fixture
@@ -31,11 +35,15 @@ def executable(path: Path) -> Path:
     return path
 
 
+def planned(prefix: Path, *, only_prefix: bool = False) -> SetupPlan:
+    return SetupPlan(prefix=prefix, bin=prefix.parent / "a bin", only_prefix=only_prefix)
+
+
 def link(
     prefix: Path, *, only_prefix: bool = False, engine: str = "apptainer/usr/bin/x"
 ) -> set[str]:
     bin_folder = prefix.parent / "a bin"
-    setup_engine.link_programs(bin_folder, prefix / engine, prefix, only_prefix=only_prefix)
+    set_up.link_programs(planned(prefix, only_prefix=only_prefix), prefix / engine)
     return {path.name for path in bin_folder.iterdir()}
 
 
@@ -55,7 +63,7 @@ def test_the_systems_own_engine_is_not_hidden(prefix: Path, tmp_path: Path) -> N
     link(prefix)
     system = executable(prefix.parent / "system" / "apptainer")
     bin_folder = prefix.parent / "a bin"
-    setup_engine.link_programs(bin_folder, system, prefix, only_prefix=False)
+    set_up.link_programs(planned(prefix), system)
     assert not (bin_folder / "apptainer").is_symlink()
 
 
@@ -83,31 +91,27 @@ def test_a_program_of_the_systems_is_not_unpacked_too(
     prefix: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[set[str]] = []
-    monkeypatch.setattr(setup_engine, "root_argv", lambda: None)
     monkeypatch.setattr(aptget, "available", lambda: True)
     monkeypatch.setattr(
         programs,
         "install_private",
         lambda prefix, wanted: asked.append({program.command for program in wanted}),
     )
-    hidden = prefix.parent / "a bin"
     for folder in ("system", "a bin"):  # what stands in the links' folder is not the system's
         executable(prefix.parent / folder / ("fuse2fs" if folder == "system" else "unsquashfs"))
     (prefix / "programs" / WRAPPERS / "mmdebstrap").unlink()
-    setup_engine.ensure_programs(prefix, hidden, only_prefix=False)
+    set_up.ensure_programs(planned(prefix))
     assert asked == [{program.command for program in PROGRAMS} - {"fuse2fs"}]
 
 
-def without_apt(
-    capsys: pytest.CaptureFixture[str], names: set[str], family: str = "rhel fedora"
-) -> str:
+def without_apt(told: Told, names: set[str], family: str = "rhel fedora") -> str:
     missing = [program for program in PROGRAMS if program.command in names]
     programs.explain_without_apt(missing, {"ID": "el", "ID_LIKE": family})
-    return capsys.readouterr().out
+    return told.take()
 
 
-def test_a_host_without_apt_goes_on_without_mmdebstrap(capsys: pytest.CaptureFixture[str]) -> None:
-    said = without_apt(capsys, {"mmdebstrap", "fuse2fs", "newuidmap"})
+def test_a_host_without_apt_goes_on_without_mmdebstrap(told: Told) -> None:
+    said = without_apt(told, {"mmdebstrap", "fuse2fs", "newuidmap"})
     for way in ("dlcontainer base pin", "dlcontainer build --offline", "dlcontainer base make"):
         assert way in said
     assert "dnf install shadow-utils" in said
@@ -122,9 +126,30 @@ def test_a_host_without_apt_goes_on_without_mmdebstrap(capsys: pytest.CaptureFix
         ("arch", "pacman -S squashfs-tools"),
     ],
 )
-def test_a_host_without_apt_needs_to_pack(
-    capsys: pytest.CaptureFixture[str], family: str, line: str
-) -> None:
+def test_a_host_without_apt_needs_to_pack(told: Told, family: str, line: str) -> None:
     with pytest.raises(SetupError, match="missing: mksquashfs") as caught:
-        without_apt(capsys, {"mmdebstrap", "mksquashfs"}, family)
+        without_apt(told, {"mmdebstrap", "mksquashfs"}, family)
     assert str(caught.value.next_step).endswith(line)
+
+
+def test_what_root_would_change_is_named_beforehand(
+    prefix: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = replace(planned(prefix), newest=True)
+    range_line = MissingRange(files=(Path("/etc/subuid"),), user="root", start=100000)
+    monkeypatch.setattr(aptget, "available", lambda: True)
+    monkeypatch.setattr(programs, "has_ca_bundle", lambda: True)
+    monkeypatch.setattr(set_up, "missing_range", lambda: range_line)
+    offered = aptget.Simulation(installs=("apptainer",), removes=())
+    monkeypatch.setattr(aptget, "simulate", lambda _: offered)
+    packages = sorted({program.package for program in PROGRAMS})
+    assert set_up.system_changes(plan) == [
+        f"apt-get install {' '.join([*packages, 'apptainer'])}",
+        "append 'root:100000:65536' to /etc/subuid",
+    ]
+    # What replaces the C library, or is not offered, is unpacked privately.
+    monkeypatch.setattr(aptget, "simulate", lambda _: None)
+    assert set_up.system_changes(plan)[0] == f"apt-get install {' '.join(packages)}"
+    monkeypatch.setattr(aptget, "available", lambda: False)
+    monkeypatch.setattr(set_up, "missing_range", lambda: None)
+    assert set_up.system_changes(plan) == []

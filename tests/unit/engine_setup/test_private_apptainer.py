@@ -1,12 +1,18 @@
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tools import apptainer
-from tools.apptainer import advice, find_private, foreign_libraries, suite_for, version_of
-from tools.console import SetupError
+from dlcontainer.engine_setup import private_apptainer
+from dlcontainer.engine_setup.private_apptainer import (
+    advice,
+    find_private,
+    foreign_libraries,
+    suite_for,
+    version_of,
+)
+from dlcontainer.engine_setup.surroundings import SetupError
+from dlcontainer.system.runner import CompletedCommand
 
 
 @pytest.mark.parametrize(
@@ -22,18 +28,24 @@ from tools.console import SetupError
 def test_only_a_container_engine_counts(
     monkeypatch: pytest.MonkeyPatch, output: str, version: str | None
 ) -> None:
-    def run(argv: Sequence[str], **_: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.CompletedProcess(list(argv), 0, output, "")
+    def run(argv: Sequence[str], **_: object) -> CompletedCommand:
+        return CompletedCommand(argv=tuple(argv), returncode=0, stdout=output, stderr="", elapsed=0)
 
-    monkeypatch.setattr(apptainer, "run", run)
+    monkeypatch.setattr(private_apptainer, "run", run)
     assert version_of("/usr/bin/whatever") == version
 
 
 def test_a_program_that_fails_is_no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(argv: Sequence[str], **_: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.CompletedProcess(list(argv), 127, "apptainer version 1.4.5\n", "")
+    def run(argv: Sequence[str], **_: object) -> CompletedCommand:
+        return CompletedCommand(
+            argv=tuple(argv),
+            returncode=127,
+            stdout="apptainer version 1.4.5\n",
+            stderr="",
+            elapsed=0,
+        )
 
-    monkeypatch.setattr(apptainer, "run", run)
+    monkeypatch.setattr(private_apptainer, "run", run)
     assert version_of("/moved/apptainer") is None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.console import SetupError
+from dlcontainer.engine_setup.surroundings import SetupError
 
 # The names a rolling or relative source may have in place of the release's codename.
 _RELATIVE_SUITES = frozenset({"stable", "oldstable", "testing", "unstable", "sid", "devel"})
@@ -30,7 +30,7 @@ class Source:
 
 def parse_one_line(text: str) -> list[Source]:
     """Parse the `deb [options] URI suite component…` format."""
-    found = []
+    sources = []
     for raw in text.splitlines():
         line = raw.split("#", 1)[0].strip()
         match = re.match(r"deb\s+(?:\[(?P<options>[^\]]*)\]\s*)?(?P<rest>\S.*)$", line)
@@ -40,7 +40,7 @@ def parse_one_line(text: str) -> list[Source]:
         options = dict(
             option.split("=", 1) for option in shlex.split(match["options"] or "") if "=" in option
         )
-        found.append(
+        sources.append(
             Source(
                 uris=(uri,),
                 suites=(suite,),
@@ -48,12 +48,12 @@ def parse_one_line(text: str) -> list[Source]:
                 signed_by=options.get("signed-by", "").replace(",", " ") or None,
             )
         )
-    return found
+    return sources
 
 
 def parse_deb822(text: str) -> list[Source]:
     """Parse the format of `*.sources` files: paragraphs of `Field: value`."""
-    found = []
+    sources = []
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     for paragraph in re.split(r"\n\s*\n", "\n".join(lines)):
         fields = _fields(paragraph)
@@ -61,7 +61,7 @@ def parse_deb822(text: str) -> list[Source]:
             continue
         if fields.get("enabled", "yes").strip().lower() in {"no", "false", "0"}:
             continue
-        found.append(
+        sources.append(
             Source(
                 uris=tuple(fields.get("uris", "").split()),
                 suites=tuple(fields.get("suites", "").split()),
@@ -69,7 +69,7 @@ def parse_deb822(text: str) -> list[Source]:
                 signed_by=fields.get("signed-by", "").strip() or None,
             )
         )
-    return found
+    return sources
 
 
 def _fields(paragraph: str) -> dict[str, str]:
@@ -87,14 +87,14 @@ def _fields(paragraph: str) -> dict[str, str]:
 
 def read_sources(etc_apt: Path = Path("/etc/apt")) -> list[Source]:
     """Read all of the host's apt sources, in the order apt reads them."""
-    found: list[Source] = []
+    sources: list[Source] = []
     parts = sorted((etc_apt / "sources.list.d").glob("*"))
     for path in [etc_apt / "sources.list", *parts]:
         if path.suffix not in {".list", ".sources"} or not path.is_file():
             continue
         text = path.read_text(encoding="utf-8", errors="replace")
-        found += parse_deb822(text) if path.suffix == ".sources" else parse_one_line(text)
-    return found
+        sources += parse_deb822(text) if path.suffix == ".sources" else parse_one_line(text)
+    return sources
 
 
 def archive_of(sources: Iterable[Source], codename: str) -> Source:
@@ -105,9 +105,9 @@ def archive_of(sources: Iterable[Source], codename: str) -> Source:
         if "main" in source.components
         and any(uri.startswith(_NETWORK_SCHEMES) for uri in source.uris)
     ]
-    for wanted in (frozenset({codename}), _RELATIVE_SUITES):
+    for suites in (frozenset({codename}), _RELATIVE_SUITES):
         for source in usable:
-            if wanted & set(source.suites):
+            if suites & set(source.suites):
                 return source
     raise SetupError(
         "the host's apt sources name no mirror of the distribution",

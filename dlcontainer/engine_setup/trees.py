@@ -14,10 +14,11 @@ import secrets
 import shlex
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tools.console import SetupError, say
+from dlcontainer.engine_setup import surroundings
+from dlcontainer.engine_setup.surroundings import SetupError, note, say
 
 
 @contextmanager
@@ -32,6 +33,8 @@ def locked(folder: Path) -> Iterator[None]:
         except BlockingIOError:
             say(f"waiting for another set-up in {folder}")
             fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError:
+            note(f"the file system of {folder} has no locks: run one set-up at a time")
         yield
     finally:
         os.close(handle)
@@ -77,16 +80,17 @@ def home_without_space(prefix: Path, environ: Mapping[str, str]) -> Path:
     """
     if not re.search(r"\s", str(prefix)):
         return prefix
-    own = hashlib.sha256(str(prefix).encode()).hexdigest()[:12]
+    digest = hashlib.sha256(str(prefix).encode()).hexdigest()[:12]
     folders = [environ.get("XDG_DATA_HOME", "")]
     folders += [f"{environ['HOME']}/.local/share"] if environ.get("HOME") else []
     for folder in folders:
         if folder.startswith("/") and not re.search(r"\s", folder):
-            return Path(folder) / "dlcontainer" / own
+            return Path(folder) / "dlcontainer" / digest
     raise SetupError(
         f"cannot set Apptainer up in {prefix}",
         why="it mounts no image below a path with a space, and your home folder's has one too",
-        next_step="set XDG_DATA_HOME to a folder of yours without a space in its path",
+        next_step="set XDG_DATA_HOME to a folder of yours without a space in its path, or "
+        f"{surroundings.elsewhere()}",
     )
 
 
@@ -94,7 +98,9 @@ def remove_unpublished(home: Path, link: Path) -> None:
     """Remove the trees that the link does not show: replaced ones, and what a killed run left."""
     published = link.resolve()
     for tree in home.glob(f"{link.name}-*"):
-        if tree.is_dir() and tree.resolve() != published:
+        # A folder of the user's own may have such a name, in a prefix that was chosen.
+        made_here = re.fullmatch(rf"{re.escape(link.name)}-[0-9a-f]{{8}}", tree.name)
+        if made_here and tree.is_dir() and tree.resolve() != published:
             shutil.rmtree(tree)
 
 
@@ -130,3 +136,20 @@ def write_wrapper(
     lines.append(f'exec {shlex.join(argv)} "$@"')
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     path.chmod(0o755)
+
+
+def remove(prefix: Path, name: str) -> None:
+    """Remove a published tree, its link first; call it inside `locked(prefix)`.
+
+    What a killed run left beside it goes too.
+    """
+    link = prefix / name
+    home = link.resolve().parent
+    link.unlink(missing_ok=True)
+    for folder in {prefix, home}:
+        if folder.is_dir():
+            remove_unpublished(folder, link)
+    if home != prefix:
+        # It stood for the prefix alone.
+        with suppress(OSError):
+            home.rmdir()

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.aptsources import (
+from dlcontainer.engine_setup.aptsources import (
     Source,
     archive_of,
     parse_deb822,
@@ -10,7 +10,7 @@ from tools.aptsources import (
     read_sources,
     suite_of,
 )
-from tools.console import SetupError
+from dlcontainer.engine_setup.surroundings import SetupError
 
 DEB822 = """\
 Types: deb deb-src

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.console import SetupError
-from tools.processes import run, stream
+from dlcontainer.engine_setup import surroundings
+from dlcontainer.engine_setup.commands import run, stream
+from dlcontainer.engine_setup.surroundings import SetupError
 
 # A package whose replacement would replace the C library under every program of the host.
 _LIBC = re.compile(r"^(libc\d+(\.\d+)?|libc-bin)(:\w+)?$")
@@ -42,7 +43,8 @@ def parse_simulation(text: str) -> Simulation:
 
 def available() -> bool:
     """Return whether this machine has apt-get and dpkg-deb."""
-    return bool(shutil.which("apt-get") and shutil.which("dpkg-deb"))
+    path = surroundings.environ().get("PATH", os.defpath)
+    return all(shutil.which(name, path=path) for name in ("apt-get", "dpkg-deb"))
 
 
 def simulate(names: Sequence[str], *, conf: Path | None = None) -> Simulation | None:
@@ -121,7 +123,7 @@ def private_apt(folder: Path, *, sources: str | None) -> PrivateApt:
     conf = folder / "apt.conf"
     conf.write_text(config_text(folder, own_sources=sources is not None), encoding="utf-8")
     # apt's download methods run as the user _apt, which must be able to enter.
-    os.chmod(folder, 0o755)  # noqa: PTH101
+    os.chmod(folder, 0o755)  # noqa: PTH101, S103
     return PrivateApt(folder=folder, conf=conf)
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from dlcontainer.engine_setup.commands import cure
+from dlcontainer.engine_setup.surroundings import SetupError
 from tools import setup_venv
-from tools.console import SetupError
-from tools.processes import cure
 
 
 @pytest.mark.parametrize(
@@ -12,6 +12,7 @@ from tools.processes import cure
     [
         ("OSError: [Errno 28] No space left on device", "the disk is full"),
         ("E: Write error - write (28: No space left on device)", "the disk is full"),
+        ("dpkg-deb: error: failed to write (Disk quota exceeded)", "the disk is full"),
         ("mkdir: cannot create directory 'x': Read-only file system", "not writable"),
         (
             "ProxyError('Tunnel connection failed: 407 Proxy Authentication Required')",

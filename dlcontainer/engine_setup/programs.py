@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools import aptget
-from tools.aptget import PrivateApt, private_apt
-from tools.console import SetupError, note, say
-from tools.packages import is_elf, unpack
-from tools.processes import run
-from tools.trees import publish, write_wrapper
+from dlcontainer.engine_setup import aptget, surroundings
+from dlcontainer.engine_setup.aptget import PrivateApt, private_apt
+from dlcontainer.engine_setup.commands import run
+from dlcontainer.engine_setup.packages import is_elf, unpack
+from dlcontainer.engine_setup.surroundings import SetupError, note, say
+from dlcontainer.engine_setup.trees import publish, write_wrapper
 
 NAME = "programs"
 WRAPPERS = "wrappers"  # the folder in it that goes on PATH
@@ -33,7 +33,7 @@ _CA_BUNDLES = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Program:
+class HelperProgram:
     """A command, Debian's package that has it, and what it is for."""
 
     command: str
@@ -45,23 +45,25 @@ class Program:
 
 
 PROGRAMS = (
-    Program(command="mmdebstrap", package="mmdebstrap", purpose="makes the base's root tree"),
-    Program(
+    HelperProgram(command="mmdebstrap", package="mmdebstrap", purpose="makes the base's root tree"),
+    HelperProgram(
         command="mksquashfs",
         package="squashfs-tools",
         purpose="writes the image",
         needed=True,
     ),
-    Program(
+    HelperProgram(
         command="unsquashfs",
         package="squashfs-tools",
         purpose="unpacks the image",
         needed=True,
     ),
-    Program(command="squashfuse_ll", package="squashfuse", purpose="mounts the image"),
-    Program(command="fuse2fs", package="fuse2fs", purpose="mounts ext3 overlays"),
-    Program(command="fuse-overlayfs", package="fuse-overlayfs", purpose="mounts writable layers"),
-    Program(
+    HelperProgram(command="squashfuse_ll", package="squashfuse", purpose="mounts the image"),
+    HelperProgram(command="fuse2fs", package="fuse2fs", purpose="mounts ext3 overlays"),
+    HelperProgram(
+        command="fuse-overlayfs", package="fuse-overlayfs", purpose="mounts writable layers"
+    ),
+    HelperProgram(
         command="newuidmap",
         package="uidmap",
         purpose="maps a range of user IDs",
@@ -71,28 +73,30 @@ PROGRAMS = (
 
 
 def search_path(*first: Path, hide: Path | None = None) -> str:
-    """Return a PATH with the system folders an ordinary user's PATH lacks, without `hide`."""
-    own = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    """Return a PATH with the system folders behind the user's, without `hide`."""
+    user_folders = surroundings.environ().get("PATH", os.defpath).split(os.pathsep)
     hidden = hide.resolve() if hide else None
-    folders = [*map(str, first), *own, *SYSTEM_FOLDERS]
+    folders = [*map(str, first), *user_folders, *SYSTEM_FOLDERS]
     return os.pathsep.join(
         folder for folder in folders if folder and Path(folder).resolve() != hidden
     )
 
 
-def missing(path: str) -> list[Program]:
+def missing(path: str) -> list[HelperProgram]:
     """Return the programs that are not on `path`."""
     return [program for program in PROGRAMS if not shutil.which(program.command, path=path)]
 
 
-def in_prefix(prefix: Path) -> list[Program]:
+def in_prefix(prefix: Path) -> list[HelperProgram]:
     """Return the programs that are unpacked below `prefix`, as today's set-up does it."""
     tree = prefix / NAME
     try:
         current = (tree / _LAYOUT).read_text(encoding="utf-8") == _LAYOUT_TEXT
     except OSError:
         return []
-    return [each for each in PROGRAMS if current and (tree / WRAPPERS / each.command).exists()]
+    return [
+        program for program in PROGRAMS if current and (tree / WRAPPERS / program.command).exists()
+    ]
 
 
 def has_ca_bundle() -> bool:
@@ -100,16 +104,20 @@ def has_ca_bundle() -> bool:
     return any(Path(bundle).is_file() for bundle in _CA_BUNDLES)
 
 
-def install_on_host(root: Sequence[str], programs: Sequence[Program]) -> None:
-    """Install the distribution's packages of these programs."""
+def host_packages(programs: Sequence[HelperProgram]) -> list[str]:
+    """Name the distribution's packages of these programs, and what fetching takes besides."""
     packages = sorted({program.package for program in programs})
-    if not has_ca_bundle():
-        packages.append("ca-certificates")
+    return packages if has_ca_bundle() else [*packages, "ca-certificates"]
+
+
+def install_on_host(root: Sequence[str], programs: Sequence[HelperProgram]) -> None:
+    """Install the distribution's packages of these programs."""
+    packages = host_packages(programs)
     say(f"install {', '.join(packages)} from the distribution")
     aptget.install(root, packages)
 
 
-def explain_installed_only(programs: Sequence[Program]) -> None:
+def explain_installed_only(programs: Sequence[HelperProgram]) -> None:
     """Name the line to type for programs that cannot be unpacked privately."""
     for program in programs:
         if program.installed_only:
@@ -119,7 +127,7 @@ def explain_installed_only(programs: Sequence[Program]) -> None:
             )
 
 
-def explain_without_apt(programs: Sequence[Program], os_release: Mapping[str, str]) -> None:
+def explain_without_apt(programs: Sequence[HelperProgram], os_release: Mapping[str, str]) -> None:
     """Say what is missing on a host without apt; SetupError where nothing can be built so."""
     needed = [program for program in programs if program.needed]
     if needed:
@@ -140,7 +148,11 @@ def explain_without_apt(programs: Sequence[Program], os_release: Mapping[str, st
                 f"no {program.command} ({program.purpose}): {program.installed_only}.\n"
                 f"        An administrator installs it: {installer(os_release)} shadow-utils"
             )
-    rest = [each for each in programs if each.command != "mmdebstrap" and not each.installed_only]
+    rest = [
+        program
+        for program in programs
+        if program.command != "mmdebstrap" and not program.installed_only
+    ]
     if rest:
         names = ", ".join(f"{program.command} ({program.purpose})" for program in rest)
         note(f"not here, unless the engine brings its own: {names}")
@@ -156,7 +168,7 @@ def installer(os_release: Mapping[str, str]) -> str:
     return "pacman -S" if "arch" in family else "dnf install"
 
 
-def install_private(prefix: Path, programs: Sequence[Program]) -> Path:
+def install_private(prefix: Path, programs: Sequence[HelperProgram]) -> Path:
     """Unpack these programs under `<prefix>/programs`; they are started by the wrappers there."""
     explain_installed_only(programs)
     usable = [program for program in programs if not program.installed_only]
@@ -186,30 +198,30 @@ def install_private(prefix: Path, programs: Sequence[Program]) -> Path:
 
 def _patchelf(apt: PrivateApt) -> str:
     """Return patchelf: the host's, or one unpacked into apt's temporary folder."""
-    found = shutil.which("patchelf", path=search_path())
-    if found:
-        return found
+    installed = shutil.which("patchelf", path=search_path())
+    if installed:
+        return installed
     unpack(apt.download(["patchelf"]), apt.folder / "patchelf")
     return str(apt.folder / "patchelf/usr/bin/patchelf")
 
 
-def _expose(tree: Path, program: Program, patchelf: str) -> None:
+def _expose(tree: Path, program: HelperProgram, patchelf: str) -> None:
     """Put a command into the wrappers' folder: it finds its libraries and modules in the tree."""
     path = os.pathsep.join(str(tree / name) for name in ("usr/bin", "usr/sbin", "bin", "sbin"))
-    found = shutil.which(program.command, path=path)
-    if found is None:
+    program_file = shutil.which(program.command, path=path)
+    if program_file is None:
         raise SetupError(f"package {program.package} has no {program.command}")
     wrapper = tree / WRAPPERS / program.command
-    if is_elf(Path(found)):
+    if is_elf(Path(program_file)):
         # No script: Apptainer lists unsquashfs's libraries and binds them where it runs it.
-        _patch(Path(found), tree, patchelf)
-        wrapper.symlink_to(os.path.relpath(found, wrapper.parent))
+        _patch(Path(program_file), tree, patchelf)
+        wrapper.symlink_to(os.path.relpath(program_file, wrapper.parent))
         return
     perl = [*tree.glob("usr/share/perl*"), *tree.glob("usr/share/perl/*")]
     perl += [*tree.glob("usr/lib/*/perl/*"), *tree.glob("usr/lib/*/perl*/*")]
     # Last: what the host has is the host's own, and the tree has what it calls besides.
     write_wrapper(
-        wrapper, [found], prepend={"PERL5LIB": perl}, append={"PATH": path.split(os.pathsep)}
+        wrapper, [program_file], prepend={"PERL5LIB": perl}, append={"PATH": path.split(os.pathsep)}
     )
 
 

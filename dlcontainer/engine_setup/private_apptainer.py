@@ -6,24 +6,35 @@ loader and the libraries beside them.
 """
 
 import json
-import os
 import re
 import tempfile
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tools.aptget import PrivateApt, private_apt
-from tools.aptsources import archive_of, read_sources, suite_of
-from tools.console import CONSOLE, SetupError, note, say
-from tools.packages import describe, is_elf, unpack, with_libraries
-from tools.processes import run
-from tools.programs import SYSTEM_FOLDERS
-from tools.trees import home_without_space, publish
+from dlcontainer import installation
+from dlcontainer.engine_setup import surroundings
+from dlcontainer.engine_setup.aptget import PrivateApt, private_apt
+from dlcontainer.engine_setup.aptsources import archive_of, read_sources, suite_of
+from dlcontainer.engine_setup.commands import run
+from dlcontainer.engine_setup.packages import describe, is_elf, unpack, with_libraries
+from dlcontainer.engine_setup.programs import SYSTEM_FOLDERS
+from dlcontainer.engine_setup.surroundings import SetupError, note, say
+from dlcontainer.engine_setup.trees import home_without_space, publish
 
 NAME = "apptainer"
 # For an answer to --version; a program that hangs gives none.
 _VERSION_S = 30.0
 _SUITES = {"debian": "sid", "ubuntu": "devel"}
+# Families of distributions without apt -> the line that installs their package of Apptainer.
+_INSTALLED_BY = {
+    frozenset({"fedora", "rhel", "centos"}): (
+        "sudo dnf install -y epel-release; sudo dnf install -y apptainer"
+    ),
+    frozenset({"suse", "opensuse", "sles"}): "sudo zypper install -y apptainer",
+    frozenset({"arch"}): "sudo pacman -S apptainer",
+    frozenset({"alpine"}): "sudo apk add apptainer",
+}
 
 
 def find_private(prefix: Path) -> tuple[Path, str] | None:
@@ -42,11 +53,11 @@ def version_of(program: Path | str) -> str | None:
     Debian also has a game called `singularity`.
     """
     done = run([str(program), "--version"], check=False, timeout=_VERSION_S)
-    known = re.match(r"(apptainer|singularity(-ce|-pro)?) version \S+", done.stdout)
-    return known[0] if done.returncode == 0 and known else None
+    version = re.match(r"(apptainer|singularity(-ce|-pro)?) version \S+", done.stdout)
+    return version[0] if done.returncode == 0 and version else None
 
 
-def suite_for(os_release: dict[str, str]) -> str:
+def suite_for(os_release: Mapping[str, str]) -> str:
     """Return the suite of this distribution that has an Apptainer package."""
     for name in [os_release.get("ID", ""), *os_release.get("ID_LIKE", "").split()]:
         if name in _SUITES:
@@ -58,27 +69,25 @@ def suite_for(os_release: dict[str, str]) -> str:
     )
 
 
-def advice(os_release: dict[str, str]) -> str:
-    """Return the line to type where Apptainer cannot be set up from here."""
+def advice(os_release: Mapping[str, str]) -> str:
+    """Return the ways to an engine where Apptainer cannot be set up from here."""
     family = {os_release.get("ID", ""), *os_release.get("ID_LIKE", "").split()}
-    if family & {"fedora", "rhel", "centos"}:
-        return "sudo dnf install -y epel-release; sudo dnf install -y apptainer"
-    if family & {"suse", "opensuse"}:
-        return "sudo zypper install -y apptainer"
-    if "arch" in family:
-        return "sudo pacman -S apptainer"
+    options = ["on a cluster: `module load apptainer`"]
+    for names, line in _INSTALLED_BY.items():
+        if family & names:
+            options.insert(0, f"an administrator types: {line}")
     return (
-        "on a cluster: `module load apptainer`; elsewhere see "
-        "https://apptainer.org/docs/admin/main/installation.html"
+        f"one of: {'; '.join(options)}; without root: conda-forge's package apptainer, or "
+        f"Apptainer's own installer: {installation.ENGINE_PAGE}"
     )
 
 
-def install_private(prefix: Path, os_release: dict[str, str], *, programs: Path) -> Path:
+def install_private(prefix: Path, os_release: Mapping[str, str], *, programs: Path) -> Path:
     """Put Apptainer into `<prefix>/apptainer`; `programs` is a folder it shall also search."""
     suite = suite_for(os_release)
     if suite != "sid":
         note(f"suite '{suite}' of this distribution is untested")
-    home = home_without_space(prefix, os.environ)
+    home = home_without_space(prefix, surroundings.environ())
     if home != prefix:
         say(f"Apptainer mounts nothing below a path with a space: it goes to {home}, with a link")
     source = archive_of(read_sources(), os_release.get("VERSION_CODENAME", ""))
@@ -99,7 +108,9 @@ def _build(tree: Path, apt: PrivateApt, suite: str, programs: Path) -> None:
     debs = with_libraries(apt, ["apptainer"])
     packages = [describe(deb) for deb in debs]
     say(f"unpack it and {len(packages) - 1} packages with its libraries")
-    CONSOLE.tool("unpack " + ", ".join(f"{each.name} {each.version}" for each in packages))
+    surroundings.teller().tool(
+        "unpack " + ", ".join(f"{package.name} {package.version}" for package in packages)
+    )
     unpack(debs, tree)
     say("patch its programs to use the libraries beside them")
     _patch(tree, apt)
@@ -118,7 +129,7 @@ def _build(tree: Path, apt: PrivateApt, suite: str, programs: Path) -> None:
 
 
 def _patch(tree: Path, apt: PrivateApt) -> None:
-    """Give each program of the package the tree's own loader and library path."""
+    """Let each program of the package use the tree's own loader and libraries."""
     loader = _loader(tree)
     folders = sorted({library.parent for library in tree.glob("usr/lib/*/lib*.so*")})
     path = ":".join(map(str, folders))
@@ -141,12 +152,12 @@ def _patch(tree: Path, apt: PrivateApt) -> None:
 
 def foreign_libraries(listed: str, tree: Path) -> list[str]:
     """Return the libraries in the loader's `--list` output that are not the tree's own."""
-    found = []
+    foreign = []
     for line in listed.splitlines():
         name, arrow, where = line.strip().partition(" => ")
         if arrow and not where.startswith(str(tree)):
-            found.append(name)
-    return found
+            foreign.append(name)
+    return foreign
 
 
 def _patchelf(apt: PrivateApt, loader: Path, folders: list[Path]) -> list[str]:
@@ -156,8 +167,8 @@ def _patchelf(apt: PrivateApt, loader: Path, folders: list[Path]) -> list[str]:
     """
     folder = apt.folder / "patchelf"
     unpack(with_libraries(apt, ["patchelf"]), folder)
-    own = sorted({library.parent for library in folder.glob("usr/lib/*/lib*.so*")})
-    path = ":".join(map(str, [*own, *folders]))
+    libraries = sorted({library.parent for library in folder.glob("usr/lib/*/lib*.so*")})
+    path = ":".join(map(str, [*libraries, *folders]))
     return [str(loader), "--library-path", path, str(folder / "usr/bin/patchelf")]
 
 
@@ -171,8 +182,8 @@ def _configure(tree: Path, programs: Path) -> None:
     text = conf.read_text(encoding="utf-8")
     # The folder may come later, or never: then everything is on PATH.
     folders = ":".join(("$PATH", str(programs), *SYSTEM_FOLDERS))
-    wanted = f"binary path = {folders}"
-    text, count = re.subn(r"(?m)^#?\s*binary path =.*$", lambda _: wanted, text)
+    setting = f"binary path = {folders}"
+    text, count = re.subn(r"(?m)^#?\s*binary path =.*$", lambda _: setting, text)
     if count != 1:
         raise SetupError(f"{conf} has no line 'binary path'", why="a new format of Apptainer's?")
     conf.write_text(text, encoding="utf-8")
@@ -183,4 +194,4 @@ def _loader(tree: Path) -> Path:
         for file in sorted(tree.glob(f"usr/lib*/**/{pattern}")):
             if not file.is_symlink():
                 return file
-    raise SetupError(f"no dynamic loader in {tree}", why="the libc6 package is laid out anew?")
+    raise SetupError(f"no dynamic loader in {tree}", why="the libc6 package has another layout?")

@@ -1,11 +1,14 @@
+import errno
+import fcntl
 import shlex
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
-from tools.console import SetupError
-from tools.trees import (
+from dlcontainer.engine_setup.surroundings import SetupError
+from dlcontainer.engine_setup.trees import (
     check_prefix,
     home_without_space,
     link_into,
@@ -13,6 +16,8 @@ from tools.trees import (
     publish,
     write_wrapper,
 )
+from tests.processes import poll
+from tests.setup_scripts import Told
 
 
 def fill(tree: Path) -> None:
@@ -110,3 +115,31 @@ def test_a_wrapper_keeps_hostile_names_apart(tmp_path: Path, real_processes: Non
     assert done.stdout == f"{folder}:/b c:/old:/last one|an argument|$HOME|"
     assert "NONE" not in wrapper.read_text()
     assert shlex.split(wrapper.read_text().splitlines()[-1])[0] == "exec"
+
+
+def test_a_file_system_without_locks_is_told_and_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: Told
+) -> None:
+    def flock(handle: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with locked(tmp_path / "prefix"):
+        assert "has no locks: run one set-up at a time" in told.take()
+
+
+def test_who_comes_second_waits_and_is_told(tmp_path: Path, told: Told) -> None:
+    entered = threading.Event()
+
+    def second() -> None:
+        with locked(tmp_path):
+            entered.set()
+
+    with locked(tmp_path):
+        thread = threading.Thread(target=second)
+        thread.start()
+        assert poll(lambda: bool(told.lines), 60)
+        assert not entered.is_set()
+    thread.join()
+    assert entered.is_set()
+    assert "waiting for another set-up in" in told.take()
