@@ -222,7 +222,7 @@ def _resolve(request: AuthorRequest, workshop: Workshop, at: SitePlan) -> Resolu
     except DlcontainerError as error:
         slip = _slip(error, request.wishes)
         if slip is not None:
-            error.why = f"{error.why}; {slip}" if error.why else slip
+            error.why = f"{error.why.rstrip('.')}; {slip}" if error.why else slip
         raise
 
 
