@@ -100,6 +100,14 @@ def fill(folder: Path, mark: Path) -> Path:
     wheel(folder, "ancient", "0.3.1")
     sdist(folder, "ancient", "0.19.8", mark)
     sdist(folder, "sources-only", "1.0", mark)
+    # The newest of these needs what has no wheel; an old one did not.
+    wheel(folder, "config", "0.11.3")
+    wheel(folder, "config", "1.3.2", ["sources-only"])
+    wheel(folder, "mended", "1.3.1")
+    wheel(folder, "mended", "1.3.2", ["sources-only"])
+    wheel(folder, "sees", "1.0", ["eyes"])
+    wheel(folder, "eyes", "1.0", ["torchvision==0.28.0"])
+    wheel(folder, "nvidia-ml-py", "13.0")
     only = "cp311-cp311-manylinux_2_28_x86_64"
     wheel(folder, "intel-only", "1.0", tag=only)
     return folder

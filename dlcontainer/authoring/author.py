@@ -21,9 +21,10 @@ from dlcontainer.authoring import (
 from dlcontainer.authoring.foreign.image_words import ImageWords
 from dlcontainer.authoring.module_names import WheelModules
 from dlcontainer.authoring.own_pins import SitePins
+from dlcontainer.authoring.readers import near_names
 from dlcontainer.authoring.recipe_text import PlainBase, RecipeDraft
 from dlcontainer.authoring.site_plans import SitePlan
-from dlcontainer.errors import MisfitError
+from dlcontainer.errors import DlcontainerError, MisfitError
 from dlcontainer.packages.resolve.resolution import Resolution, ResolveRequest
 from dlcontainer.packages.resolve.wishes import WishList
 from dlcontainer.planning import variants
@@ -168,8 +169,9 @@ def _require_asked(site: str, request: AuthorRequest, workshop: Workshop) -> Non
     try:
         workshop.settle(site, _plain(request, workshop))
     except MisfitError as error:
+        reason = parents.without_one(request.wishes)
         raise MisfitError(
-            f"{request.wishes.path.name} names no framework and needs none: an image of plain "
+            f"{request.wishes.path.name} {reason}: an image of plain "
             f"Python has no code for the accelerators of site {site}",
             where=str(request.wishes.path),
             why=error.why,
@@ -210,6 +212,8 @@ def _choose(
     for site in sites:
         settle_at = partial(workshop.settle_for_cpus if below is None else workshop.settle, site)
         at = site_plans.settle(site, written, settle_at)
+        if below is None:
+            plain_base.require_python(request.wishes, at.plan)
         chosen.append(SitePins(at=at, resolution=_resolve(request, workshop, at)))
     return chosen
 
@@ -246,7 +250,21 @@ def _resolve(request: AuthorRequest, workshop: Workshop, at: SitePlan) -> Resolu
         verified=parent_pins.verified(at.plan),
         may_change=request.may_change,
     )
-    return workshop.resolve(question, at.plan)
+    try:
+        return workshop.resolve(question, at.plan)
+    except DlcontainerError as error:
+        slip = _slip(error, request.wishes)
+        if slip is not None:
+            error.why = f"{error.why.rstrip('.')}; {slip}" if error.why else slip
+        raise
+
+
+def _slip(error: DlcontainerError, wishes: WishList) -> str | None:
+    """Say of the line that an error is about whether its name is a slip from a famous one."""
+    named = (wish.requirement.name for wish in wishes.wishes if wish.origin == str(error.where))
+    name = next(named, None)
+    near = near_names.nearest(canonicalize_name(name)) if name else None
+    return None if near is None else f"'{name}' is taken as written; did you mean '{near}'?"
 
 
 def _pinned(chosen: Sequence[SitePins]) -> list[Requirement]:

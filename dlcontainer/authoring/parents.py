@@ -28,13 +28,29 @@ def of_wishes(wishes: WishList, recipes: Collection[str]) -> str | None:
 
 def named(requirements: Iterable[Requirement], recipes: Collection[str]) -> str | None:
     """Return the one recipe of `recipes` whose framework is among requirements, or None."""
+    meant = set(_meant(requirements).values())
+    return meant.pop() if len(meant) == 1 and meant <= set(recipes) else None
+
+
+def without_one(wishes: WishList) -> str:
+    """Say why a file is on no recipe: `names no framework and needs none`, or several of them."""
+    meant = _meant(wish.requirement for wish in wishes.wishes)
+    if not meant:
+        return "names no framework and needs none"
+    names = " and ".join(sorted(meant))
+    if len(set(meant.values())) == 1:
+        return f"names {names}, and there is no recipe {next(iter(meant.values()))} to put it on"
+    return f"names {names}, and no recipe has more than one framework"
+
+
+def _meant(requirements: Iterable[Requirement]) -> dict[str, str]:
+    """Map the names of frameworks among requirements to the recipes that have them."""
     names = {
         canonicalize_name(requirement.name)
         for requirement in requirements
         if _is_for_linux(requirement)
     }
-    meant = {FRAMEWORKS[name] for name in names if name in FRAMEWORKS}
-    return meant.pop() if len(meant) == 1 and meant <= set(recipes) else None
+    return {name: FRAMEWORKS[name] for name in names if name in FRAMEWORKS}
 
 
 def _is_for_linux(requirement: Requirement) -> bool:

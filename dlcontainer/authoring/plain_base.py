@@ -5,6 +5,7 @@ from packaging.specifiers import SpecifierSet
 from dlcontainer import config
 from dlcontainer.config import Document
 from dlcontainer.errors import MisfitError
+from dlcontainer.packages.resolve.wishes import WishList
 from dlcontainer.planning.plan import Plan
 from dlcontainer.recipes.distributions import DISTRIBUTIONS, Distribution
 
@@ -55,15 +56,39 @@ def of_plan(plan: Plan) -> Distribution:
     return distribution
 
 
+def require_python(wishes: WishList, plan: Plan) -> None:
+    """Refuse a file whose bound on Python the site's own choice of a base excludes.
+
+    A site may say which release all its bases are; `facts: host` says this machine's. Raises
+    MisfitError.
+    """
+    base = of_plan(plan)
+    if _takes(wishes.python, base):
+        return
+    fitting = [DISTRIBUTIONS[key] for key in _ORDER if _takes(wishes.python, DISTRIBUTIONS[key])]
+    same = [other for other in fitting if other.name == base.name] or fitting
+    raise MisfitError(
+        f"this file wants Python {wishes.python}, site {plan.site.name} has {base.name} "
+        f"{base.release} as the base of its images, whose Python is {base.python}",
+        where=wishes.python_at or str(wishes.path),
+        next_step="write a site of your own that extends it, with "
+        f"base: {{distribution: {same[0].name}, release: {same[0].release}}} "
+        f"(Python {same[0].python}), or relax the file's bound",
+    )
+
+
+def _takes(python: str | None, distribution: Distribution) -> bool:
+    allowed = SpecifierSet(python or "")
+    # A bound such as >=3.11.4 means the release, whose own patch level is newer by far.
+    return any(allowed.contains(f"{distribution.python}.{patch}") for patch in (0, 99))
+
+
 def _of_python(
     python: str | None, first: tuple[str, str] | None, where: str | None
 ) -> Distribution:
-    allowed = SpecifierSet(python or "")
     for key in ((first,) if first in DISTRIBUTIONS else ()) + _ORDER:
-        distribution = DISTRIBUTIONS[key]
-        # A bound such as >=3.11.4 means the release, whose own patch level is newer by far.
-        if any(allowed.contains(f"{distribution.python}.{patch}") for patch in (0, 99)):
-            return distribution
+        if _takes(python, DISTRIBUTIONS[key]):
+            return DISTRIBUTIONS[key]
     pythons = ", ".join(sorted(DISTRIBUTIONS[key].python for key in _ORDER))
     raise MisfitError(
         f"no base has a Python that the file allows ({python})",

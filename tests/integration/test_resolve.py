@@ -193,6 +193,13 @@ def test_a_wheel_linked_to_another_torch(uv: Bench) -> None:
     assert "not known to be built for +cu126" in " ".join(with_cuda.notes)
 
 
+def test_a_wheel_linked_to_another_torch_that_nobody_asked_for(uv: Bench) -> None:
+    torch = replace(PINS[0], requirement=Requirement("torch==2.13.0+rocm6.4"))
+    with pytest.raises(MisfitError, match=r"built for another torch .*, and sees needs it") as e:
+        uv.resolve("einops", "sees", target=HERE, pins=(torch,))
+    assert short(e).startswith("req.txt:2: ")
+
+
 def test_local_parts(uv: Bench) -> None:
     same = uv.resolve("torch==2.13.0+cpu", "einops", target=HERE, pins=PINS)
     assert chosen(same) == {"einops": "1.0"}
@@ -282,6 +289,28 @@ def test_an_old_wheel_that_is_named(uv: Bench) -> None:
     assert "patched 2.1.0 is chosen: 2.1.1 has no wheel" in patched.notes
 
 
+def test_an_ancient_version_that_needs_no_archive(bench: Bench) -> None:
+    with pytest.raises(MisfitError, match=r"config: 1\.3\.2 needs sources-only") as e:
+        bench.resolve("einops", "config", target=HERE)
+    assert short(e).startswith("req.txt:2: ")
+    assert "pip wheel --no-deps 'sources-only" in short(e)
+    assert "config==0.11.3" in short(e)
+
+
+def test_an_old_patch_release_that_needs_no_archive(uv: Bench) -> None:
+    resolution = uv.resolve("mended", target=HERE)
+    assert chosen(resolution) == {"mended": "1.3.1"}
+    assert "mended 1.3.1 is chosen: 1.3.2 needs sources-only" in " ".join(resolution.notes)
+    old = uv.resolve("config<1", target=HERE)
+    assert (chosen(old), old.notes) == ({"config": "0.11.3"}, ())
+
+
+def test_source_archives_that_another_package_needs(uv: Bench) -> None:
+    with pytest.raises(MisfitError, match="sources-only: source archives only") as error:
+        uv.resolve("einops", "config>1", target=HERE)
+    assert short(error).startswith("req.txt:2: ")
+
+
 def test_source_archives_alone(bench: Bench) -> None:
     with pytest.raises(MisfitError, match="sources-only: source archives only, no wheel") as error:
         bench.resolve("einops", "sources-only", target=HERE)
@@ -325,9 +354,62 @@ def test_hashes_of_the_file(bench: Bench, wheels: Path) -> None:
     # Reported by pips from 23 on, for a wheel in a folder too.
     resolution = bench.resolve(target=HERE, wishes=locked(right), is_locked=True)
     assert chosen(resolution) == {"einops": "1.0"}
-    with pytest.raises(ConfigError, match="the index has other files than this hash") as error:
+    with pytest.raises(ConfigError, match="has none of the hashes in the file") as error:
         bench.resolve(target=HERE, wishes=locked(frozenset({"0" * 64})))
     assert short(error).startswith("req.txt:7: ")
+
+
+def test_a_hash_is_compared_with_the_file_that_is_installed(bench: Bench, wheels: Path) -> None:
+    """A version has a wheel for each Python and machine: another one's hash is none of this."""
+
+    def of(python: str, arch: str) -> frozenset[str]:
+        name = f"numpy-2.3.5-{python}-{python}-manylinux_2_28_{arch}.whl"
+        return frozenset({wheelhouse.sha256(wheels / name)})
+
+    def locked(hashes: frozenset[str]) -> Resolution:
+        wish = Wish(requirement=Requirement("numpy==2.3.5"), origin="req.txt:7", hashes=hashes)
+        return bench.resolve(target=HERE, wishes=(wish,), is_locked=True)
+
+    python = f"cp{HERE.python.replace('.', '')}"
+    right = of(python, HERE.arch)
+    assert chosen(locked(right)) == {"numpy": "2.3.5"}
+    others = of("cp312" if python == "cp311" else "cp311", HERE.arch) | of(python, "aarch64")
+    with pytest.raises(ConfigError, match="has none of the hashes in the file") as error:
+        locked(others - right)
+    assert short(error).startswith("req.txt:7: ")
+
+
+def test_what_a_closure_lacks_is_said(bench: Bench) -> None:
+    resolution = bench.resolve("sees==1.0", "torchvision==0.28.0+cpu", "einops==1.0",
+        target=HERE, pins=PINS, is_locked=True)  # fmt: skip
+    assert "eyes" in chosen(resolution)
+    (note,) = (note for note in resolution.notes if "not in the file" in note)
+    assert note.startswith("1 package is not in the file and needed here, without a hash of it: ")
+    assert "eyes 1.0" in note
+    whole = bench.resolve("einops==1.0", target=HERE, pins=PINS, is_locked=True)
+    assert not any("not in the file" in note for note in whole.notes)
+
+
+def test_what_pip_freeze_lists_of_another_build(uv: Bench) -> None:
+    """Libraries of devices go, as of a lock; what people ask for of the same makers stays."""
+    lines = ("torch==2.13.0", "nvidia-cublas==13.0", "nvidia-ml-py==13.0", "einops==1.0")
+    resolution = uv.resolve(*lines, target=HERE, pins=PINS)
+    assert chosen(resolution) == {"einops": "1.0", "nvidia-ml-py": "13.0"}
+    assert "left out 1 device libraries" in " ".join(resolution.notes)
+    # A library that was asked for by itself is taken.
+    alone = uv.resolve("torch", "nvidia-cublas==13.0", target=HERE, pins=PINS)
+    assert chosen(alone) == {"nvidia-cublas": "13.0"}
+
+
+def test_the_framework_is_the_reason_before_its_libraries(uv: Bench) -> None:
+    blas = ParentPin(
+        requirement=Requirement("nvidia-cublas==12.8"), origin="r.yaml:61", strength="hard"
+    )
+    with pytest.raises(MisfitError, match=r"torch==2\.2\.1 contradicts torch==2\.13\.0") as error:
+        uv.resolve("nvidia-cublas==12.1", "torch==2.2.1", target=HERE, pins=(*PINS, blas))
+    assert short(error).startswith("req.txt:2: ")
+    with pytest.raises(MisfitError, match=r"nvidia-cublas==12\.1 contradicts"):
+        uv.resolve("nvidia-cublas==12.1", "torch", target=HERE, pins=(*PINS, blas))
 
 
 def test_a_closure_from_a_laptop(uv: Bench) -> None:

@@ -6,46 +6,45 @@ and `pytorch` are other people's things. A name that stands nowhere here is refu
 
 # The same project under the same name.
 _SAME = """
-    absl-py accelerate aiohttp aiosignal albumentations alembic altair anndata annotated-types
-    anyio appdirs argon2-cffi arviz asdf astropy asttokens astunparse async-lru async-timeout
-    attrs babel backcall beautifulsoup4 black bleach blinker bokeh boto3 botorch bottleneck
-    brotlipy cached-property cachetools cartopy catboost certifi cffi cftime charset-normalizer
-    chex click cloudpickle cmake colorama coloredlogs colorlog comm contourpy cryptography
-    cycler cython dask-jobqueue datasets debugpy decorator deepdiff deprecated diffusers dill
-    distributed docker-pycreds docutils e3nn einops evaluate exceptiongroup executing faiss-cpu
-    fastai fastapi fastcore fasteners fastparquet ffmpeg-python filelock flake8 flask flax
-    fonttools frozenlist fsspec ftfy future gast gdown gensim geopandas gitdb gitpython
-    google-auth google-auth-oauthlib google-pasta gpytorch gradio grpcio gym gymnasium h11
-    h5netcdf h5py healpy heapdict holoviews horovod httpcore httpx humanize hydra-core
-    hypothesis idna imageio imbalanced-learn importlib-metadata importlib_resources iniconfig
-    ipykernel ipython ipywidgets isort jax jaxlib jaxtyping jedi jinja2 joblib json5 jsonschema
-    jupyter jupyter_client jupyter_core jupyter_server jupyterlab jupyterlab_pygments
-    jupyterlab_server jupyterlab_widgets keras keras-preprocessing kiwisolver kornia
-    lazy_loader librosa lightgbm lightning lightning-utilities llvmlite locket loguru lxml lz4
-    markdown markdown-it-py markupsafe matplotlib-inline mdanalysis mdtraj mdurl mistune mlflow
-    mne mock more-itertools mpi4py mpmath multidict munkres mypy mypy_extensions natsort
-    nbclient nbconvert nbformat nest-asyncio netcdf4 networkx nibabel nilearn ninja nltk
-    notebook notebook-shim numba numcodecs numexpr numpy numpyro oauthlib omegaconf onnx
-    onnxruntime openai openpyxl opt_einsum optax optuna orjson overrides packaging pandas
-    pandera pandocfilters papermill parso partd pathspec patsy peft pexpect pickleshare pillow
-    platformdirs plotly pluggy polars pooch portalocker pre-commit prometheus_client
-    prompt-toolkit protobuf psutil ptyprocess pure_eval pyarrow pyasn1 pyasn1-modules pybind11
-    pycocotools pycparser pydantic pydantic-core pydicom pygments pyjwt pymatgen pyopenssl
-    pyparsing pyproj pyrsistent pysocks pytest pytest-cov pytest-mock pytest-xdist
-    python-dateutil python-dotenv python-json-logger pytorch-lightning pytz pyvista pywavelets
-    pyyaml pyzmq rasterio referencing regex requests requests-oauthlib retrying rich rioxarray
-    rpds-py rsa ruamel.yaml ruff sacrebleu sacremoses safetensors scanpy scikit-image
+    absl-py accelerate adlfs aiohttp aiosignal albumentations alembic altair anndata annotated-types
+    anyio appdirs argon2-cffi arviz asciitree asdf astropy asttokens astunparse async-lru
+    async-timeout attrs awscli babel backcall beautifulsoup4 biopython black bleach blinker bokeh
+    boto3 botorch bottleneck brotlipy cached-property cachetools cartopy catboost certifi cf_xarray
+    cffi cftime charset-normalizer chex click cloudpickle cmake colorama coloredlogs colorlog comm
+    configargparse contourpy cryptography cycler cython cytoolz dask-jobqueue datasets debugpy
+    decorator deepdiff deprecated diffusers dill distributed docker-pycreds docutils e3nn einops
+    entrypoints evaluate exceptiongroup executing faiss-cpu fastai fastapi fastcore fasteners
+    fastparquet ffmpeg-python filelock fire flake8 flask flax flit-core fonttools frozenlist fsspec
+    ftfy future gast gcsfs gdown gensim geopandas gitdb gitpython google-auth google-auth-oauthlib
+    google-pasta gpytorch gradio grpcio gym gymnasium h11 h5netcdf h5py healpy heapdict holoviews
+    horovod httpcore httpx humanize hydra-core hypothesis idna imageio imbalanced-learn
+    importlib-metadata importlib_resources iniconfig ipykernel ipython ipywidgets isort jax jaxlib
+    jaxtyping jedi jinja2 joblib json5 jsonschema jupyter jupyter_client jupyter_core jupyter_server
+    jupyterlab jupyterlab_pygments jupyterlab_server jupyterlab_widgets keras keras-preprocessing
+    kiwisolver kornia lazy_loader librosa lightgbm lightning lightning-utilities llvmlite locket
+    loguru lxml lz4 markdown markdown-it-py markupsafe matplotlib-inline mdanalysis mdtraj mdurl
+    metpy mistune ml-collections mlflow mne mock modelcif more-itertools mpi4py mpmath multidict
+    munkres mypy mypy_extensions natsort nbclient nbconvert nbformat nest-asyncio netcdf4 networkx
+    nibabel nilearn ninja nltk notebook notebook-shim numba numcodecs numexpr numpy numpyro oauthlib
+    omegaconf onnx onnxruntime openai openmm openpyxl opt_einsum optax optuna orjson overrides
+    packaging pandas pandera pandocfilters papermill parso partd pathspec patsy pdbfixer peft
+    pexpect pickleshare pillow platformdirs plotly pluggy polars pooch portalocker pre-commit prody
+    prometheus_client prompt-toolkit protobuf psutil ptyprocess pure_eval pyarrow pyasn1
+    pyasn1-modules pybind11 pycocotools pycparser pydantic pydantic-core pydicom pygments pyjwt
+    pymatgen pyopenssl pyparsing pyproj pyrsistent pyshtools pysocks pytest pytest-cov pytest-mock
+    pytest-xdist python-dateutil python-dotenv python-json-logger pytorch-lightning pytz pyvista
+    pywavelets pyyaml pyzmq rasterio referencing regex requests requests-oauthlib retrying rich
+    rioxarray rpds-py rsa ruamel.yaml ruff s3fs sacrebleu sacremoses safetensors scanpy scikit-image
     scikit-learn scipy seaborn send2trash sentence-transformers sentencepiece sentry-sdk
     setproctitle setuptools shap shapely simpleitk simplejson six smmap snakemake sniffio
-    sortedcontainers soupsieve spacy sphinx sqlalchemy stack_data starlette statsmodels
-    submitit sympy tabulate tblib tenacity tensorboard tensorboard-data-server
-    tensorboard-plugin-wit tensorboardx tensorflow tensorflow-datasets tensorflow-estimator
-    tensorflow-hub tensorflow-probability termcolor terminado texttable threadpoolctl tifffile
-    tiktoken timm tinycss2 tokenizers toml tomli toolz torchaudio torchmetrics torchvision
-    tornado tqdm traitlets transformers trimesh trl typeguard typer typing-extensions
-    typing_extensions ujson umap-learn uproot urllib3 uvicorn wandb wcwidth webencodings
-    websocket-client websockets werkzeug wheel widgetsnbextension wrapt xarray xgboost xlrd
-    xxhash yacs yapf yarl zarr zict zipp
+    sortedcontainers soupsieve spacy sphinx sqlalchemy stack_data starlette statsmodels submitit
+    sympy tabulate tblib tenacity tensorboard tensorboard-data-server tensorboard-plugin-wit
+    tensorboardx tensorflow tensorflow-datasets tensorflow-estimator tensorflow-hub
+    tensorflow-probability termcolor terminado texttable threadpoolctl tifffile tiktoken timm
+    tinycss2 tokenizers toml tomli toolz torchaudio torchmetrics torchvision tornado tqdm traitlets
+    transformers trimesh trl typeguard typer typing-extensions typing_extensions ujson umap-learn
+    uproot urllib3 uvicorn wandb wcwidth webencodings websocket-client websockets werkzeug wheel
+    widgetsnbextension wrapt xarray xgboost xlrd xxhash yacs yapf yarl zarr zict zipp
 """
 # The same project under another name. conda's dask and jupyter are sets of packages.
 _OTHER = {
@@ -53,6 +52,7 @@ _OTHER = {
     "brotli-python": "brotli",
     "dask": "dask[complete]",
     "dask-core": "dask",
+    "h3-py": "h3",
     "huggingface_hub": "huggingface-hub",
     "importlib_metadata": "importlib-metadata",
     "matplotlib": "matplotlib",
@@ -72,6 +72,10 @@ _OTHER = {
     "pytorch": "torch",
     "pytorch-cpu": "torch",
     "pytorch-gpu": "torch",
+    "pytorch-cluster": "torch-cluster",
+    "pytorch-scatter": "torch-scatter",
+    "pytorch-sparse": "torch-sparse",
+    "pytorch-spline-conv": "torch-spline-conv",
     "pytorch_geometric": "torch-geometric",
     "ray-core": "ray",
     "ray-default": "ray[default]",

@@ -21,6 +21,7 @@ class WishDraft:
     wishes: list[Wish] = field(default_factory=list)
     constraints: list[Wish] = field(default_factory=list)
     python: str | None = None
+    python_at: str | None = None
     is_locked: bool = False
     notes: list[str] = field(default_factory=list)
 
@@ -56,6 +57,7 @@ class WishDraft:
             wishes=tuple(wishes),
             constraints=tuple(constraints),
             python=self.python,
+            python_at=self.python_at,
             is_locked=self.is_locked,
             notes=tuple(notes),
         )

@@ -178,6 +178,7 @@ class EnvironmentReader:
             return
         before = self.draft.python
         self.draft.python = ",".join(filter(None, [before, bounds])) or None
+        self.draft.python_at = line.origin
 
     def _refuse_unknown(self) -> None:
         if not self.unknown:

@@ -13,21 +13,22 @@ from dlcontainer.authoring.readers.conda_names import INDEX_NAMES
 from dlcontainer.packages.resolve.wishes import Wish
 
 _FAMOUS = """
-    accelerate aiohttp albumentations anthropic apache-beam arviz astropy bitsandbytes black
-    bokeh boto3 catboost click cloudpickle cython dash dask datasets deepspeed diffusers dill
-    einops evaluate fastapi flash-attn flask flax fsspec gensim geopandas gradio grpcio
-    gymnasium h5py horovod httpx huggingface-hub hydra-core hypothesis imageio ipykernel
-    ipython jax jaxlib jinja2 joblib jupyter jupyterlab keras kornia langchain lightgbm
-    lightning lxml matplotlib megatron-core mlflow mpi4py mypy netcdf4 networkx nltk notebook
-    numba numexpr numpy numpyro omegaconf onnx onnxruntime openai opencv-python
-    opencv-python-headless optax optuna orbax-checkpoint packaging pandas pandera peft pillow
-    plotly polars protobuf psutil pyarrow pydantic pydot pyro-ppl pytest pytorch-lightning
-    pyyaml ray regex requests rich ruff safetensors scikit-image scikit-learn scipy seaborn
-    sentence-transformers sentencepiece setuptools shapely spacy sqlalchemy statsmodels
-    submitit sympy tables tensorboard tensorflow tensorflow-datasets tensorflow-probability
-    tensorstore tiktoken timm tokenizers torch torchaudio torchdata torchmetrics torchtext
-    torchvision torchx tornado tqdm transformers triton trl typer typing-extensions ultralytics
-    urllib3 vllm wandb wheel xarray xformers xgboost zarr
+    accelerate aiohttp albumentations anthropic apache-beam arviz astropy beautifulsoup4
+    biopython bitsandbytes black bokeh boto3 cartopy catboost click cloudpickle cython dash dask
+    datasets deepspeed dgl diffusers dill e3nn einops evaluate fastapi flash-attn flask flax
+    fsspec gensim geopandas gradio grpcio gymnasium h5py healpy horovod httpx huggingface-hub
+    hydra-core hypothesis imageio ipykernel ipython jax jaxlib jinja2 joblib jupyter jupyterlab
+    keras kornia langchain lightgbm lightning lxml matplotlib mdanalysis megatron-core mlflow
+    mpi4py mypy netcdf4 networkx nltk notebook numba numexpr numpy numpyro omegaconf onnx
+    onnxruntime openai opencv-python opencv-python-headless optax optuna orbax-checkpoint
+    packaging pandas pandera peft pillow plotly polars protobuf psutil pyarrow pydantic pydot
+    pymatgen pyro-ppl pytest pytorch-lightning pyyaml rasterio ray rdkit regex requests rich
+    ruff safetensors scikit-image scikit-learn scipy seaborn sentence-transformers sentencepiece
+    setuptools shapely spacy sqlalchemy statsmodels submitit sympy tables tensorboard tensorflow
+    tensorflow-datasets tensorflow-probability tensorstore tiktoken timm tokenizers torch
+    torch-geometric torch-scatter torchaudio torchdata torchmetrics torchtext torchvision torchx
+    tornado tqdm transformers triton trl typer typing-extensions ultralytics urllib3 vllm wandb
+    wheel xarray xformers xgboost zarr
 """
 FAMOUS = frozenset(_FAMOUS.split())
 # Modules and other systems' names whose package has another name on the index.

@@ -104,13 +104,10 @@ class PylockReader:
         """Return the SHA-256 values of a package's wheels; None where that was refused."""
         wheels = package.get("wheels")
         if not isinstance(wheels, list) or not wheels:
-            if "marker" not in package:
-                what = f"the lock has no wheel of '{cut(name, 80)}', and images take wheels alone"
-                self.of.refuse(path, what, "choose a version that has wheels")
-                return None
-            note = f"{self.of.toml.origin(path)}: the lock has no wheel of '{name}'"
+            # A wheel that a folder of the site has may serve.
+            note = f"{self.of.toml.origin(path)}: the lock has no wheel of '{cut(name, 80)}'"
             self.of.draft.notes.append(note)
-            wheels = [package["sdist"]] if isinstance(package.get("sdist"), dict) else []
+            return frozenset()
         hashes = set()
         for index, wheel in enumerate(wheels):
             if isinstance(wheel, dict) and "path" in wheel and "url" not in wheel:

@@ -63,6 +63,7 @@ class TomlRequirements:
         try:
             if isinstance(bounds, str):
                 self.draft.python = str(SpecifierSet(bounds)) or None
+                self.draft.python_at = self.toml.origin(path)
                 return
         except InvalidSpecifier:
             pass

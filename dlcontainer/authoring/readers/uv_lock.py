@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from packaging.markers import InvalidMarker, Marker
+from packaging.utils import canonicalize_name
 
 from dlcontainer.authoring.readers.draft import WishDraft
 from dlcontainer.authoring.readers.faults import RELEASE_NEXT
@@ -23,9 +24,14 @@ EXPORT = "uv export --frozen --no-dev --no-emit-project --format pylock.toml -o 
 _EXPORT_NEXT = f"run `{EXPORT}` in the project, and give that file"
 _MEMBER_NEXT = f"run `{EXPORT} --package NAME` in the project, and give that file"
 _LOCAL = ("editable", "virtual", "directory", "path", "git", "url")
+# A choice among extras and groups that exclude each other.
+_CHOICE = re.compile(
+    r"""\bextra\s*(?P<sign>==|!=)\s*'(?P<kind>extra|group)-(?P<length>\d{1,3})-(?P<name>[^']*)'"""
+)
+_ALWAYS, _NEVER = 'python_version >= "0"', 'python_version < "0"'
 _DIGEST = re.compile(r"sha256:([0-9a-fA-F]{64})")
 # Routes to one package that no shorter one covers; beyond, a marker is nobody's to read.
-_MOST_ROUTES, _LONGEST_MARKER = 32, 500
+_MOST_ROUTES, _LONGEST_MARKER, _LONGEST_CHOICES = 32, 500, 10_000
 
 Routes = set[frozenset[str]]
 
@@ -42,10 +48,49 @@ class _UnclearLockError(Exception):
 
 
 @dataclass(kw_only=True, slots=True)
+class LockChoices:
+    """The extras and groups that were asked for, of a project whose choices exclude each other.
+
+    uv writes such a choice into markers as `extra == 'extra-8-mytrainer-gpu'`: the kind, the length
+    of the project's name, the name, the choice.
+    """
+
+    extras: frozenset[str]
+    groups: frozenset[str]
+    project: str = ""
+
+    def marker(self, edge: dict[str, Any]) -> str | None:
+        """Return an edge's marker with the choices made; None where it always holds."""
+        marker = edge.get("marker")
+        if marker is None:
+            return None
+        written = str(marker)
+        text = written
+        if len(written) <= _LONGEST_CHOICES and "extra" in written:
+            text = _settled(_CHOICE.sub(self._chosen, written))
+        if len(text) > _LONGEST_MARKER or "extra" in text:
+            raise _UnclearLockError(f"the marker '{cut(written, 80)}'")
+        try:
+            return str(Marker(text)) if text else None
+        except (InvalidMarker, RecursionError):
+            raise _UnclearLockError(f"the marker '{cut(written, 80)}'") from None
+
+    def _chosen(self, match: re.Match[str]) -> str:
+        length, name = int(match["length"]), match["name"]
+        project, choice = name[:length], name[length + 1 :]
+        if canonicalize_name(project) != canonicalize_name(self.project):
+            return match[0]
+        chosen = self.extras if match["kind"] == "extra" else self.groups
+        is_in = canonicalize_name(choice) in chosen
+        return _ALWAYS if is_in == (match["sign"] == "==") else _NEVER
+
+
+@dataclass(kw_only=True, slots=True)
 class LockGraph:
     """The packages of a lock, and the routes that lead to them."""
 
     packages: list[dict[str, Any]]
+    choices: "LockChoices"
     by_name: dict[str, list[int]] = field(default_factory=dict)
     routes: dict[LockNode, Routes] = field(default_factory=dict)
 
@@ -87,18 +132,21 @@ class LockGraph:
         for edge in edges if isinstance(edges, list) else []:
             if not isinstance(edge, dict):
                 raise _UnclearLockError("a dependency that is no table")
-            marker = _marker(edge)
+            marker = self.choices.marker(edge)
+            if marker == _NEVER:
+                continue
             over = {route | {marker} if marker else route for route in routes}
             changed += [node for node in self._targets(edge) if self._take(node, over)]
         return changed
 
     def _targets(self, edge: dict[str, Any]) -> Iterator[LockNode]:
-        name, version = str(edge.get("name")), edge.get("version")
-        indexes = [
-            index
-            for index in self.by_name.get(name, [])
-            if version is None or self.packages[index].get("version") == version
-        ]
+        name = str(edge.get("name"))
+        indexes = self.by_name.get(name, [])
+        # An edge says what tells a package from others of its name: the build of another index may
+        # have the same version.
+        for key in ("version", "source"):
+            if key in edge and len(indexes) > 1:
+                indexes = [n for n in indexes if self.packages[n].get(key) == edge[key]]
         if len(indexes) != 1:
             raise _UnclearLockError(f"'{cut(name, 80)}' stands {len(indexes)} times")
         extras = edge.get("extra", [])
@@ -129,13 +177,19 @@ class UvLockReader:
             self.of.refuse(("version",), "no uv.lock of version 1", _EXPORT_NEXT)
             return
         self.of.python(data.get("requires-python"), ("requires-python",))
-        graph = LockGraph(packages=[entry for entry in packages if isinstance(entry, dict)])
+        choices = LockChoices(
+            extras=frozenset(map(canonicalize_name, extras)),
+            groups=frozenset(map(canonicalize_name, groups)),
+        )
+        entries = [entry for entry in packages if isinstance(entry, dict)]
+        graph = LockGraph(packages=entries, choices=choices)
         roots = graph.roots()
         if len(graph.packages) != len(packages) or len(roots) != 1:
             several = f"{len(roots)} projects in one lock" if roots else "no project in the lock"
             step = _MEMBER_NEXT if len(roots) > 1 else _EXPORT_NEXT
             self.of.refuse(("package",), several, step)
             return
+        choices.project = str(graph.packages[roots[0]].get("name"))
         starts = self._starts(graph.packages[roots[0]], groups, extras)
         try:
             graph.walk(roots[0], starts)
@@ -186,20 +240,37 @@ class UvLockReader:
             requirement.marker = _joined(routes)
         origin = self.of.toml.origin((*path, "name"))
         wheels = package.get("wheels")
-        if not wheels and requirement.marker is None:
-            what = f"the lock has no wheel of '{cut(name, 80)}', and images take wheels alone"
-            self.of.refuse(path, what, "choose a version that has wheels")
-            return None
+        hashes = _hashes(wheels)
         if not wheels:
             self.of.draft.notes.append(f"{origin}: the lock has no wheel of '{cut(name, 80)}'")
-        files = wheels if isinstance(wheels, list) and wheels else [package.get("sdist")]
-        digests = [_DIGEST.fullmatch(str(_table({"_": entry}, "_").get("hash"))) for entry in files]
-        hashes = frozenset(digest[1].lower() for digest in digests if digest)
-        if wheels and len(hashes) == 0:
-            what = f"'{cut(name, 80)}': wheels without a SHA-256"
-            self.of.refuse(path, what, _EXPORT_NEXT)
-            return None
+        elif not hashes:
+            # Some indexes give none; the version is exact all the same.
+            note = f"{origin}: the lock has no SHA-256 of '{cut(name, 80)}' to compare"
+            self.of.draft.notes.append(note)
         return Wish(requirement=requirement, origin=origin, hashes=hashes)
+
+
+def _settled(marker: str) -> str:
+    """Take out of alternatives what a choice decides: empty where the rest always holds.
+
+    uv writes alternatives of terms; anything else stays as it is.
+    """
+    alternatives = []
+    for alternative in marker.split(" or "):
+        terms = alternative.strip().removeprefix("(").removesuffix(")").split(" and ")
+        if any("(" in term or ")" in term for term in terms):
+            return marker
+        if _NEVER not in terms:
+            alternatives.append(" and ".join(term for term in terms if term != _ALWAYS))
+    if not alternatives:
+        return _NEVER
+    return " or ".join(f"({text})" for text in alternatives) if all(alternatives) else ""
+
+
+def _hashes(wheels: object) -> frozenset[str]:
+    listed = wheels if isinstance(wheels, list) else []
+    digests = [_DIGEST.fullmatch(str(_table({"_": wheel}, "_").get("hash"))) for wheel in listed]
+    return frozenset(digest[1].lower() for digest in digests if digest)
 
 
 def _source(package: dict[str, Any]) -> dict[str, Any]:
@@ -209,20 +280,6 @@ def _source(package: dict[str, Any]) -> dict[str, Any]:
 def _table(package: dict[str, Any], key: str) -> dict[str, Any]:
     value = package.get(key)
     return value if isinstance(value, dict) else {}
-
-
-def _marker(edge: dict[str, Any]) -> str | None:
-    """Return an edge's marker; what uv writes for conflicting extras is not understood here."""
-    marker = edge.get("marker")
-    if marker is None:
-        return None
-    text = str(marker)
-    if len(text) > _LONGEST_MARKER or "extra" in text:
-        raise _UnclearLockError(f"the marker '{cut(text, 80)}'")
-    try:
-        return str(Marker(text))
-    except (InvalidMarker, RecursionError):
-        raise _UnclearLockError(f"the marker '{cut(text, 80)}'") from None
 
 
 def _joined(routes: Routes) -> Marker:

@@ -10,7 +10,7 @@ from typing import Protocol
 class Question:
     """Requirements without markers, what bounds them, and the versions that are liked best.
 
-    `folders` hold further wheels. `exact_hashes` asks for the SHA-256 values of what is chosen.
+    `folders` hold further wheels. `exact_hashes` asks for the SHA-256 of each chosen file.
     """
 
     requirements: tuple[str, ...]
@@ -23,10 +23,14 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """Canonical name -> version of the closure, and the SHA-256 values where they are known."""
+    """Canonical name -> version of the closure; the SHA-256 of the chosen file where it is known.
+
+    `needed_by` names who needs a package, where the resolver tells it.
+    """
 
     versions: Mapping[str, str]
     hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    needed_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 

@@ -122,9 +122,13 @@ def _require_unverified(
         return
     steps = ", ".join(f"{change.name} {change.before} → {change.after}" for change in refused)
     allowing = " ".join(f"--allow-change {change.name}" for change in refused)
+    names = {change.name for change in refused}
+    lines = (
+        w.origin for w in request.wishes.wishes if canonicalize_name(w.requirement.name) in names
+    )
     raise MisfitError(
         f"these wishes need another version of what the recipe below verifies: {steps}",
-        where=str(request.wishes.path),
+        where=next(lines, str(request.wishes.path)),
         why=f"{refused[0].name} is pinned at {refused[0].origin}, and the recipe's own checks "
         "import it",
         next_step=f"change the wishes, or allow it: {allowing}",

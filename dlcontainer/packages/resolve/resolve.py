@@ -1,8 +1,9 @@
 """Resolving: wishes on top of a parent's pins -> the pins of an image. Nothing of them is run."""
 
 import importlib.metadata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -82,7 +83,10 @@ def resolve(request: ResolveRequest, asker: Asker) -> Resolution:
         notes += answer.notes
         notes += _hash_notes(request, wishes, answer)
         pins = _pins(request, wishes, answer)
-        notes += wish_rules.require_linked(pins, request.pins)
+        asked_by = partial(_asked_by, wishes=wishes, answer=answer)
+        notes += wish_rules.require_linked(pins, request.pins, asked_by, asker.access.notes)
+        if request.wishes.is_locked and (note := wish_rules.unlisted(wishes, answer, request.pins)):
+            notes.append(note)
         bounds = [wish.requirement for wish in (*constraints, *caps)]
         notes += _age_notes(request, wishes, bounds, answer, resolver)
     return Resolution(
@@ -121,7 +125,7 @@ def _checked(request: ResolveRequest) -> tuple[tuple[Wish, ...], tuple[Wish, ...
     notes = [note] if note else []
     wishes = target_rules.active(request.wishes.wishes, request.target)
     constraints = target_rules.active(request.wishes.constraints, request.target)
-    if request.wishes.is_locked:
+    if request.wishes.is_locked or wish_rules.is_frozen(wishes):
         kept = wish_rules.without_device_libraries(wishes, request.pins)
         if len(kept) < len(wishes):
             names = sorted(wish.requirement.name for wish in set(wishes) - set(kept))
@@ -173,7 +177,8 @@ def _hash_notes(request: ResolveRequest, wishes: Iterable[Wish], answer: Answer)
     for wish in wishes:
         name = canonicalize_name(wish.requirement.name)
         if name not in parents:
-            note = wish_rules.require_hashes(wish, answer.hashes.get(name, frozenset()))
+            offered = answer.hashes.get(name, frozenset())
+            note = wish_rules.require_hashes(wish, offered, request.target)
             notes += [note] if note else []
     return notes
 
@@ -191,6 +196,22 @@ def _pins(request: ResolveRequest, wishes: Iterable[Wish], answer: Answer) -> tu
         for name, version in sorted(answer.versions.items())
         if staying.get(name) != Version(version)
     )
+
+
+def _asked_by(name: str, wishes: Sequence[Wish], answer: Answer) -> tuple[str, str] | None:
+    """Return the wish that needs a package, by whatever others, and where it stands."""
+    origins: dict[str, str] = {
+        canonicalize_name(wish.requirement.name): wish.origin for wish in wishes
+    }
+    seen, todo = {name}, [name]
+    while todo:
+        for by in answer.needed_by.get(todo.pop(0), ()):
+            if by in origins:
+                return by, origins[by]
+            if by not in seen:
+                seen.add(by)
+                todo.append(by)
+    return None
 
 
 def _age_notes(

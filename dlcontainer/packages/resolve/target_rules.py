@@ -99,8 +99,9 @@ def require_python(wishes: WishList, target: Target) -> str | None:
     if not fitting:
         raise MisfitError(
             f"this file wants Python {bound}, the base has Python {target.python}",
-            where=str(wishes.path),
-            next_step="choose a base with such a Python, or change the bound in the file",
+            where=wishes.python_at or str(wishes.path),
+            next_step="choose a site, or a recipe to extend (--extends), whose base has such a "
+            "Python, or change the bound in the file",
         )
     if len(fitting) < len(_PATCHES):
         return (

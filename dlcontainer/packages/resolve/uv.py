@@ -3,13 +3,14 @@
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from dlcontainer.packages.pip import pip_config
+from dlcontainer.packages.resolve import lock_files
 from dlcontainer.packages.resolve.asking import Answer, NoSolutionError, Question
 from dlcontainer.packages.resolve.index_access import IndexAccess
 from dlcontainer.packages.resolve.resolution import Target
@@ -19,7 +20,6 @@ from dlcontainer.system.process import CommandFailedError, CompletedCommand, Run
 
 # No UV_* of the host, no VIRTUAL_ENV, no CONDA_PREFIX: these would name a Python to run.
 _HANDED_ON = frozenset({"PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "LD_LIBRARY_PATH"})
-_HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 _WARNING = re.compile(r"^warning: (.+)$", re.MULTILINE)
 _UNKNOWN = re.compile(r"Because ([A-Za-z0-9._-]+) was not found in the package registry")
 _REFUSAL = re.compile(r"could not be queried|returned a 403 Forbidden")
@@ -47,17 +47,37 @@ class Uv:
 
     def ask(self, question: Question) -> Answer:
         """Choose versions of wheels; raises NoSolutionError with uv's words."""
-        return self._compile(question, ["--only-binary", ":all:"])
+        answer = self._compile(question, _WHEELS)
+        return (
+            replace(answer, hashes=self._hashes(question, answer))
+            if question.exact_hashes
+            else answer
+        )
 
     def newest(self, requirements: Sequence[str], *, wheels: bool) -> Mapping[str, str]:
         """Return the newest versions by themselves; without dependencies uv builds nothing."""
-        words = ["--no-deps", *(["--only-binary", ":all:"] if wheels else [])]
+        words = ["--no-deps", *(_WHEELS if wheels else [])]
         try:
             return self._compile(Question(requirements=tuple(requirements)), words).versions
         except NoSolutionError:
             return {}
 
+    def _hashes(self, question: Question, answer: Answer) -> dict[str, frozenset[str]]:
+        """Return the SHA-256 of the file that pip takes of each version; empty where unknown."""
+        lines = tuple(f"{name}=={version}" for name, version in answer.versions.items())
+        words = ["--no-deps", *_WHEELS, "--format", "pylock.toml"]
+        exact = Question(requirements=lines, folders=question.folders, prereleases=True)
+        try:
+            text = self._run(exact, words).stdout
+        except NoSolutionError:
+            return {}
+        return lock_files.hashes_of(text, self.target)
+
     def _compile(self, question: Question, words: Sequence[str]) -> Answer:
+        completed = self._run(question, words)
+        return _read(completed.stdout, completed.stderr)
+
+    def _run(self, question: Question, words: Sequence[str]) -> CompletedCommand:
         listed, bounds, liked = (
             self.folder / name for name in ("wishes.txt", "constraints.txt", "chosen.txt")
         )
@@ -74,16 +94,16 @@ class Uv:
         argv += ["--python-version", self.target.python]
         argv += ["--python-platform", platform_of(self.target)]
         argv += ["--prerelease", "explicit" if question.prereleases else "disallow"]
-        argv += ["--generate-hashes"] if question.exact_hashes else []
         argv += ["--no-index"] if self.access.settings.no_index else []
         for name in self.access.settings.trusted_hosts:
             argv += ["--allow-insecure-host", name]
-        argv += ["--constraints", str(bounds), str(listed)]
+        # Of an empty file uv warns.
+        argv += ["--constraints", str(bounds)] if question.constraints else []
+        argv += [str(listed)]
         try:
-            completed = self.runner(argv, env=self._environ(question.folders), cwd=self.folder)
+            return self.runner(argv, env=self._environ(question.folders), cwd=self.folder)
         except CommandFailedError as error:
             raise NoSolutionError(self._complaint(error.completed, argv)) from None
-        return _read(completed.stdout, completed.stderr)
 
     def _complaint(self, completed: CompletedCommand, argv: Sequence[str]) -> str:
         """Return uv's words; of a name that no index has, whether one of them refused to tell.
@@ -126,6 +146,7 @@ class Uv:
         return environ
 
 
+_WHEELS = ("--only-binary", ":all:")
 # pip takes the best of all indexes at the build.
 _BEST_MATCH = "--index-strategy=unsafe-best-match"
 _QUIET = (
@@ -133,7 +154,7 @@ _QUIET = (
     "--no-python-downloads",
     "--no-sources",
     "--no-header",
-    "--no-annotate",
+    "--annotation-style=line",
     "--no-progress",
     "--color=never",
     _BEST_MATCH,
@@ -147,16 +168,18 @@ def _addresses(places: Sequence[str]) -> list[str]:
 
 def _read(stdout: str, stderr: str) -> Answer:
     versions: dict[str, str] = {}
-    hashes: dict[str, frozenset[str]] = {}
-    for line in stdout.replace("\\\n", " ").splitlines():
-        text, _, rest = line.partition(" --hash=")
+    needed_by: dict[str, tuple[str, ...]] = {}
+    for line in stdout.splitlines():
+        text, _, remark = line.partition("#")
         try:
-            requirement = Requirement(text.partition("#")[0].strip())
+            requirement = Requirement(text.strip())
             (specifier,) = requirement.specifier
         except (InvalidRequirement, ValueError):
             continue  # an empty line or a remark
         name = canonicalize_name(requirement.name)
         versions[name] = specifier.version
-        hashes[name] = frozenset(_HASH.findall(f"--hash={rest}"))
+        sources = remark.strip().removeprefix("via ").split(", ")
+        # `-r wishes.txt` and `-c constraints.txt` are no packages.
+        needed_by[name] = tuple(source for source in sources if source and source[0] != "-")
     notes = tuple(text for text in _WARNING.findall(stderr) if _NO_NEWS not in text)
-    return Answer(versions=versions, hashes=hashes, notes=notes)
+    return Answer(versions=versions, needed_by=needed_by, notes=notes)

@@ -1,18 +1,27 @@
 """What no resolver is asked: wishes that contradict a hard pin, another build's local parts."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from dlcontainer.errors import ConfigError, MisfitError
-from dlcontainer.packages.resolve.resolution import ParentPin, Pin
+from dlcontainer.packages.resolve.asking import Answer
+from dlcontainer.packages.resolve.resolution import ParentPin, Pin, Target
 from dlcontainer.packages.resolve.stand_ins import version_of
 from dlcontainer.packages.resolve.wishes import Wish
 
-# What a framework's wheels bring along for devices: a variant has its own of these.
-_DEVICE_LIBRARIES = re.compile(r"nvidia-.+|cuda-.+|triton|pytorch-triton.*")
+# What a framework's wheels bring along for devices: a variant has its own of these. Other packages
+# of the same makers (nvidia-ml-py, nvidia-dali-…, cuda-python) are asked for by people.
+# Source: the needs of the index's torch and jax, CUDA 11 to 13.
+_DEVICE_LIBRARIES = re.compile(
+    r"nvidia-(?:cublas|cuda-[a-z]+|cudnn|cudnn-frontend|cufft|cufile|curand|cusolver|cusparse"
+    r"|cusparselt|nccl|nvjitlink|nvshmem|nvtx|nvvm)(?:-cu\d+)?"
+    r"|cuda-(?:bindings|pathfinder|toolkit)|triton|pytorch-triton.*"
+)
+_FRAMEWORK = "torch"
+_MOST_NAMES = 5
 # Linked against torch's C++: a wheel of another build of torch does not load.
 _LINKED_TO_TORCH = frozenset({"torchaudio", "torchvision"})
 
@@ -50,7 +59,8 @@ def require_local_parts(wishes: Iterable[Wish], pins: Sequence[ParentPin]) -> No
 def require_hard(wishes: Iterable[Wish], pins: Sequence[ParentPin]) -> None:
     """Refuse wishes and constraints that exclude a hard pin; raises MisfitError."""
     hard = {canonicalize_name(pin.requirement.name): pin for pin in pins if pin.strength == "hard"}
-    for wish in wishes:
+    # The framework first: it decides which libraries are right.
+    for wish in sorted(wishes, key=_is_device_library):
         pin = hard.get(canonicalize_name(wish.requirement.name))
         if pin is None:
             continue
@@ -65,6 +75,20 @@ def require_hard(wishes: Iterable[Wish], pins: Sequence[ParentPin]) -> None:
             )
 
 
+def is_frozen(wishes: Iterable[Wish]) -> bool:
+    """Return whether a list is what an installation had: torch and its libraries, each exact.
+
+    `pip freeze` writes no word of itself into such a file.
+    """
+    exact = [wish for wish in wishes if str(wish.requirement.specifier).startswith("==")]
+    names = {canonicalize_name(wish.requirement.name) for wish in exact}
+    return _FRAMEWORK in names and any(map(_is_device_library, exact))
+
+
+def _is_device_library(wish: Wish) -> bool:
+    return _DEVICE_LIBRARIES.fullmatch(canonicalize_name(wish.requirement.name)) is not None
+
+
 def without_device_libraries(wishes: Sequence[Wish], pins: Sequence[ParentPin]) -> tuple[Wish, ...]:
     """Leave out of a closure what another build of the framework brought along.
 
@@ -75,19 +99,51 @@ def without_device_libraries(wishes: Sequence[Wish], pins: Sequence[ParentPin]) 
     names = {canonicalize_name(pin.requirement.name) for pin in pins}
 
     def is_brought(wish: Wish) -> bool:
-        name = canonicalize_name(wish.requirement.name)
-        return name not in names and _DEVICE_LIBRARIES.fullmatch(name) is not None
+        return canonicalize_name(wish.requirement.name) not in names and _is_device_library(wish)
 
     return tuple(wish for wish in wishes if not is_brought(wish))
 
 
-def require_linked(chosen: Iterable[Pin], pins: Sequence[ParentPin]) -> list[str]:
+def unlisted(wishes: Iterable[Wish], answer: Answer, pins: Sequence[ParentPin]) -> str | None:
+    """Say which packages a closure does not have for its target; None where it has all of them.
+
+    A lock that was made for other systems leaves out what is needed on this one alone.
+    """
+    listed = {canonicalize_name(wish.requirement.name) for wish in wishes}
+    listed |= {canonicalize_name(pin.requirement.name) for pin in pins}
+    added = [name for name in sorted(answer.versions) if name not in listed]
+    if not added:
+        return None
+    shown = [
+        f"{name} {answer.versions[name]}{_for(answer.needed_by.get(name, ()))}" for name in added
+    ]
+    more = f" and {len(added) - _MOST_NAMES} more" if len(added) > _MOST_NAMES else ""
+    noun = "package is" if len(added) == 1 else "packages are"
+    return (
+        f"{len(added)} {noun} not in the file and needed here, without a hash of it: "
+        f"{', '.join(shown[:_MOST_NAMES])}{more}"
+    )
+
+
+def _for(needed_by: Sequence[str]) -> str:
+    return f" (for {needed_by[0]})" if needed_by else ""
+
+
+def require_linked(
+    chosen: Iterable[Pin],
+    pins: Sequence[ParentPin],
+    asked_by: Callable[[str], tuple[str, str] | None] = lambda _: None,
+    unreached: Sequence[str] = (),
+) -> list[str]:
     """Refuse wheels that are linked to another build of torch than the parent's.
 
-    Returns notes where it can't be told. Raises MisfitError: such a wheel fails at import
-    (`operator torchvision::nms does not exist`).
+    `asked_by` tells of a package which wish needs it, and where that stands; `unreached` says what
+    index was out of reach. Returns notes where it can't be told. Raises MisfitError: such a wheel
+    fails at import (`operator torchvision::nms does not exist`).
     """
-    torch = next((pin for pin in pins if canonicalize_name(pin.requirement.name) == "torch"), None)
+    torch = next(
+        (pin for pin in pins if canonicalize_name(pin.requirement.name) == _FRAMEWORK), None
+    )
     local = version_of(torch).local if torch is not None else None
     notes: list[str] = []
     for pin in chosen:
@@ -99,20 +155,24 @@ def require_linked(chosen: Iterable[Pin], pins: Sequence[ParentPin]) -> list[str
         if local.startswith("cu"):
             notes.append(f"{doubt}: it must be for the CUDA of {torch.requirement}")
             continue
+        asker = asked_by(pin.name) if pin.asked_at is None else None
+        needs = f", and {asker[0]} needs it" if asker else ""
         raise MisfitError(
-            f"{pin.name} {pin.version} is built for another torch than {torch.requirement}",
-            where=pin.asked_at or torch.origin,
-            why=f"its +{local} build is on the framework's own index, which has to be reached",
+            f"{pin.name} {pin.version} is built for another torch than {torch.requirement}{needs}",
+            where=pin.asked_at or (asker[1] if asker else torch.origin),
+            why="; ".join(
+                (f"its +{local} build is on the framework's own index alone", *unreached)
+            ),
             next_step=f"give the wheel {pin.name}==…+{local} in a folder of routing.wheels, or a "
             "mirror of that index in routing.upstreams of the site",
         )
     return notes
 
 
-def require_hashes(wish: Wish, offered: frozenset[str]) -> str | None:
-    """Compare a wish's hashes with the index's; return a note where the index gives none.
+def require_hashes(wish: Wish, offered: frozenset[str], target: Target) -> str | None:
+    """Compare a wish's hashes with the chosen file's; return a note where the index gives none.
 
-    Raises ConfigError where the index has other bytes.
+    Raises ConfigError where the index has other bytes for the target.
     """
     if not wish.hashes:
         return None
@@ -121,8 +181,15 @@ def require_hashes(wish: Wish, offered: frozenset[str]) -> str | None:
     if wish.hashes & offered:
         return None
     raise ConfigError(
-        f"{wish.requirement}: the index has other files than this hash",
+        f"{wish.requirement}: the wheel for Python {target.python} on {target.arch} has none of "
+        "the hashes in the file",
         where=wish.origin,
-        why=f"the file allows {min(wish.hashes)[:12]}…, the index has {min(offered)[:12]}…",
-        next_step="find out which of them is right before you use the package",
+        why=f"the file allows {_begins(wish.hashes)}; the index's wheel is {_begins(offered)}",
+        next_step="write the file's hashes again, for this Python and Linux; where they were for "
+        "these, find out which is right before you use the package",
     )
+
+
+def _begins(hashes: frozenset[str]) -> str:
+    more = f" and {len(hashes) - 1} more" if len(hashes) > 1 else ""
+    return f"{min(hashes)[:12]}…{more}"

@@ -25,8 +25,9 @@ class WishList:
     """A file's requirements in its own order, before any of their markers is evaluated.
 
     `constraints` bound what is chosen and ask for nothing (pip's `-c`). `python` is the file's own
-    bound on the interpreter, as `requires-python` has it. `is_locked` says that the list is a
-    closure: every version is exact. `notes` says what was left out, a line each.
+    bound on the interpreter, as `requires-python` has it, and `python_at` its place. `is_locked`
+    says that the list is a closure: every version is exact. `notes` says what was left out, a line
+    each.
     """
 
     path: Path
@@ -34,5 +35,6 @@ class WishList:
     wishes: tuple[Wish, ...]
     constraints: tuple[Wish, ...] = ()
     python: str | None = None
+    python_at: str | None = None
     is_locked: bool = False
     notes: tuple[str, ...] = ()

@@ -24,7 +24,9 @@ _UNKNOWN = re.compile(r"Because (\S+) was not found in the (?:package registry|p
 _STATUS = re.compile(r"(?<![:\d.])\b([45]\d\d) (?=[A-Z]|error)")
 _ADDRESS = re.compile(r"(?:https?|file)://[^\s()]+[^\s().,/]")
 _REFUSED = re.compile(r"could not be queried|returned a 403 Forbidden")
-_NO_WHEEL = re.compile(r"(\S+?)(?:==\S+)? (?:has|have) no usable wheels")
+_NO_WHEEL = re.compile(
+    r"(?P<all>(?P<name>\S+?)(?:==\S+)?) (?:\(\S+\) )?(?:has|have) no usable wheels"
+)
 _NO_TAG = re.compile(r"(\S+?)(?:==\S+)? (?:has|have) no wheels with a matching (?:Python|platform)")
 _PRE = re.compile(r"^hint: (?=.*[Pp]re-release).*?`([^`]+)`", re.MULTILINE)
 _FOLLOWS = re.compile(r"And because (?:we know from \(|only the following versions)")
@@ -96,15 +98,15 @@ def refusal(text: str, places: Sequence[Place], target: Target, file: str) -> Dl
     reason = " ".join(causes)
     causes, used = annotate(causes, places)
     why = "\n    ".join(causes)
-    where = next((place.origin for place in used if not place.is_parents), file)
+    where = next((place.origin for place in used if not place.is_parents), None)
+    where = where or _place_named(reason, places) or file
     machine = f"Python {target.python} on {target.arch} (glibc {target.glibc})"
     if match := _NO_WHEEL.search(reason):
         return MisfitError(
-            f"{match[1]}: source archives only, no wheel",
+            f"{match['name']}: source archives only, no wheel",
             where=where,
             why=why,
-            next_step="give a wheel in a folder of routing.wheels of the site, or build it in a "
-            "shell step of a recipe",
+            next_step=wheel_advice(match["all"]),
         )
     if match := _NO_TAG.search(reason):
         hint = next((line[6:] for line in text.splitlines() if line.startswith("hint: ")), "")
@@ -126,6 +128,20 @@ def refusal(text: str, places: Sequence[Place], target: Target, file: str) -> Dl
         where=where,
         why=why,
         next_step=_advice(used, file),
+    )
+
+
+def without_wheel(text: str) -> str | None:
+    """Return what a resolver's words say has source archives alone; None where they do not."""
+    match = _NO_WHEEL.search(" ".join(because(text)))
+    return match["all"] if match and "Because" in text else None
+
+
+def wheel_advice(requirement: str) -> str:
+    """Say how a package without a wheel comes into an image."""
+    return (
+        f"make a wheel where its code may run (`pip wheel --no-deps '{requirement}'`) and give its "
+        "folder in routing.wheels of the site, or build it in a shell step of a recipe"
     )
 
 
@@ -157,6 +173,13 @@ def annotate(sentences: Iterable[str], places: Sequence[Place]) -> tuple[list[st
         return f"{match[0]} ({place.origin})"
 
     return [_TERM.sub(with_place, sentence) for sentence in sentences], used
+
+
+def _place_named(reason: str, places: Sequence[Place]) -> str | None:
+    """Return the place of the first package in a reason that the user's file names."""
+    own = {place.name: place.origin for place in reversed(places) if not place.is_parents}
+    names = (canonicalize_name(match[1]) for match in _TERM.finditer(reason))
+    return next((own[name] for name in names if name in own), None)
 
 
 def _place_of(name: str, specifier: str, places: Sequence[Place]) -> Place | None:

@@ -1,7 +1,7 @@
 """From wishes to a recipe, with a resolver that is asked and answers by the test."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from dlcontainer.authoring import author, parent_pins
+from dlcontainer.authoring import author, parent_pins, parents
 from dlcontainer.authoring.author import AuthoredRecipe, AuthorRequest, Workshop
 from dlcontainer.authoring.module_names import WheelModules
 from dlcontainer.cli.context import CliContext, PlanWords
@@ -217,6 +217,66 @@ def test_a_plain_image_is_none_for_accelerators(tmp_path: Path) -> None:
     with pytest.raises(MisfitError, match="has no code for the accelerators of site") as error:
         Desk(pins={}, folder=tmp_path).make(wishes("einops"), LEONARDO)
     assert error.value.exit_code == 8
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        (("einops",), "names no framework and needs none"),
+        (("torch", "tensorflow"), "names tensorflow and torch, and no recipe has more than one"),
+    ],
+)
+def test_why_a_file_is_on_no_recipe(tmp_path: Path, wanted: tuple[str, ...], reason: str) -> None:
+    with pytest.raises(MisfitError, match=f"requirements.txt {reason}"):
+        Desk(pins={}, folder=tmp_path).make(wishes(*wanted), LEONARDO)
+
+
+def test_a_framework_that_no_recipe_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parents, "FRAMEWORKS", {"mlx": "mlx"})
+    wanted = wishes("mlx", "einops")
+    assert parents.of_wishes(wanted, ["pytorch"]) is None
+    assert parents.without_one(wanted) == "names mlx, and there is no recipe mlx to put it on"
+
+
+def test_a_site_s_own_base_has_another_python(tmp_path: Path) -> None:
+    """The shipped site `local` takes this machine's release, whatever a plain recipe says."""
+    asked = replace(wishes("einops", python=">=3.12"), python_at="pyproject.toml:4")
+    with pytest.raises(MisfitError, match=r"debian bookworm .* whose Python is 3\.11") as error:
+        Desk(pins={}, folder=tmp_path).make(asked, "local")
+    assert error.value.where == "pyproject.toml:4"
+    # The same distribution, whose sources the machine has.
+    assert "release: trixie} (Python 3.13)" in str(error.value.next_step)
+
+
+SLIPS = {
+    "torhc": "torch",
+    "numpyy": "numpy",
+    "pands": "pandas",
+    "trasformers": "transformers",
+    "scikit-leran": "scikit-learn",
+    "tensorfow": "tensorflow",
+    "xarrray": "xarray",
+    "astropyy": "astropy",
+    "sklearn": "scikit-learn",
+    "biopyton": "biopython",
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_a_slip_is_said_where_its_line_is_refused(slip: str) -> None:
+    """The index may have none of the name, or somebody's with a source archive alone."""
+
+    class Refusing(Desk):
+        def resolve(self, request: ResolveRequest, plan: Plan) -> Resolution:
+            raise MisfitError("no wheel", where="requirements.txt:2", why="it is so")
+
+    said = f"it is so; '{slip}' is taken as written; did you mean '{SLIPS[slip]}'?"
+    with pytest.raises(MisfitError) as error:
+        Refusing(pins={}).make(wishes("torch", slip), CPUS)
+    assert error.value.why == said
+    with pytest.raises(MisfitError) as other:
+        Refusing(pins={}).make(wishes(slip, "torch", "einops"), CPUS, below="pytorch")
+    assert other.value.why == "it is so"
 
 
 def test_no_variant_with_device_code_takes_packages() -> None:

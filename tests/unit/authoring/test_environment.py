@@ -162,6 +162,7 @@ def test_all_names_that_are_not_known_are_said_at_once(tmp_path: Path) -> None:
 # Names that are other people's on the index, or have no like there.
 TRAPS = """
     boost tk eigen gmp nodejs ffmpeg libsndfile rapids graphviz sox python-graphviz cuda-nvcc gcc
+    xesmf esmpy dgl-cuda11.1
     gxx git r-base openmpi mpich hdf5 libpng proj geos compilers cupy gdal pyqt qt
 """
 

@@ -102,8 +102,6 @@ LOCKS = [
     (package('directory = {path = "."}'), "l.toml:4:1: 'x' comes from a directory"),
     (package('archive = {url = "https://secret"}'), "l.toml:4:1: 'x' comes from an archive"),
     (package(WHEEL), "l.toml:2:1: 'x' has no version"),
-    (versioned(), "l.toml:2:1: the lock has no wheel of 'x'"),
-    (versioned('sdist = {url="u"}'), "l.toml:2:1: the lock has no wheel of 'x'"),
     (versioned(ON_DISK), "l.toml:5:11: 'x': a wheel at a path"),
     (versioned(SHORT), "l.toml:5:11: 'x': a file without"),
     (versioned(SHORT.replace("sha256", "md5")), "l.toml:5:11: 'x': a file without"),
@@ -189,7 +187,7 @@ A = entry("a", "1")
 ROOT = '[[package]]\nname = "own"\nsource = {{ virtual = "." }}\ndependencies = [{}]'
 EXPORT = "uv export --frozen --no-dev --no-emit-project --format pylock.toml -o pylock.toml"
 NEEDS_A = ROOT.format('{name = "a"}')
-CONFLICT = ROOT.format('{name = "a", marker = "extra == \'extra-3-own-cpu\'"}')
+OF_ANOTHER = ROOT.format('{name = "a", marker = "extra == \'extra-5-other-cpu\'"}')
 UNKNOWN = ROOT.format('{name = "a", marker = "wat"}')
 FROM_GIT = entry("a", "1", source='git = "https://secret"')
 FROM_PATH = entry("a", "1", source='path = "../a"')
@@ -203,9 +201,7 @@ UV_LOCKS = [
     ([ROOT.format('{name = "z"}'), A], "'z' stands 0 times", EXPORT),
     ([ROOT.format("1"), A], "a dependency that is no table", EXPORT),
     ([UNKNOWN, A], "the marker 'wat'", EXPORT),
-    ([CONFLICT, A], "the marker 'extra == ", EXPORT),
-    ([NEEDS_A, A.replace("wheels", "others")], "6:1: the lock has no wheel of 'a'", "a version"),
-    ([NEEDS_A, A.replace("sha256", "md5")], "6:1: 'a': wheels without a SHA-256", EXPORT),
+    ([OF_ANOTHER, A], "the marker 'extra == ", EXPORT),
 ]
 
 
@@ -218,6 +214,89 @@ def test_a_lock_of_uv_that_is_refused(
     assert what in head
     assert step in following
     assert "secret" not in words
+
+
+@pytest.mark.parametrize(
+    ("package", "said"),
+    [
+        (A.replace("wheels", "others"), "the lock has no wheel of 'a'"),
+        (A.replace("sha256", "md5"), "the lock has no SHA-256 of 'a' to compare"),
+    ],
+)
+def test_what_a_lock_of_uv_lacks_is_said(tmp_path: Path, package: str, said: str) -> None:
+    """A folder of the site may have the wheel; the resolver refuses where none has."""
+    wishes = read(tmp_path / "uv.lock", f"version = 1\n{NEEDS_A}\n{package}")
+    assert [wish.hashes for wish in wishes.wishes] == [frozenset()]
+    assert wishes.notes == (f"{tmp_path}/uv.lock:7: {said}",)
+
+
+@pytest.mark.parametrize("lines", [(), ('sdist = {url="u"}',)])
+def test_a_standard_lock_without_a_wheel(tmp_path: Path, lines: tuple[str, ...]) -> None:
+    wishes = read(tmp_path / "l.toml", versioned(*lines))
+    assert [wish.hashes for wish in wishes.wishes] == [frozenset()]
+    assert wishes.notes == (f"{tmp_path}/l.toml:2: the lock has no wheel of 'x'",)
+
+
+# What uv writes of extras of which a project takes one: the index's torch, or one of two others.
+CHOSEN = "extra == 'extra-3-own-{}'"
+NOT_CHOSEN = CHOSEN.replace("==", "!=")
+
+
+def choosing(version: str, index: str, marker: str) -> str:
+    source = f'source = {{ registry = "{index}" }}'
+    return f'{{ name = "torch", version = "{version}", {source}, marker = "{marker}" }}'
+
+
+CPU, GPU = CHOSEN.format("cpu"), CHOSEN.format("gpu")
+EXCLUSIVE = "\n".join(
+    [
+        "version = 1",
+        ROOT.format(
+            ", ".join(
+                [
+                    choosing(
+                        "2", "cpu", f"(sys_platform == 'darwin' and {CPU}) or ({CPU} and {GPU})"
+                    ),
+                    choosing(
+                        "2",
+                        "any",
+                        f"{NOT_CHOSEN.format('cpu')} and {NOT_CHOSEN.format('gpu')}",
+                    ),
+                    choosing("2+cpu", "cpu", f"(sys_platform != 'darwin' and {CPU})"),
+                    choosing("2+cu1", "cu", GPU),
+                ]
+            )
+        ),
+        '[package.optional-dependencies]\ncpu = [{ name = "a" }]\ngpu = []',
+        entry("torch", "2", source='registry = "cpu"'),
+        entry("torch", "2", source='registry = "any"'),
+        entry("torch", "2+cpu", source='registry = "cpu"'),
+        entry("torch", "2+cu1", source='registry = "cu"'),
+        A,
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("extras", "lines"),
+    [
+        ([], ["torch==2"]),
+        (["gpu"], ["torch==2+cu1"]),
+        (
+            ["cpu"],
+            [
+                'torch==2; sys_platform == "darwin"',
+                'torch==2+cpu; sys_platform != "darwin"',
+                "a==1",
+            ],
+        ),
+    ],
+)
+def test_extras_of_which_a_lock_takes_one(
+    tmp_path: Path, extras: list[str], lines: list[str]
+) -> None:
+    wishes = read(tmp_path / "uv.lock", EXCLUSIVE, extras=extras)
+    assert [line.partition(": ")[2] for line in asked(wishes)] == lines
 
 
 def test_a_lock_of_a_later_version(tmp_path: Path) -> None:
