@@ -44,10 +44,15 @@ def pack(world: World, tried: EngineCapabilities, tree: Path, image: Path) -> Pa
 def centre(
     tmp_path_factory: pytest.TempPathFactory, world: World, tried: EngineCapabilities
 ) -> Path:
-    """A centre's own SIF: a Python with numpy, and no pip."""
+    """A centre's own SIF: a Python with numpy and a package that no index has, and no pip."""
     folder = tmp_path_factory.mktemp("a centre's images")
     tree = foreign.with_python(foreign.skeleton(folder / "tree"))
     foreign.distribution(tree, foreign.PACKAGES, "numpy", "2.3.5")
+    foreign.distribution(tree, foreign.PACKAGES, "secret_sauce", "1.0+centre")
+    metadata = tree / foreign.PACKAGES.lstrip("/") / "secret_sauce-1.0+centre.dist-info/METADATA"
+    with metadata.open("a") as file:
+        file.write("Provides-Extra: hot\nRequires-Dist: einops; extra == 'hot'\n")
+        file.write("Requires-Dist: gone-for-ever\n")
     return pack(world, tried, tree, folder / "Centre's image.sif")
 
 
@@ -63,7 +68,7 @@ def user(world: World, tmp_path_factory: pytest.TempPathFactory) -> World:
         folder,
         "fives",
         "5.0",
-        ["einops", "numpy>=2"],
+        ["secret-sauce[hot]>=1", "numpy>=2"],
         modules={
             "fives/__init__.py": "__version__ = '5.0'\ndef say():\n    print(5)\n",
             "fives-5.0.dist-info/entry_points.txt": start,
@@ -122,6 +127,7 @@ def test_a_layer_on_a_centre_s_image(centre: Path, layered: dict[str, Any], user
     }
     assert {name: part["org.dlcontainer.part"] for name, part in parts.items()} == {
         "numpy": "base",
+        "secret_sauce": "base",
         "einops": "layer",
         "fives": "layer",
     }

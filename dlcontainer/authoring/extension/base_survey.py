@@ -1,5 +1,6 @@
 """What an image holds before a layer comes over it: read from its files, nothing of it runs."""
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from dlcontainer.engines.execution import Execution
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.formats import apptainer_metadata
 from dlcontainer.image import layout, record
-from dlcontainer.image.contents import SquashfsTree, TreeContents, TreeEntry, take
+from dlcontainer.image.contents import FileTree, SquashfsTree, TreeContents, TreeEntry, take
 from dlcontainer.image.contents.links import followed
 from dlcontainer.image.contents.rpm import RpmReader
 from dlcontainer.packages.resolve.resolution import ParentPin
@@ -108,21 +109,20 @@ def _object(text: str | None) -> dict[str, Any]:
 def pins(survey: BaseSurvey, folders: Sequence[str]) -> tuple[ParentPin, ...]:
     """List the Python packages that lie in these folders of the image: none may change.
 
-    What has no version that Python packages have is left out: no resolver takes it.
+    Of two of a name that of the first folder holds, as for Python. What has no version that Python packages have is left out: no resolver takes it.
     """
     installed: dict[str, ParentPin] = {}
-    for package in survey.contents.packages:
-        places = [place for place in folders if place in package.places]
+    for folder, package in itertools.product(folders, survey.contents.packages):
         version = _version(package.version)
-        if package.kind != "pypi" or not places or version is None:
+        if package.kind != "pypi" or folder not in package.places or version is None:
             continue
         name = canonicalize_name(package.name)
         pin = ParentPin(
             requirement=Requirement(f"{name}=={version}"),
-            origin=f"{survey.image.path.name}:{places[0]}",
+            origin=f"{survey.image.path.name}:{folder}",
             strength="hard",
             installed=True,
-            extras=_extras(survey, places[0], name),
+            extras=_extras(survey, folder, name),
         )
         installed.setdefault(name, pin)
     return tuple(pin for _, pin in sorted(installed.items()))
@@ -190,7 +190,7 @@ def _python(image: BaseCopy, survey: ImageSurvey, manifest: Mapping[str, Any]) -
     )
 
 
-def _glibc(image: BaseCopy, survey: ImageSurvey, tree: SquashfsTree, folder: Path) -> str:
+def _glibc(image: BaseCopy, survey: ImageSurvey, tree: FileTree, folder: Path) -> str:
     """Return the version of the C library as 2.N: of its package, else as the file states it."""
     match = _VERSION.match(survey.glibc or "")
     if match:
