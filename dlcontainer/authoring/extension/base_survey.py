@@ -109,7 +109,8 @@ def _object(text: str | None) -> dict[str, Any]:
 def pins(survey: BaseSurvey, folders: Sequence[str]) -> tuple[ParentPin, ...]:
     """List the Python packages that lie in these folders of the image: none may change.
 
-    Of two of a name that of the first folder holds, as for Python. What has no version that Python packages have is left out: no resolver takes it.
+    Of two of a name that of the first folder holds, as for Python. What has no version that Python
+    packages have is left out: no resolver takes it.
     """
     installed: dict[str, ParentPin] = {}
     for folder, package in itertools.product(folders, survey.contents.packages):
