@@ -87,7 +87,16 @@ READS: Mapping[str, tuple[str | Typed, ...]] = {
 # What these print comes after their work, in tests of their own.
 WRITES = frozenset(
     {
-        *("adopt", "evidence attest", "evidence sign", "fetch", "publish", "pull", "push"),
+        *(
+            "adopt",
+            "evidence attest",
+            "evidence sign",
+            "extend",
+            "fetch",
+            "publish",
+            "pull",
+            "push",
+        ),
         *("base make", "base pin", "cache prune", "recipe new", "setup engine"),
         *("export ecl", "export jupyter", "export reframe", "export threads"),
         *(f"modules {one}" for one in ("alias", "default", "deprecate", "promote", "rollback")),

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer.adopt import archive, given, layer, links, reading, vetting, write_record
+from dlcontainer.adopt import archive, given, layer, links, packing, reading, vetting, write_record
 from dlcontainer.adopt.given import AdoptionSource
 from dlcontainer.adopt.layer import ImageOrigin
+from dlcontainer.adopt.packing import PackOrder
 from dlcontainer.adopt.reading import ImageSurvey
 from dlcontainer.config.field_types import OCI_ARCH
 from dlcontainer.engines import apptainer
-from dlcontainer.engines.engine import BuildSpec
 from dlcontainer.engines.execution import Execution
 from dlcontainer.errors import BuildError, ChecksFailedError, MisfitError
 from dlcontainer.formats import apptainer_metadata
@@ -22,7 +22,6 @@ from dlcontainer.registry import pull
 from dlcontainer.registry.connection import RegistryAccess
 from dlcontainer.sites.site import Site
 from dlcontainer.system.machine import free_mb
-from dlcontainer.system.process import CommandFailedError
 from dlcontainer.system.workspace import settle, settling, workspace
 
 _LAYOUT, _PLAIN = "layout", "plain.sif"
@@ -191,31 +190,15 @@ def _origin(work: _Adoption, digest: str) -> ImageOrigin:
 def _build(
     work: _Adoption, definition: str, image: Path, squash: Sequence[str], values: Mapping[str, str]
 ) -> None:
-    execution = work.context.execution
-    foreign = work.site.arch != execution.host.arch
-    spec = BuildSpec(
+    order = PackOrder(
+        work=work.work,
         definition=definition,
         image=image,
-        mode=execution.build_mode,
-        squash=tuple(squash) if execution.capabilities.takes_squash else (),
-        arch=OCI_ARCH[work.site.arch] if foreign else None,
+        arch=work.site.arch,
+        squash=squash,
+        values=values,
     )
-    tmp = work.work / "tmp"
-    tmp.mkdir(exist_ok=True)
-    env = apptainer.environment(execution.host.environ, tmpdir=tmp) | dict(values)
-    try:
-        execution.runner(
-            execution.engine.build_argv(spec),
-            env=env,
-            cwd=work.work,
-            on_line=execution.progress.line,
-        )
-    except CommandFailedError as error:
-        raise BuildError(
-            "the engine could not build the image",
-            why=(error.completed.stderr or error.completed.stdout).strip()[-600:],
-            next_step="see the engine's output: --verbose",
-        ) from None
+    packing.build(order, work.context.execution)
 
 
 def _variables(tree: SquashfsTree, folder: Path) -> list[str]:

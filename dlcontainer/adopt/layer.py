@@ -18,9 +18,9 @@ from dlcontainer.sites.site import Site
 from dlcontainer.system import digests
 
 # Between the definition's own environment (90) and the engine's applications (94).
-_ENVIRONMENT = f"{apptainer_metadata.FOLDER}/env/93-dlcontainer.sh"
+ENVIRONMENT = f"{apptainer_metadata.FOLDER}/env/93-dlcontainer.sh"
 # On every image's search path already.
-_USUAL = ("/usr", "/usr/local")
+USUAL = ("/usr", "/usr/local")
 DEFINITION = "layer.def"
 
 
@@ -58,7 +58,7 @@ def content(
             "prefix": python.prefix,
             "exposes": list(dict.fromkeys([*python.commands, *commands])),
             "verify": {"imports": dict(python.frameworks)},
-            "stack": _stack(survey),
+            "stack": stack(survey),
             "glibc": survey.glibc,
             "recipe": "unknown",
             "sets": sorted(sets),
@@ -69,7 +69,7 @@ def content(
     }
 
 
-def _stack(survey: ImageSurvey) -> dict[str, object]:
+def stack(survey: ImageSurvey) -> dict[str, object]:
     """Return the MPI as a recipe states its own, where all that is known is of one family."""
     families = {library.family for library in survey.mpi}
     listed = families & set(get_args(MpiFamily))
@@ -109,9 +109,9 @@ def _files(content: Mapping[str, object], python: Interpreter) -> Iterator[tuple
     yield layout.MANIFEST, (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
     for path in probe_files():
         yield f"{layout.PROBE}/{path.name}", path.read_bytes()
-    if python.prefix not in _USUAL:
+    if python.prefix not in USUAL:
         # A path that the record's type takes needs no quotes.
-        yield _ENVIRONMENT, f'export PATH="{python.prefix}/bin:$PATH"\n'.encode()
+        yield ENVIRONMENT, f'export PATH="{python.prefix}/bin:$PATH"\n'.encode()
 
 
 def mount_points(site: Site, entries: Sequence[TreeEntry]) -> list[str]:

@@ -30,7 +30,7 @@ def of_others(image: Path, owners: Owners) -> RecordFile | None:
     if file is None:
         return None
     trusted = file.record
-    is_foreign = trusted.content.adopted or trusted.unverified or trusted.stranger
+    is_foreign = trusted.content.is_foreign or trusted.unverified or trusted.stranger
     return file if is_foreign else None
 
 

@@ -40,11 +40,7 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 
 def require_harmless(entries: Sequence[TreeEntry], most: int, where: object) -> None:
     """Refuse a tree by its entries; raises ChecksFailedError."""
-    total = sum(entry.size for entry in entries)
-    if total > most:
-        raise _too_large(where, most)
-    links = {entry.path: entry.target for entry in entries if entry.kind == "l"}
-    require_links(links, where)
+    require_writable(entries, most, where)
     if any(entry.path == layout.FOLDER for entry in entries):
         raise ChecksFailedError(
             f"{where} already has a {layout.FOLDER}",
@@ -52,6 +48,15 @@ def require_harmless(entries: Sequence[TreeEntry], most: int, where: object) -> 
             "replaces nothing",
             next_step="publish this image with the record beside it, or adopt the original image",
         )
+
+
+def require_writable(entries: Sequence[TreeEntry], most: int, where: object) -> None:
+    """Refuse a tree that the engine can't unpack and write to; raises ChecksFailedError."""
+    total = sum(entry.size for entry in entries)
+    if total > most:
+        raise _too_large(where, most)
+    links = {entry.path: entry.target for entry in entries if entry.kind == "l"}
+    require_links(links, where)
     shared = [path for path in FOLDERS if path not in links]
     for entry in entries:
         if entry.path in shared and entry.kind != "d":

@@ -72,7 +72,7 @@ def adopt(
     console = output.Console(verbose=verbose, events=as_json)
     if _already(source, loaded, world, trusted=trust, as_json=as_json):
         return
-    module, version = _names(name)
+    module, version = names(name)
     wishes = adopting.AdoptionOptions(
         output=target.absolute(),
         tmpdir=tmpdir.absolute() if tmpdir else None,
@@ -147,7 +147,8 @@ def _already(
     return True
 
 
-def _names(text: str | None) -> tuple[str | None, str | None]:
+def names(text: str | None) -> tuple[str | None, str | None]:
+    """Read NAME[/VERSION] of `--name`; raises UsageError for what is no name of a module."""
     from pydantic import TypeAdapter
 
     from dlcontainer.config.field_types import Name, Version

@@ -48,6 +48,12 @@ TOP = (
         panel=_MAKE,
     ),
     at(
+        "extend:extend",
+        "extend",
+        "Add your own Python packages to an image that is there; nothing of it is replaced.",
+        panel=_MAKE,
+    ),
+    at(
         "validate:validate",
         "validate",
         "Check that an image matches its record, is isolated from the host, and works.",

@@ -95,6 +95,8 @@ def _origin(inspection: "Inspection") -> list[tuple[str, str]]:
     content = inspection.manifest.get("content", {})
     if "adopted" in content:
         return _adopted(inspection, content)
+    if "extended" in content:
+        return _extended(inspection, content)
     recipe = content.get("recipe", {})
     plan = f"{recipe.get('name')} {recipe.get('version')} for {content.get('site')}"
     rows = [("plan", f"{plan}, sha256:{inspection.manifest.get('digest')}")]
@@ -118,21 +120,50 @@ def _origin(inspection: "Inspection") -> list[tuple[str, str]]:
 
 def _adopted(inspection: "Inspection", content: "Mapping[str, Any]") -> list[tuple[str, str]]:
     adoption = content["adopted"]
-    record = inspection.record or {}
-    trust = record.get("trust") or {}
-    # Trust holds for the bytes that it was given for.
-    if trust.get("sha256") != (record.get("image") or {}).get("sha256"):
-        trust = {}
     return [
         ("adopted", f"{adoption.get('name')} {adoption.get('version')} for {content.get('site')}"),
         ("source", str(adoption.get("source"))),
         ("recipe", "unknown"),
-        ("trusted", f"by {trust['by']}, {trust['at']}" if trust else "by nobody: runs contained"),
+        ("trusted", _trusted(inspection)),
         (
             "base",
             f"{inspection.contents.distribution} {inspection.contents.release}".strip() or "?",
         ),
     ]
+
+
+def _extended(inspection: "Inspection", content: "Mapping[str, Any]") -> list[tuple[str, str]]:
+    """Say what is the base's and what is the layer's."""
+    extension = content["extended"]
+    base, layer = extension.get("base") or {}, extension.get("layer") or {}
+    written = (inspection.record or {}).get("base") or {}
+    release = f"{inspection.contents.distribution} {inspection.contents.release}".strip()
+    packages = [
+        f"{wheel.get('name')}=={wheel.get('version')}" for wheel in layer.get("python_packages", ())
+    ]
+    plan = f"{extension.get('name')} {extension.get('version')} for {content.get('site')}"
+    manifest = inspection.manifest or {}
+    rows = [
+        ("plan", f"{plan}, sha256:{manifest.get('digest')}"),
+        ("base", f"{base.get('name')} {base.get('version')} ({release or '?'})"),
+        ("  file", f"{written.get('path') or '?'}, sha256:{base.get('sha256')}"),
+        ("  system", f"sha256:{base.get('tree_sha256')}"),
+        ("  made by", f"dlcontainer, plan {base['digest']}" if base.get("digest") else "others"),
+        ("layer", ", ".join(packages)),
+        ("  asked for", ", ".join(map(str, layer.get("wishes", ())))),
+    ]
+    if not base.get("digest"):
+        rows.append(("trusted", _trusted(inspection)))
+    return rows
+
+
+def _trusted(inspection: "Inspection") -> str:
+    record = inspection.record or {}
+    trust = record.get("trust") or {}
+    # Trust holds for the bytes that it was given for.
+    if not trust or trust.get("sha256") != (record.get("image") or {}).get("sha256"):
+        return "by nobody: runs contained"
+    return f"by {trust['by']}, {trust['at']}"
 
 
 def _checkout(git: "Mapping[str, Any] | None") -> str:

@@ -47,9 +47,13 @@ class ImageIdentity(_RecordPart):
 
 
 class BaseProvenance(_RecordPart):
-    """The base: a root tree, and when it was made; or an image of a registry, by its digest."""
+    """The base: a root tree, and when it was made; or an image of a registry, by its digest.
+
+    Of an image that was extended: the SHA-256 of its file, and the path that it had.
+    """
 
     sha256: Line | None = None
+    path: Line | None = None
     made: Line | None = None
     image: Line | None = None
     digest: Line | None = None
@@ -150,33 +154,62 @@ class AdoptionRecord(ImageMetadata):
     glibc: Line | None = None
 
 
+class ExtensionBase(_RecordPart):
+    """The image below a layer: the SHA-256 of its file and of its system partition.
+
+    `digest` is that of its own content, where a record of ours vouched for it.
+    """
+
+    name: Name
+    version: Version
+    sha256: Sha256
+    tree_sha256: Sha256
+    digest: Sha256 | None = None
+
+
+class ExtensionRecord(ImageMetadata):
+    """An image with a layer of packages over it that is no recipe's."""
+
+    python: ImagePath
+    glibc: Line | None = None
+    base: ExtensionBase
+
+
 class ImageContent(_RecordPart):
-    """All that makes the image: a recipe's plan, or an image that was adopted."""
+    """All that makes the image: a recipe's plan, an image that was adopted, or one extended."""
 
     site: Name
     epoch: Name | None = None
     node_type: Name | None = None
     recipe: RecipeProvenance | None = None
     adopted: AdoptionRecord | None = None
+    extended: ExtensionRecord | None = None
     environment: dict[EnvName, Line] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _check_origin(self) -> "ImageContent":
-        if (self.recipe is None) is (self.adopted is None):
-            raise ValueError("exactly one of 'recipe' and 'adopted' is required")
+        if sum(part is not None for part in (self.recipe, self.adopted, self.extended)) != 1:
+            raise ValueError("exactly one of 'recipe', 'adopted' and 'extended' is required")
         return self
 
     @property
     def offer(self) -> ImageMetadata:
         """What the image offers, whoever made it."""
-        offer = self.recipe or self.adopted
-        assert offer is not None  # noqa: S101 - the model holds no third case
+        offer = self.recipe or self.adopted or self.extended
+        assert offer is not None  # noqa: S101 - the model holds no fourth case
         return offer
 
     @property
+    def is_foreign(self) -> bool:
+        """Whether somebody else made the image, or the one below its layer: no recipe is known."""
+        if self.extended is not None:
+            return self.extended.base.digest is None
+        return self.adopted is not None
+
+    @property
     def may_have_device_code(self) -> bool:
-        """Whether programs in the image may use accelerators; of an adopted one nobody knows."""
-        return self.adopted is not None or self.offer.stack.has_device_code
+        """Whether programs in the image may use accelerators; of a foreign one nobody knows."""
+        return self.is_foreign or self.offer.stack.has_device_code
 
 
 class TrustRecord(_RecordPart):
@@ -216,7 +249,7 @@ class Record(_RecordPart):
     def needs_trust(self) -> bool:
         """Return whether the image is somebody else's by its own record, and trusted by nobody."""
         trusted = self.trust is not None and self.trust.sha256 == self.image.sha256
-        return not trusted and (self.content.adopted is not None or self.unverified is not None)
+        return not trusted and (self.content.is_foreign or self.unverified is not None)
 
     @property
     def is_contained(self) -> bool:
@@ -230,6 +263,8 @@ class Record(_RecordPart):
         """Return how an image came here that nobody here built."""
         if self.content.adopted is not None:
             return "was adopted"
+        if self.content.is_foreign:
+            return "was made on an image of others"
         if self.unverified is not None:
             return "was pulled unverified"
         return f"has a record that belongs to {self.stranger}" if self.stranger else "was built"

@@ -166,7 +166,9 @@ def _component(package: InstalledPackage, contents: TreeContents) -> dict[str, A
         "version": package.version,
         "purl": reference,
     }
-    properties = _properties({"installed-bytes": size, **dict(package.details)})
+    properties = _properties(
+        {"installed-bytes": size, "part": package.part, **dict(package.details)}
+    )
     if properties:
         component["properties"] = properties
     if _SHA256.fullmatch(package.sha256):

@@ -62,4 +62,6 @@ def again(content: ImageContent, site: str) -> str:
     """Return what makes an image for a site."""
     if content.adopted is not None:
         return f"adopt it for this site: dlcontainer adopt SOURCE --site {site}"
+    if content.extended is not None:
+        return f"extend an image of this site: dlcontainer extend IMAGE -r FILE --site {site}"
     return f"build it for this site: dlcontainer build {content.offer.name} --site {site}"

@@ -116,8 +116,8 @@ def main():
     with open(MANIFEST, encoding="utf-8") as file:
         manifest = json.load(file)
     content = manifest["content"]
-    # An adopted image has no recipe; the variables that it sets itself were read from its files.
-    offer = content.get("recipe") or content["adopted"]
+    # An adopted or extended image has no recipe; the variables that it sets itself were read from its files.
+    offer = content.get("recipe") or content.get("extended") or content["adopted"]
     prefix = offer["prefix"]
     declared = set(content["environment"]) | set(offer.get("sets", []))
     seen = {

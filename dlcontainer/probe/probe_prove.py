@@ -281,7 +281,7 @@ def image(sha256, path=MANIFEST):
     except (OSError, ValueError):
         return None
     content = manifest["content"]
-    offer = content.get("recipe") or content["adopted"]
+    offer = content.get("recipe") or content.get("extended") or content["adopted"]
     return {
         "plan": manifest["digest"],
         "sha256": sha256,

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from typing import Any, cast
 
 from pydantic import ValidationError
 
@@ -31,6 +32,7 @@ def described(offered: PublishCandidate, site: Site) -> ModuleRelease:
             next_step="use the record that the build wrote, or build the image again",
         )
     content, offer = body.record.content, body.record.content.offer
+    survey = content.adopted or content.extended
     if body.record.needs_trust:
         raise PublishError(
             f"{offered.path.name} {body.record.came}, and nobody trusted it yet",
@@ -64,7 +66,7 @@ def described(offered: PublishCandidate, site: Site) -> ModuleRelease:
         offset=sif.tree(offered.path, offered.image).offset,
         own_caches=frozenset(CACHES) & frozenset(content.environment),
         mpi=offer.stack.mpi.family if offer.stack.mpi else None,
-        glibc=content.adopted.glibc if content.adopted else glibc,
+        glibc=survey.glibc if survey else glibc,
         gcc=distribution.gcc if distribution else None,
         environment=content.environment,
         without_compiler=_without_compiler(offered, base),
@@ -90,6 +92,8 @@ def _version(content: ImageContent) -> str:
 
 def _base(content: Mapping[str, Mapping[str, object]]) -> Base | None:
     try:
-        return Base.model_validate((content.get("recipe") or {}).get("base"))
+        below = cast("Mapping[str, Any]", content.get("extended", {}).get("base") or {})
+        recipe = content.get("recipe") or (below.get("content") or {}).get("recipe") or {}
+        return Base.model_validate(recipe.get("base"))
     except ValidationError:
         return None  # adopted, or of another dlcontainer: nothing is known of it

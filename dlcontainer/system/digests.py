@@ -45,6 +45,15 @@ def of_open(
     return digest.hexdigest()
 
 
+def of_part(file: BinaryIO, offset: int, size: int) -> str:
+    """Return the SHA-256 of `size` bytes of an open file; raises OSError."""
+    digest, end = hashlib.sha256(), offset + size
+    while offset < end and (chunk := os.pread(file.fileno(), min(end - offset, _CHUNK), offset)):
+        digest.update(chunk)
+        offset += len(chunk)
+    return digest.hexdigest()
+
+
 def _meter(tell: Callable[[str], None], total: int) -> "Meter":
     # Read for what is long: each plan takes digests of small files.
     from dlcontainer.system.progress import Meter

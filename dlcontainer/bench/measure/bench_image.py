@@ -66,19 +66,19 @@ def read(image: Path, arch: str, owners: Owners = MINE) -> BenchImage:
             next_step=record.copy_too(path),
         )
     content, offer = written.content, written.content.offer
-    recipe, adopted = content.recipe, content.adopted
+    recipe, survey = content.recipe, content.adopted or content.extended
     return BenchImage(
         image=image,
         recipe=offer.name,
         sha256=written.image.sha256,
         digest=written.digest,
-        python=adopted.python if adopted else f"{offer.prefix}/bin/python",
+        python=survey.python if survey else f"{offer.prefix}/bin/python",
         prefix=offer.prefix,
         modules=tuple(offer.verify.imports),
         environment=content.environment,
         uses_mpi=offer.stack.mpi is not None,
         variant=recipe.variant if recipe else None,
-        is_adopted=adopted is not None,
+        is_adopted=survey is not None,
         is_contained=written.is_contained,
         came=written.came,
     )

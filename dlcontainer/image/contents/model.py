@@ -45,6 +45,8 @@ class InstalledPackage:
     places: tuple[str, ...] = ()
     details: tuple[tuple[str, str], ...] = ()
     sha256: str = ""
+    # of an image that was extended: which part of it has the package, "base" or "layer"
+    part: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,6 +12,7 @@ from dlcontainer.packages import routing
 from dlcontainer.packages.pip import pip_config
 from dlcontainer.packages.pip.pip_resolver import Pip
 from dlcontainer.planning.plan import Plan
+from dlcontainer.sites.site import Site
 from dlcontainer.system.machine import HostMachine
 from dlcontainer.system.process import Runner
 
@@ -35,17 +36,21 @@ class WheelFetcher:
         facts = plan.recipe.base.facts
         if facts is None or facts.python is None or facts.glibc is None:
             return None
+        return self.pip_for(facts.python, facts.glibc, plan.site)
+
+    def pip_for(self, python: str, glibc: str, site: Site) -> Pip:
+        """Return pip for a Python and a C library on a site's machine, by the site's indexes."""
         kept = self.cache / FOLDER
         environment = {**self.proxies, "PIP_CACHE_DIR": str(kept)}
         environment |= {name.upper(): address for name, address in self.proxies.items()}
         if self.ca is not None:
             environment |= dict.fromkeys(routing.CA_VARIABLES, str(self.ca))
-        settings = routing.pip_of(plan.site.routing, self.host)
+        settings = routing.pip_of(site.routing, self.host)
         make_room(kept)
         return Pip(
-            python=facts.python,
-            arch=plan.site.arch,
-            glibc=facts.glibc,
+            python=python,
+            arch=site.arch,
+            glibc=glibc,
             arguments=tuple(pip_config.arguments(settings)),
             environment=environment,
             host=self.host,

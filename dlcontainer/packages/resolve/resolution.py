@@ -24,12 +24,16 @@ class ParentPin:
     """A pin of the recipe below (`torch==2.13.0+cpu`), and its place as `file:line`.
 
     Hard: never changed (the framework, its compiler and device libraries). Soft: changed where
-    nothing else resolves, and then listed.
+    nothing else resolves, and then listed. `installed`: it lies in an image, complete with what it
+    needs, and no index has to know it; `extras` are the needs that its extras add, as METADATA has
+    them.
     """
 
     requirement: Requirement
     origin: str
     strength: Strength
+    installed: bool = False
+    extras: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,8 +1,8 @@
-"""Made-up wheels for pins with a local part, whose own index may be out of reach.
+"""Made-up wheels for pins whose own index may be out of reach: with a local part, or installed.
 
 `torch==2.13.0+cpu` is on its framework's index alone. The parent's pins are complete by themselves,
 so a wheel without dependencies stands in for it: no index is asked, and no other build's libraries
-come along. It never reaches an image.
+come along. It never reaches an image. What is installed in an image stands in for itself.
 """
 
 import zipfile
@@ -21,16 +21,17 @@ def version_of(pin: ParentPin) -> Version:
 
 
 def write(pins: Iterable[ParentPin], folder: Path) -> list[Path]:
-    """Write a wheel for each pin that has a local part; return them."""
+    """Write a wheel for each pin that has a local part or is installed; return them."""
     folder.mkdir(exist_ok=True)
-    return [_write(pin, folder) for pin in pins if version_of(pin).local]
+    return [_write(pin, folder) for pin in pins if pin.installed or version_of(pin).local]
 
 
 def _write(pin: ParentPin, folder: Path) -> Path:
     name, version = pin.requirement.name, version_of(pin)
     stem = f"{name.replace('-', '_').replace('.', '_')}-{version}"
     texts = {
-        "METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        "METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        + "".join(f"{line}\n" for line in pin.extras),
         "WHEEL": "Wheel-Version: 1.0\nGenerator: dlcontainer\nRoot-Is-Purelib: true\n"
         "Tag: py3-none-any\n",
         "RECORD": "",

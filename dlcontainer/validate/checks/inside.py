@@ -153,9 +153,9 @@ def host_stays_out(image: ImageInspection) -> Iterator[CheckOutcome]:
 
 def no_leftovers(image: ImageInspection) -> Iterator[CheckOutcome]:
     """See that the build left nothing of its own behind."""
-    if image.record is not None and image.record.content.adopted is not None:
+    if image.record is not None and image.record.content.is_foreign:
         yield CheckOutcome(
-            ok=None, detail="recipe unknown: the image was adopted, its build is not ours"
+            ok=None, detail=f"recipe unknown: the image {image.record.came}, its build is not ours"
         )
         return
     # Where a site's bind shows, the folders above it are the engine's.

@@ -28,7 +28,7 @@ def mpi(image: ImageInspection) -> Iterator[CheckOutcome]:
         else:
             answer = _host_s(image.files, declared, host)
             # Of an adopted image nobody promised that its MPI is used: it was only seen there.
-            is_open = content.adopted is not None and answer.ok is False
+            is_open = content.is_foreign and answer.ok is False
             yield replace(answer, ok=None) if is_open else answer
     except (BuildError, ChecksFailedError, EngineError) as error:
         why = error.why.splitlines()[-1] if error.why else ""
