@@ -1,7 +1,7 @@
 """From a file's wishes to a recipe: the recipe below, its plans, pins, modules, text."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -126,8 +126,10 @@ def _choice(request: AuthorRequest, workshop: Workshop) -> _Choice:
     below = request.below or parents.of_wishes(request.wishes, workshop.recipes)
     workshop.progress.expect(len(request.sites) + _STEPS_BESIDE)
     if below is not None:
-        chosen = _choose(request, workshop, below, request.sites)
-        return _Choice(below=below, sites=chosen, notes=())
+        names = workshop.read(below).names
+        wishes, notes = parents.without_device_extras(request.wishes, names)
+        chosen = _choose(replace(request, wishes=wishes), workshop, below, request.sites)
+        return _Choice(below=below, sites=chosen, notes=notes)
     chosen = _choose(request, workshop, None, request.sites[:1])
     needed = parents.named(_pinned(chosen), workshop.recipes)
     if needed is not None:
