@@ -1,4 +1,4 @@
-"""Models and data go off the home by default: in a module's commands, and in jobs of each runtime."""
+"""Models and data go off the home by default: in a module's commands, in jobs of each runtime."""
 
 import os
 import tempfile
@@ -18,7 +18,7 @@ from tests.jobs import SLURM, Machine, plan_at
 
 NAMES = {*FOLDERS, "HF_TOKEN_PATH"}
 HAND = "APPTAINERENV_"
-ENV = "#!/bin/sh\n{ printf '<%s>' \"$@\"; echo; } >> \"$0.calls\"\nenv\n"
+ENV = '#!/bin/sh\n{ printf \'<%s>\' "$@"; echo; } >> "$0.calls"\nenv\n'
 
 
 def site_with(folder: str, shown: Path) -> dict[str, Any]:
