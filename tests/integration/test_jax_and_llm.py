@@ -1,9 +1,9 @@
 """The recipes jax and llm: built, validated, and proofs that find what is planted."""
 
 import json
-import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +12,9 @@ from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.capabilities import EngineCapabilities
 from tests.integration.test_frameworks import Inside
 from tests.integration.world import Built, World
+
+if TYPE_CHECKING:
+    import subprocess
 
 # As the frameworks' recipes in test_frameworks.py, whose road this is.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(5400)]

@@ -34,7 +34,8 @@ def defaults(folder: Path, home: str) -> dict[str, str]:
 def in_image(there: Fake, **variables: str) -> dict[str, str]:
     """Give the variables of models that a wrapper hands into the image."""
     there.program.write_text(ENV)
-    done = there.shelf.run(there.shelf.python, DLCONTAINER_RUN_MODE="plain", **variables)
+    changes: dict[str, Any] = {"DLCONTAINER_RUN_MODE": "plain", **variables}
+    done = there.shelf.run(there.shelf.python, **changes)
     assert done.stderr == ""
     pairs = (line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
     handed = {name: value for name, value in pairs if name.startswith(HAND)}
