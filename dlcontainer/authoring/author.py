@@ -149,8 +149,10 @@ def _choice(request: AuthorRequest, workshop: Workshop) -> _Choice:
     below = request.below or parents.of_wishes(request.wishes, workshop.recipes)
     workshop.progress.expect(len(request.sites) + _STEPS_BESIDE)
     if below is not None:
-        chosen = _choose(request, workshop, below, request.sites)
-        return _Choice(below=below, sites=chosen, notes=())
+        names = workshop.read(below).names
+        wishes, notes = parents.without_device_extras(request.wishes, names)
+        chosen = _choose(replace(request, wishes=wishes), workshop, below, request.sites)
+        return _Choice(below=below, sites=chosen, notes=notes)
     chosen = _choose(request, workshop, None, request.sites[:1])
     needed = parents.named(_pinned(chosen), workshop.recipes)
     if needed is not None:

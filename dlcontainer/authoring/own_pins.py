@@ -44,7 +44,6 @@ def gather(chosen: Sequence[SitePins]) -> OwnPins:
     Raises MisfitError where two sites need different packages and share a variant: a recipe can't
     tell them apart.
     """
-    longest = max(chosen, key=lambda pins: len(pins.versions))
     by_variant: dict[str | None, SitePins] = {}
     for pins in chosen:
         first = by_variant.setdefault(pins.at.variant, pins)
@@ -52,12 +51,27 @@ def gather(chosen: Sequence[SitePins]) -> OwnPins:
             raise _apart(first, pins)
     if None in by_variant and len(by_variant) > 1:
         raise ValueError("a recipe has variants at some sites only")
+    common = _nearest([pins.versions for pins in by_variant.values()])
     exceptions = {
-        variant: _difference(longest.versions, pins.versions)
+        variant: _difference(common, pins.versions)
         for variant, pins in by_variant.items()
-        if variant is not None and pins.versions != longest.versions
+        if variant is not None and pins.versions != common
     }
-    return OwnPins(common=longest.versions, exceptions=exceptions)
+    return OwnPins(common=common, exceptions=exceptions)
+
+
+def _nearest(lists: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
+    """Return the list that takes the fewest exceptions; of equals the longest, then the first.
+
+    One old variant then has the exceptions, and not all others against it.
+    """
+    pairs = [set(versions.items()) for versions in lists]
+
+    def cost(at: int) -> tuple[int, int]:
+        apart = (len({name for name, _ in pairs[at] ^ other}) for other in pairs)
+        return sum(apart), -len(pairs[at])
+
+    return lists[min(range(len(lists)), key=cost)]
 
 
 def _difference(common: Mapping[str, str], versions: Mapping[str, str]) -> PinException:

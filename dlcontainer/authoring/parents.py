@@ -1,6 +1,7 @@
 """The recipe below one's own packages: the one whose framework they name."""
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -16,6 +17,11 @@ FRAMEWORKS: Mapping[str, str] = {
     "tensorflow": "tensorflow",
     "tensorflow-cpu": "tensorflow",
     "torch": "pytorch",
+}
+# Extras of a framework's package that ask for the libraries of a device: how they begin.
+_DEVICE_EXTRAS: Mapping[str, tuple[str, ...]] = {
+    "jax": ("cuda", "rocm"),
+    "tensorflow": ("and-cuda",),
 }
 # Images are of Linux: what a file asks for on other systems asks for nothing.
 _LINUX = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"}
@@ -51,6 +57,32 @@ def _meant(requirements: Iterable[Requirement]) -> dict[str, str]:
         if _is_for_linux(requirement)
     }
     return {name: FRAMEWORKS[name] for name in names if name in FRAMEWORKS}
+
+
+def without_device_extras(wishes: WishList, below: Collection[str]) -> tuple[WishList, list[str]]:
+    """Take away a framework's extras for a device, as in jax[cuda12]; with a note for each.
+
+    The variant of the recipe below (`below` names it, and those below that) has the libraries of
+    the site's device: of another release, a second plugin would stand beside its own.
+    """
+    kept, notes = [], []
+    for wish in wishes.wishes:
+        requirement = wish.requirement
+        name = canonicalize_name(requirement.name)
+        begins = _DEVICE_EXTRAS.get(name, ())
+        dropped = {extra for extra in requirement.extras if extra.startswith(begins)}
+        if not begins or not dropped or FRAMEWORKS[name] not in below:
+            kept.append(wish)
+            continue
+        plain = Requirement(str(requirement))
+        plain.extras -= dropped
+        kept.append(replace(wish, requirement=plain))
+        shown = f"{name}[{','.join(sorted(dropped))}]"
+        notes.append(
+            f"{wish.origin}: {shown} is taken as {name}: the recipe {FRAMEWORKS[name]} has the "
+            "device's libraries where the site has a device"
+        )
+    return replace(wishes, wishes=tuple(kept)), notes
 
 
 def _is_for_linux(requirement: Requirement) -> bool:

@@ -105,8 +105,12 @@ def _index_folder(value: str) -> str:
     return folder
 
 
+_VARIABLE = r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})"
+_IN_PATHS = re.compile(r"[A-Za-z0-9._+@/-]*")
+
+
 def _host_text(value: str) -> str:
-    if re.sub(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})", "", value).count("$"):
+    if re.sub(_VARIABLE, "", value).count("$"):
         raise ValueError(f"a variable's name must follow '$' here: {value!r}")
     return _one_line(value)
 
@@ -138,9 +142,23 @@ def is_apt_mark(name: str) -> bool:
     return name.endswith("-") or (name.endswith("+") and not name.endswith("++"))
 
 
+def _user_folder(value: str) -> str:
+    plain, variables = re.subn(_VARIABLE, "", value)
+    if not re.match(r"[/$]", value) or ".." in value.split("/") or not _IN_PATHS.fullmatch(plain):
+        raise ValueError(
+            "expected a folder that begins with '/' or a variable, of letters, digits, . _ + @ - "
+            f"and $NAME: {value!r}"
+        )
+    if not variables:
+        raise ValueError(f"expected a folder of each user's own, with a variable: {value!r}")
+    return value
+
+
 Line = Annotated[str, AfterValidator(_one_line)]
 # Text whose $NAME and ${NAME} the host's shell fills in, in a job; all else in it is literal.
 HostText = Annotated[str, AfterValidator(_host_text)]
+# A folder of each user's own, with variables that the host's shell fills in.
+UserFolder = Annotated[str, AfterValidator(_one_line), AfterValidator(_user_folder)]
 # A GPU as compilers name it, and code for one.
 Gpu = Annotated[str, AfterValidator(_one_line), AfterValidator(one_gpu)]
 GpuCode = Annotated[str, AfterValidator(_one_line), AfterValidator(written_right)]

@@ -99,6 +99,9 @@ def values(
         "unset": Text(" ".join(applied.unset)),
         "environment": environment,
         "inside": inside,
+        "models": job_folders.models(
+            plan.site, {*plan.environment, *applied.environment, *applied.inside}, applied
+        ),
         "start_needs": start_needs,
         "command": _laid([*(Text(quote(word)) for word in plan.site.jobs.prefix), *start.words]),
         "counts": bool(scheduler.forms),

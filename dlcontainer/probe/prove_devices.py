@@ -9,7 +9,7 @@ standard library and the framework; syntax of Python 3.5, since images of Caffe 
 import importlib
 import os
 
-FRAMEWORKS = ("torch", "tensorflow", "mxnet", "caffe")
+FRAMEWORKS = ("torch", "tensorflow", "mxnet", "jax", "caffe")
 STEPS = 5
 # How far a device's losses may be from the CPU's, relative to the CPU's. This network's, over these
 # steps, on a CPU: float64 and other orders of summing are 2e-7 from float32, products rounded to

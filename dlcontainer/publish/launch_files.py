@@ -11,7 +11,7 @@ from pathlib import Path
 from dlcontainer.config.templating import Literal, Text, render_template
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import host_variables
-from dlcontainer.planning.launch import surroundings
+from dlcontainer.planning.launch import model_folders, surroundings
 from dlcontainer.planning.launch.surroundings import ImageFacts, Surroundings
 from dlcontainer.planning.versions import is_newer
 from dlcontainer.publish.modulefiles import CACHES, ModuleRelease, WrapperContext, epoch_of
@@ -82,6 +82,7 @@ def around(sites: Mapping[str, Site], release: ModuleRelease, default: str) -> W
         ]
     return WrapperContext(
         epoch=default,
+        models=model_folders.of(sites[default]),
         choose=tuple(choose(sites, release, default)),
         mpi=("", *lines) if lines else (),
     )

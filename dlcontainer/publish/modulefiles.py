@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dlcontainer.config.field_types import MpiFamily
 from dlcontainer.config.templating import Text, render_template
+from dlcontainer.formats import job_folders
 from dlcontainer.planning.launch import refused_variables, surroundings
 from dlcontainer.planning.launch.refused_variables import RefusalRow
 from dlcontainer.sites import gpu_flags
@@ -67,6 +68,8 @@ class WrapperContext:
     mpi: tuple[str, ...] = ()
     reached: tuple[str, ...] = ()
     logged: bool = False
+    # A user's own folder, for models; as the site writes it.
+    models: str | None = None
     # The image beside bin/: a file, or a folder of its files.
     image: str = "image.sif"
 
@@ -166,6 +169,7 @@ def _help(release: ModuleRelease, folder: Path, context: WrapperContext) -> list
         "  DLCONTAINER_DEBUG=1 names what stays outside, DLCONTAINER_PASS=NAME lets one in.",
         *(_ON_TOP if "python" in release.commands else ()),
         *((_NO_COMPILER,) if release.without_compiler else ()),
+        *(_models(context.models) if context.models else ()),
         *((_LOGGED,) if context.logged else ()),
         *context.mpi,
         *_reached(context),
@@ -176,6 +180,13 @@ def _help(release: ModuleRelease, folder: Path, context: WrapperContext) -> list
         f"  record  {folder}/record.json",
         f"  checks  {folder}/checks.json",
     ]
+
+
+def _models(folder: str) -> tuple[str, ...]:
+    return (
+        f"Models and data that programs fetch go to {folder}/.cache where that is yours;",
+        "  HF_HOME, TORCH_HOME and their like that you set win.",
+    )
 
 
 def _reached(context: WrapperContext) -> list[str]:
@@ -209,6 +220,7 @@ def wrappers(
         "prefix": release.prefix,
         "bind_home": int(site.modules.bind_home),
         "folders": "\n".join(surroundings.folders(site)),
+        "models": job_folders.models(site, release.environment),
         "passed": Text(" | ".join(site.modules.pass_environment)),
         "refused": [*map(_refused, refused_variables.rules(release.environment).rows)],
         "venv": Text(VENV),

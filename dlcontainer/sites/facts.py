@@ -16,6 +16,7 @@ from dlcontainer.config.field_types import (
     MpiMode,
     Name,
     Strict,
+    UserFolder,
     Vendor,
     Version,
 )
@@ -281,4 +282,9 @@ class FileSystem(SiteFacts):
     path: AbsolutePath
     kind: Line = Field(description="lustre, gpfs, nfs, local …")
     purpose: Literal["home", "project", "scratch", "node-local"]
+    user_folder: UserFolder | None = Field(
+        default=None,
+        description="a user's own folder there: $SCRATCH, /scratch/$USER; models and data that "
+        "frameworks fetch go there and not into the home",
+    )
     speed: FileSystemSpeed | None = None

@@ -77,7 +77,9 @@ def hostile(line: str, host: str, runtime: str, *, kind: str = "slurm") -> dict[
             "sources": ["s"],
         },
         "engine": {"runtime": runtime, "module": line, "route": ["podman"], "sources": ["s"]},
-        "filesystems": [{"path": path, "kind": line, "purpose": "scratch"}],
+        "filesystems": [
+            {"path": path, "kind": line, "purpose": "scratch", "user_folder": "/s/${EVIL}"},
+        ],
         "modules": {
             "kind": "lmod",
             "root": path,

@@ -52,7 +52,7 @@ def test_an_image_without_a_framework_is_published_at_a_site_of_gpus(
     gpus = site(tmp_path, accelerator={**GPU, "remembered": ["vendor", "model", "per_node"]})
     found = states(world, tiny_image.image, gpus)
     assert found["devices"]["state"] == "not tried"
-    assert "torch, tensorflow, mxnet, caffe" in found["devices"]["detail"]
+    assert "torch, tensorflow, mxnet, jax, caffe" in found["devices"]["detail"]
     assert found["site"]["detail"].endswith("(--cpu): programs leave NVIDIA A100 alone")
     done = world.run("publish", tiny_image.image, "--site", gpus, "--root", tmp_path / "root")
     assert "module load tiny/1.0" in done.stdout

@@ -187,6 +187,58 @@ def test_a_framework_that_the_packages_need_is_the_recipe_below(site: str, tmp_p
     assert "the packages need torch: on recipe pytorch" in recipe.notes
 
 
+@pytest.mark.parametrize("wanted", [("jax",), ("jax", "flax", "optax"), ("flax",)])
+def test_jax_and_what_needs_it_go_on_the_recipe_jax(
+    wanted: tuple[str, ...], tmp_path: Path
+) -> None:
+    pins = {"all": {"flax": "0.12.8", "jax": "0.12"}, "below": {"flax": "0.12.8"}}
+    desk = Desk(pins=pins, folder=tmp_path)
+    recipe = desk.make(wishes(*wanted), LEONARDO, ALPS, CPUS)
+    assert recipe.below == "jax"
+    assert [site.at.variant for site in recipe.sites] == ["cuda", "cuda", "wheels"]
+    assert set(recipe.refused) == {"cuda-13", "rocm"}
+    hard = {pin.requirement.name for pin in desk.asked[-3].pins if pin.strength == "hard"}
+    assert hard >= {"jax", "jaxlib", "jax-cuda12-plugin", "nvidia-cudnn-cu12"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "taken", "said"),
+    [
+        ("jax[cuda12,k8s]>=0.10", "jax[k8s]>=0.10", "jax[cuda12]"),
+        ("jax[cuda13-local]", "jax", "jax[cuda13-local]"),
+        ("jax[rocm7-local]==0.12", "jax==0.12", "jax[rocm7-local]"),
+        ("jax[k8s]", "jax[k8s]", None),
+        ("tensorflow[and-cuda]<3", "tensorflow<3", "tensorflow[and-cuda]"),
+    ],
+)
+def test_the_recipe_below_has_the_libraries_of_the_device(
+    wanted: str, taken: str, said: str | None
+) -> None:
+    desk = Desk(pins={"all": {}})
+    recipe = desk.make(wishes("einops", wanted), LEONARDO)
+    (asked,) = desk.asked
+    assert [str(wish.requirement) for wish in asked.wishes.wishes] == ["einops", taken]
+    # The recipe keeps what was asked for.
+    assert read(recipe)["wishes"] == ["einops", wanted]
+    notes = [note for note in recipe.notes if note.startswith("requirements.txt:2: ")]
+    assert [said in note for note in notes if said] == ([True] if said else [])
+    # On another recipe nothing has them.
+    desk.asked.clear()
+    desk.make(wishes(wanted), LEONARDO, below="pytorch")
+    assert [str(wish.requirement) for wish in desk.asked[0].wishes.wishes] == [wanted]
+
+
+def test_one_old_variant_has_the_exceptions_and_not_all_others() -> None:
+    pins = {"x86_64": {"a": "2", "b": "1"}, "aarch64": {"a": "1", "b": "1", "old": "1"}}
+    body = read(Desk(pins=pins).make(wishes("torch"), ALPS, LEONARDO, CPUS))
+    assert body["steps"][0]["python_packages"]["packages"] == ["a==2", "b==1"]
+    assert set(body["variants"]) >= {"cuda-13-arm"}
+    assert body["variants"]["cuda-13-arm"]["steps"] == {
+        "packages": {"replace": ["a==1"], "add": ["old==1"]}
+    }
+    assert "steps" not in body["variants"].get("cuda", {})
+
+
 def test_plain_python(tmp_path: Path) -> None:
     desk = Desk(
         pins={"all": {"einops": "0.8.1"}}, folder=tmp_path, wheels=(wheel("einops", "einops"),)

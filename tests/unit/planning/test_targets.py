@@ -18,7 +18,7 @@ from dlcontainer.recipes import recipe
 from tests.unit.planning.test_device_code import DEVICES, EMBEDDED, taken
 from tests.values import ROOT, SITE, plan_of, site_of
 
-RECIPES = ("pytorch", "tensorflow", "horovod", "mxnet")
+RECIPES = ("pytorch", "tensorflow", "horovod", "mxnet", "jax")
 DRIVER, TOOLKIT = "580.65.06", "13.0"
 # The last toolkit of GPUs that CUDA 13 does not know.
 LAST = {"sm_35": "11.8", "sm_60": "12.9", "sm_61": "12.9", "sm_70": "12.9"}
@@ -55,31 +55,31 @@ def refusal(name: str, site: dict[str, Any]) -> str:
 
 # Each target that the review of the sites swept, and a GPU of it. What gets an image names the
 # variant; what is refused, `-` and the nearest.
-#                       pytorch        tensorflow  horovod          mxnet
+#                       pytorch        tensorflow  horovod          mxnet           jax
 TABLE = """
-x86_64  sm_35   K40     -              -           -                -
-x86_64  sm_60   P100    cuda-volta     cuda        cuda-openmpi     cuda
-x86_64  sm_61   P40     cuda-volta     cuda        cuda-openmpi     cuda
-x86_64  sm_70   V100    cuda           cuda        cuda-openmpi     cuda
-x86_64  sm_75   T4      cuda-13        cuda        cuda-openmpi     cuda
-x86_64  sm_80   A100    cuda-13        cuda        cuda-openmpi     cuda
-x86_64  sm_86   A40     cuda-13        cuda        cuda-openmpi     cuda
-x86_64  sm_89   L40S    cuda-13        cuda        cuda-openmpi     cuda
-x86_64  sm_90   H100    cuda-13        cuda        cuda-openmpi     -cuda
-x86_64  sm_100  B200    cuda-13        cuda        -cuda-openmpi    -cuda
-x86_64  sm_103  B300    cuda-13        cuda        -cuda-openmpi    -cuda
-x86_64  sm_120  RTX5090 cuda-13        cuda        -cuda-openmpi    -cuda
-x86_64  sm_87   none    -cuda          -cuda       -cuda-openmpi    -cuda
-aarch64 sm_87   Orin    -ngc           -ngc        -ngc             -cuda
-aarch64 sm_90   GH200   cuda-13-arm    ngc         ngc              -cuda
-aarch64 sm_100  GB200   cuda-13-arm    -cuda       ngc              -cuda
-aarch64 sm_110  Thor    cuda-13-arm    -cuda       -ngc             -cuda
-x86_64  gfx906  MI50    rocm-7.1       rocm        rocm             -cuda
-x86_64  gfx908  MI100   rocm-7.1       rocm        rocm             -cuda
-x86_64  gfx90a  MI250X  rocm-7.1       rocm        rocm             -cuda
-x86_64  gfx942  MI300X  rocm-7.1       rocm        rocm             -cuda
-x86_64  gfx950  MI355X  rocm-7.1       -rocm       -rocm            -cuda
-x86_64  gfx1100 W7900   rocm-7.1       rocm        rocm             -cuda
+x86_64  sm_35   K40     -              -           -                -           -
+x86_64  sm_60   P100    cuda-volta     cuda        cuda-openmpi     cuda        -cuda
+x86_64  sm_61   P40     cuda-volta     cuda        cuda-openmpi     cuda        -cuda
+x86_64  sm_70   V100    cuda           cuda        cuda-openmpi     cuda        -cuda
+x86_64  sm_75   T4      cuda-13        cuda        cuda-openmpi     cuda        cuda-13
+x86_64  sm_80   A100    cuda-13        cuda        cuda-openmpi     cuda        cuda-13
+x86_64  sm_86   A40     cuda-13        cuda        cuda-openmpi     cuda        cuda-13
+x86_64  sm_89   L40S    cuda-13        cuda        cuda-openmpi     cuda        cuda-13
+x86_64  sm_90   H100    cuda-13        cuda        cuda-openmpi     -cuda       cuda-13
+x86_64  sm_100  B200    cuda-13        cuda        -cuda-openmpi    -cuda       cuda-13
+x86_64  sm_103  B300    cuda-13        cuda        -cuda-openmpi    -cuda       cuda-13
+x86_64  sm_120  RTX5090 cuda-13        cuda        -cuda-openmpi    -cuda       cuda-13
+x86_64  sm_87   none    -cuda          -cuda       -cuda-openmpi    -cuda       -cuda
+aarch64 sm_87   Orin    -ngc           -ngc        -ngc             -cuda       -cuda
+aarch64 sm_90   GH200   cuda-13-arm    ngc         ngc              -cuda       cuda-13
+aarch64 sm_100  GB200   cuda-13-arm    -cuda       ngc              -cuda       cuda-13
+aarch64 sm_110  Thor    cuda-13-arm    -cuda       -ngc             -cuda       cuda-13
+x86_64  gfx906  MI50    rocm-7.1       rocm        rocm             -cuda       -rocm
+x86_64  gfx908  MI100   rocm-7.1       rocm        rocm             -cuda       -rocm
+x86_64  gfx90a  MI250X  rocm-7.1       rocm        rocm             -cuda       -rocm
+x86_64  gfx942  MI300X  rocm-7.1       rocm        rocm             -cuda       -rocm
+x86_64  gfx950  MI355X  rocm-7.1       -rocm       -rocm            -cuda       -rocm
+x86_64  gfx1100 W7900   rocm-7.1       rocm        rocm             -cuda       -rocm
 """
 CASES = [
     (arch, target, name, expected)
@@ -102,7 +102,7 @@ def test_each_target(arch: str, target: str, name: str, expected: str) -> None:
     assert f"runs on the accelerators of site demo ({target} on {arch})" in said
     assert f"why: the nearest is {expected[1:]}" in said
     assert f"write a variant for {target} on {arch}" in said
-    for_cpus = arch == "x86_64" or name == "pytorch"
+    for_cpus = arch == "x86_64" or name in ("pytorch", "jax")
     assert ("add --cpu to use " in said) == for_cpus
     if for_cpus:
         assert not settle(name, site, cpu=True).recipe.stack.has_device_code

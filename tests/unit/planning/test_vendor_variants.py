@@ -14,7 +14,7 @@ from dlcontainer.planning.plan import Plan
 from dlcontainer.recipes import recipe
 from tests.values import ROOT, SITE, TEMPLATES, plan_of, shipped_site, site_of
 
-RECIPES = ("pytorch", "tensorflow", "horovod", "mxnet", "caffe")
+RECIPES = ("pytorch", "tensorflow", "horovod", "jax", "mxnet", "caffe")
 FORMS: tuple[Format, ...] = ("apptainer", "dockerfile")
 
 # Values, not sites: what decides which variant a site has, and no more.
@@ -29,12 +29,14 @@ MACHINES: dict[str, dict[str, Any]] = {
         "mpi": ("openmpi", "container"),
     },
     "ultra": {"arch": "x86_64", "gpu": ("nvidia", "sm_103", "13.0")},
+    "newest": {"arch": "x86_64", "gpu": ("nvidia", "sm_103", "13.5")},
     "thor": {"arch": "aarch64", "gpu": ("nvidia", "sm_110", "13.0")},
     "grace": {
         "arch": "aarch64",
         "gpu": ("nvidia", "sm_90", "12.9"),
         "mpi": ("openmpi", "container"),
     },
+    "rocm-7.2": {"arch": "x86_64", "gpu": ("amd", "gfx942", "7.2")},
     "rocm-7.1": {"arch": "x86_64", "gpu": ("amd", "gfx950", "7.1")},
     "rocm-6.4": {"arch": "x86_64", "gpu": ("amd", "gfx90a", "6.4.2"), "mpi": ("mpich", "swap")},
     "rocm-6.2": {"arch": "x86_64", "gpu": ("amd", "gfx90a", "6.2.4"), "mpi": ("mpich", "swap")},
@@ -88,6 +90,9 @@ FOR: dict[tuple[str, str], str] = {
     ("horovod", "knl-mpich"): "knl-cray",
     ("horovod", "knl-impi"): "knl-opa",
     ("horovod", "knl-mvapich2"): "knl-opa",
+    ("jax", "cuda"): "grace",
+    ("jax", "cuda-13"): "newest",
+    ("jax", "rocm"): "rocm-7.2",
     ("mxnet", "cuda"): "ampere",
     ("mxnet", "conda"): "power-2024",
     ("mxnet", "knl"): "knl-opa",

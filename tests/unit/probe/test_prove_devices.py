@@ -129,4 +129,4 @@ def test_no_known_framework_is_an_answer_and_no_error(
         "not tried",
         None,
     )
-    assert said["detail"].endswith("torch, tensorflow, mxnet, caffe")
+    assert said["detail"].endswith("torch, tensorflow, mxnet, jax, caffe")

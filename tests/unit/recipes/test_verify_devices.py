@@ -14,7 +14,7 @@ import pytest
 from dlcontainer.config.resources import PROBE
 from tests.values import ROOT
 
-RECIPES = ("caffe", "horovod", "mxnet", "pytorch", "tensorflow")
+RECIPES = ("caffe", "horovod", "jax", "mxnet", "pytorch", "tensorflow")
 DEVICES = """
 class Devices(object):
     def names(self):
