@@ -34,7 +34,7 @@ _TABLE_FROM, _TABLE_TO = (
     "<!-- end of the table -->\n",
 )
 BLANK = "PLAN-DIGEST"
-_PREFERRED = ("pytorch", "tensorflow", "horovod", "mxnet", "caffe")
+_PREFERRED = ("pytorch", "tensorflow", "horovod", "mxnet", "caffe", "ray", "vllm")
 _REMEDY = "if it is meant to be so: make golden"
 
 
@@ -215,8 +215,18 @@ def variant_docs() -> str:
     lines = [head, "|---|---|---|---|---|---|---|\n"]
     for path in sorted((values.ROOT / "recipes").glob("*/recipe.yaml")):
         read: Any = recipe.read(path, display=path.name).data
-        lines += [_row(path.parent.name, name, one) for name, one in read["variants"].items()]
+        if "extends" in read:
+            lines.append(_row_over(read))
+        else:
+            lines += [_row(path.parent.name, name, one) for name, one in read["variants"].items()]
     return f"{before}{_TABLE_FROM}{''.join(lines)}{_TABLE_TO}{after}"
+
+
+def _row_over(read: Any) -> str:
+    """Give the one row of a recipe over another: its variants are those below."""
+    refused = [name for name, one in read.get("variants", {}).items() if "refused" in one]
+    but = f", but for {', '.join(refused)}" if refused else ""
+    return f"| {read['name']} | those of {read['extends']}{but} | as there | | | | |\n"
 
 
 def _row(of: str, name: str, variant: Any) -> str:

@@ -152,9 +152,14 @@ def _check_reading(plan: Plan, folder: Path) -> None:
     standing_alone.write(plan, written, folder, [TEMPLATES])
     bootstrap, seen = read(folder / "apptainer.def")
     assert (bootstrap, seen.fromHeader) == ("Bootstrap: localimage", "base.sqfs")
+    below = (f"verify-{proof.recipe}" for proof in plan.recipe.verify.before)
     assert [line.split() for line in seen.files] == [
         ["files/manifest.json", "/opt/dlcontainer/manifest.json"],
         ["files/00-verify.py", "/opt/dlcontainer/verify.py"],
+        *(
+            [f"files/{at:02}-{name}.py", f"/opt/dlcontainer/{name}.py"]
+            for at, name in enumerate(below, 1)
+        ),
         ["files/probe", "/opt/dlcontainer/probe"],
     ]
     assert all((folder / line.split()[0]).exists() for line in seen.files)

@@ -5,7 +5,7 @@
 #$ -j y
 #$ -l h_rt=00:30:00
 #$ -pe mpi-64 128
-# tensorflow 2.21.0 at site generic-gridengine (x86_64)
+# caffe 1.0 at site generic-gridengine (x86_64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: qsub job.sh [COMMAND [WORD ...]]
 # Account, partition, time and nodes above are yours to change, here or when it
@@ -54,7 +54,7 @@ dlc_find_here
 
 # The image, and the command that each rank runs in it: what follows the script's name, else the
 # proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
-dlc_image=${DLCONTAINER_IMAGE:-$PWD/tensorflow-2.21.0-generic-gridengine.sif}
+dlc_image=${DLCONTAINER_IMAGE:-$PWD/caffe-1.0-generic-gridengine.sif}
 [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
 dlc_proof=
 if [ $# -eq 0 ]; then
@@ -70,7 +70,7 @@ if [ $# -eq 0 ]; then
             dlc_fail "$dlc_said" "submit this from a folder that you can write to"
         dlc_again=$((dlc_again + 1))
     done
-    set -- /opt/tensorflow/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
+    set -- /usr/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
 fi
 
 # The host's own Python and libraries are none of the image's.
@@ -166,7 +166,7 @@ dlc_require_here() {  # once dlc_roots is known
 }
 # The folder that the job starts in, for the image: dlc_shown has the words for the runtime. What is
 # bound in any case is given, as the runtime takes it.
-dlc_prefix=/opt/tensorflow dlc_shown=()
+dlc_prefix=/usr dlc_shown=()
 dlc_is_near() {  # does the first link on the way of $1 lead to dlc_here itself?
     dlc_way='' dlc_rest=${1#/}/
     while [ -n "$dlc_rest" ]; do
@@ -270,12 +270,6 @@ dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter=''
     dlc_gpus=''
 # node: one rank a node, which has all its cores
 dlc_ranks_per_node=1 dlc_ranks=$((dlc_nodes * 1))
-dlc_port=$((20000 + 10#0$dlc_number % (10000 / 1) * 1)) dlc_workers=
-for dlc_host in $dlc_hosts; do
-    for ((dlc_local = 0; dlc_local < 1; dlc_local++)); do
-        dlc_workers+=${dlc_workers:+, }\"$dlc_host:$((dlc_port + dlc_local))\"
-    done
-done
 dlc_launcher=(mpirun -n "$dlc_ranks" --map-by ppr:"$dlc_ranks_per_node":node --bind-to none)
 
 # What each rank runs.

@@ -1,17 +1,19 @@
 #!/bin/bash
-#SBATCH --account=ABC123-delta-cpu
+#SBATCH --account=ABC123-delta-gpu
 #SBATCH --job-name=dlcontainer
-#SBATCH --partition=cpu
+#SBATCH --partition=gpuA100x4
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
-#SBATCH --ntasks-per-node=8
+#SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=16
+#SBATCH --gpus-per-node=4
 #SBATCH --mem=0
-# pytorch 2.13.0 at site delta-cpu (x86_64)
+# vllm 0.16.0 at site delta-a100x4 (x86_64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, partition, time and nodes above are yours to change, here or when it
 # is rendered: --account, --partition, --time, --nodes.
+# Ways to place ranks: ray, node, gpu. Another than ray: DLCONTAINER_FORM=NAME sbatch job.sh
 # Without one mount for a node's ranks: DLCONTAINER_KEEP=0 sbatch job.sh
 # source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst
 # source: ncsa/Delta_doc@1314d79 docs/source/user_guide/containers.rst
@@ -62,7 +64,7 @@ dlc_find_here
 
 # The image, and the command that each rank runs in it: what follows the script's name, else the
 # proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
-dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.13.0-delta-cpu.sif}
+dlc_image=${DLCONTAINER_IMAGE:-$PWD/vllm-0.16.0-delta-a100x4.sif}
 [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
 dlc_proof=
 if [ $# -eq 0 ]; then
@@ -105,6 +107,11 @@ case ":${PATH-}:" in
         export PATH
         ;;
 esac
+
+# In the image.
+# The runtime evaluates these as a shell does between double quotes.
+dlc_inside() { export "APPTAINERENV_$1=$(printf %s "$2" | LC_ALL=C sed 's/[\\$`]/\\&/g')"; }
+dlc_inside NCCL_SOCKET_IFNAME hsn
 
 # Folders of the host in the image, under the names that they have outside. dlc_roots has a line for
 # each that shows there; a name with a line break is not noted.
@@ -295,25 +302,499 @@ case ${APPTAINER_USERNS-} in
         ;;
 esac
 
+# Ray on the nodes of this job: who has no token can neither join it nor use it (Ray 2.52 and later).
+RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
+[ -n "$RAY_AUTH_TOKEN" ] || dlc_fail "can't make a token of /dev/urandom" "look at this node's /dev"
+export RAY_AUTH_TOKEN
+# Seconds until all nodes must be in.
+dlc_wait=${DLCONTAINER_RAY_WAIT:-300}
+case $dlc_wait in
+    *[!0-9]* | 0*) dlc_fail "DLCONTAINER_RAY_WAIT is '$dlc_wait'" "give seconds" ;;
+esac
+read -r -d '' dlc_node <<'END_OF_NODE_PROGRAM' || :
+# One node of a job's Ray, in the image: the first starts the head, waits for the others, and runs
+# the command; each other starts a worker, and ends with the head. Standard library alone.
+import ctypes, hashlib, hmac, os, secrets, select, shutil, signal, socket, subprocess, sys, tempfile
+import threading, time
+
+RANKS = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+NODE = os.uname().nodename
+# A socket's name has at most 107 bytes; Ray adds 65 to its folder, and we 15 to ours.
+LONGEST = 26
+LIBC = ctypes.CDLL(None)
+DEATH_SIGNAL, ADOPT = 1, 36  # prctl(2): PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER
+GRACE_S = 20
+OVER = "-"  # in an address's place: the job ends before it began
+# Asks Ray itself, on the head, until it counts so many nodes.
+COUNT = """
+import sys, time
+import ray
+ray.init(address=sys.argv[1], log_to_driver=False, logging_level="ERROR")
+while True:
+    count = sum(node["Alive"] for node in ray.nodes())
+    with open(sys.argv[3], "w") as file: file.write(str(count))
+    if count >= int(sys.argv[2]): break
+    time.sleep(0.5)
+has = ray.cluster_resources()
+text = "job: Ray has %d nodes, %g CPUs, %g GPUs"
+print(text % (count, has.get("CPU", 0), has.get("GPU", 0)), file=sys.stderr)
+"""
+
+
+class Failure(Exception):
+    """What ends the job, and what to do about it."""
+
+
+class Stop(Exception):
+    """A signal that ends this node."""
+
+
+def say(text, *more):
+    os.write(2, ("\n  ".join(["job: %s: %s" % (NODE, text), *more]) + "\n").encode())
+
+
+def on_ends(handler):
+    """Say what becomes of the signals that end a job."""
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(each, handler)
+
+
+def on_signal(number, frame):
+    on_ends(signal.SIG_IGN)
+    raise Stop(number)
+
+
+def own_folder():
+    """Make this node's private folder: Ray's files, and its home."""
+    for place in (os.environ.get("TMPDIR", ""), "/tmp"):
+        fits = place.startswith("/") and len(os.fsencode(place)) <= LONGEST
+        if fits and os.access(place, os.W_OK | os.X_OK):
+            folder = tempfile.mkdtemp(prefix="ray-", dir=place)
+            os.mkdir(folder + "/home")
+            return folder
+    raise Failure(
+        "neither $TMPDIR nor /tmp takes Ray's files",
+        "next: TMPDIR: a folder whose name has at most %d characters" % LONGEST,
+    )
+
+
+def of_ray(folder):
+    """Return the environment of Ray's own programs, and so of its tasks."""
+    none = (*RANKS, "RAY_ADDRESS", "RAY_TMPDIR")
+    given = {name: value for name, value in os.environ.items() if name not in none}
+    # What users keep in their cache (models) is found there; all else of a home is this job's own.
+    if given.get("HOME"):
+        given.setdefault("XDG_CACHE_HOME", given["HOME"] + "/.cache")
+    given.update(HOME=folder + "/home", RAY_AUTH_MODE="token", RAY_USAGE_STATS_ENABLED="0")
+    # Ray counts in HIP's numbers, which begin at 0 among those that ROCR shows.
+    shown = given.get("ROCR_VISIBLE_DEVICES")
+    if shown and "HIP_VISIBLE_DEVICES" not in given:
+        given["HIP_VISIBLE_DEVICES"] = ",".join(map(str, range(len(shown.split(",")))))
+    return given
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return probe.getsockname()[1]
+
+
+def prepare():
+    """Before Ray's program: it ends if this one does, and not at signals for the command."""
+    LIBC.prctl(DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
+    for each in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(each, signal.SIG_IGN)
+
+
+def start_ray(folder, address, *words):
+    """Start Ray's part of this node; its ports are free ones, so that jobs don't collide."""
+    argv = [os.path.join(os.path.dirname(sys.executable), "ray"), "start", "--block", *words]
+    if not address.startswith("127.") and address != "::1":
+        argv.append("--node-ip-address=" + address)
+    argv += [
+        "--temp-dir=" + folder + "/ray",
+        "--num-cpus=%d" % len(os.sched_getaffinity(0)),
+        "--min-worker-port=0",
+        "--max-worker-port=0",
+        "--dashboard-agent-listen-port=%d" % free_port(),
+        "--disable-usage-stats",
+    ]
+    with open(folder + "/log", "wb") as log:
+        return subprocess.Popen(
+            argv,
+            env=of_ray(folder),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            preexec_fn=prepare,
+        )
+
+
+def told(folder):
+    """Return the last words of Ray's program."""
+    with open(folder + "/log", errors="replace") as log:
+        return [line.rstrip() for line in log if line.strip()][-12:]
+
+
+def cluster_address(folder):
+    """Return the address that Ray wrote down once this node runs; None before."""
+    try:
+        with open(folder + "/ray/ray_current_cluster") as file:
+            return file.read().strip() or None
+    except OSError:
+        return None
+
+
+def lines(connection):
+    return connection.makefile("rw", encoding="ascii", newline="\n")
+
+
+def sign(token, *words):
+    return hmac.new(token, " ".join(words).encode(), hashlib.sha256).hexdigest()
+
+
+class Meeting:
+    """The head's side of the meeting point: each node proves that it is of this job, and waits."""
+
+    def __init__(self, token, nodes, port, family):
+        self.token, self.nodes, self.address, self.over = token, nodes, OVER, False
+        self.ready, self.lock = threading.Event(), threading.Lock()
+        self.there, self.gone = {}, []
+        self.listener = socket.socket(family)
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self.listener.bind(("", port))
+        except OSError as error:
+            raise Failure(
+                "port %d, where the nodes of this job meet: %s" % (port, error.strerror),
+                "next: submit it again, or with another: DLCONTAINER_MASTER_PORT=PORT",
+            )
+        self.listener.listen(4096)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            connection, _ = self.listener.accept()
+            threading.Thread(target=self.greet, args=(connection,), daemon=True).start()
+
+    def greet(self, connection):
+        try:
+            self.hear(connection)
+        except (OSError, ValueError):
+            connection.close()
+
+    def hear(self, connection):
+        connection.settimeout(30)
+        stream, nonce = lines(connection), secrets.token_hex(16)
+        stream.write(nonce + "\n")
+        stream.flush()
+        rank, name, theirs, proof = stream.readline(512).split()
+        if not hmac.compare_digest(proof, sign(self.token, "node", nonce, rank, name, theirs)):
+            raise ValueError("not of this job")
+        connection.settimeout(None)
+        with self.lock:
+            self.there[rank] = connection
+        self.ready.wait()
+        stream.write("%s %s\n" % (self.address, sign(self.token, "head", theirs, self.address)))
+        stream.flush()
+        try:
+            last = "".join(line for line in stream).strip()
+        except OSError as error:
+            last = error.strerror
+        with self.lock:
+            self.there.pop(rank, None)
+        if not self.over:
+            self.gone.append(name)
+            say("%s has left Ray's cluster%s" % (name, last and ": " + last))
+
+    def open(self, address):
+        self.address = address
+        self.ready.set()
+
+    def close(self):
+        """Tell the nodes that it is over, and give them time to end by themselves."""
+        self.over = True
+        self.ready.set()
+        with self.lock:
+            left = list(self.there.values())
+        for connection in left:
+            try:
+                connection.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass
+        until = time.monotonic() + 2 * GRACE_S
+        while self.there and time.monotonic() < until:
+            time.sleep(0.1)
+
+
+def head(folder, wait, command, token):
+    nodes, port = int(os.environ["WORLD_SIZE"]), int(os.environ["MASTER_PORT"])
+    found = socket.getaddrinfo(os.environ["MASTER_ADDR"], port, type=socket.SOCK_STREAM)
+    family, _, _, _, place = found[0]
+    until = time.monotonic() + wait
+    meeting = Meeting(token, nodes, port, family)
+    ray = start_ray(
+        folder,
+        place[0],
+        "--head",
+        "--port=%d" % free_port(),
+        "--ray-client-server-port=%d" % free_port(),
+        "--dashboard-port=%d" % free_port(),
+        "--include-dashboard=false",
+    )
+    try:
+        address = joined(folder, ray, meeting, until, wait)
+        return run(folder, ray, command, address)
+    finally:
+        on_ends(signal.SIG_IGN)
+        # The others first: they take leave of the head, and wait for it where it is gone.
+        meeting.close()
+        end(ray)
+        if meeting.nodes > 1:
+            time.sleep(0.5)  # from a node's last word to its end
+
+
+def joined(folder, ray, meeting, until, wait):
+    """Wait until Ray counts all nodes of the job; return its address."""
+    count, counter, seen = folder + "/count", None, "0"
+    while True:
+        address = cluster_address(folder)
+        if address and counter is None:
+            meeting.open(address)
+            if meeting.nodes == 1:
+                return address
+            argv = [sys.executable, "-I", "-c", COUNT, address, str(meeting.nodes), count]
+            counter = subprocess.Popen(argv, env=of_ray(folder), stdin=subprocess.DEVNULL)
+        if os.path.exists(count):
+            with open(count) as file:
+                seen = file.read() or seen
+        if counter and counter.poll() == 0:
+            return address
+        if counter and counter.poll():
+            raise Failure("Ray's nodes can't be counted, see above")
+        if ray.poll() is not None:
+            what = "Ray's head ended while it started (exit code %d)" % ray.returncode
+            raise Failure(what, *told(folder))
+        if meeting.gone:
+            raise Failure("Ray did not start on %s" % ", ".join(meeting.gone))
+        if time.monotonic() > until:
+            raise Failure(
+                "%s of %d nodes are in Ray's cluster after %d s" % (seen, meeting.nodes, wait),
+                "next: look for what the others say; more time: DLCONTAINER_RAY_WAIT=SECONDS",
+            )
+        time.sleep(0.2)
+
+
+def run(folder, ray, command, address):
+    """Run the user's command beside the head; return its exit code."""
+    given = {name: value for name, value in os.environ.items() if name not in RANKS}
+    given.update(RAY_ADDRESS=address, RAY_AUTH_MODE="token")
+    given.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        ran = subprocess.Popen(command, env=given)
+    except OSError as error:
+        say("%s: %s" % (command[0], error.strerror))
+        return 126 if isinstance(error, PermissionError) else 127
+    try:
+        while ran.poll() is None:
+            if ray.poll() is not None:
+                raise Failure("Ray's head ended (exit code %d)" % ray.returncode, *told(folder))
+            time.sleep(0.2)
+    finally:
+        stop(ran)
+    return ran.returncode if ran.returncode >= 0 else 128 - ran.returncode
+
+
+def worker(folder, wait, token):
+    rank, until = os.environ["RANK"], time.monotonic() + wait
+    connection, stream, address = meet(rank, until, wait, token)
+    if address == OVER:
+        return 0
+    ray = start_ray(folder, connection.getsockname()[0], "--address=" + address)
+    try:
+        while not select.select([connection], [], [], 0.5)[0]:
+            if ray.poll() is not None:
+                last = "exit code %d: %s" % (ray.returncode, " | ".join(told(folder)))
+                stream.write(last.encode("ascii", "replace").decode() + "\n")
+                stream.flush()
+                break
+    finally:
+        on_ends(signal.SIG_IGN)
+        end(ray)
+    return 0
+
+
+def meet(rank, until, wait, token):
+    """Find the head, and prove to each other that both are of this job."""
+    place, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    while True:
+        try:
+            connection = socket.create_connection((place, port), timeout=5)
+            connection.settimeout(wait)
+            stream, own = lines(connection), secrets.token_hex(16)
+            nonce = stream.readline(512).strip()
+            if nonce:
+                proof = sign(token, "node", nonce, rank, NODE, own)
+                stream.write(" ".join([rank, NODE, own, proof]) + "\n")
+                stream.flush()
+                words = stream.readline(512).split()
+                if len(words) == 2:
+                    break
+            error = "it closed the connection"
+        except (OSError, ValueError) as caught:
+            error = caught
+        if time.monotonic() > until:
+            raise Failure("no head of Ray at %s, port %d, in %d s: %s" % (place, port, wait, error))
+        time.sleep(1)
+    if not hmac.compare_digest(words[1], sign(token, "head", own, words[0])):
+        raise Failure("at %s, port %d, listens something that is not of this job" % (place, port))
+    connection.settimeout(None)
+    # A node that is gone says nothing.
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    often = ((socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 3))
+    for option, value in often:
+        connection.setsockopt(socket.IPPROTO_TCP, option, value)
+    return connection, stream, words[0]
+
+
+def stop(process):
+    """End a process of ours: by SIGTERM, later by SIGKILL."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def below():
+    """Number all processes that descend from this one; orphans among them come to it."""
+    parents = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % name) as file:
+                state, parent = file.read().rpartition(")")[2].split()[:2]
+        except OSError:
+            continue
+        if state != "Z":
+            parents[int(name)] = int(parent)
+    found, grown = {os.getpid()}, True
+    while grown:
+        more = {number for number, parent in parents.items() if parent in found} - found
+        grown, found = bool(more), found | more
+    return found - {os.getpid()}
+
+
+def reap():
+    """Take the exit codes of processes that came to this one: none stays as a zombie."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def end(ray):
+    """End Ray on this node, and all that the command or Ray left."""
+    stop(ray)
+    until = time.monotonic() + GRACE_S / 4
+    asked = set()
+    while True:
+        left = below()
+        reap()
+        if not left:
+            return
+        late = time.monotonic() > until
+        for number in left if late else left - asked:
+            try:
+                os.kill(number, signal.SIGKILL if late else signal.SIGTERM)
+            except ProcessLookupError:
+                pass
+        asked |= left
+        time.sleep(0.1)
+
+
+def main():
+    wait, command = int(sys.argv[1]), sys.argv[2:]
+    token = os.environ.get("RAY_AUTH_TOKEN", "").encode()
+    LIBC.prctl(ADOPT, 1, 0, 0, 0)
+    on_ends(on_signal)
+    for each in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(each, lambda number, frame: None)  # the command's
+    first, folder = os.environ["RANK"] == "0", None
+    try:
+        if not token:
+            raise Failure(
+                "RAY_AUTH_TOKEN did not reach this node",
+                "next: a launcher that hands the job's environment to all nodes",
+            )
+        folder = own_folder()
+        return head(folder, wait, command, token) if first else worker(folder, wait, token)
+    except Failure as failure:
+        say(*failure.args)
+        return 3
+    except Stop as stopped:
+        return 128 + stopped.args[0] if first else 0
+    finally:
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+sys.exit(main())
+END_OF_NODE_PROGRAM
+
 # What starts the ranks.
 dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter='' \
-    dlc_gpus=''
-# numa: One rank on each NUMA domain, 16 cores each
-dlc_ranks_per_node=8 dlc_ranks=$((dlc_nodes * 8))
-dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
-    --cpus-per-task=16)
+    dlc_gpus=1:0
+dlc_form=${DLCONTAINER_FORM:-ray}
+# A proof is of ranks.
+[ -z "$dlc_proof" ] || dlc_form=${DLCONTAINER_FORM:-node}
+case $dlc_form in
+    ray)  # Ray's head on the first node, a worker on each other, the command on the head
+        dlc_ranks_per_node=1 dlc_ranks=$((dlc_nodes * 1))
+        dlc_gpus=4:1
+        dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks="$dlc_nodes" --ntasks-per-node=1 \
+            --cpu-bind=none)
+        dlc_starter=ray
+        [ -z "$dlc_proof" ] || dlc_fail "a proof is of ranks, which this form has not" DLCONTAINER_FORM=node
+        set -- /opt/pytorch/bin/python -I -c "$dlc_node" "$dlc_wait" "$@"
+        ;;
+    node)  # One rank beside each GPU, 16 cores each; each rank sees all GPUs of its node
+        dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
+        dlc_gpus=4:4
+        dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
+            --cpus-per-task=16 '--cpu-bind=map_ldom:3,2,1,0')
+        ;;
+    gpu)  # One rank for each GPU, which it sees as device 0, 16 cores each
+        dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
+        dlc_gpus=1:1
+        dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
+            --cpus-per-task=16 --gpus-per-task=1 '--gpu-bind=verbose,per_task:1' \
+            '--cpu-bind=map_ldom:3,2,1,0')
+        ;;
+    *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: ray, node, gpu" ;;
+esac
+# SEEN:SHARING, the GPUs that each rank shall see, and the ranks that share them. Each rank looks
+# before it starts. A proof only notes it: it says itself what it found.
+case ${DLCONTAINER_GPUS:-1} in
+    0) dlc_gpus= ;;
+    1) [ -z "$dlc_proof" ] || dlc_gpus=$dlc_gpus:note ;;
+    *) dlc_fail "DLCONTAINER_GPUS is '$DLCONTAINER_GPUS'" "give 1, or 0: ranks don't look at GPUs" ;;
+esac
 # A rank gets one CPU (Slurm 22.05 and later) unless its launcher is told how many the job asked for.
-[ -z "${SLURM_CPUS_PER_TASK-}" ] || export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"
+[ "$dlc_starter" = ray ] || [ -z "${SLURM_CPUS_PER_TASK-}" ] || export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"
 # A rank that fails ends the others, which would wait for it. A proof tells of it instead.
 [ -n "$dlc_proof" ] || export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}
 
 # What each rank runs.
-set -- apptainer exec --bind /projects --bind /work/hdd ${dlc_shown[@]+"${dlc_shown[@]}"} \
+set -- apptainer exec --nv --bind /projects --bind /work/hdd ${dlc_shown[@]+"${dlc_shown[@]}"} \
     "$dlc_image" "$@"
-{ printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
+{ printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "${@/#"$dlc_node"/...}"; echo; } >&2
 read -r -d '' dlc_rank <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
 MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
+dlc_gpus=$7
 shift 7
 dlc_image=$1 dlc_offset=$2 dlc_key=$3
 shift 3
@@ -355,6 +836,56 @@ case ":${PATH-}:" in
         export PATH
         ;;
 esac
+# What this rank can use of its node's accelerators, by the host's own tool where there is one.
+dlc_short() {  # one rank says it for its node
+    [ "${LOCAL_RANK:-0}" != 0 ] ||
+        printf 'job: %s: %s\n  next: %s; DLCONTAINER_GPUS=0 starts without this check\n' "$(uname -n)" "$1" "$2" >&2
+    case $dlc_gpus in *:note) ;; *) exit 3 ;; esac
+}
+dlc_look() {
+    dlc_wanted=${dlc_gpus%%:*} dlc_sharing=${dlc_gpus#*:} dlc_count='' dlc_by=''
+    dlc_sharing=${dlc_sharing%%:*}
+    dlc_modes=''
+    if ! [ -e /dev/nvidiactl ]; then
+        dlc_count=0 dlc_by="there is no /dev/nvidiactl"
+    elif dlc_modes=$(nvidia-smi --query-gpu=compute_mode --format=csv,noheader 2>/dev/null); then
+        dlc_count=$(printf '%s\n' "$dlc_modes" | grep -vc '^Prohibited') dlc_by="nvidia-smi: $(printf '%s' "$dlc_modes" | tr '\n' ' ')"
+    elif [ $? -eq 6 ]; then  # nvidia-smi(1): a query found nothing
+        dlc_count=0 dlc_by="nvidia-smi: none" dlc_modes=
+    else
+        dlc_modes=
+    fi
+    # shellcheck disable=SC2043
+    for dlc_name in CUDA_VISIBLE_DEVICES; do
+        dlc_shown=''
+        eval "dlc_shown=\${$dlc_name-unset}"
+        case $dlc_shown in
+            unset) continue ;;
+            '' | -1* | NoDevFiles) dlc_left=0 ;;
+            *) dlc_left=$(printf '%s\n' "$dlc_shown" | tr , '\n' | grep -c .) ;;
+        esac
+        [ "$dlc_left" -lt "${dlc_count:-9999}" ] && dlc_count=$dlc_left dlc_by="$dlc_name=$dlc_shown"
+    done
+    [ -n "$dlc_count" ] || return 0
+    # Who submits with fewer than the lines above ask for was promised these.
+    case ${SLURM_GPUS_ON_NODE-} in
+        '' | 0* | *[!0-9]*) ;;
+        *) [ "$SLURM_GPUS_ON_NODE" -ge "$dlc_wanted" ] || dlc_wanted=$SLURM_GPUS_ON_NODE ;;
+    esac
+    if [ "$dlc_count" -lt "$dlc_wanted" ]; then
+        dlc_short "a rank here can use $dlc_count GPUs of the $dlc_wanted that this form of job gives it ($dlc_by)" \
+            "ask for them in the lines above, or take this node out"
+        return 0
+    fi
+    # Where MPS runs, it is the one process that a device takes.
+    [ -z "${CUDA_MPS_PIPE_DIRECTORY-}" ] && ! [ -e /tmp/nvidia-mps/control ] || return 0
+    case $dlc_modes in
+        *Exclusive*) [ "$dlc_sharing" -le "$dlc_count" ] ||
+            dlc_short "$dlc_sharing ranks share $dlc_count GPUs, which take one process each (compute mode Exclusive_Process)" \
+                "a form with a rank for each GPU, or the site's way to MPS" ;;
+    esac
+}
+[ -z "$dlc_gpus" ] || dlc_look
 # One mount for the ranks of a node, in a namespace of its own that they enter: it ends with their
 # processes, however these end, and this node's list of mounts never has it. Where something is
 # missing for it, each rank mounts the image itself; who set DLCONTAINER_KEEP is told why.
