@@ -4,6 +4,26 @@ It writes down what it was started with, where the job's folder is, and leaves a
 Ray's own do when they are killed. Its cluster is a folder: a file for each node that runs.
 """
 
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests import processes
+from tests.processes import poll
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[dict[str, str]]:
+    """Give variables for a job: at the end no process of it, and no file of Ray's, is left."""
+    mark = processes.new_mark()
+    # Ray's sockets need a short name.
+    with tempfile.TemporaryDirectory(prefix="dlc", dir="/tmp") as folder:
+        yield {processes.MARK: mark, "TMPDIR": folder}
+        assert poll(lambda: not processes.marked(mark), 60), processes.marked(mark)
+        assert list(Path(folder).iterdir()) == []
+
+
 # `FAKE_RAY` of its environment says what goes wrong: `no-worker`, `no-head`, `late`.
 FAKE = """\
 import json, os, pathlib, signal, subprocess, sys, time

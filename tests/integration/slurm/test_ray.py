@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
-from tests import processes
 from tests.integration.slurm.cluster import Cluster
 from tests.integration.slurm.conftest import SITE
 from tests.integration.world import Built, World
-from tests.processes import poll
-from tests.rays import FAKE, MODULE
+from tests.rays import FAKE, MODULE, watched
 
 LINES = """\
   directives:
@@ -57,7 +55,10 @@ def square(number):
     time.sleep(0.2)
     node = os.environ["SLURMD_NODENAME"]
     return number * number, node, os.environ["HOME"], os.environ.get("RANK")
-told = ray.get([square.options(scheduling_strategy="SPREAD").remote(i) for i in range(20)])
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as At
+ids = [node["NodeID"] for node in ray.nodes()]
+there = [square.options(scheduling_strategy=At(node_id, soft=False)) for node_id in ids]
+told = ray.get([there[i % 2].remote(i) for i in range(20)])
 os.environ["RAY_AUTH_TOKEN"] = "0" * 64
 import subprocess
 line = "import os, ray; ray.init(os.environ['RAY_ADDRESS'])"
@@ -75,27 +76,17 @@ sys.exit(int(sys.argv[1]))
 """
 
 
-# What a job of this test runs: its variable says which processes are its own.
 @pytest.fixture
-def mark(tmp_path: Path, cluster: Cluster) -> Iterator[str]:
-    """Give a mark of a job's processes; of these, and of Ray's folders, none is left at the end."""
-    own, before = processes.new_mark(), set(Path("/tmp").glob("ray-*"))
-    yield own
-    assert poll(lambda: not processes.marked(own), 30), processes.marked(own)
-    assert set(Path("/tmp").glob("ray-*")) <= before
-
-
-@pytest.fixture
-def submit(user: World, engine: Apptainer, mark: str, tmp_path: Path) -> World:
-    """Give a user whose `run` submits a script, and waits for its end."""
-    own = user.having(
-        PATH=f"{engine.program.parent}:{user.environ['PATH']}",
-        APPTAINER_USERNS="1",
-        TMPDIR="/tmp",
-        DLCONTAINER_KEEP="0",  # a mount that ranks share stays a minute
-        **{processes.MARK: mark},
-    )
-    return World(environ=own.environ, folder=tmp_path, program=("sbatch", "--wait"))
+def submit(user: World, engine: Apptainer, cluster: Cluster, tmp_path: Path) -> Iterator[World]:
+    """Give a user whose `run` submits a script, and waits for its end; then nothing is left."""
+    with watched() as variables:
+        own = user.having(
+            PATH=f"{engine.program.parent}:{user.environ['PATH']}",
+            APPTAINER_USERNS="1",
+            DLCONTAINER_KEEP="0",  # a mount that ranks share stays a minute
+            **variables,
+        )
+        yield World(environ=own.environ, folder=tmp_path, program=("sbatch", "--wait"))
 
 
 @pytest.fixture(scope="module")
