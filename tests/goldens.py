@@ -34,7 +34,7 @@ _TABLE_FROM, _TABLE_TO = (
     "<!-- end of the table -->\n",
 )
 BLANK = "PLAN-DIGEST"
-_PREFERRED = ("pytorch", "tensorflow", "horovod", "mxnet", "caffe", "jax", "llm")
+_PREFERRED = ("pytorch", "tensorflow", "horovod", "mxnet", "caffe", "jax", "llm", "ray", "vllm")
 _REMEDY = "if it is meant to be so: make golden"
 
 

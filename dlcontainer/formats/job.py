@@ -8,14 +8,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from dlcontainer import config
 from dlcontainer.config.field_types import Vendor
 from dlcontainer.config.templating import Text, quote
-from dlcontainer.errors import ConfigError
 from dlcontainer.formats import (
     host_environment,
     host_variables,
     job_folders,
+    job_forms,
     job_head,
     job_mount,
     job_ranks,
@@ -68,10 +67,14 @@ def values(
     """
     scheduler = plan.site.scheduler
     batch = SCHEDULERS[scheduler.kind]
-    chosen = usual(plan, launch)
+    launch_forms, chosen = job_forms.of_image(plan), job_forms.usual(plan, launch)
+    recipe_form, launched = (
+        job_forms.shared_program(plan, launch_forms),
+        job_forms.is_launched(plan),
+    )
     applied = surroundings.of_plan(plan)
     start = start or runtimes.start(plan, applied)
-    forms = _forms(plan, applied, start)
+    forms = _forms(plan, launch_forms, applied, start)
     environment = _environment(applied)
     inside = _inside(plan, applied, start)
     staging = job_staging.stage(plan)
@@ -81,11 +84,13 @@ def values(
         start_needs += _need([staging.to], applied.environment)
     start_needs += start.before
     comments = job_head.comments(
-        plan, start, chosen, list(_shown(plan)), shares=bool(kept or shared)
+        plan, start, chosen, [form.name for form in forms], shares=bool(kept or shared)
     )
     lines = [*environment, *inside, *start_needs, *(line for form in forms for line in form.lines)]
     return {
-        "directives": [Text(line) for line in job_head.lines(plan.site, chosen)],
+        "directives": [
+            Text(line) for line in job_head.lines(plan.site, job_forms.of_head(plan, chosen))
+        ],
         "head": [Text(line) for line in comments],
         "needs": any(line.startswith(NEED) for line in lines),
         **_environment_kept_out(plan, applied, start),
@@ -104,7 +109,7 @@ def values(
         ),
         "start_needs": start_needs,
         "command": _laid([*(Text(quote(word)) for word in plan.site.jobs.prefix), *start.words]),
-        "counts": bool(scheduler.forms),
+        "counts": bool(launch_forms),
         "nodes": Text(batch.node_count),
         "submit": f"run this in a job: {job_head.submitted(plan.site)}",
         "meeting": job_ranks.meeting(plan),
@@ -118,7 +123,11 @@ def values(
         "key": Text('"$dlc_key"'),
         "offset": Text("$dlc_offset"),
         "squashfuse": Text(""),
-        "launched": bool(scheduler.forms or scheduler.launcher),
+        "launched": launched,
+        # Of a form that is no placing of ranks: what each node runs in the image.
+        "node_program": recipe_form.template if recipe_form else "",
+        "alone": _laid([Text(plan.python), *recipe_form.words])[0] if recipe_form else "",
+        "proving": Text(job_forms.of_proof(plan)),
         "together": Text(batch.end_together),
         "restarts": Text(batch.restarts),
         "cpus": job_ranks.cpus(plan),
@@ -127,13 +136,6 @@ def values(
         "usual": Text(chosen),
         "names": Text(", ".join(form.name for form in forms)),
     }
-
-
-def _usual_for(plan: Plan, names: list[str]) -> str:
-    """Choose the first form, of those that are for the image's MPI if there are any."""
-    inside, forms = plan.recipe.stack.mpi, plan.site.scheduler.forms
-    fitting = [name for name in names if inside and forms[name].mpi == inside.family]
-    return next(iter([*fitting, *names]), "")
 
 
 def _rank(plan: Plan) -> Mapping[str, object]:
@@ -152,40 +154,6 @@ def _rank(plan: Plan) -> Mapping[str, object]:
     }
 
 
-def _shown(plan: Plan) -> Mapping[str, LaunchForm]:
-    """Return the forms whose programs the image has."""
-    has = set(plan.recipe.exposes)
-    forms = plan.site.scheduler.forms
-    return {name: form for name, form in forms.items() if form.inside is None or form.inside in has}
-
-
-def usual(plan: Plan, launch: str | None) -> str:
-    """Name the form that a script uses unless it is told; empty where the site has none.
-
-    Raises ConfigError for a form that the site has not, or whose program the image has not.
-    """
-    names = list(_shown(plan))
-    if launch is None:
-        return _usual_for(plan, names)
-    form = plan.site.scheduler.forms.get(launch)
-    if form is not None and launch not in names:
-        raise ConfigError(
-            f"form {launch!r}: {plan.recipe.name} has no {form.inside}",
-            where="--form",
-            why="`exposes` of the recipe does not list it",
-            next_step=f"one of: {', '.join(names)}",
-        )
-    if launch not in names:
-        raise ConfigError(
-            f"no form {launch!r} at site {plan.site.name}{config.suggest(launch, names)}",
-            where="--form",
-            next_step=f"one of: {', '.join(names)}"
-            if names
-            else "remove --launch: the site has no forms",
-        )
-    return launch
-
-
 def _environment(applied: Surroundings) -> list[Text]:
     """Return the exports on the host, each variable that they use asked for before."""
     lines = []
@@ -201,7 +169,7 @@ def _environment_kept_out(
     plan: Plan, applied: Surroundings, start: RuntimeStart
 ) -> Mapping[str, object]:
     """Return what the scripts show of the one list of names, in the runtime's way."""
-    policy, launched = start.policy, bool(plan.site.scheduler.forms or plan.site.scheduler.launcher)
+    policy, launched = start.policy, job_forms.is_launched(plan)
     on_rank = host_environment.unset_where(policy, "rank")
     return {
         "named": policy is not None and policy.enters == "named",
@@ -256,16 +224,14 @@ def _need(texts: Iterable[str], exported: Iterable[str]) -> list[Text]:
     return [Text(NEED + " ".join(names))] if names else []
 
 
-def _forms(plan: Plan, applied: Surroundings, start: RuntimeStart) -> list[PlacementForm]:
+def _forms(
+    plan: Plan, launch_forms: Mapping[str, LaunchForm], applied: Surroundings, start: RuntimeStart
+) -> list[PlacementForm]:
     scheduler = plan.site.scheduler
-    if not scheduler.forms:
-        words = [*map(host_variables.shell, scheduler.launcher), *start.on_launcher]
-        lines = [*_need(scheduler.launcher, applied.environment), *_launched(words)]
-        return [PlacementForm(name=Text(""), summary=Text(""), lines=tuple(lines))]
-    shown = _shown(plan)
-    indent = 8 if len(shown) > 1 else 0
+    unnamed = not scheduler.forms
+    indent = 8 if len(launch_forms) + unnamed > 1 else 0
     forms = []
-    for name, form in shown.items():
+    for name, form in launch_forms.items():
         ranks = 1 if form.inside else form.ranks_per_node
         words = [*map(host_variables.launch_word, form.launcher), *start.on_launcher]
         lines = [
@@ -276,10 +242,30 @@ def _forms(plan: Plan, applied: Surroundings, start: RuntimeStart) -> list[Place
             *_launched(words, indent),
         ]
         if form.inside:
-            lines += [Text(f"dlc_starter={form.inside}")]
-            lines += _laid(job_ranks.torchrun(plan, form.ranks_per_node), indent)
+            lines += [Text(f"dlc_starter={form.inside}"), *_inside_words(plan, form, indent)]
         forms.append(PlacementForm(name=Text(name), summary=Text(form.summary), lines=tuple(lines)))
+    if unnamed:
+        words = [*map(host_variables.shell, scheduler.launcher), *start.on_launcher]
+        lines = [*_need(scheduler.launcher, applied.environment), *_launched(words, indent)]
+        name, summary = (
+            (job_forms.RANKS, "ranks, as the launcher starts them") if launch_forms else ("", "")
+        )
+        forms.append(PlacementForm(name=Text(name), summary=Text(summary), lines=tuple(lines)))
     return forms
+
+
+def _inside_words(plan: Plan, form: LaunchForm, indent: int) -> list[Text]:
+    """Return the lines that put a node's one program before the command."""
+    recipe_form = job_forms.OF_RECIPES.get(form.inside or "")
+    if recipe_form is not None:
+        refusal = 'dlc_fail "a proof is of ranks, which this form has not"'
+        placing = job_forms.of_proof(plan)
+        another = f"DLCONTAINER_FORM={placing}" if placing else "give a command"
+        return [
+            Text(f'[ -z "$dlc_proof" ] || {refusal} {quote(another)}'),
+            *_laid([Text(plan.python), *recipe_form.words], indent),
+        ]
+    return _laid(job_ranks.torchrun(plan, form.ranks_per_node), indent)
 
 
 def _launched(words: list[Text], indent: int = 0) -> list[Text]:

@@ -56,10 +56,11 @@ def beside(plan: Plan, form: Format, template_folders: list[Path]) -> dict[str, 
 
 def formats_of(plan: Plan) -> list[Format]:
     """List the formats that a plan can be rendered in."""
-    from dlcontainer.formats import build_script
+    from dlcontainer.formats import build_script, job_forms
 
     without = {
         "native": plan.recipe.base.image is not None,  # no host has an image's libraries
         "route": not build_script.is_script(plan),
+        "job": not job_forms.has_way(plan),
     }
     return [form for form in FORMATS if not without.get(form)]

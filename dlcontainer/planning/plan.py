@@ -97,7 +97,10 @@ class Plan:
         recipe = self.recipe.model_dump(
             mode="json",
             by_alias=True,
-            exclude={"environment", "space_mb", "variants", "extends", "wishes", "changed_pins"},
+            exclude={
+                *("environment", "space_mb", "variants", "extends", "wishes", "changed_pins"),
+                "job",  # of its script, and not of the image
+            },
         )
         if not self.recipe.verify.before:
             del recipe["verify"]["before"]

@@ -90,6 +90,15 @@ class ImageSettings(Strict):
     )
 
 
+class JobSettings(Strict):
+    """What a job of the image does beside its ranks."""
+
+    form: Literal["ray"] = Field(
+        description="the usual form of its jobs; ray: a head on the first node, a worker on each "
+        "other, and the command on the head (docs/jobs.md, Ray)"
+    )
+
+
 class Recipe(Strict):
     """What goes into an image, and how it proves that it works."""
 
@@ -127,6 +136,7 @@ class Recipe(Strict):
         default=(), description="what is removed from the Python packages: docs/add-a-recipe.md"
     )
     exposes: tuple[Command, ...] = Field(min_length=1)
+    job: JobSettings | None = None
     verify: Verify
 
     @property
@@ -166,6 +176,12 @@ class Recipe(Strict):
                 raise ValueError(
                     f"upstreams.{tool}: sha256 is required, because builds run this program"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _has_program(self) -> Self:
+        if self.job is not None and self.job.form not in self.exposes:
+            raise ValueError(f"job.form: 'exposes' does not list {self.job.form!r}")
         return self
 
     @model_validator(mode="after")

@@ -44,6 +44,8 @@ PMIX = RankVariables(
 APRUN = Launcher(
     counts=("-n", "{ranks}", "-N", "{ranks_per_node}"),
     one_a_node=("-n", "{nodes}", "-N", "1"),
+    # Source: aprun(1).
+    whole_node=("-cc", "none"),
     reframe="alps",
 )
 # Open MPI fills a node before the next: another number for each node must be said. mpirun and

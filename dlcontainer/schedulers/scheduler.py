@@ -39,6 +39,8 @@ class Launcher:
     across_nodes: tuple[str, ...] = ()
     # Words that start one process on each node, {nodes} of them; empty where nobody described it.
     one_a_node: tuple[str, ...] = ()
+    # Further words where that process shall have all that the job has of its node.
+    whole_node: tuple[str, ...] = ()
     # A pattern of the words that give each rank accelerators of its own, their number its group;
     # a rank whose launcher says no such word sees all of its node's.
     devices: str = ""

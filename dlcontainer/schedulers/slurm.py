@@ -114,6 +114,9 @@ SLURM = BatchSystem(
         "srun": Launcher(
             counts=("--nodes={nodes}", "--ntasks={ranks}", "--ntasks-per-node={ranks_per_node}"),
             one_a_node=("--nodes={nodes}", "--ntasks={nodes}", "--ntasks-per-node=1"),
+            # Without -c a step has all CPUs of its nodes; a task may be bound to some of them.
+            # Source: srun(1), "--exact", "--cpu-bind".
+            whole_node=("--cpu-bind=none",),
             devices=r"--gpus-per-task[= ](\d+)",
             tells=(RANKS,),
             # Since 22.05 srun takes a job's --cpus-per-task no more: a rank gets one CPU unless -c

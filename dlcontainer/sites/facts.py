@@ -179,8 +179,8 @@ class Mpi(SiteFacts):
 class LaunchForm(SiteFacts):
     """One documented way to place ranks; words may hold {nodes}, {ranks}, {ranks_per_node}.
 
-    With `inside: torchrun` the launcher starts one process a node, which starts the ranks itself,
-    in the image.
+    With `inside` the launcher starts one process a node, in the image: `torchrun`, which starts the
+    ranks itself, or Ray's head and workers.
     """
 
     summary: Line
@@ -189,8 +189,8 @@ class LaunchForm(SiteFacts):
     mpi: MpiFamily | None = Field(
         default=None, description="the usual form of images that use this family"
     )
-    inside: Literal["torchrun"] | None = Field(
-        default=None, description="what starts a node's ranks, in the image"
+    inside: Literal["torchrun", "ray"] | None = Field(
+        default=None, description="what the one process of a node starts, in the image"
     )
 
     @field_validator("launcher")

@@ -14,7 +14,7 @@ from dlcontainer.bench.job.job_records import Side
 from dlcontainer.bench.job.stamps import BEGAN, ENDED
 from dlcontainer.config.templating import Text, quote, render_template
 from dlcontainer.errors import UsageError
-from dlcontainer.formats import host_variables, job, job_head
+from dlcontainer.formats import host_variables, job, job_forms, job_head
 from dlcontainer.formats.runtimes import RuntimeStart
 from dlcontainer.planning.launch import refused_variables, surroundings
 from dlcontainer.planning.plan import Plan
@@ -107,6 +107,7 @@ def arms(
             why="bench job measures image files, with a clock that starts before the engine",
             next_step=f"measure at a site that starts images with {' or '.join(_RUNTIMES)}",
         )
+    plan = job_forms.of_ranks(plan)
     site = placed(plan.site, placing)
     plain = site.model_copy(
         update={
@@ -179,7 +180,7 @@ def head(plan: Plan, placing: Placing) -> tuple[str, ...]:
     site = placed(plan.site, placing)
     if site.scheduler.kind == "none":
         return ()
-    usual = job.usual(replace(plan, site=site), placing.form)
+    usual = job_forms.usual(job_forms.of_ranks(replace(plan, site=site)), placing.form)
     return job_head.lines(site, usual)
 
 
