@@ -75,7 +75,8 @@ def test_from_the_wheel_to_a_first_image() -> None:
     refusal = trees.obstacle()
     if refusal is not None:
         skip(refusal, elsewhere="a run as root" if os.geteuid() != 0 else None)
-    machine = replace(MACHINES["13-no-ids"], packages=("python3-venv",))
+    # The tree of another bare machine's, which is packed once.
+    machine = replace(MACHINES["13-no-ids"], release="bookworm", packages=("python3-venv",))
     with tempfile.TemporaryDirectory(prefix="dlcontainer-bare-", dir="/var/tmp") as folder:
         tree = trees.make(machine, Path(folder) / "tree")
         shutil.rmtree(tree.checkout)
