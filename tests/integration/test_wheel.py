@@ -290,7 +290,7 @@ def spoken(name: str, text: str) -> list[str]:
 
 
 def test_the_first_day_without_an_engine_names_no_checkout(installed: Path, tmp_path: Path) -> None:
-    """Each of the first day's ten commands ends with a documented code and a way that a user has."""
+    """Each command of the first day ends with a documented code and a way that a user has."""
     [day] = [block for block in blocks() if block.heading == "Your first day at a centre"]
     (tmp_path / "bin").mkdir()
     environ = {"HOME": str(tmp_path), "PATH": str(tmp_path / "bin"), "LANG": "C.UTF-8"}

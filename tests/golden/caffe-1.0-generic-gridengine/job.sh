@@ -5,11 +5,7 @@
 #$ -j y
 #$ -l h_rt=00:30:00
 #$ -pe mpi-64 128
-<<<<<<<< HEAD:tests/golden/llm-2.13.0-generic-gridengine/job.sh
-# llm 2.13.0 at site generic-gridengine (x86_64)
-========
 # caffe 1.0 at site generic-gridengine (x86_64)
->>>>>>>> p-ray:tests/golden/caffe-1.0-generic-gridengine/job.sh
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: qsub job.sh [COMMAND [WORD ...]]
 # Account, partition, time and nodes above are yours to change, here or when it
@@ -58,11 +54,7 @@ dlc_find_here
 
 # The image, and the command that each rank runs in it: what follows the script's name, else the
 # proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
-<<<<<<<< HEAD:tests/golden/llm-2.13.0-generic-gridengine/job.sh
-dlc_image=${DLCONTAINER_IMAGE:-$PWD/llm-2.13.0-generic-gridengine.sif}
-========
 dlc_image=${DLCONTAINER_IMAGE:-$PWD/caffe-1.0-generic-gridengine.sif}
->>>>>>>> p-ray:tests/golden/caffe-1.0-generic-gridengine/job.sh
 [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
 dlc_proof=
 if [ $# -eq 0 ]; then
@@ -78,11 +70,7 @@ if [ $# -eq 0 ]; then
             dlc_fail "$dlc_said" "submit this from a folder that you can write to"
         dlc_again=$((dlc_again + 1))
     done
-<<<<<<<< HEAD:tests/golden/llm-2.13.0-generic-gridengine/job.sh
-    set -- /opt/pytorch/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
-========
     set -- /usr/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
->>>>>>>> p-ray:tests/golden/caffe-1.0-generic-gridengine/job.sh
 fi
 
 # The host's own Python and libraries are none of the image's.
@@ -209,11 +197,7 @@ dlc_require_here() {  # once dlc_roots is known
 }
 # The folder that the job starts in, for the image: dlc_shown has the words for the runtime. What is
 # bound in any case is given, as the runtime takes it.
-<<<<<<<< HEAD:tests/golden/llm-2.13.0-generic-gridengine/job.sh
-dlc_prefix=/opt/pytorch dlc_shown=()
-========
 dlc_prefix=/usr dlc_shown=()
->>>>>>>> p-ray:tests/golden/caffe-1.0-generic-gridengine/job.sh
 dlc_is_near() {  # does the first link on the way of $1 lead to dlc_here itself?
     dlc_way='' dlc_rest=${1#/}/
     while [ -n "$dlc_rest" ]; do

@@ -106,6 +106,35 @@ case ":${PATH-}:" in
         ;;
 esac
 
+# Models and data that frameworks fetch are large, and kept from job to job: so they lie in a folder
+# of this user's own off the home, unless the user, the site or the image names another place. Where
+# that folder is not on this node, or is not this user's, the frameworks' own places hold.
+dlc_models=
+[ -z "${PSCRATCH-}" ] || dlc_models="${PSCRATCH}"
+# shellcheck disable=SC3067
+case $dlc_models in
+    /*) [ -d "$dlc_models" ] && [ -O "$dlc_models" ] && [ -w "$dlc_models" ] || dlc_models= ;;
+    *) dlc_models= ;;
+esac
+dlc_default() {
+    [ -z "${!1-}" ] || return 0
+    export "$1=$2"
+    # The token of a login stays at home: others may read a scratch folder.
+    [ "$1" != HF_HOME ] || [ -z "${HOME-}" ] ||
+        dlc_default HF_TOKEN_PATH "$HOME/.cache/huggingface/token"
+}
+[ -z "$dlc_models" ] || for dlc_name in HF_HOME=huggingface \
+    TORCH_HOME=torch \
+    VLLM_CACHE_ROOT=vllm \
+    MXNET_HOME=mxnet \
+    TFDS_DATA_DIR=tensorflow_datasets; do
+    case $dlc_name in
+        # By themselves these follow XDG_CACHE_HOME.
+        HF_HOME=* | TORCH_HOME=* | VLLM_CACHE_ROOT=*) [ -z "${XDG_CACHE_HOME-}" ] || continue ;;
+    esac
+    dlc_default "${dlc_name%%=*}" "$dlc_models/.cache/${dlc_name#*=}"
+done
+
 # Folders of the host in the image, under the names that they have outside. dlc_roots has a line for
 # each that shows there; a name with a line break is not noted.
 dlc_newline='

@@ -1,25 +1,29 @@
 #!/bin/bash
-#$ -S /bin/bash
-#$ -N dlcontainer
-#$ -A ABC123
-#$ -j y
-#$ -l h_rt=00:30:00
-#$ -pe mpi-64 128
-<<<<<<<< HEAD:tests/golden/llm-2.13.0-generic-gridengine/job.sh
-# llm 2.13.0 at site generic-gridengine (x86_64)
-========
-# caffe 1.0 at site generic-gridengine (x86_64)
->>>>>>>> p-ray:tests/golden/caffe-1.0-generic-gridengine/job.sh
+#SBATCH --account=ABC123-delta-cpu
+#SBATCH --job-name=dlcontainer
+#SBATCH --partition=cpu
+#SBATCH --time=00:30:00
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=8
+#SBATCH --cpus-per-task=16
+#SBATCH --mem=0
+# pytorch 2.13.0 at site delta-cpu (x86_64)
 # plan: sha256:PLAN-DIGEST
-# Rendered by dlcontainer. To submit it: qsub job.sh [COMMAND [WORD ...]]
+# Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, partition, time and nodes above are yours to change, here or when it
 # is rendered: --account, --partition, --time, --nodes.
-# Not known, so not promised (why: dlcontainer site show generic-gridengine): your parallel
-#   environments and what each gives on a node; whether the host's mpirun was built for Grid
-#   Engine; your glibc and kernel; your fabric
+# Without one mount for a node's ranks: DLCONTAINER_KEEP=0 sbatch job.sh
+# source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst
+# source: ncsa/Delta_doc@1314d79 docs/source/user_guide/containers.rst
+# source: ncsa/Delta_doc@617ccd7 docs/source/user_guide/architecture.rst
+# source: https://docs.ncsa.illinois.edu/systems/delta/en/latest/user_guide/data_mgmt.html
+# source: ncsa/Delta_doc@826840d docs/source/user_guide/running_jobs.rst (PyTorch on several nodes)
+# Not known, so not promised (why: dlcontainer site show delta): minor release of Red Hat 9, and
+#   glibc (2.34 is remembered); NVIDIA driver; MPI from containers; Slingshot from containers;
+#   version of Apptainer
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
-cd "${SGE_O_WORKDIR:-$PWD}" || dlc_fail "this node can't enter the folder that the job was submitted from" \
+[ "$PWD" != /tmp ] || [ -d "${SLURM_SUBMIT_DIR:-/tmp}" ] || dlc_fail "this node can't enter the folder that the job was submitted from" \
     "submit it from a folder that all nodes have"
 
 # The current folder: dlc_pwd is its name for the user, dlc_here the one without links. Where the
@@ -58,17 +62,13 @@ dlc_find_here
 
 # The image, and the command that each rank runs in it: what follows the script's name, else the
 # proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
-<<<<<<<< HEAD:tests/golden/llm-2.13.0-generic-gridengine/job.sh
-dlc_image=${DLCONTAINER_IMAGE:-$PWD/llm-2.13.0-generic-gridengine.sif}
-========
-dlc_image=${DLCONTAINER_IMAGE:-$PWD/caffe-1.0-generic-gridengine.sif}
->>>>>>>> p-ray:tests/golden/caffe-1.0-generic-gridengine/job.sh
+dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.13.0-delta-cpu.sif}
 [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
 dlc_proof=
 if [ $# -eq 0 ]; then
     dlc_job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-${SGE_TASK_ID:+${JOB_ID-}}}}}}
     # A job that begins again keeps its number: each time has a folder of its own.
-    dlc_again=${RESTARTED:-0}
+    dlc_again=${SLURM_RESTART_COUNT:-0}
     case $dlc_again in '' | *[!0-9]*) dlc_again=0 ;; esac
     while :; do
         dlc_proof=$PWD/proof-${dlc_job:-$$}
@@ -78,12 +78,16 @@ if [ $# -eq 0 ]; then
             dlc_fail "$dlc_said" "submit this from a folder that you can write to"
         dlc_again=$((dlc_again + 1))
     done
-<<<<<<<< HEAD:tests/golden/llm-2.13.0-generic-gridengine/job.sh
     set -- /opt/pytorch/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
-========
-    set -- /usr/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
->>>>>>>> p-ray:tests/golden/caffe-1.0-generic-gridengine/job.sh
 fi
+
+# `module` is a function of the shell: where this shell has none, /etc/profile defines it. Older
+# ones read variables that are not set.
+set +eu
+dlc_stop() { dlc_fail "line ${BASH_LINENO[0]}: a module command failed, see above" "ask what the site has: module avail"; }
+type module >/dev/null 2>&1 || . /etc/profile
+module reset || dlc_stop
+set -eu
 
 # The host's own Python and libraries are none of the image's.
 unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
@@ -101,37 +105,6 @@ case ":${PATH-}:" in
         export PATH
         ;;
 esac
-
-# Models and data that frameworks fetch are large, and kept from job to job: so they lie in a folder
-# of this user's own off the home, unless the user, the site or the image names another place. Where
-# that folder is not on this node, or is not this user's, the frameworks' own places hold.
-dlc_models=
-[ -z "${USER-}" ] || dlc_models=/scratch/"${USER}"
-# shellcheck disable=SC3067
-case $dlc_models in
-    /*) [ -d "$dlc_models" ] && [ -O "$dlc_models" ] && [ -w "$dlc_models" ] || dlc_models= ;;
-    *) dlc_models= ;;
-esac
-# Elsewhere the image would not show it.
-case $dlc_models/ in /scratch/* | /dev/* | /proc/* | /sys/* | /tmp/* | /var/tmp/*) ;; *) dlc_models= ;; esac
-dlc_default() {
-    [ -z "${!1-}" ] || return 0
-    export "$1=$2"
-    # The token of a login stays at home: others may read a scratch folder.
-    [ "$1" != HF_HOME ] || [ -z "${HOME-}" ] ||
-        dlc_default HF_TOKEN_PATH "$HOME/.cache/huggingface/token"
-}
-[ -z "$dlc_models" ] || for dlc_name in HF_HOME=huggingface \
-    TORCH_HOME=torch \
-    VLLM_CACHE_ROOT=vllm \
-    MXNET_HOME=mxnet \
-    TFDS_DATA_DIR=tensorflow_datasets; do
-    case $dlc_name in
-        # By themselves these follow XDG_CACHE_HOME.
-        HF_HOME=* | TORCH_HOME=* | VLLM_CACHE_ROOT=*) [ -z "${XDG_CACHE_HOME-}" ] || continue ;;
-    esac
-    dlc_default "${dlc_name%%=*}" "$dlc_models/.cache/${dlc_name#*=}"
-done
 
 # Folders of the host in the image, under the names that they have outside. dlc_roots has a line for
 # each that shows there; a name with a line break is not noted.
@@ -209,11 +182,7 @@ dlc_require_here() {  # once dlc_roots is known
 }
 # The folder that the job starts in, for the image: dlc_shown has the words for the runtime. What is
 # bound in any case is given, as the runtime takes it.
-<<<<<<<< HEAD:tests/golden/llm-2.13.0-generic-gridengine/job.sh
 dlc_prefix=/opt/pytorch dlc_shown=()
-========
-dlc_prefix=/usr dlc_shown=()
->>>>>>>> p-ray:tests/golden/caffe-1.0-generic-gridengine/job.sh
 dlc_is_near() {  # does the first link on the way of $1 lead to dlc_here itself?
     dlc_way='' dlc_rest=${1#/}/
     while [ -n "$dlc_rest" ]; do
@@ -246,14 +215,14 @@ dlc_show_here() {
     set +f
 }
 
-dlc_show_here
+dlc_show_here /projects /work/hdd
 
-dlc_nodes=${NHOSTS-}
+dlc_nodes=${SLURM_NNODES-}
 case $dlc_nodes in
-    '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: qsub job.sh [COMMAND [WORD ...]]' ;;
+    '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
 esac
 
-dlc_number=${JOB_ID-}${SGE_TASK_ID-}
+dlc_number=${SLURM_JOB_ID-}
 dlc_number=${dlc_number%%.*}
 dlc_number=${dlc_number//[!0-9]/}
 MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
@@ -261,7 +230,7 @@ MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
 # jobs on one node have two, unless the site's own documentation gives one.
 # DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
 MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
-dlc_hosts=$(awk 'NF && !seen[$1]++ { print $1 }' "${PE_HOSTFILE-/dev/null}" 2>/dev/null) || dlc_hosts=
+dlc_hosts=$(scontrol show hostnames "${SLURM_JOB_NODELIST-}" 2>/dev/null) || dlc_hosts=
 # What other nodes can't reach: the loopback, and addresses that hold on one link. Of lines that
 # begin with an address: the first that is none of these, and 1 where one of them is.
 dlc_away() {
@@ -299,11 +268,11 @@ dlc_unreachable() {
     done) || :
     dlc_fail "the other nodes can't reach $1: to $(uname -n) it is $(printf '%s' "$dlc_found" |
         awk '{ print $1 }' | sort -u | tr '\n' ' ')" \
-        "qsub -v DLCONTAINER_MASTER_ADDR=ADDRESS job.sh (${dlc_list:+$(uname -n) has ${dlc_list%, }; }for all jobs: jobs.rendezvous of the site config)"
+        "DLCONTAINER_MASTER_ADDR=ADDRESS sbatch job.sh (${dlc_list:+$(uname -n) has ${dlc_list%, }; }for all jobs: jobs.rendezvous of the site config)"
 }
 if [ -z "$MASTER_ADDR" ]; then
     dlc_first=${dlc_hosts%%$'\n'*}
-    if [ -n "${JOB_ID-}" ]; then
+    if [ "${SLURM_NODEID-}" = 0 ]; then
         dlc_first=$(uname -n)
     fi
     [ -z "$dlc_first" ] || [ -n "$MASTER_ADDR" ] || dlc_meet "$dlc_first"
@@ -312,20 +281,42 @@ if [ -z "$MASTER_ADDR" ]; then
 fi
 export MASTER_ADDR MASTER_PORT
 
+# Where the file system begins in the image, for the one mount that a node's ranks share.
+# DLCONTAINER_KEEP=0 gives each its own, DLCONTAINER_KEEP=SECONDS keeps it so long after its last use.
+dlc_offset=$(apptainer sif list "$dlc_image" |
+    awk -F'|' '/Squashfs.*System/ { split($4, at, "-"); print at[1] + 0; exit }') || dlc_offset=
+dlc_key=$(stat -Lc %d-%i-%s-%Y-%Z "$dlc_image")
+# Where the engine has a setuid starter, or root starts it, ranks have no user namespaces: as it is.
+case ${APPTAINER_USERNS-} in
+    1 | [tT]*) ;;
+    *)
+        dlc_lib=$(apptainer buildcfg LIBEXECDIR) || dlc_offset=
+        if [ "$(id -u)" = 0 ] || [ -u "$dlc_lib/apptainer/bin/starter-suid" ]; then dlc_offset=; fi
+        ;;
+esac
+
 # What starts the ranks.
 dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter='' \
     dlc_gpus=''
-# node: one rank a node, which has all its cores
-dlc_ranks_per_node=1 dlc_ranks=$((dlc_nodes * 1))
-dlc_launcher=(mpirun -n "$dlc_ranks" --map-by ppr:"$dlc_ranks_per_node":node --bind-to none)
+# numa: One rank on each NUMA domain, 16 cores each
+dlc_ranks_per_node=8 dlc_ranks=$((dlc_nodes * 8))
+dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
+    --cpus-per-task=16)
+# A rank gets one CPU (Slurm 22.05 and later) unless its launcher is told how many the job asked for.
+[ -z "${SLURM_CPUS_PER_TASK-}" ] || export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"
+# A rank that fails ends the others, which would wait for it. A proof tells of it instead.
+[ -n "$dlc_proof" ] || export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}
 
 # What each rank runs.
-set -- apptainer exec ${dlc_shown[@]+"${dlc_shown[@]}"} "$dlc_image" "$@"
+set -- apptainer exec --bind /projects --bind /work/hdd ${dlc_shown[@]+"${dlc_shown[@]}"} \
+    "$dlc_image" "$@"
 { printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
 read -r -d '' dlc_rank <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
 MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
 shift 7
+dlc_image=$1 dlc_offset=$2 dlc_key=$3
+shift 3
 dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
     [ -n "$1" ] || return 1
     RANK=$1 WORLD_SIZE=${2:-$dlc_ranks} LOCAL_RANK=$3
@@ -337,11 +328,8 @@ dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "
     [ -n "$LOCAL_RANK$dlc_per_node" ] && LOCAL_RANK=${LOCAL_RANK:-$((RANK % dlc_per_node))}
     [ -n "$WORLD_SIZE" ]
 }
-dlc_take "${OMPI_COMM_WORLD_RANK-}" "${OMPI_COMM_WORLD_SIZE-}" "${OMPI_COMM_WORLD_LOCAL_RANK-}" "${OMPI_COMM_WORLD_LOCAL_SIZE-}" ||
-    dlc_take "${PALS_RANKID-}" "${PALS_SIZE-}" "${PALS_LOCAL_RANKID-}" "${PALS_LOCAL_SIZE-}" ||
-    dlc_take "${PMI_RANK-}" "${PMI_SIZE-}" "${MPI_LOCALRANKID-}" "${MPI_LOCALNRANKS-}" ||
-    dlc_take "${PMIX_RANK-}" "${PMIX_SIZE-}" "${PMIX_LOCAL_RANK-}" "${PMIX_LOCAL_SIZE-}" ||
-    { echo "job: mpirun does not say which rank this is" >&2; exit 3; }
+dlc_take "${SLURM_PROCID-}" "${SLURM_NTASKS-}" "${SLURM_LOCALID-}" "${SLURM_TASKS_PER_NODE-}" ||
+    { echo "job: srun does not say which rank this is" >&2; exit 3; }
 if [ "$dlc_starter" = torchrun ]; then
     # One a node: torchrun numbers the ranks itself, and reads its node's number here.
     PET_NODE_RANK=$RANK
@@ -367,34 +355,136 @@ case ":${PATH-}:" in
         export PATH
         ;;
 esac
-# The site's file systems, as wrappers of published modules show them: those that this node has, and
-# the real folder behind a link.
-dlc_roots='/dev
-/proc
-/sys
-/tmp
-/var/tmp'
-dlc_bound=${APPTAINER_BIND:-${APPTAINER_BINDPATH-}}
-dlc_show() {
-    case $1 in *[,:]*) echo "job: $1 is not shown: no bind can name it" >&2; return ;; esac
-    for dlc_root in $dlc_roots; do
-        case $1/ in "$dlc_root"/*) return ;; esac
-    done
-    dlc_roots="$dlc_roots
-$1" dlc_bound=${dlc_bound:+$dlc_bound,}$1
+# One mount for the ranks of a node, in a namespace of its own that they enter: it ends with their
+# processes, however these end, and this node's list of mounts never has it. Where something is
+# missing for it, each rank mounts the image itself; who set DLCONTAINER_KEEP is told why.
+dlc_say() { printf 'job: %s\n' "$1" >&2; shift; [ $# -eq 0 ] || printf '  %s\n' "$@" >&2; }
+dlc_die() { dlc_code=$1; shift; dlc_say "$@"; exit "$dlc_code"; }
+dlc_keep=${DLCONTAINER_KEEP:-60}
+case $dlc_keep in
+    0) dlc_offset= ;;
+    *[!0-9]* | [0-9] | 0*) dlc_die 2 "DLCONTAINER_KEEP is '$dlc_keep'" \
+        "next: give seconds, at least 10; 0: each rank mounts the image itself" ;;
+esac
+case $dlc_starter-${LOCAL_WORLD_SIZE:-${dlc_per_node:-1}} in
+    torchrun-* | *-1) dlc_offset= ;;
+esac
+dlc_engine=$(command -v apptainer) dlc_pid='' dlc_given=$dlc_image
+dlc_no() {
+    [ -z "${DLCONTAINER_KEEP-}" ] || dlc_say "the image's mount can't be shared: $1"
+    return 1
 }
-set -f
-IFS='
-'
-# shellcheck disable=SC2043
-for dlc_folder in /scratch; do
-    [ -e "$dlc_folder" ] || continue
-    dlc_show "$dlc_folder"
-    dlc_folder=$(cd -P -- "$dlc_folder" 2>/dev/null && pwd -P) && dlc_show "$dlc_folder" || :
-done
-unset IFS
-set +f
-[ -z "$dlc_bound" ] || export APPTAINER_BIND="$dlc_bound"
+dlc_find_user() {
+    while IFS='	 ' read -r dlc_name dlc_uid dlc_line; do
+        [ "$dlc_name" != Uid: ] || break
+    done < /proc/self/status
+}
+# shellcheck disable=SC3067
+dlc_own_folder() {  # another user may have been first with the name, or have put a link there
+    [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ]
+}
+# Whose mount it is: a scheduler ends a job's processes with the job, and Slurm and jsrun a step's
+# with the step. So no step hangs on a process of another.
+dlc_find_point() {
+    dlc_find_user
+    dlc_base=/tmp/dlcontainer-$dlc_uid
+    dlc_job="$dlc_key"
+    for dlc_line in "${SLURM_JOB_ID-}" "${SLURM_JOB_ID:+${SLURM_STEP_ID-}}" "${PBS_JOBID-}" \
+        "${LSB_JOBID-}" "${LSB_JOBID:+${LSB_JOBINDEX-}}" "${LSB_JOBID:+${PMIX_NAMESPACE-}}" \
+        "${FLUX_JOB_ID-}" "${COBALT_JOBID-}" "${SGE_TASK_ID:+${JOB_ID-}}" "${SGE_TASK_ID-}"; do
+        case $dlc_line in
+            '') ;;
+            *[!][A-Za-z0-9._@-]*) dlc_no "the job's id has characters of its own" || return 1 ;;
+            *) dlc_job=$dlc_job-$dlc_line ;;
+        esac
+    done
+    dlc_point=$dlc_base/$dlc_job
+    [ -d "$dlc_base" ] || mkdir -m 700 -- "$dlc_base" 2>/dev/null || :
+    # Another user's folder of this name would show another user's image.
+    dlc_own_folder "$dlc_base" ||
+        dlc_no "$dlc_base is not your own folder"
+}
+# Seen in a process's own namespace, so the number of a process that ended is told apart.
+dlc_shown() {
+    read -r dlc_line < "/proc/$1/root$2/.singularity.d/actions/exec"
+} 2>/dev/null
+# shellcheck disable=SC2016
+dlc_there='cd -- "$1" && shift && exec "$@"'
+dlc_enter() {
+    nsenter --preserve-credentials -U -m -t "$dlc_pid" /bin/sh -c "$dlc_there" dlc-enter "$PWD" "$@"
+}
+dlc_share() (  # ranks come at once: one mounts, the others wait
+    for dlc_line in bash flock unshare nsenter; do
+        command -v "$dlc_line" >/dev/null || dlc_no "no $dlc_line on PATH" || exit 1
+    done
+    for dlc_server in "$(command -v squashfuse_ll)" "${dlc_engine%/*}/../libexec/apptainer/bin/squashfuse_ll" \
+        /usr/libexec/apptainer/bin/squashfuse_ll ; do
+        [ ! -x "$dlc_server" ] || break
+    done
+    [ -x "$dlc_server" ] || dlc_no "no squashfuse_ll on PATH, nor beside the engine" || exit 1
+    exec 8> "$dlc_point.lock" && flock -w 120 8 || dlc_no "$dlc_point.lock is held" || exit 1
+    if read -r dlc_pid < "$dlc_point.pid"; then
+        [ "$dlc_pid" != - ] || exit 1
+        ! dlc_shown "$dlc_pid" "$dlc_point" || exit 0
+    fi 2>/dev/null
+    # What jobs before this one left: a folder and two small files each.
+    set +f
+    for dlc_old in "$dlc_base"/*.pid; do
+        dlc_old=${dlc_old%.pid} dlc_pid=
+        if [ "$dlc_old" != "$dlc_point" ] && read -r dlc_pid < "$dlc_old.pid"; then
+            dlc_shown "$dlc_pid" "$dlc_old" || rm -f -- "$dlc_old.pid" "$dlc_old.lock"
+            rmdir -- "$dlc_old"
+        fi
+    done 2>/dev/null
+    set -f
+    mkdir -p -- "$dlc_point" || exit 1
+    set -- "$dlc_server" -f -o "ro,nosuid,nodev,offset=$dlc_offset,timeout=$dlc_keep" \
+        "$dlc_image" "$dlc_point"
+    # It ends itself by this signal, which a launcher in the background has its ranks ignore.
+    ! env --default-signal=INT true 2>/dev/null || set -- env --default-signal=INT "$@"
+    # Of what a rank has open (a socket of its launcher, the lock) it keeps nothing, and a job's
+    # first signal, at which ranks may still write a checkpoint, is none of its own.
+    dlc_pid=$(bash -c 'set -m
+        for f in /proc/self/fd/*; do f=${f##*/}; [ "$f" -lt 3 ] || eval "exec $f>&-"; done
+        unshare --user --map-current-user --keep-caps --mount --propagation slave \
+            /bin/sh -c "trap \"\" HUP TERM; exec \"\$@\"" dlc-mount "$@" </dev/null >/dev/null 2>&1 &
+        echo "$!"' bash "$@")
+    dlc_left=200
+    until dlc_shown "$dlc_pid" "$dlc_point"; do
+        dlc_left=$((dlc_left - 1))
+        [ -e "/proc/$dlc_pid" ] && [ "$dlc_left" -gt 0 ] || break
+        sleep 0.1
+    done
+    dlc_said=$(dlc_enter "$dlc_engine" --nocolor exec --userns --cleanenv "$dlc_point" /bin/sh -c : \
+        2>&1 </dev/null 8>&-) || {
+        kill -9 "$dlc_pid" 2>/dev/null
+        dlc_no "${dlc_said##*
+}" || :
+        dlc_pid=-  # not tried again by the others
+    }
+    printf '%s\n' "$dlc_pid" > "$dlc_point.pid"
+)
+if [ -n "$dlc_offset" ] && dlc_find_point && dlc_share && read -r dlc_pid < "$dlc_point.pid" &&
+    dlc_shown "$dlc_pid" "$dlc_point"; then
+    dlc_image=$dlc_point dlc_flags=--userns
+fi
+# The mount takes the image's place among the words.
+if [ "$dlc_image" != "$dlc_given" ]; then
+    dlc_left=$#
+    while [ "$dlc_left" -gt 0 ]; do
+        dlc_word=$1
+        shift
+        dlc_left=$((dlc_left - 1))
+        if [ "$dlc_word" = "$dlc_given" ]; then
+            set -- "$@" "$dlc_flags" "$dlc_image"
+            dlc_given=
+        else
+            set -- "$@" "$dlc_word"
+        fi
+    done
+fi
+[ -n "$dlc_given" ] || set -- \
+    nsenter --preserve-credentials -U -m -t "$dlc_pid" /bin/sh -c "$dlc_there" dlc-enter "$PWD" "$@"
 # What stays outside of the image, which gets all else: `dlcontainer site environment` tells why.
 dlc_exported=$(export -p)
 set -f
@@ -433,5 +523,6 @@ exec "$@"
 END_OF_RANK
 set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
     "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" "$dlc_gpus" \
+    "$dlc_image" "$dlc_offset" "$dlc_key" \
     "$@"
 "$@"
