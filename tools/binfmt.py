@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dlcontainer.engine_setup.commands import run
-from dlcontainer.engine_setup.surroundings import SetupError
+from dlcontainer.errors import EngineError
 
 FOLDER = Path("/proc/sys/fs/binfmt_misc")
 ENTRIES = ("qemu-aarch64", "qemu-ppc64le")
@@ -22,11 +22,11 @@ def missing(folder: Path = FOLDER) -> list[tuple[str, ...]]:
     return commands
 
 
-def register(root: Sequence[str]) -> SetupError | None:
+def register(root: Sequence[str]) -> EngineError | None:
     """Run them; return the error where the kernel or a container's limits refuse."""
     try:
         for command in missing():
             run([*root, *command])
-    except SetupError as error:
+    except EngineError as error:
         return error
     return None

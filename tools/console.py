@@ -17,7 +17,8 @@ from pathlib import Path
 from types import FrameType
 
 from dlcontainer.engine_setup import surroundings
-from dlcontainer.engine_setup.surroundings import Session, SetupError
+from dlcontainer.engine_setup.surroundings import Session
+from dlcontainer.errors import EngineError
 from dlcontainer.system.run_clock import HANDED
 
 _BEAT_S = 30.0
@@ -116,7 +117,7 @@ surroundings.begin(
 )
 
 
-def report_error(error: SetupError) -> int:
+def report_error(error: EngineError) -> int:
     """Print the error to stderr, with the step and the log, and return the exit code."""
     sys.stdout.flush()
     step = f"{CONSOLE.place}: " if CONSOLE.titles and CONSOLE.number else ""
@@ -152,7 +153,7 @@ def run_steps(work: Callable[[], int]) -> int:
     heed_signals()
     try:
         return work()
-    except SetupError as error:
+    except EngineError as error:
         return report_error(error)
     except KeyboardInterrupt as error:
         number = error.number if isinstance(error, Interrupted) else signal.SIGINT

@@ -23,7 +23,8 @@ from dlcontainer.engine_setup import aptget
 from dlcontainer.engine_setup.commands import root_argv, run
 from dlcontainer.engine_setup.programs import WAYS_TO_A_BASE, search_path
 from dlcontainer.engine_setup.set_up import TITLES as ENGINE_TITLES
-from dlcontainer.engine_setup.surroundings import SetupError, note, say
+from dlcontainer.engine_setup.surroundings import note, say
+from dlcontainer.errors import EngineError
 from tools import setup_engine, setup_tests, setup_venv
 from tools.console import CONSOLE, run_steps, verbose_by
 from tools.processes import pass_through
@@ -88,7 +89,7 @@ class Demo:
         try:
             body = dict(json.loads(done.stdout))
         except ValueError:
-            raise SetupError(f"failed: {' '.join(command)}", why=done.stderr) from None
+            raise EngineError(f"failed: {' '.join(command)}", why=done.stderr) from None
         if "exit_code" in body:
             print(done.stderr, end="", file=sys.stderr, flush=True)
             raise SystemExit(int(body["exit_code"]))
@@ -128,7 +129,7 @@ def free_mb(folder: Path) -> int:
 def require_room(checkout: Path, cache: Path) -> None:
     """Stop before anything is written where the disk is too small or read-only."""
     if not os.access(checkout, os.W_OK):
-        raise SetupError(
+        raise EngineError(
             f"can't write to {checkout}",
             why="the environment, the engine and the demo's files go there",
             next_step="clone the repository into a folder of your own and type make demo there",
@@ -139,7 +140,7 @@ def require_room(checkout: Path, cache: Path) -> None:
     for folder, needed in needs.items():
         free = free_mb(folder)
         if free < needed:
-            raise SetupError(
+            raise EngineError(
                 f"only {free} MB free at {folder}",
                 why=f"the demo keeps {needed} MB there",
                 next_step="free some, clone the repository onto a larger disk, or point "
@@ -164,7 +165,7 @@ def before(demo: Demo) -> None:
     CONSOLE.print(f"its {len(CONSOLE.titles)} steps: {', '.join(CONSOLE.titles)}")
     require_room(PROJECT, cache)
     if not (demo.build_options or aptget.available() or shutil.which("mmdebstrap", path=path)):
-        raise SetupError(
+        raise EngineError(
             "the demo's base can't be made here",
             why="no mmdebstrap, and no apt-get to fetch it with",
             next_step=f"{WAYS_TO_A_BASE}\n        and then: make demo BUILD='--offline BUNDLE' "
@@ -184,7 +185,7 @@ def set_up(demo: Demo) -> None:
 def look_ahead(demo: Demo) -> str:
     """Return what is impossible here, before the first long step, and return the image's name.
 
-    SetupError where nothing is possible.
+    EngineError where nothing is possible.
     """
     CONSOLE.step(_LOOK, "a tiny image is built and run")
     answer = demo.answer("doctor")
@@ -192,13 +193,13 @@ def look_ahead(demo: Demo) -> str:
     _tell(findings)
     states = {each["name"]: each["state"] for each in findings}
     if states.get("base") != "ok" and not demo.build_options:
-        raise SetupError(
+        raise EngineError(
             "the demo's base can't be made here",
             why="the line 'base', above",
             next_step=f"{WAYS_TO_A_BASE}\n        and then: make demo BUILD='--offline BUNDLE'",
         )
     if not answer.get("ok", True):
-        raise SetupError("can't build or run images here", why="the lines above")
+        raise EngineError("can't build or run images here", why="the lines above")
     plan = demo.answer("plan", "pytorch", "--site", "local")
     for text in plan["notes"]:
         if text.startswith("no native twin"):

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dlcontainer.engine_setup.surroundings import SetupError
+from dlcontainer.errors import EngineError
 from tools.console import Interrupted
 
 
@@ -31,7 +31,7 @@ def pass_through(
             process_group=0,
         )
     except OSError as error:
-        raise SetupError(f"cannot run {argv[0]}", why=str(error)) from error
+        raise EngineError(f"cannot run {argv[0]}", why=str(error)) from error
     try:
         return process.wait()
     except BaseException as error:

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import tools  # noqa: F401  first: an older Python is refused there
 from dlcontainer.engine_setup.commands import root_argv
 from dlcontainer.engine_setup.set_up import TITLES, SetupPlan, ensure_engine
-from dlcontainer.engine_setup.surroundings import SetupError
+from dlcontainer.errors import EngineError
 from tools.console import CONSOLE, run_steps, verbose_by
 from tools.setup_venv import LOG, PROJECT
 
@@ -46,13 +46,13 @@ def main() -> int:
 def steps(
     prefix: Path, bin_folder: Path, *, only_prefix: bool = False, judged: bool = False
 ) -> None:
-    """Set the helper programs and the engine up, as two steps of a run; raises SetupError.
+    """Set the helper programs and the engine up, as two steps of a run; raises EngineError.
 
     `judged`: `dlcontainer doctor` says later what this user's ids and devices keep from working.
     """
     bin_folder = bin_folder.absolute()
     if not bin_folder.is_dir():
-        raise SetupError(
+        raise EngineError(
             f"no folder {bin_folder}",
             next_step="make it, or run tools/setup_venv.py first (`make setup` does both)",
         )

@@ -20,8 +20,9 @@ from dlcontainer.engine_setup import aptget
 from dlcontainer.engine_setup.commands import root_argv
 from dlcontainer.engine_setup.packages import unpack
 from dlcontainer.engine_setup.programs import search_path
-from dlcontainer.engine_setup.surroundings import SetupError, note, say
+from dlcontainer.engine_setup.surroundings import note, say
 from dlcontainer.engine_setup.trees import check_prefix, link_into, locked, publish
+from dlcontainer.errors import EngineError
 from tools import binfmt
 from tools.console import CONSOLE, run_steps, verbose_by
 from tools.setup_venv import LOG, PROJECT
@@ -96,7 +97,7 @@ def _fetch_registry(tree: Path) -> None:
 
 
 def install(packages: Collection[str], *, wants_qemu: bool) -> None:
-    """Install packages, and let qemu be registered; raises SetupError."""
+    """Install packages, and let qemu be registered; raises EngineError."""
     root = root_argv() if aptget.available() else None
     if root is None:
         _tell(packages, wants_qemu=wants_qemu)
@@ -142,13 +143,13 @@ def main(arguments: list[str] | None = None) -> int:
 def step(names: Collection[str], prefix: Path, bin_folder: Path) -> None:
     """Install what is missing of these packages, or of all, as a step of a run.
 
-    Raises SetupError.
+    Raises EngineError.
     """
     CONSOLE.step(TITLE)
     if not names or REGISTRY in names:
         try:
             ensure_registry(prefix.resolve(), bin_folder.absolute())
-        except SetupError as error:
+        except EngineError as error:
             note(f"what needs {REGISTRY} will be skipped: {error}")
     only = [name for name in names if name != REGISTRY]
     packages = missing(only) if only or not names else []

@@ -17,8 +17,9 @@ from dlcontainer.engine_setup import aptget
 from dlcontainer.engine_setup.aptget import private_apt
 from dlcontainer.engine_setup.commands import cure, root_argv, run, stream
 from dlcontainer.engine_setup.packages import unpack
-from dlcontainer.engine_setup.surroundings import SetupError, note, say
+from dlcontainer.engine_setup.surroundings import note, say
 from dlcontainer.engine_setup.trees import locked
+from dlcontainer.errors import EngineError
 from dlcontainer.system import atomic_files, digests
 from tools.console import CONSOLE, run_steps, verbose_by
 
@@ -85,12 +86,12 @@ def _split(extras: str) -> set[str]:
 def remove_old(venv: Path) -> None:
     """Remove an environment; refuse a folder that is not one."""
     if venv.is_symlink() or (venv.exists() and not venv.is_dir()):
-        raise SetupError(f"{venv} is not a folder", next_step="give another one with --venv")
+        raise EngineError(f"{venv} is not a folder", next_step="give another one with --venv")
     if not venv.exists():
         return
     ours = any((venv / name).exists() for name in ("pyvenv.cfg", MARKER, STAMP))
     if not ours and any(venv.iterdir()):
-        raise SetupError(
+        raise EngineError(
             f"not removing {venv}",
             why="it is not empty and not a virtual environment",
             next_step="give another folder with --venv",
@@ -109,7 +110,7 @@ def make_venv(venv: Path, *, unpack_only: bool) -> None:
         say(f"make {venv} with Python {platform.python_version()}")
         try:
             run([base_python(), "-m", "venv", str(venv)])
-        except SetupError as error:
+        except EngineError as error:
             # It doesn't say why its pip could not be unpacked.
             if shutil.disk_usage(venv).free < _PIP_BYTES:
                 error.next_step = error.next_step or cure("No space left")
@@ -135,7 +136,7 @@ def _install_venv_package() -> None:
     say("install python3-venv: this Python has no ensurepip")
     try:
         aptget.install(root, ["python3-venv"])
-    except SetupError as error:
+    except EngineError as error:
         note(str(error))
 
 
@@ -145,16 +146,16 @@ def _install_pip(venv: Path, folder: Path) -> None:
         "make setup PYTHON=/path/to/python3.11"
     )
     if not aptget.available():
-        raise SetupError("no pip for the environment", why="no ensurepip", next_step=advice)
+        raise EngineError("no pip for the environment", why="no ensurepip", next_step=advice)
     try:
         apt = private_apt(folder, sources=None)
         apt.update()
         unpack(apt.download(["python3-pip-whl"]), folder / "tree")
-    except SetupError as error:
-        raise SetupError("no pip for the environment", why=str(error), next_step=advice) from error
+    except EngineError as error:
+        raise EngineError("no pip for the environment", why=str(error), next_step=advice) from error
     wheel = next((folder / "tree/usr/share/python-wheels").glob("pip-*.whl"), None)
     if wheel is None:
-        raise SetupError("no pip wheel in package python3-pip-whl", next_step=advice)
+        raise EngineError("no pip wheel in package python3-pip-whl", next_step=advice)
     # A wheel is a zip file: Python runs the pip inside it, which installs itself.
     python = str(venv / "bin/python")
     run([python, str(wheel / "pip"), "install", "--no-index", "--no-deps", str(wheel)])
@@ -173,7 +174,7 @@ def install_project(project: Path, venv: Path, extras: str) -> None:
             what=f"pip installs {name}",
             cwd=project,
         )
-    except SetupError as error:
+    except EngineError as error:
         error.next_step = error.next_step or (
             "see pip's lines above; behind a proxy set HTTPS_PROXY, PIP_INDEX_URL or PIP_CERT"
         )
@@ -227,13 +228,13 @@ def main() -> int:
 
 
 def step(venv: Path, extras: str, *, unpack_only: bool = False) -> None:
-    """Bring the environment up to date, as a step of a run; raises SetupError."""
+    """Bring the environment up to date, as a step of a run; raises EngineError."""
     CONSOLE.step(TITLE)
     try:
         with locked(PROJECT):
             setup(PROJECT, venv, extras, unpack_only=unpack_only)
     except OSError as error:
-        raise SetupError(
+        raise EngineError(
             f"cannot make {venv}", why=str(error), next_step=cure(str(error))
         ) from error
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dlcontainer.engine_setup import surroundings
 from dlcontainer.engine_setup.commands import run, stream
-from dlcontainer.engine_setup.surroundings import SetupError
+from dlcontainer.errors import EngineError
 
 # A package whose replacement would replace the C library under every program of the host.
 _LIBC = re.compile(r"^(libc\d+(\.\d+)?|libc-bin)(:\w+)?$")
@@ -64,10 +64,10 @@ def install(root: Sequence[str], names: Sequence[str]) -> None:
         stream([*root, "apt-get", "update"], what="apt-get reads the package lists")
         simulation = simulate(names)
     if simulation is None:
-        raise SetupError(f"the host's apt sources cannot install {' '.join(names)}")
+        raise EngineError(f"the host's apt sources cannot install {' '.join(names)}")
     refusal = simulation.refusal()
     if refusal:
-        raise SetupError(f"not installing {' '.join(names)}", why=refusal)
+        raise EngineError(f"not installing {' '.join(names)}", why=refusal)
     stream(
         [
             *root,

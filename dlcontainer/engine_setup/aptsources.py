@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer.engine_setup.surroundings import SetupError
+from dlcontainer.errors import EngineError
 
 # The names a rolling or relative source may have in place of the release's codename.
 _RELATIVE_SUITES = frozenset({"stable", "oldstable", "testing", "unstable", "sid", "devel"})
@@ -98,7 +98,7 @@ def read_sources(etc_apt: Path = Path("/etc/apt")) -> list[Source]:
 
 
 def archive_of(sources: Iterable[Source], codename: str) -> Source:
-    """Return the source of the distribution's main archive; SetupError where there is none."""
+    """Return the source of the distribution's main archive; EngineError where there is none."""
     usable = [
         source
         for source in sources
@@ -109,7 +109,7 @@ def archive_of(sources: Iterable[Source], codename: str) -> Source:
         for source in usable:
             if suites & set(source.suites):
                 return source
-    raise SetupError(
+    raise EngineError(
         "the host's apt sources name no mirror of the distribution",
         why=f"no entry under /etc/apt offers suite '{codename}' with component 'main'",
         next_step="add the distribution's mirror to /etc/apt/sources.list, or install Apptainer "

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dlcontainer.engine_setup import surroundings
-from dlcontainer.engine_setup.surroundings import SetupError
+from dlcontainer.errors import EngineError
 from dlcontainer.system.process import ProcessRunner
 from dlcontainer.system.runner import (
     CommandNotFoundError,
@@ -51,7 +51,7 @@ def run(
     check: bool = True,
     timeout: float | None = None,
 ) -> CompletedCommand:
-    """Run a command with captured output; raise SetupError with its last lines if it fails.
+    """Run a command with captured output; raise EngineError with its last lines if it fails.
 
     `env` is added to the session's environment; more than `timeout` seconds is a failure.
     """
@@ -60,7 +60,7 @@ def run(
         done = ProcessRunner(environ=environ)(argv, cwd=cwd, timeout=timeout, check=False)
     except (OSError, CommandNotFoundError, CommandTimeoutError) as error:
         if check:
-            raise SetupError(f"cannot run {argv[0]}", why=str(error)) from error
+            raise EngineError(f"cannot run {argv[0]}", why=str(error)) from error
         reason = str(error)
         return CompletedCommand(
             argv=tuple(argv), returncode=127, stdout="", stderr=reason, elapsed=0
@@ -77,7 +77,7 @@ def run(
 def stream(argv: Sequence[str], *, what: str, cwd: Path | None = None) -> None:
     """Run a long command; its lines go to the teller.
 
-    `what` says who works, for the signs of life. Raises SetupError with the last lines of a
+    `what` says who works, for the signs of life. Raises EngineError with the last lines of a
     command that fails. Whatever ends this, the command has ended.
     """
     lines: list[str] = []
@@ -92,14 +92,14 @@ def stream(argv: Sequence[str], *, what: str, cwd: Path | None = None) -> None:
         with surroundings.teller().waiting(what):
             done = runner(argv, cwd=cwd, on_line=take, check=False)
     except (OSError, CommandNotFoundError) as error:
-        raise SetupError(f"cannot run {argv[0]}", why=str(error)) from error
+        raise EngineError(f"cannot run {argv[0]}", why=str(error)) from error
     if done.returncode != 0:
         raise _failure(argv, done.returncode, _relevant(lines))
 
 
-def _failure(argv: Sequence[str], code: int, lines: Sequence[str]) -> SetupError:
+def _failure(argv: Sequence[str], code: int, lines: Sequence[str]) -> EngineError:
     why = "\n       ".join(lines) or "it printed nothing"
-    return SetupError(f"failed ({code}): {' '.join(argv)}", why=why, next_step=cure(why))
+    return EngineError(f"failed ({code}): {' '.join(argv)}", why=why, next_step=cure(why))
 
 
 def _relevant(lines: Sequence[str]) -> list[str]:

@@ -19,8 +19,9 @@ from dlcontainer.engine_setup.aptsources import archive_of, read_sources, suite_
 from dlcontainer.engine_setup.commands import run
 from dlcontainer.engine_setup.packages import describe, is_elf, unpack, with_libraries
 from dlcontainer.engine_setup.programs import SYSTEM_FOLDERS
-from dlcontainer.engine_setup.surroundings import SetupError, note, say
+from dlcontainer.engine_setup.surroundings import note, say
 from dlcontainer.engine_setup.trees import home_without_space, publish
+from dlcontainer.errors import EngineError
 
 NAME = "apptainer"
 # For an answer to --version; a program that hangs gives none.
@@ -62,7 +63,7 @@ def suite_for(os_release: Mapping[str, str]) -> str:
     for name in [os_release.get("ID", ""), *os_release.get("ID_LIKE", "").split()]:
         if name in _SUITES:
             return _SUITES[name]
-    raise SetupError(
+    raise EngineError(
         f"no private Apptainer for {os_release.get('PRETTY_NAME', 'this distribution')}",
         why="it is put together from Debian's or Ubuntu's packages",
         next_step=advice(os_release),
@@ -118,7 +119,7 @@ def _build(tree: Path, apt: PrivateApt, suite: str, programs: Path) -> None:
     version = version_of(tree / "usr/bin/apptainer")
     if version is None:
         done = run([str(tree / "usr/bin/apptainer"), "--version"], check=False)
-        raise SetupError("the unpacked Apptainer does not run", why=done.stderr or done.stdout)
+        raise EngineError("the unpacked Apptainer does not run", why=done.stderr or done.stdout)
     record = {
         "version": version,
         "suite": suite,
@@ -143,7 +144,7 @@ def _patch(tree: Path, apt: PrivateApt) -> None:
         listed = run([str(loader), "--list", str(program)]).stdout
         foreign = foreign_libraries(listed, tree)
         if foreign:
-            raise SetupError(
+            raise EngineError(
                 f"{program.name} does not find its libraries in {tree}",
                 why=f"from elsewhere or missing: {', '.join(foreign)}",
                 next_step="report it with the version of your distribution",
@@ -185,7 +186,7 @@ def _configure(tree: Path, programs: Path) -> None:
     setting = f"binary path = {folders}"
     text, count = re.subn(r"(?m)^#?\s*binary path =.*$", lambda _: setting, text)
     if count != 1:
-        raise SetupError(f"{conf} has no line 'binary path'", why="a new format of Apptainer's?")
+        raise EngineError(f"{conf} has no line 'binary path'", why="a new format of Apptainer's?")
     conf.write_text(text, encoding="utf-8")
 
 
@@ -194,4 +195,4 @@ def _loader(tree: Path) -> Path:
         for file in sorted(tree.glob(f"usr/lib*/**/{pattern}")):
             if not file.is_symlink():
                 return file
-    raise SetupError(f"no dynamic loader in {tree}", why="the libc6 package has another layout?")
+    raise EngineError(f"no dynamic loader in {tree}", why="the libc6 package has another layout?")

@@ -11,8 +11,9 @@ from dlcontainer.engine_setup import aptget, surroundings
 from dlcontainer.engine_setup.aptget import PrivateApt, private_apt
 from dlcontainer.engine_setup.commands import run
 from dlcontainer.engine_setup.packages import is_elf, unpack
-from dlcontainer.engine_setup.surroundings import SetupError, note, say
+from dlcontainer.engine_setup.surroundings import note, say
 from dlcontainer.engine_setup.trees import publish, write_wrapper
+from dlcontainer.errors import EngineError
 
 NAME = "programs"
 WRAPPERS = "wrappers"  # the folder in it that goes on PATH
@@ -128,11 +129,11 @@ def explain_installed_only(programs: Sequence[HelperProgram]) -> None:
 
 
 def explain_without_apt(programs: Sequence[HelperProgram], os_release: Mapping[str, str]) -> None:
-    """Say what is missing on a host without apt; SetupError where nothing can be built so."""
+    """Say what is missing on a host without apt; EngineError where nothing can be built so."""
     needed = [program for program in programs if program.needed]
     if needed:
         packages = " ".join(sorted({program.package for program in needed}))
-        raise SetupError(
+        raise EngineError(
             f"missing: {', '.join(program.command for program in needed)}",
             why="this host has no apt-get to fetch them with",
             next_step=f"an administrator types: {installer(os_release)} {packages}",
@@ -179,7 +180,7 @@ def install_private(prefix: Path, programs: Sequence[HelperProgram]) -> Path:
         apt.update()
         simulation = apt.simulate(packages)
         if simulation is None:
-            raise SetupError(
+            raise EngineError(
                 f"the host's apt sources do not offer all of {', '.join(packages)}",
                 next_step=f"an administrator types: apt-get install {' '.join(packages)}",
             )
@@ -210,7 +211,7 @@ def _expose(tree: Path, program: HelperProgram, patchelf: str) -> None:
     path = os.pathsep.join(str(tree / name) for name in ("usr/bin", "usr/sbin", "bin", "sbin"))
     program_file = shutil.which(program.command, path=path)
     if program_file is None:
-        raise SetupError(f"package {program.package} has no {program.command}")
+        raise EngineError(f"package {program.package} has no {program.command}")
     wrapper = tree / WRAPPERS / program.command
     if is_elf(Path(program_file)):
         # No script: Apptainer lists unsquashfs's libraries and binds them where it runs it.

@@ -14,8 +14,9 @@ from pathlib import Path
 from dlcontainer.engine_setup import aptget, private_apptainer, programs, surroundings
 from dlcontainer.engine_setup.commands import cure
 from dlcontainer.engine_setup.subids import MissingRange, missing_range
-from dlcontainer.engine_setup.surroundings import SetupError, note, say
+from dlcontainer.engine_setup.surroundings import note, say
 from dlcontainer.engine_setup.trees import check_prefix, link_into, locked
+from dlcontainer.errors import EngineError
 
 TITLES = ("helper programs", "Apptainer")
 
@@ -107,7 +108,7 @@ def ensure_programs(plan: SetupPlan) -> None:
     if root is not None:
         try:
             programs.install_on_host(root, lacking)
-        except SetupError as error:
+        except EngineError as error:
             note(f"{error}\n        Unpacking them privately instead")
         else:
             return
@@ -153,8 +154,8 @@ def ensure_apptainer(plan: SetupPlan) -> UsableEngine:
     return UsableEngine(program=program, version=version, private=True)
 
 
-def _no_engine() -> SetupError:
-    return SetupError(
+def _no_engine() -> EngineError:
+    return EngineError(
         "no Apptainer on PATH",
         why="this host has no apt-get to fetch it with",
         next_step=private_apptainer.advice(os_release()),
@@ -238,7 +239,7 @@ def ensure_ids(missing: MissingRange | None, plan: SetupPlan) -> None:
 
 
 def ensure_engine(plan: SetupPlan) -> UsableEngine:
-    """Set the helper programs and the engine up, as two steps of a run; raises SetupError."""
+    """Set the helper programs and the engine up, as two steps of a run; raises EngineError."""
     teller = surroundings.teller()
     teller.step(TITLES[0])
     try:
@@ -252,7 +253,7 @@ def ensure_engine(plan: SetupPlan) -> UsableEngine:
         if not plan.judged:
             check_fuse()
     except OSError as error:
-        raise SetupError(
+        raise EngineError(
             "cannot set the engine up", why=str(error), next_step=cure(str(error))
         ) from error
     return engine

@@ -8,12 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from dlcontainer.errors import EngineError
-
-
-class SetupError(EngineError):
-    """The set-up can't go on: what failed, why, and what to do next."""
-
 
 class Teller(Protocol):
     """Whoever tells the user how far the set-up is."""

@@ -18,7 +18,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dlcontainer.engine_setup import surroundings
-from dlcontainer.engine_setup.surroundings import SetupError, note, say
+from dlcontainer.engine_setup.surroundings import note, say
+from dlcontainer.errors import EngineError
+from dlcontainer.system.environ import variables
 
 
 @contextmanager
@@ -43,7 +45,7 @@ def locked(folder: Path) -> Iterator[None]:
 def check_prefix(prefix: Path) -> None:
     """Refuse a path that cannot stand in PATH or in a library path."""
     if any(character in str(prefix) for character in ':;\n$"'):
-        raise SetupError(
+        raise EngineError(
             f"cannot install into {str(prefix)!r}",
             why="a colon, semicolon, quote, dollar or line end cannot stand in a library path",
             next_step="give another folder with --prefix",
@@ -81,12 +83,12 @@ def home_without_space(prefix: Path, environ: Mapping[str, str]) -> Path:
     if not re.search(r"\s", str(prefix)):
         return prefix
     digest = hashlib.sha256(str(prefix).encode()).hexdigest()[:12]
-    folders = [environ.get("XDG_DATA_HOME", "")]
-    folders += [f"{environ['HOME']}/.local/share"] if environ.get("HOME") else []
-    for folder in folders:
-        if folder.startswith("/") and not re.search(r"\s", folder):
-            return Path(folder) / "dlcontainer" / digest
-    raise SetupError(
+    home = variables.folder(environ, "HOME")
+    of_user = variables.folder(environ, "XDG_DATA_HOME"), home and home / ".local/share"
+    for folder in of_user:
+        if folder and not re.search(r"\s", str(folder)):
+            return folder / "dlcontainer" / digest
+    raise EngineError(
         f"cannot set Apptainer up in {prefix}",
         why="it mounts no image below a path with a space, and your home folder's has one too",
         next_step="set XDG_DATA_HOME to a folder of yours without a space in its path, or "

@@ -10,7 +10,6 @@ from pathlib import Path
 from dlcontainer.engine_setup import private_apptainer, programs, surroundings
 from dlcontainer.engine_setup.commands import cure
 from dlcontainer.engine_setup.set_up import SetupPlan, unlink_programs
-from dlcontainer.engine_setup.surroundings import SetupError
 from dlcontainer.engine_setup.trees import (
     check_prefix,
     home_without_space,
@@ -18,6 +17,7 @@ from dlcontainer.engine_setup.trees import (
     locked,
     remove,
 )
+from dlcontainer.errors import EngineError
 from dlcontainer.system import atomic_files, file_locks, machine, private_engine
 
 # What says that a folder is such a prefix: another that holds something is left alone.
@@ -53,18 +53,18 @@ class UserPrefix:
 def locate(chosen: Path | None) -> UserPrefix:
     """Return the prefix that was chosen, else the one that is in use, else the usual one.
 
-    Raises SetupError where another is in use, and in an environment that names no home.
+    Raises EngineError where another is in use, and in an environment that names no home.
     """
     usual = private_engine.default_prefix(surroundings.environ())
     if usual is None:
-        raise SetupError(
+        raise EngineError(
             "no folder for the engine: HOME is not set",
             next_step="export HOME=/your/home, or XDG_DATA_HOME=/a/folder/of/yours",
         )
     in_use = Path(os.path.realpath(usual))
     prefix = in_use if chosen is None else Path(os.path.realpath(chosen))
     if in_use != prefix and in_use.is_dir():
-        raise SetupError(
+        raise EngineError(
             f"an engine is set up in {in_use}",
             why="all commands use the one that was set up first",
             next_step="remove it first: dlcontainer setup engine --remove",
@@ -83,11 +83,11 @@ def written_by_one() -> Iterator[None]:
 
 
 def prepare(place: UserPrefix) -> None:
-    """Make the prefix; SetupError where an engine can't be trusted there, or can't run."""
+    """Make the prefix; EngineError where an engine can't be trusted there, or can't run."""
     try:
         _prepare(place)
     except OSError as error:
-        raise SetupError(
+        raise EngineError(
             f"can't write to {place.prefix}", why=str(error), next_step=cure(str(error))
         ) from error
 
@@ -101,14 +101,14 @@ def _prepare(place: UserPrefix) -> None:
     for folder in folders:
         _require_trusted(Path(os.path.realpath(_nearest(folder))))
     if "noexec" in machine.mount_of(home).options:
-        raise SetupError(
+        raise EngineError(
             f"no program can run in {home}",
             why="its file system is mounted with the option noexec",
             next_step="choose a folder of another file system with --prefix",
         )
     free = machine.free_mb(home)
     if free < _ROOM_MB and not place.is_set_up:
-        raise SetupError(
+        raise EngineError(
             f"only {free} MB free at {home}",
             why=f"unpacking the engine takes {_ROOM_MB} MB",
             next_step="free some space, or choose another folder with --prefix",
@@ -129,7 +129,7 @@ def _require_own(prefix: Path) -> None:
         return
     # A run that was killed at once, or while another removed the engine, has left these alone.
     if not prefix.is_dir() or not all(_OURS.fullmatch(path.name) for path in prefix.iterdir()):
-        raise SetupError(
+        raise EngineError(
             f"{prefix} holds something else",
             why="the engine has a folder of its own, which is removed with it",
             next_step="choose an empty folder, or a new one, with --prefix",
@@ -139,7 +139,7 @@ def _require_own(prefix: Path) -> None:
 def _require_trusted(folder: Path) -> None:
     place = private_engine.open_place(folder)
     if place is not None:
-        raise SetupError(
+        raise EngineError(
             f"other users can change {place}",
             why=f"they could replace the programs in {folder} that dlcontainer runs for you",
             next_step=f"remove their permission: chmod go-w {place}; or choose another folder "

@@ -17,8 +17,11 @@ from tests.processes import poll
 from tests.rays import FAKE, MODULE, watched
 from tests.values import TEMPLATES
 
-PROGRAM = (TEMPLATES / "job/ray.py.j2").read_text()
 TOKEN = "0123456789abcdef" * 4
+
+
+def program() -> str:
+    return (TEMPLATES / "job/ray.py.j2").read_text()
 
 
 @dataclass
@@ -37,7 +40,7 @@ class Nodes:
         place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self.port)}
         numbers = {"RANK": str(rank), "WORLD_SIZE": str(of), "RAY_AUTH_TOKEN": TOKEN}
         started = subprocess.Popen(
-            [self.python, "-I", "-c", PROGRAM, str(wait), *command],
+            [self.python, "-I", "-c", program(), str(wait), *command],
             env={**os.environ, **place, **numbers, **self.variables, **variables},
             cwd=self.folder,
             stdout=subprocess.PIPE,

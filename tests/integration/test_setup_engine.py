@@ -15,8 +15,9 @@ import pytest
 
 from dlcontainer.engine_setup.aptget import private_apt
 from dlcontainer.engine_setup.aptsources import archive_of, read_sources, suite_of
-from dlcontainer.engine_setup.surroundings import Session, SetupError, begun
+from dlcontainer.engine_setup.surroundings import Session, begun
 from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.errors import EngineError
 from tests.integration.accounts import NOBODY as NOBODY_ACCOUNT
 from tests.integration.accounts import Account, given, without, world_of
 from tests.integration.world import write_bare
@@ -221,8 +222,8 @@ def test_a_mirror_signed_by_another_key_is_refused(debian: None, tmp_path: Path)
     session = Session(environ=os.environ, teller=Told(), elsewhere="")
     with begun(session), tempfile.TemporaryDirectory() as folder:
         apt = private_apt(Path(folder), sources=suite_of(source, codename[1]))
-        with pytest.raises(SetupError, match="update") as caught:
+        with pytest.raises(EngineError, match="update") as caught:
             apt.update()
         assert re.search(r"NO_PUBKEY|not signed|verif", str(caught.value))
-        with pytest.raises(SetupError):
+        with pytest.raises(EngineError):
             apt.download(["libc6"])

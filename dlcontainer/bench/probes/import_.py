@@ -14,7 +14,7 @@ from dlcontainer.bench.probes.probe import (
     Values,
     given_or_default,
 )
-from dlcontainer.bench.samples.traits import Metric
+from dlcontainer.bench.samples.traits import START, Metric
 from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ IMPORT = Probe(
     joins=True,
     subject=_subject,
     task=_task,
+    question=START,
     unsaid=", nothing about many nodes that import at once",
     earlier_file="importing.py",
 )

@@ -233,6 +233,8 @@ class Probe:
     subject: "Callable[[SessionDeclaration], str]"
     task: "Callable[[SessionDeclaration], str]"
     unsaid: str = ""
+    # What a reader asks first and its sessions answer: samples/traits has the questions.
+    question: str = ""
     # What else, by what was declared.
     unsaid_of: "Callable[[SessionDeclaration], str]" = _nothing
     options: tuple[Option, ...] = ()
@@ -324,6 +326,7 @@ class Probe:
             subject=self.subject(declared),
             task=self.task(declared),
             unsaid=self.unsaid + self.unsaid_of(declared),
+            question=self.question,
             section=self.section(series),
             derived=tuple(self.derived(declared)),
             roofline=self.roofline,

@@ -24,7 +24,7 @@ from dlcontainer.bench.probes.probe import (
     as_options,
     given_or_default,
 )
-from dlcontainer.bench.samples.traits import Metric, ProbeTable
+from dlcontainer.bench.samples.traits import TRAINING, Metric, ProbeTable
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.errors import ChecksFailedError, UsageError
 
@@ -270,6 +270,7 @@ TRAIN = Probe(
     loss_tolerance=_LOSS_TOLERANCE,
     subject=_subject,
     task=_task,
+    question=TRAINING,
     unsaid_of=_unsaid,
     section=_section,
     earlier_file="training.py",

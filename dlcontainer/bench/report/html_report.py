@@ -16,7 +16,7 @@ from dlcontainer.bench.report.figures import binned, ecdf
 from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.report.sections import answers as answering
 from dlcontainer.bench.report.sections import session_figures
-from dlcontainer.bench.report.sections.answers import Answer
+from dlcontainer.bench.report.sections.answers import SpokenAnswer
 from dlcontainer.bench.report.sections.notes import notes
 from dlcontainer.bench.report.sections.predictions import Exhibit, exhibits
 from dlcontainer.bench.report.sections.session_figures import Plate
@@ -88,7 +88,7 @@ class Page:
     # How far the sessions' sites got.
     reached: tuple[Table, ...] = ()
     # What a reader asks first; none where no file is about it.
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[SpokenAnswer, ...] = ()
     guide: str = "docs/reading-a-report.md"
     version: str = __version__
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Better = Literal["less", "more"]
+# What a reader of a report asks first.
+TRAINING, START = "Does training run as fast?", "Does it start as fast?"
 # The figure that is judged where launches have rows: the geometric mean of their medians.
 ROWS_METRIC = "rows_s"
 # How the raw values of a launch become its figure; of several ranks the largest one counts, but for
@@ -108,13 +110,15 @@ class Traits:
     """A probe's figures and words for one session; the first metric has the verdict.
 
     `subject` begins a sentence ("Importing torch takes ..."), `task` follows "the time of".
-    `unsaid` is added to what a session says nothing about.
+    `unsaid` is added to what a session says nothing about. `question` is what a reader asks first
+    and such a session answers; empty where it answers none.
     """
 
     metrics: tuple[Metric, ...]
     subject: str
     task: str
     unsaid: str = ""
+    question: str = ""
     section: ProbeTable | None = None
     derived: tuple[DerivedFigure, ...] = ()
     roofline: Roofline | None = None

@@ -5,7 +5,7 @@ import pytest
 
 from dlcontainer.engine_setup import aptget
 from dlcontainer.engine_setup.aptget import Simulation, config_text, parse_simulation, private_apt
-from dlcontainer.engine_setup.surroundings import SetupError
+from dlcontainer.errors import EngineError
 from dlcontainer.system.runner import CompletedCommand
 from tests.values import RECORDED
 
@@ -53,7 +53,7 @@ def test_install_stops_before_apt_touches_libc(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(aptget, "run", run)
     monkeypatch.setattr(aptget, "stream", stream)
-    with pytest.raises(SetupError, match="not installing apptainer") as caught:
+    with pytest.raises(EngineError, match="not installing apptainer") as caught:
         aptget.install([], ["apptainer"])
     assert caught.value.why == "it would replace the host's C library (libc6, libc-bin)"
 

@@ -10,7 +10,7 @@ from dlcontainer.engine_setup.aptsources import (
     read_sources,
     suite_of,
 )
-from dlcontainer.engine_setup.surroundings import SetupError
+from dlcontainer.errors import EngineError
 
 DEB822 = """\
 Types: deb deb-src
@@ -106,7 +106,7 @@ def test_the_mirror_of_the_release_is_chosen() -> None:
     ]
     assert archive_of(sources, "bookworm").uris == ("http://m.example/d",)
     assert archive_of(sources[:3], "bookworm").uris == ("http://third.example/",)
-    with pytest.raises(SetupError, match="name no mirror") as caught:
+    with pytest.raises(EngineError, match="name no mirror") as caught:
         archive_of(sources[:2], "bookworm")
     assert "bookworm" in str(caught.value)
     assert "next:" in str(caught.value)

@@ -3,7 +3,7 @@
 import pytest
 
 from dlcontainer.engine_setup.commands import run, stream
-from dlcontainer.engine_setup.surroundings import SetupError
+from dlcontainer.errors import EngineError
 from tests.setup_scripts import Told
 
 pytestmark = pytest.mark.usefixtures("real_processes")
@@ -20,7 +20,7 @@ def test_what_it_prints_is_returned_and_told(told: Told) -> None:
 
 
 def test_a_failure_names_the_command_its_last_lines_and_the_fix() -> None:
-    with pytest.raises(SetupError, match=r"failed \(3\): /bin/sh") as caught:
+    with pytest.raises(EngineError, match=r"failed \(3\): /bin/sh") as caught:
         run(sh('echo "E: No space left on device" >&2; exit 3'))
     assert caught.value.why == "E: No space left on device"
     assert "or give another folder" in str(caught.value.next_step)
@@ -30,7 +30,7 @@ def test_a_failure_names_the_command_its_last_lines_and_the_fix() -> None:
 
 @pytest.mark.parametrize("argv", [["/no/such/program"], sh("exec sleep 60")])
 def test_one_that_does_not_start_or_end(argv: list[str]) -> None:
-    with pytest.raises(SetupError, match="cannot run"):
+    with pytest.raises(EngineError, match="cannot run"):
         run(argv, timeout=0.5)
     assert run(argv, timeout=0.5, check=False).returncode == 127
 
@@ -39,7 +39,7 @@ def test_a_long_one_tells_line_by_line_and_keeps_its_own_errors(told: Told) -> N
     stream(sh("echo one; echo two >&2"), what="sh works")
     assert told.take().splitlines()[-3:] == ["waits: sh works", "| one", "| two"]
     script = 'echo "E: the cause"; for n in $(seq 30); do echo "line $n"; done; exit 100'
-    with pytest.raises(SetupError, match=r"failed \(100\)") as caught:
+    with pytest.raises(EngineError, match=r"failed \(100\)") as caught:
         stream(sh(script), what="sh works")
     why = str(caught.value.why)
     assert "E: the cause" in why

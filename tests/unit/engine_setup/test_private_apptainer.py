@@ -11,7 +11,7 @@ from dlcontainer.engine_setup.private_apptainer import (
     suite_for,
     version_of,
 )
-from dlcontainer.engine_setup.surroundings import SetupError
+from dlcontainer.errors import EngineError
 from dlcontainer.system.runner import CompletedCommand
 
 
@@ -88,6 +88,6 @@ def test_the_suite_follows_the_distribution(os_release: dict[str, str], suite: s
 )
 def test_other_distributions_get_a_line_to_type(os_release: dict[str, str], words: str) -> None:
     assert words in advice(os_release)
-    with pytest.raises(SetupError, match="no private Apptainer") as caught:
+    with pytest.raises(EngineError, match="no private Apptainer") as caught:
         suite_for(os_release)
     assert words in str(caught.value)

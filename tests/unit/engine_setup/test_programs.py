@@ -9,7 +9,7 @@ from dlcontainer.engine_setup import aptget, programs, set_up
 from dlcontainer.engine_setup.programs import PROGRAMS, WRAPPERS
 from dlcontainer.engine_setup.set_up import SetupPlan
 from dlcontainer.engine_setup.subids import MissingRange
-from dlcontainer.engine_setup.surroundings import SetupError
+from dlcontainer.errors import EngineError
 from tests.setup_scripts import Told
 
 
@@ -127,7 +127,7 @@ def test_a_host_without_apt_goes_on_without_mmdebstrap(told: Told) -> None:
     ],
 )
 def test_a_host_without_apt_needs_to_pack(told: Told, family: str, line: str) -> None:
-    with pytest.raises(SetupError, match="missing: mksquashfs") as caught:
+    with pytest.raises(EngineError, match="missing: mksquashfs") as caught:
         without_apt(told, {"mmdebstrap", "mksquashfs"}, family)
     assert str(caught.value.next_step).endswith(line)
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.engine_setup.surroundings import SetupError
 from dlcontainer.engine_setup.trees import (
     check_prefix,
     home_without_space,
@@ -16,6 +15,7 @@ from dlcontainer.engine_setup.trees import (
     publish,
     write_wrapper,
 )
+from dlcontainer.errors import EngineError
 from tests.processes import poll
 from tests.setup_scripts import Told
 
@@ -76,14 +76,14 @@ def test_a_path_without_a_space_is_its_own_home(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("environ", [{}, {"HOME": "/a b"}, {"XDG_DATA_HOME": "relative"}])
 def test_no_home_without_a_space_is_an_error(environ: dict[str, str]) -> None:
-    with pytest.raises(SetupError, match="cannot set Apptainer up") as caught:
+    with pytest.raises(EngineError, match="cannot set Apptainer up") as caught:
         home_without_space(Path("/x y"), environ)
     assert "XDG_DATA_HOME" in str(caught.value)
 
 
 @pytest.mark.parametrize("path", ["/a:b", "/a\nb", '/a"b', "/a$b", "/a;b"])
 def test_paths_that_cannot_stand_in_a_library_path_are_refused(path: str) -> None:
-    with pytest.raises(SetupError, match="cannot install into"):
+    with pytest.raises(EngineError, match="cannot install into"):
         check_prefix(Path(path))
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.engine_setup import trees, user_prefix
-from dlcontainer.engine_setup.surroundings import Session, SetupError, begun
+from dlcontainer.engine_setup.surroundings import Session, begun
 from dlcontainer.engine_setup.user_prefix import MARK, UserPrefix
+from dlcontainer.errors import EngineError
 from dlcontainer.system import machine
 from dlcontainer.system.machine import MountPoint
 from tests.hostile import open_place
@@ -69,7 +70,7 @@ def test_another_folder_is_found_by_a_link_and_stays_in_use(home: Path, tmp_path
     assert usual(home).readlink() == chosen
     # Without --prefix it is this one: an upgrade, and the removal.
     assert user_prefix.locate(None) == place
-    with pytest.raises(SetupError, match="an engine is set up in") as caught:
+    with pytest.raises(EngineError, match="an engine is set up in") as caught:
         user_prefix.locate(tmp_path / "third")
     assert "setup engine --remove" in str(caught.value.next_step)
     assert user_prefix.take_away(user_prefix.locate(None))
@@ -107,7 +108,7 @@ def test_a_folder_with_something_else_in_it_stays_as_it_is(home: Path, tmp_path:
     (chosen / "apptainer-1.4").mkdir()
     place = user_prefix.locate(chosen)
     for refuses in (user_prefix.prepare, user_prefix.take_away):
-        with pytest.raises(SetupError, match="holds something else"):
+        with pytest.raises(EngineError, match="holds something else"):
             refuses(place)
     assert {path.name for path in chosen.iterdir()} == {"bin", "apptainer-1.4"}
 
@@ -155,7 +156,7 @@ def test_what_a_killed_set_up_or_removal_left_is_taken(home: Path) -> None:
 
 def test_a_refusal_leaves_no_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "free_mb", lambda _: 40)
-    with pytest.raises(SetupError):
+    with pytest.raises(EngineError):
         user_prefix.prepare(user_prefix.locate(None))
     assert list(home.iterdir()) == []
 
@@ -165,7 +166,7 @@ def test_a_folder_that_others_can_change_is_refused(home: Path, which: str) -> N
     place = user_prefix.locate(None)
     place.prefix.mkdir(parents=True)
     (home / which).chmod(0o775)
-    with pytest.raises(SetupError, match="other users can change") as caught:
+    with pytest.raises(EngineError, match="other users can change") as caught:
         user_prefix.prepare(place)
     assert f"chmod go-w {home / which}".rstrip("/") in str(caught.value.next_step)
     assert list(place.prefix.iterdir()) == []
@@ -185,7 +186,7 @@ def test_whatever_the_umask_nobody_else_may_write(home: Path) -> None:
 def test_a_file_system_where_nothing_runs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mount = MountPoint(point=home, kind="nfs", options=frozenset({"rw", "noexec"}))
     monkeypatch.setattr(machine, "mount_of", lambda _: mount)
-    with pytest.raises(SetupError, match="no program can run in") as caught:
+    with pytest.raises(EngineError, match="no program can run in") as caught:
         user_prefix.prepare(user_prefix.locate(None))
     assert "--prefix" in str(caught.value.next_step)
     monkeypatch.setattr(machine, "mount_of", lambda _: replace(mount, options=frozenset()))
@@ -194,7 +195,7 @@ def test_a_file_system_where_nothing_runs(home: Path, monkeypatch: pytest.Monkey
 
 def test_a_disk_without_room(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "free_mb", lambda _: 40)
-    with pytest.raises(SetupError, match="only 40 MB free"):
+    with pytest.raises(EngineError, match="only 40 MB free"):
         user_prefix.prepare(user_prefix.locate(None))
     # One that is there needs none.
     monkeypatch.undo()
@@ -205,11 +206,11 @@ def test_a_disk_without_room(home: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_without_a_home_there_is_no_folder() -> None:
     session = Session(environ={"PATH": ""}, teller=Told(), elsewhere="")
-    with begun(session), pytest.raises(SetupError, match="HOME is not set"):
+    with begun(session), pytest.raises(EngineError, match="HOME is not set"):
         user_prefix.locate(None)
 
 
 def test_a_path_that_no_library_path_can_hold(home: Path, tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="cannot install into"):
+    with pytest.raises(EngineError, match="cannot install into"):
         user_prefix.prepare(user_prefix.locate(tmp_path / "a:b"))
     assert not (tmp_path / "a:b").exists()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import tools.console
-from dlcontainer.engine_setup.surroundings import SetupError
+from dlcontainer.errors import EngineError
 from tools.console import Console, Interrupted, report_error, run_steps, verbose_by
 
 
@@ -56,10 +56,10 @@ def test_an_error_names_its_step_and_the_log(
     console: Console, capsys: pytest.CaptureFixture[str]
 ) -> None:
     console.step("engine")
-    assert report_error(SetupError("no engine", next_step="load one")) == 1
+    assert report_error(EngineError("no engine", next_step="load one")) == 1
     assert capsys.readouterr().err == "error: 2/2 engine: no engine\n  next: load one\n"
     console.tool("E: nothing there")
-    report_error(SetupError("no engine"))
+    report_error(EngineError("no engine"))
     assert f"all that the tools said: {console.log}" in capsys.readouterr().err
 
 

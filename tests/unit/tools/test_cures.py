@@ -3,7 +3,7 @@
 import pytest
 
 from dlcontainer.engine_setup.commands import cure
-from dlcontainer.engine_setup.surroundings import SetupError
+from dlcontainer.errors import EngineError
 from tools import setup_venv
 
 
@@ -41,9 +41,9 @@ def test_pips_own_advice_is_for_what_is_not_known(
     monkeypatch: pytest.MonkeyPatch, known: str | None, wanted: str
 ) -> None:
     def stream(*rest: object, **options: object) -> None:
-        raise SetupError("failed (1): pip", why="...", next_step=known)
+        raise EngineError("failed (1): pip", why="...", next_step=known)
 
     monkeypatch.setattr(setup_venv, "stream", stream)
-    with pytest.raises(SetupError) as caught:
+    with pytest.raises(EngineError) as caught:
         setup_venv.install_project(setup_venv.PROJECT, setup_venv.PROJECT / "none", "")
     assert wanted in str(caught.value.next_step)

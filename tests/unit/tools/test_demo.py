@@ -9,7 +9,7 @@ import pytest
 
 import tools
 import tools.console
-from dlcontainer.engine_setup.surroundings import SetupError
+from dlcontainer.errors import EngineError
 from tools import demo as demos
 from tools.console import Console
 from tools.demo import Demo
@@ -39,7 +39,7 @@ def test_an_older_python_is_told_how_to_name_another(major: int, minor: int) -> 
 
 def test_a_full_disk_stops_it_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     room(monkeypatch, 2099)
-    with pytest.raises(SetupError, match="only 2099 MB free") as caught:
+    with pytest.raises(EngineError, match="only 2099 MB free") as caught:
         demos.require_room(tmp_path, tmp_path / "a cache/of/mine")
     assert "2100 MB" in str(caught.value.why)
     assert "XDG_CACHE_HOME" in str(caught.value.next_step)
@@ -50,14 +50,14 @@ def test_a_full_disk_stops_it_first(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_each_of_two_disks_needs_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demos, "_device", lambda folder: len(folder.parts))
     room(monkeypatch, 700)
-    with pytest.raises(SetupError, match="only 700 MB free") as caught:
+    with pytest.raises(EngineError, match="only 700 MB free") as caught:
         demos.require_room(tmp_path, tmp_path / "cache")
     assert "keeps 1500 MB" in str(caught.value.why)
 
 
 def test_a_checkout_that_is_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    with pytest.raises(SetupError, match="can't write to") as caught:
+    with pytest.raises(EngineError, match="can't write to") as caught:
         demos.require_room(tmp_path, tmp_path)
     assert "a folder of your own" in str(caught.value.next_step)
 
@@ -66,7 +66,7 @@ def test_without_apt_it_stops_before_set_up(demo: Demo, monkeypatch: pytest.Monk
     monkeypatch.setattr(demos, "require_room", lambda checkout, cache: None)
     monkeypatch.setattr("dlcontainer.engine_setup.aptget.available", lambda: False)
     monkeypatch.setattr("shutil.which", lambda name, **rest: None)
-    with pytest.raises(SetupError, match="base can't be made here") as caught:
+    with pytest.raises(EngineError, match="base can't be made here") as caught:
         demos.before(demo)
     assert "dlcontainer base make" in str(caught.value.next_step)
     demo.build_options = ("--offline", "bundle")
@@ -146,7 +146,7 @@ def test_without_a_base_it_stops_and_names_three_ways(
     demo: Demo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers(monkeypatch, {"base": "poor", "/dev/fuse": "ok"}, [])
-    with pytest.raises(SetupError, match="base can't be made here") as caught:
+    with pytest.raises(EngineError, match="base can't be made here") as caught:
         demos.look_ahead(demo)
     for way in ("dlcontainer base pin", "build --offline BUNDLE", "dlcontainer base make"):
         assert way in str(caught.value.next_step)

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.engine_setup import aptget
-from dlcontainer.engine_setup.surroundings import SetupError
+from dlcontainer.errors import EngineError
 from tools import binfmt, setup_tests
 
 
@@ -41,7 +41,7 @@ def test_what_apt_refuses_ends_the_set_up(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(root: list[str], names: list[str]) -> None:
-        raise SetupError("not installing lmod", why="it would remove environment-modules")
+        raise EngineError("not installing lmod", why="it would remove environment-modules")
 
     monkeypatch.setattr(setup_tests, "root_argv", list)
     monkeypatch.setattr(aptget, "install", refuse)
@@ -70,7 +70,7 @@ def test_a_kernel_that_refuses_is_no_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(argv: list[str]) -> None:
-        raise SetupError("failed (32): mount")
+        raise EngineError("failed (32): mount")
 
     monkeypatch.setattr(setup_tests, "root_argv", list)
     monkeypatch.setattr(setup_tests, "WANTED", {"/": "base-files"})
@@ -130,7 +130,7 @@ def test_a_registry_that_cannot_be_fetched_is_a_note(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def refuse(tree: Path) -> None:
-        raise SetupError("no such package")
+        raise EngineError("no such package")
 
     monkeypatch.setattr(setup_tests, "_fetch_registry", refuse)
     places = ["--bin", str(tmp_path / "bin"), "--prefix", str(tmp_path / "tools")]

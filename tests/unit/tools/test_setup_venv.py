@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.engine_setup.surroundings import SetupError
+from dlcontainer.errors import EngineError
 from tools import setup_venv
 from tools.setup_venv import MARKER, STAMP, base_python, next_step, read_stamp, remove_old
 
@@ -86,7 +86,7 @@ def test_an_old_environment_is_removed(tmp_path: Path, name: str) -> None:
 
 def test_a_folder_of_somebodys_is_not_removed(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
-    with pytest.raises(SetupError, match="not removing"):
+    with pytest.raises(EngineError, match="not removing"):
         remove_old(tmp_path)
     assert (tmp_path / "thesis.tex").exists()
 
@@ -96,7 +96,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     target.mkdir()
     (target / "pyvenv.cfg").touch()
     (tmp_path / "venv").symlink_to(target)
-    with pytest.raises(SetupError, match="not a folder"):
+    with pytest.raises(EngineError, match="not a folder"):
         remove_old(tmp_path / "venv")
     assert (target / "pyvenv.cfg").exists()
 

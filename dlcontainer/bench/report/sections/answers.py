@@ -16,14 +16,13 @@ from dlcontainer.bench.job.job_records import JobSession
 from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.report.sections import jobs, shared_answer
 from dlcontainer.bench.report.text import scope_text, verdict_text
+from dlcontainer.bench.samples.traits import START, TRAINING
 from dlcontainer.bench.stats.paired import Interval
 
 # Sure: sessions of several allocations together. Likely: what one session, or one file, shows.
 # Empty: nothing was measured.
 Sure = Literal["sure", "likely", "unsure", ""]
 
-TRAINING = "Does training run as fast?"
-START = "Does it start as fast?"
 SHARED = "What happens at N nodes on a shared file system?"
 _HOUR_S = 3600
 NOT_MEASURED, CANNOT_TELL = "Not measured", "Can't tell"
@@ -31,7 +30,7 @@ _SAID: dict[Word, str] = {"EQUIVALENT": "Yes", "FASTER": "Yes", "SLOWER": "No"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class SpokenAnswer:
     """A question, what is said to it, with which figures, and how sure that is."""
 
     question: str
@@ -46,7 +45,7 @@ class Answer:
         return f"{self.said}: {self.figures}{sure}"
 
 
-def of(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> tuple[Answer, ...]:
+def of(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> tuple[SpokenAnswer, ...]:
     """Return the three answers; none where no file is about any of the questions."""
     answers = (
         _training(analyses),
@@ -57,15 +56,15 @@ def of(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> tuple[
     return answers if asked else ()
 
 
-def _training(analyses: Sequence[Analysis]) -> Answer:
-    found = _of_probe(analyses, "train")
+def _training(analyses: Sequence[Analysis]) -> SpokenAnswer:
+    found = _asked(analyses, TRAINING)
     if not found:
         return _not_measured(TRAINING, "dlcontainer bench train")
     return _together(found, [_session(TRAINING, analysis) for analysis in found])
 
 
-def _start(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> Answer:
-    found = _of_probe(analyses, "import")
+def _start(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> SpokenAnswer:
+    found = _asked(analyses, START)
     if found:
         return _together(found, [_session(START, analysis) for analysis in found])
     of_jobs = [_job(each.finding) for each in findings if isinstance(each.finding, JobSession)]
@@ -76,39 +75,39 @@ def _start(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> An
     )
 
 
-def _shared(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> Answer:
-    seen = shared_answer.of(findings, _of_probe(analyses, "import"))
+def _shared(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> SpokenAnswer:
+    seen = shared_answer.of(findings, _asked(analyses, START))
     if seen is None:
         return _not_measured(
             SHARED, "dlcontainer bench import-matrix; to predict it: dlcontainer lab storm"
         )
     sure: Sure = "likely" if seen.is_shown else "unsure"
-    return Answer(question=SHARED, said=seen.said, figures=seen.figures, sure=sure)
+    return SpokenAnswer(question=SHARED, said=seen.said, figures=seen.figures, sure=sure)
 
 
-def _of_probe(analyses: Sequence[Analysis], probe: str) -> list[Analysis]:
-    return [analysis for analysis in analyses if analysis.series.session.declared.probe == probe]
+def _asked(analyses: Sequence[Analysis], question: str) -> list[Analysis]:
+    return [analysis for analysis in analyses if analysis.traits.question == question]
 
 
-def _not_measured(question: str, commands: str) -> Answer:
-    return Answer(question=question, said=NOT_MEASURED, figures=f"use {commands}", sure="")
+def _not_measured(question: str, commands: str) -> SpokenAnswer:
+    return SpokenAnswer(question=question, said=NOT_MEASURED, figures=f"use {commands}", sure="")
 
 
-def _session(question: str, analysis: Analysis) -> Answer:
+def _session(question: str, analysis: Analysis) -> SpokenAnswer:
     """Answer by one session; on a busy machine it says that it can't tell, and what it saw."""
     verdict = analysis.verdict
     headline = verdict_text.headline(analysis)
     if busy := scope_text.others_at_work(analysis):
         figures = f"others were at work on this machine ({busy}); seen then: {headline}"
-        return Answer(question=question, said=CANNOT_TELL, figures=figures, sure="unsure")
+        return SpokenAnswer(question=question, said=CANNOT_TELL, figures=figures, sure="unsure")
     if verdict.word not in _SAID or verdict.difference is None:
         reasons = verdict.reasons or (verdict_text.sentence(analysis).rstrip("."),)
         figures = f"{verdict.word}: {reasons[0]}"
-        return Answer(question=question, said=CANNOT_TELL, figures=figures, sure="unsure")
+        return SpokenAnswer(question=question, said=CANNOT_TELL, figures=figures, sure="unsure")
     figures = headline
     if analysis.traits.equivalence:
         figures = f"{headline}, {_an_hour(verdict.difference)}"
-    return Answer(question=question, said=_SAID[verdict.word], figures=figures, sure="likely")
+    return SpokenAnswer(question=question, said=_SAID[verdict.word], figures=figures, sure="likely")
 
 
 def _an_hour(difference: Interval) -> str:
@@ -119,13 +118,13 @@ def _an_hour(difference: Interval) -> str:
     return f"{added} s an hour ({low} to {high} s)"
 
 
-def _job(job: JobSession) -> Answer:
+def _job(job: JobSession) -> SpokenAnswer:
     reading = job_analysis.read(job)
     said = _SAID.get(reading.word, CANNOT_TELL)
     figures = jobs.headline(job, reading)
     if said == CANNOT_TELL and reading.reasons:
         figures = f"{figures}: {reading.reasons[0]}"
-    return Answer(
+    return SpokenAnswer(
         question=START,
         said=said,
         figures=figures,
@@ -133,7 +132,7 @@ def _job(job: JobSession) -> Answer:
     )
 
 
-def _together(analyses: Sequence[Analysis], answers: Sequence[Answer]) -> Answer:
+def _together(analyses: Sequence[Analysis], answers: Sequence[SpokenAnswer]) -> SpokenAnswer:
     """Answer by what sessions of several allocations say together, else by what they agree in."""
     pooled = [item for item in across(analyses) if item.word in _SAID]
     busy = [answer for answer in answers if answer.figures.startswith("others were at work")]
@@ -142,12 +141,12 @@ def _together(analyses: Sequence[Analysis], answers: Sequence[Answer]) -> Answer
     return _agreed(answers)
 
 
-def _pooled(question: str, item: PooledSessions) -> Answer:
+def _pooled(question: str, item: PooledSessions) -> SpokenAnswer:
     word = item.word
     if word is None or item.difference is None:
         raise ValueError("no verdict across allocations")
     hours = f", {_an_hour(item.difference)}" if item.members[0].traits.equivalence else ""
-    return Answer(
+    return SpokenAnswer(
         question=question,
         said=_SAID[word],
         figures=f"{verdict_text.joint_headline(item)}{hours}",
@@ -155,7 +154,7 @@ def _pooled(question: str, item: PooledSessions) -> Answer:
     )
 
 
-def _agreed(answers: Sequence[Answer]) -> Answer:
+def _agreed(answers: Sequence[SpokenAnswer]) -> SpokenAnswer:
     """Return the one answer of several; those that contradict each other are named."""
     decided = [answer for answer in answers if answer.said != CANNOT_TELL]
     if len(answers) == 1 or not decided:
@@ -164,7 +163,7 @@ def _agreed(answers: Sequence[Answer]) -> Answer:
         return replace(first, figures=f"{first.figures}{more}")
     if len({answer.said for answer in decided}) > 1:
         said = "; ".join(dict.fromkeys(f"{each.said}, {each.figures}" for each in decided))
-        return Answer(
+        return SpokenAnswer(
             question=answers[0].question,
             said=CANNOT_TELL,
             figures=f"{len(decided)} results contradict each other: {said}",
@@ -173,7 +172,7 @@ def _agreed(answers: Sequence[Answer]) -> Answer:
     return replace(decided[0], figures=f"{decided[0].figures}{''.join(_beside(answers, decided))}")
 
 
-def _beside(answers: Sequence[Answer], decided: Sequence[Answer]) -> Iterator[str]:
+def _beside(answers: Sequence[SpokenAnswer], decided: Sequence[SpokenAnswer]) -> Iterator[str]:
     if len(decided) > 1:
         yield f"; {len(decided)} results agree"
     if len(answers) > len(decided):

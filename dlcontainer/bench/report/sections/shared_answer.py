@@ -27,7 +27,7 @@ class SharedAnswer:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Compared:
+class _SharedCells:
     """Image and native tree in one matrix, at its largest number of ranks."""
 
     matrix: MatrixSession
@@ -63,10 +63,10 @@ def of(findings: Sequence[InputFinding], starts: Sequence[Analysis]) -> SharedAn
     return None
 
 
-def _compared(matrix: MatrixSession) -> _Compared | None:
+def _compared(matrix: MatrixSession) -> _SharedCells | None:
     """Find the largest cells of image and native tree, the coldest that were measured."""
     rows = matrix_analysis.rows(matrix)
-    best: tuple[tuple[int, bool, int], _Compared] | None = None
+    best: tuple[tuple[int, bool, int], _SharedCells] | None = None
     for row in rows:
         cell, contrast = row.cell, row.contrast
         if cell.subject != IMAGE or cell.where != "shared" or contrast is None:
@@ -76,12 +76,12 @@ def _compared(matrix: MatrixSession) -> _Compared | None:
             continue
         rank = (cell.ranks * cell.nodes, cell.state == "cold", -_MOUNTS.index(cell.mount))
         if best is None or rank > best[0]:
-            found = _Compared(matrix=matrix, image=row, image_s=row.last, native_s=native.last)
+            found = _SharedCells(matrix=matrix, image=row, image_s=row.last, native_s=native.last)
             best = rank, found
     return best[1] if best else None
 
 
-def _measured(found: _Compared, starts: Sequence[Analysis]) -> SharedAnswer:
+def _measured(found: _SharedCells, starts: Sequence[Analysis]) -> SharedAnswer:
     contrast = found.image.contrast
     if contrast is None:
         raise ValueError("a cell without its reference")
@@ -101,7 +101,7 @@ def _measured(found: _Compared, starts: Sequence[Analysis]) -> SharedAnswer:
     )
 
 
-def _break_even(found: _Compared, starts: Sequence[Analysis]) -> Iterator[str]:
+def _break_even(found: _SharedCells, starts: Sequence[Analysis]) -> Iterator[str]:
     """Say at which delay both take as long: on a straight line from the warm local start to here.
 
     Times grow with the delay in proportion: each call waits for it. One rank started warm; here it

@@ -9,8 +9,9 @@ from dlcontainer.bench.analysis.seconds import Seconds
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import html_report, inputs, json_report, markdown_report
 from dlcontainer.bench.report.sections import answers
-from dlcontainer.bench.report.sections.answers import SHARED, START, TRAINING, Answer
+from dlcontainer.bench.report.sections.answers import SHARED, SpokenAnswer
 from dlcontainer.bench.report.text import seconds_text
+from dlcontainer.bench.samples.traits import START, TRAINING
 from tests.benchseries import Plan
 from tests.unit.bench.analysis.test_across_sessions import sessions, written
 from tests.unit.bench.analysis.test_session_analysis import recorded
@@ -18,7 +19,7 @@ from tests.unit.bench.report.test_html_report import TEMPLATES
 from tests.unit.bench.scale.test_analysis import write as write_matrix
 
 
-def training(*analyses: Analysis) -> Answer:
+def training(*analyses: Analysis) -> SpokenAnswer:
     answered = answers.of(analyses, ())
     assert [answer.question for answer in answered] == [TRAINING, START, SHARED]
     return answered[0]
