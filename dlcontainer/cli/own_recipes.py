@@ -264,8 +264,10 @@ def summary(recipe: "AuthoredRecipe") -> str:
     line = (
         f"{count} {noun} on {recipe.below or 'plain Python'} ({', '.join(dict.fromkeys(places))})"
     )
-    left = [untaken for untaken in recipe.image.untaken if not untaken.kept] if recipe.image else []
-    return f"{line}; {len(left)} not taken of the file" if left else line
+    untaken_lines = (
+        [untaken for untaken in recipe.image.untaken if not untaken.kept] if recipe.image else []
+    )
+    return f"{line}; {len(untaken_lines)} not taken of the file" if untaken_lines else line
 
 
 def facts(recipe: "AuthoredRecipe") -> dict[str, object]:

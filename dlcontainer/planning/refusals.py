@@ -118,7 +118,7 @@ class Refusal:
 
 
 def _sentence(reasons: str) -> str:
-    """Give a reason that begins with a form of *be* its subject: behind a colon it has none."""
+    """Put a subject before a reason that begins with a form of *be*: behind a colon it has none."""
     return f"it {reasons}" if reasons.startswith("is ") else reasons
 
 

@@ -100,15 +100,15 @@ def _refused(candidates: Mapping[str, Candidate], chosen: Candidate) -> tuple[st
         if alone and candidate.has_code == chosen.has_code:
             why = candidate.variant.refused or ""
             by_reason.setdefault(why, []).append((name, candidate.reasons[0]))
-    said = []
-    for why, found in by_reason.items():
-        if len(found) == 1:
-            ((name, reason),) = found
-            said.append(f"variant {name} would run here, but {reason}")
+    notes = []
+    for why, members in by_reason.items():
+        if len(members) == 1:
+            ((name, reason),) = members
+            notes.append(f"variant {name} would run here, but {reason}")
             continue
-        names = ", ".join(name for name, _ in found)
-        said.append(f"variants {names} would run here, but are refused by the recipe: {why}")
-    return tuple(said)
+        names = ", ".join(name for name, _ in members)
+        notes.append(f"variants {names} would run here, but are refused by the recipe: {why}")
+    return tuple(notes)
 
 
 def _why(chosen: Candidate, site: Site, wish: ChoiceRequest) -> str:

@@ -76,7 +76,7 @@ def _start(rank: RankProcess, ranks: Sequence[RankProcess], argv: Sequence[str],
     try:
         follow(parent, signal.SIGKILL)
         rank.enter()
-        together = sum(other.host == rank.host for other in ranks)
+        together = sum(neighbour.host == rank.host for neighbour in ranks)
         os.environ |= {
             "PALS_RANKID": str(rank.number),
             "PALS_SIZE": str(len(ranks)),

@@ -183,11 +183,11 @@ def briefs(
     of_sessions = [
         _brief(analysis, standings[analysis.series.seal], findings) for analysis in analyses
     ]
-    asked = [
+    spoken = [
         Brief(title=answer.question, headline=answer.line, paragraphs=())
         for answer in answering.of(analyses, findings)
     ]
-    return (*asked, *joint, *of_sessions, *of_exhibits)
+    return (*spoken, *joint, *of_sessions, *of_exhibits)
 
 
 def _brief(

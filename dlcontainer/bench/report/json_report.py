@@ -61,8 +61,13 @@ def report(
         for finding in findings
     ]
     answered = [
-        {"question": each.question, "answer": each.said, "figures": each.figures, "sure": each.sure}
-        for each in answers.of(analyses, findings)
+        {
+            "question": answer.question,
+            "answer": answer.reply,
+            "figures": answer.figures,
+            "sure": answer.sure,
+        }
+        for answer in answers.of(analyses, findings)
     ]
     return {
         "answers": answered,

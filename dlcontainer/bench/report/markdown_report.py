@@ -22,7 +22,7 @@ def page(settled: Page) -> str:
     """Set a page as Markdown, without its figures."""
     blocks = [MARK, f"# {text(settled.title)}"]
     if settled.answers:
-        lines = (f"- {text(each.question)} **{text(each.line)}**" for each in settled.answers)
+        lines = (f"- {text(answer.question)} **{text(answer.line)}**" for answer in settled.answers)
         blocks.append("\n".join(lines))
     for item in settled.joint:
         blocks += [f"## {text(item.title)}", f"**{text(item.headline)}**", text(item.sentence)]

@@ -65,8 +65,9 @@ def require_hard(wishes: Iterable[Wish], pins: Sequence[ParentPin]) -> None:
         if pin is None:
             continue
         if not wish.requirement.specifier.contains(version_of(pin), prereleases=True):
+            demand = f"{wish.requirement.name}{wish.requirement.specifier}"  # markers can be long
             raise MisfitError(
-                f"{wish.requirement} contradicts {pin.requirement}",
+                f"{demand} contradicts {pin.requirement}",
                 where=wish.origin,
                 why=f"the recipe below has {pin.requirement} at {pin.origin}, and its device code "
                 "and checks are for that version",

@@ -34,7 +34,7 @@ class SpokenAnswer:
     """A question, what is said to it, with which figures, and how sure that is."""
 
     question: str
-    said: str
+    reply: str
     figures: str
     sure: Sure
 
@@ -42,7 +42,7 @@ class SpokenAnswer:
     def line(self) -> str:
         """The answer in one line."""
         sure = f" ({self.sure})" if self.sure else ""
-        return f"{self.said}: {self.figures}{sure}"
+        return f"{self.reply}: {self.figures}{sure}"
 
 
 def of(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> tuple[SpokenAnswer, ...]:
@@ -52,22 +52,22 @@ def of(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> tuple[
         _start(analyses, findings),
         _shared(analyses, findings),
     )
-    asked = any(answer.said != NOT_MEASURED for answer in answers)
-    return answers if asked else ()
+    is_about = any(answer.reply != NOT_MEASURED for answer in answers)
+    return answers if is_about else ()
 
 
 def _training(analyses: Sequence[Analysis]) -> SpokenAnswer:
-    found = _asked(analyses, TRAINING)
-    if not found:
+    sessions = _asked(analyses, TRAINING)
+    if not sessions:
         return _not_measured(TRAINING, "dlcontainer bench train")
-    return _together(found, [_session(TRAINING, analysis) for analysis in found])
+    return _together(sessions, [_session(TRAINING, analysis) for analysis in sessions])
 
 
 def _start(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> SpokenAnswer:
-    found = _asked(analyses, START)
-    if found:
-        return _together(found, [_session(START, analysis) for analysis in found])
-    of_jobs = [_job(each.finding) for each in findings if isinstance(each.finding, JobSession)]
+    sessions = _asked(analyses, START)
+    if sessions:
+        return _together(sessions, [_session(START, analysis) for analysis in sessions])
+    of_jobs = [_job(item.finding) for item in findings if isinstance(item.finding, JobSession)]
     if of_jobs:
         return _agreed(of_jobs)
     return _not_measured(
@@ -76,13 +76,13 @@ def _start(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> Sp
 
 
 def _shared(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> SpokenAnswer:
-    seen = shared_answer.of(findings, _asked(analyses, START))
-    if seen is None:
+    shared = shared_answer.of(findings, _asked(analyses, START))
+    if shared is None:
         return _not_measured(
             SHARED, "dlcontainer bench import-matrix; to predict it: dlcontainer lab storm"
         )
-    sure: Sure = "likely" if seen.is_shown else "unsure"
-    return SpokenAnswer(question=SHARED, said=seen.said, figures=seen.figures, sure=sure)
+    sure: Sure = "likely" if shared.is_shown else "unsure"
+    return SpokenAnswer(question=SHARED, reply=shared.reply, figures=shared.figures, sure=sure)
 
 
 def _asked(analyses: Sequence[Analysis], question: str) -> list[Analysis]:
@@ -90,7 +90,7 @@ def _asked(analyses: Sequence[Analysis], question: str) -> list[Analysis]:
 
 
 def _not_measured(question: str, commands: str) -> SpokenAnswer:
-    return SpokenAnswer(question=question, said=NOT_MEASURED, figures=f"use {commands}", sure="")
+    return SpokenAnswer(question=question, reply=NOT_MEASURED, figures=f"use {commands}", sure="")
 
 
 def _session(question: str, analysis: Analysis) -> SpokenAnswer:
@@ -99,15 +99,17 @@ def _session(question: str, analysis: Analysis) -> SpokenAnswer:
     headline = verdict_text.headline(analysis)
     if busy := scope_text.others_at_work(analysis):
         figures = f"others were at work on this machine ({busy}); seen then: {headline}"
-        return SpokenAnswer(question=question, said=CANNOT_TELL, figures=figures, sure="unsure")
+        return SpokenAnswer(question=question, reply=CANNOT_TELL, figures=figures, sure="unsure")
     if verdict.word not in _SAID or verdict.difference is None:
         reasons = verdict.reasons or (verdict_text.sentence(analysis).rstrip("."),)
         figures = f"{verdict.word}: {reasons[0]}"
-        return SpokenAnswer(question=question, said=CANNOT_TELL, figures=figures, sure="unsure")
+        return SpokenAnswer(question=question, reply=CANNOT_TELL, figures=figures, sure="unsure")
     figures = headline
     if analysis.traits.equivalence:
         figures = f"{headline}, {_an_hour(verdict.difference)}"
-    return SpokenAnswer(question=question, said=_SAID[verdict.word], figures=figures, sure="likely")
+    return SpokenAnswer(
+        question=question, reply=_SAID[verdict.word], figures=figures, sure="likely"
+    )
 
 
 def _an_hour(difference: Interval) -> str:
@@ -120,15 +122,15 @@ def _an_hour(difference: Interval) -> str:
 
 def _job(job: JobSession) -> SpokenAnswer:
     reading = job_analysis.read(job)
-    said = _SAID.get(reading.word, CANNOT_TELL)
+    reply = _SAID.get(reading.word, CANNOT_TELL)
     figures = jobs.headline(job, reading)
-    if said == CANNOT_TELL and reading.reasons:
+    if reply == CANNOT_TELL and reading.reasons:
         figures = f"{figures}: {reading.reasons[0]}"
     return SpokenAnswer(
         question=START,
-        said=said,
+        reply=reply,
         figures=figures,
-        sure="unsure" if said == CANNOT_TELL else "likely",
+        sure="unsure" if reply == CANNOT_TELL else "likely",
     )
 
 
@@ -148,7 +150,7 @@ def _pooled(question: str, item: PooledSessions) -> SpokenAnswer:
     hours = f", {_an_hour(item.difference)}" if item.members[0].traits.equivalence else ""
     return SpokenAnswer(
         question=question,
-        said=_SAID[word],
+        reply=_SAID[word],
         figures=f"{verdict_text.joint_headline(item)}{hours}",
         sure="sure",
     )
@@ -156,17 +158,17 @@ def _pooled(question: str, item: PooledSessions) -> SpokenAnswer:
 
 def _agreed(answers: Sequence[SpokenAnswer]) -> SpokenAnswer:
     """Return the one answer of several; those that contradict each other are named."""
-    decided = [answer for answer in answers if answer.said != CANNOT_TELL]
+    decided = [answer for answer in answers if answer.reply != CANNOT_TELL]
     if len(answers) == 1 or not decided:
         first, rest = answers[0], len(answers) - 1
         more = f"; {rest} more can't tell either" if rest else ""
         return replace(first, figures=f"{first.figures}{more}")
-    if len({answer.said for answer in decided}) > 1:
-        said = "; ".join(dict.fromkeys(f"{each.said}, {each.figures}" for each in decided))
+    if len({answer.reply for answer in decided}) > 1:
+        reply = "; ".join(dict.fromkeys(f"{result.reply}, {result.figures}" for result in decided))
         return SpokenAnswer(
             question=answers[0].question,
-            said=CANNOT_TELL,
-            figures=f"{len(decided)} results contradict each other: {said}",
+            reply=CANNOT_TELL,
+            figures=f"{len(decided)} results contradict each other: {reply}",
             sure="unsure",
         )
     return replace(decided[0], figures=f"{decided[0].figures}{''.join(_beside(answers, decided))}")

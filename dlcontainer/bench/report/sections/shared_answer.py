@@ -21,7 +21,7 @@ _SAID = {"FASTER": "The image is ready first", "SLOWER": "The native tree is rea
 class SharedAnswer:
     """What is said, with its figures; `is_shown`: measured, and told apart."""
 
-    said: str
+    reply: str
     figures: str
     is_shown: bool
 
@@ -54,12 +54,12 @@ def of(findings: Sequence[InputFinding], starts: Sequence[Analysis]) -> SharedAn
 
     `starts` are the sessions of imports on the same page: warm, where nothing is slow.
     """
-    for each in findings:
-        if isinstance(each.finding, MatrixSession) and (found := _compared(each.finding)):
-            return _measured(found, starts)
-    for each in findings:
-        if isinstance(each.finding, Storm) and each.finding.rows:
-            return _predicted(each.finding)
+    for item in findings:
+        if isinstance(item.finding, MatrixSession) and (cells := _compared(item.finding)):
+            return _measured(cells, starts)
+    for item in findings:
+        if isinstance(item.finding, Storm) and item.finding.rows:
+            return _predicted(item.finding)
     return None
 
 
@@ -76,41 +76,41 @@ def _compared(matrix: MatrixSession) -> _SharedCells | None:
             continue
         rank = (cell.ranks * cell.nodes, cell.state == "cold", -_MOUNTS.index(cell.mount))
         if best is None or rank > best[0]:
-            found = _SharedCells(matrix=matrix, image=row, image_s=row.last, native_s=native.last)
-            best = rank, found
+            cells = _SharedCells(matrix=matrix, image=row, image_s=row.last, native_s=native.last)
+            best = rank, cells
     return best[1] if best else None
 
 
-def _measured(found: _SharedCells, starts: Sequence[Analysis]) -> SharedAnswer:
-    contrast = found.image.contrast
+def _measured(cells: _SharedCells, starts: Sequence[Analysis]) -> SharedAnswer:
+    contrast = cells.image.contrast
     if contrast is None:
         raise ValueError("a cell without its reference")
-    interval, delay = contrast.interval, found.delay_ms
+    interval, delay = contrast.interval, cells.delay_ms
     seconds = (
-        f"{found.ranks} are ready after {found.image_s.middle:.1f} s from the image, after "
-        f"{found.native_s.middle:.1f} s from the native tree (ratio {interval.ratio:.2f}, "
+        f"{cells.ranks} are ready after {cells.image_s.middle:.1f} s from the image, after "
+        f"{cells.native_s.middle:.1f} s from the native tree (ratio {interval.ratio:.2f}, "
         f"{interval.low:.2f} to {interval.high:.2f})"
     )
     how = "measured" if delay is None else f"emulated, {delay:g} ms a call"
-    said = _SAID.get(contrast.word)
-    words = [seconds, f"{found.image.cell.state}; {how}", *_break_even(found, starts)]
-    if said is None:
+    reply = _SAID.get(contrast.word)
+    words = [seconds, f"{cells.image.cell.state}; {how}", *_break_even(cells, starts)]
+    if reply is None:
         words.insert(1, contrast.word)
     return SharedAnswer(
-        said=said or "Can't tell", figures="; ".join(words), is_shown=said is not None
+        reply=reply or "Can't tell", figures="; ".join(words), is_shown=reply is not None
     )
 
 
-def _break_even(found: _SharedCells, starts: Sequence[Analysis]) -> Iterator[str]:
+def _break_even(cells: _SharedCells, starts: Sequence[Analysis]) -> Iterator[str]:
     """Say at which delay both take as long: on a straight line from the warm local start to here.
 
     Times grow with the delay in proportion: each call waits for it. One rank started warm; here it
     is several that start cold, so it is a rough figure.
     """
-    delay, warm = found.delay_ms, next((one.seconds for one in starts if one.seconds), None)
+    delay, warm = cells.delay_ms, next((start.seconds for start in starts if start.seconds), None)
     if not delay or warm is None:
         return
-    saved = found.native_s.middle - found.image_s.middle
+    saved = cells.native_s.middle - cells.image_s.middle
     if warm.added <= 0 < saved:
         yield "on a warm local disk it is no slower either"
     elif warm.added > 0 and saved > 0:
@@ -125,7 +125,7 @@ def _predicted(storm: Storm) -> SharedAnswer:
     by_way = ", ".join(f"{row.way} {row.seconds:.3g} s" for row in storm.rows)
     quickest = min(storm.rows, key=lambda row: row.seconds)
     return SharedAnswer(
-        said=f"By the model, first ready: {quickest.way}",
+        reply=f"By the model, first ready: {quickest.way}",
         figures=f"{job.nodes:g} nodes of {job.ranks:g} ranks: {by_way}; predicted, not measured",
         is_shown=False,
     )

@@ -26,19 +26,21 @@ def load(analysis: Analysis) -> str:
     """Return how busy the machine was: a verdict at load 35 on 2 cores is no verdict of the
     idle.
     """
-    seen = _load(analysis)
-    if seen is None:
+    began_at = _load(analysis)
+    if began_at is None:
         return ""
-    text = f"At the start: {machine_load.text(*seen)}."
-    if machine_load.others_at_work(*seen):
+    text = f"At the start: {machine_load.text(*began_at)}."
+    if machine_load.others_at_work(*began_at):
         return f"{text} Others were at work: this is not a verdict about an idle machine."
     return text
 
 
 def others_at_work(analysis: Analysis) -> str:
     """Return the load where others were at work as a session began; empty where nobody was."""
-    seen = _load(analysis)
-    return machine_load.text(*seen) if seen and machine_load.others_at_work(*seen) else ""
+    began_at = _load(analysis)
+    return (
+        machine_load.text(*began_at) if began_at and machine_load.others_at_work(*began_at) else ""
+    )
 
 
 def _load(analysis: Analysis) -> tuple[float, float | None, int] | None:

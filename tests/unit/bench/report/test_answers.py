@@ -37,7 +37,7 @@ def training(*analyses: Analysis) -> SpokenAnswer:
 )
 def test_one_session(name: str, said: str, sure: str) -> None:
     answer = training(recorded(name))
-    assert (answer.said, answer.sure) == (said, sure)
+    assert (answer.reply, answer.sure) == (said, sure)
     verdict = recorded(name).verdict
     assert verdict.word in answer.figures
     if sure == "likely":
@@ -51,7 +51,7 @@ def test_one_session(name: str, said: str, sure: str) -> None:
 
 def test_a_start_is_told_in_seconds() -> None:
     _, start, _ = answers.of([recorded("import")], ())
-    assert start.said == "No"
+    assert start.reply == "No"
     assert seconds_text.added(recorded("import")) in start.line
     assert "an hour (" not in start.line
 
@@ -76,7 +76,7 @@ def busy(analysis: Analysis) -> Analysis:
 
 def test_a_session_on_a_busy_machine_can_not_tell() -> None:
     answer = training(busy(recorded("slower-3-percent")))
-    assert (answer.said, answer.sure) == ("Can't tell", "unsure")
+    assert (answer.reply, answer.sure) == ("Can't tell", "unsure")
     assert "others were at work on this machine (load 9.0 on 2 cores" in answer.line
     # What was seen is not lost.
     assert "SLOWER by" in answer.line
@@ -84,14 +84,14 @@ def test_a_session_on_a_busy_machine_can_not_tell() -> None:
 
 def test_several_allocations_are_sure(tmp_path: Path) -> None:
     answer = training(*sessions(tmp_path, [1.05, 1.05, 1.05]))
-    assert (answer.said, answer.sure) == ("No", "sure")
+    assert (answer.reply, answer.sure) == ("No", "sure")
     assert "across 3 allocations" in answer.line
 
 
 def test_eight_that_agree_but_are_of_one_allocation(tmp_path: Path) -> None:
     plans = [Plan(seed=seed, ratio=1.05) for seed in range(1, 9)]
     answer = training(*(written(tmp_path, plan, allocation="one") for plan in plans))
-    assert (answer.said, answer.sure) == ("No", "likely")
+    assert (answer.reply, answer.sure) == ("No", "likely")
     assert answer.figures.endswith("; 8 results agree")
 
 
@@ -99,21 +99,21 @@ def test_sessions_that_contradict_each_other(tmp_path: Path) -> None:
     slower, equal = sessions(tmp_path, [1.05, 1.0])
     assert (slower.verdict.word, equal.verdict.word) == ("SLOWER", "EQUIVALENT")
     answer = training(slower, equal)
-    assert (answer.said, answer.sure) == ("Can't tell", "unsure")
+    assert (answer.reply, answer.sure) == ("Can't tell", "unsure")
     assert "2 results contradict each other: No, SLOWER by" in answer.line
     assert "; Yes, EQUIVALENT" in answer.line
 
 
 def test_one_that_decides_beside_one_that_does_not(tmp_path: Path) -> None:
     answer = training(*sessions(tmp_path, [1.05]), recorded("noisy"))
-    assert (answer.said, answer.sure) == ("No", "likely")
+    assert (answer.reply, answer.sure) == ("No", "likely")
     assert answer.figures.endswith("; 1 can't tell")
 
 
 def test_a_matrix_answers_for_a_shared_file_system(tmp_path: Path) -> None:
     found = inputs.read(write_matrix(tmp_path / "m.jsonl", rounds=6))
     *_, shared = answers.of([], [found])
-    assert shared.said == "The native tree is ready first"
+    assert shared.reply == "The native tree is ready first"
     assert shared.sure == "likely"
 
 
@@ -123,7 +123,7 @@ def test_all_three_stand_first_in_each_form(tmp_path: Path) -> None:
     page = html_report.html(analyses, TEMPLATES).replace("\N{NO-BREAK SPACE}", " ")
     assert page.index("In three lines") < page.index('class="session"')
     for answer in answers.of(analyses, ()):
-        assert answer.said.replace("'", "&#39;") in page
+        assert answer.reply.replace("'", "&#39;") in page
     settled = html_report.page(analyses)
     text = markdown_report.page(settled)
     assert text.index(markdown_report.text(lines[0])) < text.index("## ")
