@@ -46,7 +46,8 @@ def require_harmless(entries: Sequence[TreeEntry], most: int, where: object) -> 
             f"{where} already has a {layout.FOLDER}",
             why="dlcontainer made the image, or another program wrote to this path; `adopt` "
             "replaces nothing",
-            next_step="publish this image with the record beside it, or adopt the original image",
+            next_step="publish this image with its record beside it (of a published module: "
+            "record.json of the release's folder); to add packages to it: dlcontainer extend",
         )
 
 

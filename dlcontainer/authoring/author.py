@@ -40,13 +40,15 @@ _STEPS_BESIDE = 1
 class AuthorRequest:
     """What a recipe is made for; `below` names a recipe to extend, or leaves it to the wishes.
 
-    `image` has what a foreign file asks for beside its wishes.
+    `image` has what a foreign file asks for beside its wishes; `version` is the recipe's own, None:
+    that of the recipe below, or 1.
     """
 
     name: str
     wishes: WishList
     sites: Sequence[str]
     below: str | None = None
+    version: str | None = None
     may_change: frozenset[str] = frozenset()
     image: ImageWords | None = None
 
@@ -190,6 +192,7 @@ def _draft(
     imports = _imports(wheels, pins.common) | _verified_again(chosen[0], changed)
     return RecipeDraft(
         name=request.name,
+        version=request.version,
         below=choice.below or PlainBase.of(plain_base.of_plan(first)),
         made_of=_made_of(request, chosen),
         wishes=[str(wish.requirement) for wish in request.wishes.wishes],
@@ -266,7 +269,7 @@ def _slip(error: DlcontainerError, wishes: WishList) -> str | None:
     named = (wish.requirement.name for wish in wishes.wishes if wish.origin == str(error.where))
     name = next(named, None)
     near = near_names.nearest(canonicalize_name(name)) if name else None
-    return None if near is None else f"'{name}' is taken as written; did you mean '{near}'?"
+    return None if near is None else f"did you mean '{near}'?"
 
 
 def _pinned(chosen: Sequence[SitePins]) -> list[Requirement]:

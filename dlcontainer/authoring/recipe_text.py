@@ -56,6 +56,7 @@ class RecipeDraft:
     """
 
     name: str
+    version: str | None
     below: str | PlainBase
     made_of: str
     wishes: Sequence[str]
@@ -93,6 +94,7 @@ def _extending(draft: RecipeDraft) -> dict[str, object]:
     return {
         "schema": 1,
         "name": draft.name,
+        **({"version": draft.version} if draft.version else {}),
         "summary": _summary(draft),
         "extends": draft.below,
         "space_mb": draft.space_mb,
@@ -110,7 +112,7 @@ def _plain(draft: RecipeDraft, base: PlainBase) -> dict[str, object]:
     return {
         "schema": 1,
         "name": draft.name,
-        "version": "1",
+        "version": draft.version or "1",
         "summary": _summary(draft),
         "space_mb": draft.space_mb,
         "wishes": list(draft.wishes),

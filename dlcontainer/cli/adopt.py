@@ -147,8 +147,8 @@ def _already(
     return True
 
 
-def names(text: str | None) -> tuple[str | None, str | None]:
-    """Read NAME[/VERSION] of `--name`; raises UsageError for what is no name of a module."""
+def names(text: str | None, option: str = "--name") -> tuple[str | None, str | None]:
+    """Read NAME[/VERSION] of an option; raises UsageError for what is no name of a module."""
     from pydantic import TypeAdapter
 
     from dlcontainer.config.field_types import Name, Version
@@ -156,9 +156,9 @@ def names(text: str | None) -> tuple[str | None, str | None]:
     if text is None:
         return None, None
     name, slash, version = text.partition("/")
-    _require(TypeAdapter(Name), name, f"--name {text}")
+    _require(TypeAdapter(Name), name, f"{option} {text}")
     if slash:
-        _require(TypeAdapter(Version), version, f"--name {text}")
+        _require(TypeAdapter(Version), version, f"{option} {text}")
     return name, version or None
 
 

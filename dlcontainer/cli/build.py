@@ -133,8 +133,9 @@ Name = Annotated[
     str | None,
     typer.Option(
         "--name",
-        metavar="NAME",
-        help="Name of the image of a FILE of packages. Default: the file's, or its folder's.",
+        metavar="NAME[/VERSION]",
+        help="Name of the image of a FILE of packages. Default: the file's, or its folder's, and "
+        "the framework's version.",
         rich_help_panel=own_recipes.FILE,
     ),
 ]

@@ -53,13 +53,15 @@ def recipe_of(
         yield recipe
         return
     from dlcontainer.authoring import recipe_folder
-    from dlcontainer.cli import own_recipes
+    from dlcontainer.cli import adopt, own_recipes
     from dlcontainer.system.workspace import workspace
 
     file = Path(recipe)
+    name, version = adopt.names(file_words.name)
     file_options = own_recipes.FileOptions(
         file=file,
-        name=file_words.name or wish_files.recipe_name(file),
+        name=name or wish_files.recipe_name(file),
+        version=version,
         sites=(site,),
         packages=file_words.packages,
     )

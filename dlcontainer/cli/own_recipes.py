@@ -100,6 +100,7 @@ class FileOptions:
 
     file: Path
     name: str
+    version: str | None
     sites: Sequence[str]
     packages: PackageOptions
 
@@ -123,6 +124,7 @@ def make(
     with workspace(world.scratch, runner, console.note) as work, console.beating():
         request = author.AuthorRequest(
             name=options.name,
+            version=options.version,
             wishes=wishes,
             sites=options.sites,
             below=packages.extends and reference(packages.extends),

@@ -5,11 +5,17 @@ from typing import Annotated
 
 import typer
 
-from dlcontainer.cli import completion, options, output, own_recipes
+from dlcontainer.cli import adopt, completion, options, output, own_recipes
 
 
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the recipe to make.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME[/VERSION]",
+            help="Name of the recipe to make. Default version: the framework's.",
+        ),
+    ],
     file: Annotated[
         Path,
         typer.Option(
@@ -34,6 +40,7 @@ def new(
     extra: own_recipes.Extra = None,
     allow_change: own_recipes.AllowChange = None,
     keep_shell: own_recipes.KeepShell = False,
+    variant: options.Variant = None,
     cpu: options.Cpu = False,
     target: Annotated[
         Path | None,
@@ -52,16 +59,19 @@ def new(
     from dlcontainer.cli.context import PlanWords, here
 
     world = here()
-    own_recipes.require_name(name)
-    folder = (target or world.user_folder / "recipes" / name).absolute()
+    base_name, version = adopt.names(name, "NAME")
+    own_name = base_name or name
+    own_recipes.require_name(own_name)
+    folder = (target or world.user_folder / "recipes" / own_name).absolute()
     if target is None:
-        own_recipes.require_unused(world, name)
+        own_recipes.require_unused(world, own_name)
     recipe_folder.require_free(folder)
     console = output.Console(verbose=verbose, events=as_json)
 
     file_options = own_recipes.FileOptions(
         file=file,
-        name=name,
+        name=own_name,
+        version=version,
         sites=tuple(dict.fromkeys(sites or ["local"])),
         packages=own_recipes.PackageOptions(
             extends=extends,
@@ -71,7 +81,7 @@ def new(
             keeps_shell=keep_shell,
         ),
     )
-    recipe = own_recipes.make(world, file_options, PlanWords(cpu=cpu), console)
+    recipe = own_recipes.make(world, file_options, PlanWords(variant=variant, cpu=cpu), console)
     recipe_folder.write_new(folder, recipe.files, console.runner(world.environ), console.note)
     if as_json:
         output.emit("recipe-new", {"folder": str(folder), **own_recipes.facts(recipe)})

@@ -314,8 +314,8 @@ def beside(image: Path) -> Path:
 def copy_too(path: Path) -> str:
     """Return what to do where an image came without its record."""
     return (
-        f"copy {path.name} too, from the folder where the image was built: there it has the "
-        "image's name"
+        f"save its record beside it as {path.name}: who built the image has it; of a published "
+        "module it is record.json in the release's folder (`module help` shows it)"
     )
 
 

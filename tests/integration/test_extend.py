@@ -216,7 +216,7 @@ def test_an_image_of_ours_without_its_record(
 ) -> None:
     alone = Path(shutil.copy(tiny_image.image, tmp_path / "alone.sif"))
     said = refused(user, alone, tmp_path / "a", 1, "einops")
-    assert "copy alone.json too" in said
+    assert "save its record beside it as alone.json" in said
     shutil.copy(tiny_image.record, tmp_path / "alone.json")
     with alone.open("ab") as file:
         file.write(b"more")

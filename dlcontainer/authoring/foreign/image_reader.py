@@ -250,7 +250,7 @@ class ForeignReader:
                 path = None if is_lost else self.copied.find(word.text, self.current)
                 if path is None:
                     return Meaning(
-                        kind="other", why=f"no line copies {cut(word.text, 60)} from your folder"
+                        kind="other", why=f"no line before it copies {cut(word.text, 60)}"
                     )
                 files[word] = path
         for word in meaning.pip:

@@ -55,7 +55,7 @@ def notes(wishes: Iterable[Wish]) -> list[str]:
         name = canonicalize_name(wish.requirement.name)
         near = nearest(name)
         if near is not None:
-            lines.append(f"{wish.origin}: '{name}' is taken as written; did you mean '{near}'?")
+            lines.append(f"{wish.origin}: did you mean '{near}'? '{name}' is taken as written")
     more = len(lines) - _MOST_NOTES
     return lines[:_MOST_NOTES] + ([f"… and {more} more such names"] if more > 0 else [])
 

@@ -174,6 +174,8 @@ class RequirementsReader:
         elif option.name == "--editable":
             what = f"{option.written}: an editable project is not taken"
             step = RELEASE_NEXT
+            if (option.value or "").partition("[")[0] in (".", "./"):
+                step = "remove it: your own project stays in your folder, and runs from there"
         elif option.name == "--pre":
             what = "--pre is not taken: it lets all pre-releases in"
             step = "write NAME==VERSION of the pre-release"

@@ -55,6 +55,8 @@ def climb(question: Question, ladder: Climb) -> LadderAnswer:
         except NoSolutionError as error:
             _raise_fault(error.text)
             complaint = error.text
+            if words.is_unknown(error.text):
+                break
             if number == 0 and not _names_soft(error.text, request.pins):
                 break
             if number + 1 < len(rungs):
@@ -160,8 +162,7 @@ def _require_needs(changes: Sequence[PinChange], question: Question, ladder: Cli
                 f"these wishes need {steps}, which {pin.requirement} does not take",
                 where=str(ladder.request.wishes.path),
                 why="\n    ".join(words.annotate(words.because(error.text), ladder.places)[0]),
-                next_step="change the wishes, or build on a recipe or a variant with another "
-                f"{pin.requirement.name}",
+                next_step=f"change the wishes, or {words.another(pin.requirement.name)}",
             ) from None
 
 

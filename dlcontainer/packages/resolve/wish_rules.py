@@ -7,6 +7,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from dlcontainer.errors import ConfigError, MisfitError
+from dlcontainer.packages.resolve import words
 from dlcontainer.packages.resolve.asking import Answer
 from dlcontainer.packages.resolve.resolution import ParentPin, Pin, Target
 from dlcontainer.packages.resolve.stand_ins import version_of
@@ -71,8 +72,7 @@ def require_hard(wishes: Iterable[Wish], pins: Sequence[ParentPin]) -> None:
                 where=wish.origin,
                 why=f"the recipe below has {pin.requirement} at {pin.origin}, and its device code "
                 "and checks are for that version",
-                next_step=f"change {wish.origin}, or build on a recipe or a variant with another "
-                f"{pin.requirement.name}",
+                next_step=f"change {wish.origin}, or {words.another(pin.requirement.name)}",
             )
 
 

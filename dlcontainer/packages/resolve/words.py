@@ -83,6 +83,11 @@ def _phrase(status: int) -> str:
     return next((known.phrase for known in HTTPStatus if known == status), "")
 
 
+def is_unknown(text: str) -> bool:
+    """Return whether a complaint is about a name that no index has: no pin is to blame."""
+    return _UNKNOWN.search(text) is not None
+
+
 def refusal(text: str, places: Sequence[Place], target: Target, file: str) -> DlcontainerError:
     """Return the error for a question without a solution: at most six lines."""
     unknown = _UNKNOWN.search(text)
@@ -212,8 +217,16 @@ def _advice(used: Sequence[Place], file: str) -> str:
     advice = f"change {' or '.join(origins) or file}"
     parents = [place for place in used if place.is_parents]
     if parents:
-        advice += f", or build on a recipe or a variant with another {parents[0].requirement.name}"
+        advice += f", or {another(parents[0].requirement.name)}"
     return advice
+
+
+def another(package: str) -> str:
+    """Say how to get another version of what a recipe is made for."""
+    return (
+        f"take a recipe (--extends) or a variant (--variant) with another {package}: "
+        "`dlcontainer plan RECIPE --site SITE -v` lists the variants"
+    )
 
 
 def _unknown(name: str, text: str, places: Sequence[Place], file: str) -> DlcontainerError:

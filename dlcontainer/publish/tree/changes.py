@@ -102,7 +102,8 @@ def _require_image(releases: Folder, old: GenerationEntry, draft: ReleaseDraft) 
         f"{old.module} is already published with another image",
         where=str(releases.path / old.digest),
         why="users rely on a published version not to change",
-        next_step="give the recipe a new version, or unpublish this one first: "
+        next_step="build it with a version of its own (of a file of packages: build FILE --name "
+        "NAME/VERSION; else version: in the recipe), or unpublish this one first: "
         + layout.typed(releases.path.parent, "unpublish", old.module),
     )
 

@@ -62,7 +62,7 @@ def grow(image: Path) -> None:
         (
             lose_record,
             "record",
-            "copy it's an image.json too, from the folder where the image was built",
+            "save its record beside it as it's an image.json: who built the image has it",
         ),
         (grow, "record", "copy the image and it's an image.json again"),
     ],

@@ -34,7 +34,9 @@ def test_each_requirement_has_its_place() -> None:
         "Because you require big-name[x]>=2,<3 (req.txt:2) and torch==2.13.0+cpu (r.yaml:58)."
     )
     assert error.next_step == (
-        "change req.txt:2, or build on a recipe or a variant with another torch"
+        "change req.txt:2, or take a recipe (--extends) or a variant (--variant) with another "
+        "torch: "
+        "`dlcontainer plan RECIPE --site SITE -v` lists the variants"
     )
 
 
