@@ -59,9 +59,9 @@ def new(
     from dlcontainer.cli.context import PlanWords, here
 
     world = here()
-    base_name, version = adopt.names(name, "NAME")
-    own_name = base_name or name
+    own_name = name.partition("/")[0]
     own_recipes.require_name(own_name)
+    _, version = adopt.names(name, "NAME")
     folder = (target or world.user_folder / "recipes" / own_name).absolute()
     if target is None:
         own_recipes.require_unused(world, own_name)

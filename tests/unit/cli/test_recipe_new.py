@@ -24,7 +24,9 @@ def file(run: Run) -> Path:
     [
         (["pytorch"], "there is a recipe named 'pytorch' already"),
         (["Upper"], "not a recipe's name: 'Upper'"),
-        (["a/b"], "not a recipe's name: 'a/b'"),
+        (["/1"], "not a recipe's name: ''"),
+        (["a/b c"], "NAME a/b c"),
+        (["a/../b"], "NAME a/../b"),
         (["x" * 64], "not a recipe's name"),
     ],
 )
