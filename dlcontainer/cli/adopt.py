@@ -156,9 +156,10 @@ def names(text: str | None, option: str = "--name") -> tuple[str | None, str | N
     if text is None:
         return None, None
     name, slash, version = text.partition("/")
-    _require(TypeAdapter(Name), name, f"{option} {text}")
+    step = "use NAME or NAME/VERSION, such as thesis/2026.11"
+    _require(TypeAdapter(Name), name, f"{option} {text}", step)
     if slash:
-        _require(TypeAdapter(Version), version, f"{option} {text}")
+        _require(TypeAdapter(Version), version, f"{option} {text}", step)
     return name, version or None
 
 
@@ -171,7 +172,9 @@ def _command(text: str) -> str:
     return text
 
 
-def _require(kind: object, text: str, option: str) -> None:
+def _require(
+    kind: object, text: str, option: str, next_step: str = "dlcontainer adopt --help"
+) -> None:
     from pydantic import TypeAdapter, ValidationError
 
     from dlcontainer.errors import UsageError
@@ -181,7 +184,7 @@ def _require(kind: object, text: str, option: str) -> None:
         kind.validate_python(text)
     except ValidationError as error:
         why = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
-        raise UsageError(f"{option}: {why}", next_step="dlcontainer adopt --help") from None
+        raise UsageError(f"{option}: {why}", next_step=next_step) from None
 
 
 def _show(done: "AdoptionResult", *, as_json: bool) -> None:
