@@ -1,4 +1,4 @@
-"""From a file's wishes to a recipe: the recipe below, its plans, pins, modules, text."""
+"""From a file's wishes to a recipe: the parent recipe, its plans, pins, modules, text."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ class AuthorRequest:
     """What a recipe is made for; `below` names a recipe to extend, or leaves it to the wishes.
 
     `image` has what a foreign file asks for beside its wishes; `version` is the recipe's own, None:
-    that of the recipe below, or 1.
+    that of the parent recipe, or 1.
     """
 
     name: str
@@ -92,7 +92,7 @@ class AuthoredRecipe:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Choice:
-    """The recipe below (None: plain Python), the packages for each site, and what to say of it."""
+    """The parent recipe (None: plain Python), the packages for each site, and what to say of it."""
 
     below: str | None
     sites: Sequence[SitePins]
@@ -100,7 +100,7 @@ class _Choice:
 
     @property
     def changed(self) -> list[str]:
-        """Names of the pins of the recipe below that had to change."""
+        """Names of the pins of the parent recipe that had to change."""
         names = {change.name for site in self.sites for change in site.resolution.changes}
         return sorted(names)
 
@@ -144,7 +144,7 @@ def author(request: AuthorRequest, workshop: Workshop) -> AuthoredRecipe:
 
 
 def _choice(request: AuthorRequest, workshop: Workshop) -> _Choice:
-    """Choose the recipe below, and the packages on it.
+    """Choose the parent recipe, and the packages on it.
 
     Where the wishes name no framework, what they need may: a first site shows it.
     """
@@ -350,7 +350,7 @@ def _variant_imports(
 
 
 def _verified_again(site: SitePins, changed: Collection[str]) -> dict[str, str]:
-    """Return the versions, at a site, of modules that the recipe below promises and a list changes.
+    """Return the versions at a site of modules that the parent recipe promises and a list changes.
 
     At another site the same pin may be as it was.
     """
@@ -362,7 +362,7 @@ def _verified_again(site: SitePins, changed: Collection[str]) -> dict[str, str]:
 
 
 def _refused(below: str | None, chosen: Sequence[SitePins], workshop: Workshop) -> dict[str, str]:
-    """Say of each other variant of the recipe below why it has no packages."""
+    """Say of each other variant of the parent recipe why it has no packages."""
     if below is None:
         return {}
     taken = {site.at.variant for site in chosen}

@@ -1,4 +1,4 @@
-"""The recipe below one's own packages: the one whose framework they name."""
+"""The parent recipe of one's own packages: the one whose framework they name."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -62,7 +62,7 @@ def _meant(requirements: Iterable[Requirement]) -> dict[str, str]:
 def without_device_extras(wishes: WishList, below: Collection[str]) -> tuple[WishList, list[str]]:
     """Take away a framework's extras for a device, as in jax[cuda12]; with a note for each.
 
-    The variant of the recipe below (`below` names it, and those below that) has the libraries of
+    The variant of the parent recipe (`below` names it, and those below that) has the libraries of
     the site's device: of another release, a second plugin would stand beside its own.
     """
     kept, notes = [], []

@@ -19,7 +19,7 @@ HEAD = "# Made by dlcontainer"
 _WIDTH = 100
 _SHORT = frozenset({"base", "changed_pins", "exposes", "variants", "verify", "wishes"})
 _MOST_SUMMARY = 72
-# What a pinned wheel takes in an image, roughly, beside the recipe below.
+# What a pinned wheel takes in an image, roughly, beside the parent recipe.
 _MB_EACH, _LEAST_MB = 60, 2000
 
 
@@ -51,7 +51,7 @@ class RecipeDraft:
     """All that is written into a recipe.
 
     `wishes` are requirements (PEP 508); `imports` versions by module, and `variant_imports` those
-    of a variant that differ; `changed` names pins of the recipe below that its own list changes;
+    of a variant that differ; `changed` names pins of the parent recipe that its own list changes;
     `refused` has the reason by variant; `made_of` says of what and for which sites.
     """
 
@@ -86,7 +86,7 @@ def text(draft: RecipeDraft) -> str:
 
 
 def space_mb(below: int, pins: OwnPins) -> int:
-    """Estimate the disk space that a build needs, MB, from that of the recipe below."""
+    """Estimate the disk space that a build needs, MB, from that of the parent recipe."""
     return max(below, _LEAST_MB) + _MB_EACH * len(pins.common)
 
 

@@ -1,4 +1,4 @@
-"""The plan of the recipe below at each site: the best variant that packages can be added to."""
+"""The plan of the parent recipe at each site: the best variant that packages can be added to."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ Settle = Callable[[WrittenRecipe], Plan]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SitePlan:
-    """The recipe below, settled at a site as it was typed.
+    """The parent recipe, settled at a site as it was typed.
 
     `refused` has the variants that were better there and take no packages, each with its reason.
     """

@@ -102,6 +102,6 @@ def _texts(plan: Plan) -> Iterator[tuple[str, str, bool]]:
 
 
 def _proofs(plan: Plan) -> Text:
-    """Return what the image's Python runs as its test: a proof, after those of recipes below."""
+    """Return what the image's Python runs as its test: a proof, after those of parent recipes."""
     python = quote(plan.python)
     return Text(f" && {python} ".join((*plan.earlier_proofs, layout.VERIFY)))

@@ -73,7 +73,7 @@ def _slim(recipe: Recipe, prefix: Text, report: Text) -> list[tuple[str, list[Te
 
 
 def _native_proof(recipe: str) -> tuple[str, list[Text], bool]:
-    """Return the proof of a recipe below as work, where its script is beside the text."""
+    """Return the proof of a parent recipe as work, where its script is beside the text."""
     script = f'"$dlc_here/{layout.proof_name(recipe)}"'
     return (
         f"verify-{recipe}",

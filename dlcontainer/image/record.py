@@ -87,7 +87,7 @@ class Provenance(_RecordPart):
 
 
 class EarlierVerify(_RecordPart):
-    """The proof of a recipe below the image's own, by the recipe's name."""
+    """The proof of a parent recipe of the image's own, by the recipe's name."""
 
     recipe: Name
 

@@ -69,7 +69,7 @@ def _require_listed(change: _Change, recipe: Recipe, settled: Document) -> None:
     ]
     if change.name not in names:
         raise ConfigError(
-            f"{change.after}: another version than {change.before} of a recipe below",
+            f"{change.after}: another version than {change.before} of a parent recipe",
             where=change.now.where,
             why=f"{change.before} stands at {change.was.where}, and its packages were tried with "
             "that",

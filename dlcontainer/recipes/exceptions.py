@@ -22,7 +22,7 @@ class StepException(Strict):
 
 
 class VariantException(Strict):
-    """What differs in one variant of the recipe below, or why it is not available."""
+    """What differs in one variant of the parent recipe, or why it is not available."""
 
     refused: Line | None = Field(default=None, description="why this variant is not available")
     steps: dict[Name, StepException] = Field(default_factory=dict)

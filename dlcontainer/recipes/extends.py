@@ -18,7 +18,7 @@ from dlcontainer.recipes import recipe as recipes
 MOST_BELOW = 4
 # What a recipe says of itself alone: nothing of it is handed on.
 _OWN = ("name", "extends", "wishes")
-# What the steps of the recipe below stand on.
+# What the steps of the parent recipe stand on.
 OF_LOWER = ("base", "prefix", "interpreter", "stack", "variant")
 # Tables of which a recipe above adds entries, and changes none.
 _ADDED = ("versions", "upstreams")
@@ -117,7 +117,7 @@ def _below(
         ) from None
     if len(paths) > MOST_BELOW:
         raise ConfigError(
-            f"extends: more than {MOST_BELOW} recipes below each other: "
+            f"extends: more than {MOST_BELOW} recipes, each extending the next: "
             f"{' -> '.join(path.parent.name for path in (*paths, below))}",
             where=where,
             next_step="join two of these recipes",

@@ -1,7 +1,7 @@
 """One recipe laid over the one that it extends: which key is added, joined or replaced. Pure.
 
 Lists replace whole where layers are merged; here steps, commands and mount points are appended. A
-variant of the recipe below may change any key, and own values hold in each variant.
+variant of the parent recipe may change any key, and own values hold in each variant.
 """
 
 import copy
@@ -180,7 +180,7 @@ class Overlay:
         merged.put((*path, key), _joined(items, (upper if below.value is None else below).origins))
 
     def _append(self, merged: _Editor, path: KeyPath, steps: Sequence[_Part]) -> None:
-        """Append own steps to those of the recipe below, or of a variant of it."""
+        """Append own steps to those of the parent recipe, or of a variant of it."""
         below = merged.part((*path, "steps"))
         if "steps" not in _keys(merged.part(path).value):
             below = merged.part(("steps",))
@@ -292,7 +292,7 @@ class Overlay:
                     )
 
     def _require_variants(self) -> None:
-        """Refuse exceptions for variants that the recipe below does not have."""
+        """Refuse exceptions for variants that the parent recipe does not have."""
         known = list(_keys(self.lower.data.get("variants")))
         for name in self._parts.variants:
             if name not in known:

@@ -49,7 +49,7 @@ Wish = Annotated[Line, AfterValidator(_wish)]
 
 
 class EarlierProof(Strict):
-    """The script of a recipe below; it runs before the recipe's own."""
+    """The script of a parent recipe; it runs before the recipe's own."""
 
     recipe: Name
     script: RelativePath
@@ -105,7 +105,7 @@ class Recipe(Strict):
     schema_: Literal[1] = Field(alias="schema")
     name: Name
     extends: Line | None = Field(
-        default=None, description="the recipe below: its name, or its path (docs/add-a-recipe.md)"
+        default=None, description="the parent recipe: its name, or its path (docs/add-a-recipe.md)"
     )
     wishes: tuple[Wish, ...] = Field(
         default=(), description="requirements that the pins were made from; they decide nothing"

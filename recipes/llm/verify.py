@@ -2,7 +2,7 @@
 
 The Llama has random weights and the text is made here, so nothing is fetched: LoRA's adapters are
 trained for some steps under `fully_shard`, by one rank, on the CPU (gloo), and the loss falls while
-the frozen weights stay. The devices are tried by the proof of the recipe below. Prints one JSON
+the frozen weights stay. The devices are tried by the proof of the parent recipe. Prints one JSON
 object; exits 1 when the loss does not fall or a frozen weight changes.
 """
 

@@ -7,7 +7,7 @@ import re
 
 from dlcontainer.authoring.foreign.image_words import StatedBase
 
-# Images of a framework -> the package that the recipes below are chosen by.
+# Images of a framework -> the package that the parent recipes are chosen by.
 _FRAMEWORKS = {
     "pytorch/pytorch": "torch",
     "pytorchlightning/pytorch_lightning": "torch",
@@ -65,7 +65,7 @@ def stated(image: str, origin: str) -> StatedBase | None:
 
 
 def unknown(image: str, origin: str) -> StatedBase:
-    """Return a base of which nothing is known, for a file whose recipe below was chosen."""
+    """Return a base of which nothing is known, for a file whose parent recipe was chosen."""
     return StatedBase(image=image, origin=origin)
 
 

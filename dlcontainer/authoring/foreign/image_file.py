@@ -20,8 +20,8 @@ def read(
 ) -> ImageWords:
     """Read base, apt and pip lines; all else is listed, and `keep_shell` keeps its commands.
 
-    With `has_below` the recipe below is chosen already, and the base may be any. Raises ConfigError
-    with the line of all that can't be read, EngineError where spython is missing.
+    With `has_below` the parent recipe is chosen already, and the base may be any. Raises
+    ConfigError with the line of all that can't be read, EngineError where spython is missing.
     """
     source = source_text.load(path)
     if not source.text.strip():

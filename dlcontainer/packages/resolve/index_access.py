@@ -22,7 +22,7 @@ _DEEPEST = 4
 class IndexAccess:
     """Indexes and folders of wheels, the variables of proxies and CA, the host's own caps.
 
-    `upstreams` are further indexes of the recipe below; `notes` says which of them is left out.
+    `upstreams` are further indexes of the parent recipe; `notes` says which of them is left out.
     """
 
     settings: PipSettings

@@ -60,7 +60,7 @@ def climb(question: Question, ladder: Climb) -> LadderAnswer:
             if number == 0 and not _names_soft(error.text, request.pins):
                 break
             if number + 1 < len(rungs):
-                ladder.note("not all pins of the recipe below can stay: asking with fewer")
+                ladder.note("not all pins of the parent recipe can stay: asking with fewer")
             continue
         changes = _changes(answer, request.pins)
         _require_unverified(changes, protected, request)
@@ -129,7 +129,7 @@ def _require_unverified(
         w.origin for w in request.wishes.wishes if canonicalize_name(w.requirement.name) in names
     )
     raise MisfitError(
-        f"these wishes need another version of what the recipe below verifies: {steps}",
+        f"these wishes need another version of what the parent recipe verifies: {steps}",
         where=next(lines, str(request.wishes.path)),
         why=f"{refused[0].name} is pinned at {refused[0].origin}, and the recipe's own checks "
         "import it",

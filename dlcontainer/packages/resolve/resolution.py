@@ -21,7 +21,7 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ParentPin:
-    """A pin of the recipe below (`torch==2.13.0+cpu`), and its place as `file:line`.
+    """A pin of the parent recipe (`torch==2.13.0+cpu`), and its place as `file:line`.
 
     Hard: never changed (the framework, its compiler and device libraries). Soft: changed where
     nothing else resolves, and then listed. `installed`: it lies in an image, complete with what it

@@ -70,7 +70,7 @@ def require_hard(wishes: Iterable[Wish], pins: Sequence[ParentPin]) -> None:
             raise MisfitError(
                 f"{demand} contradicts {pin.requirement}",
                 where=wish.origin,
-                why=f"the recipe below has {pin.requirement} at {pin.origin}, and its device code "
+                why=f"the parent recipe has {pin.requirement} at {pin.origin}, and its device code "
                 "and checks are for that version",
                 next_step=f"change {wish.origin}, or {words.another(pin.requirement.name)}",
             )

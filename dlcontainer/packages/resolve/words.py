@@ -35,7 +35,7 @@ _PIP_CAUSE = re.compile(r"The conflict is caused by:\n(.*?)(?:\n\s*\n|\Z)", re.D
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """Where a requirement, a pin or a cap stands; `is_parents` for a pin of the recipe below."""
+    """Where a requirement, a pin or a cap stands; `is_parents` for a pin of the parent recipe."""
 
     requirement: Requirement
     origin: str

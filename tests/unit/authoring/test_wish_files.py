@@ -1,4 +1,4 @@
-"""Files of packages by name, the recipe below them, and the name of the recipe made of them."""
+"""Files of packages by name, the parent recipe of them, and the name of the recipe made of them."""
 
 from pathlib import Path
 

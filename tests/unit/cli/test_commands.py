@@ -310,11 +310,11 @@ def test_a_user_s_recipe_over_a_shipped_one(run: Run, tmp_path: Path) -> None:
     assert f"refused by the recipe: its packages are the image's own ({file}:11:5)" in err
     assert run("recipe", "show", "mine", "--path")[1] == f"{file.parent}\n"
     assert "PyTorch and more" in run("recipe", "list")[1]
-    # What pins the base of the recipe below holds for what lies over it.
-    overrides = {"recipes": {"pytorch": {"environment": {"B": "of the recipe below"}}}}
+    # What pins the base of the parent recipe holds for what lies over it.
+    overrides = {"recipes": {"pytorch": {"environment": {"B": "of the parent recipe"}}}}
     config(tmp_path, "overrides.yaml", overrides)
     body = json.loads(run("plan", "mine", "--site", "alps", "--json")[1])
-    assert body["content"]["environment"]["B"] == "of the recipe below"
+    assert body["content"]["environment"]["B"] == "of the parent recipe"
     own["extends"] = "pytroch"
     config(tmp_path, "recipes/mine/recipe.yaml", own)
     code, _, err = run("plan", "mine", "--site", "alps")

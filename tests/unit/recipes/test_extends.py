@@ -459,7 +459,9 @@ def test_a_chain(tmp_path: Path) -> None:
     assert list(plan.earlier_proofs) == earlier
     sources = {entry.target: entry.source.parent.name for entry in plan.files}
     assert [sources[path] for path in earlier] == ["below", "r0", "r1", "r2"]
-    with pytest.raises(ConfigError, match=rf"more than {MOST_BELOW} recipes below each other: r4"):
+    with pytest.raises(
+        ConfigError, match=rf"more than {MOST_BELOW} recipes, each extending the next: r4"
+    ):
         plan_of(chain(tmp_path, MOST_BELOW + 1))
 
 

@@ -69,7 +69,7 @@ def test_the_first_rung_has_all_pins() -> None:
     reached = climb(resolver, caps=["numpy<2", "gamma<5"])
     assert reached.changes == ()
     (question,) = resolver.questions
-    # A cap of the host's is no reason to change what the recipe below has.
+    # A cap of the host's is no reason to change what the parent recipe has.
     assert question.constraints == (
         "beta<2", "gamma<5", "triton==3.5", "numpy==2.3.5", "filelock==3.20"
     )  # fmt: skip
