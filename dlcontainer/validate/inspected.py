@@ -204,7 +204,7 @@ class ImageInspection:
 
     @property
     def earlier_proofs(self) -> Iterator[tuple[str, str | MissingAnswer]]:
-        """The parents of the image's own recipe in their order, and the output of the proof of each."""
+        """The parents of the image's own recipe in order, and the output of the proof of each."""
         if isinstance(self.content, MissingAnswer):
             return
         for proof in self.content.offer.verify.before:
