@@ -153,10 +153,11 @@ def test_no_token_no_ray(nodes: Nodes) -> None:
 
 @pytest.mark.parametrize("wrong", ["no-head", "no-worker"])
 def test_what_ray_says_when_it_does_not_start(nodes: Nodes, wrong: str) -> None:
-    head, worker = (
-        nodes.start(0, "true", of=2, FAKE_RAY=wrong),
-        nodes.start(1, of=2, FAKE_RAY=wrong),
-    )
+    # The worker looks for the head before that begins, and ends.
+    with socket.create_server(("127.0.0.1", nodes.port)) as early:
+        worker = nodes.start(1, of=2, FAKE_RAY=wrong)
+        early.accept()[0].close()
+    head = nodes.start(0, "true", of=2, FAKE_RAY=wrong)
     code, said = nodes.ended(head)
     assert code == 3
     assert "a reason that Ray gave" in said

@@ -475,7 +475,7 @@ class Meeting:
     def __init__(self, token, nodes, port, family):
         self.token, self.nodes, self.address, self.over = token, nodes, OVER, False
         self.ready, self.lock = threading.Event(), threading.Lock()
-        self.there, self.gone = {}, []
+        self.there, self.gone, self.came = {}, [], set()
         self.listener = socket.socket(family)
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -510,6 +510,7 @@ class Meeting:
         connection.settimeout(None)
         with self.lock:
             self.there[rank] = connection
+            self.came.add(rank)
         self.ready.wait()
         stream.write("%s %s\n" % (self.address, sign(self.token, "head", theirs, self.address)))
         stream.flush()
@@ -528,7 +529,10 @@ class Meeting:
         self.ready.set()
 
     def close(self):
-        """Tell the nodes that it is over, and give them time to end by themselves."""
+        """Tell the nodes that it is over, and give them time to end by themselves.
+
+        A node that was slow to start hears it too: else it looked for a head that is gone.
+        """
         self.over = True
         self.ready.set()
         with self.lock:
@@ -539,7 +543,8 @@ class Meeting:
             except OSError:
                 pass
         until = time.monotonic() + 2 * GRACE_S
-        while self.there and time.monotonic() < until:
+        late = self.nodes - 1 if self.address == OVER else 0
+        while (self.there or len(self.came) < late) and time.monotonic() < until:
             time.sleep(0.1)
 
 
