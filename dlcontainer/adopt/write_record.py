@@ -31,24 +31,50 @@ class AdoptionFacts:
 
 def write(path: Path, facts: AdoptionFacts) -> Record:
     """Write the record of an adopted image."""
-    capabilities, host = facts.execution.capabilities, facts.execution.host
-    sha256 = digests.of_file(facts.image)
-    body = {
+    host, sha256 = facts.execution.host, digests.of_file(facts.image)
+    packed = PackedImage(file=facts.image, name=facts.name, sha256=sha256)
+    return settle_record(
+        path,
+        {
+            **of_packed(packed, facts.content, facts.execution),
+            "adopted_on": {"arch": host.arch, "distribution": host.distribution},
+            "trust": trust.of(host.user, sha256) if facts.trusted else None,
+        },
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PackedImage:
+    """An image that the engine has packed from another; `name` is its file's in its place."""
+
+    file: Path
+    name: str
+    sha256: str
+
+
+def of_packed(
+    image: PackedImage, content: Mapping[str, object], execution: Execution
+) -> dict[str, object]:
+    """Return what the record of every packed image says: file, content, engine, time."""
+    capabilities = execution.capabilities
+    return {
         "schema": SCHEMA,
         "dlcontainer": __version__,
-        "image": {"file": facts.name, "sha256": sha256, "size": facts.image.stat().st_size},
-        "digest": layer.digest(facts.content),
-        "content": facts.content,
+        "image": {"file": image.name, "sha256": image.sha256, "size": image.file.stat().st_size},
+        "digest": layer.digest(content),
+        "content": content,
         "engine": {
             "builder": "apptainer",
             "version": capabilities.version,
             "mode": capabilities.build_mode,
             "squash": list(apptainer.SQUASH),
         },
-        "adopted_on": {"arch": host.arch, "distribution": host.distribution},
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "trust": trust.of(host.user, sha256) if facts.trusted else None,
     }
+
+
+def settle_record(path: Path, body: Mapping[str, object]) -> Record:
+    """Write a record, and read it as any other is read."""
     text = json.dumps(body, indent=1) + "\n"
     path.write_text(text)
     return Record.model_validate_json(text)

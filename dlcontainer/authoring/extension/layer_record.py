@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dlcontainer import __version__
-from dlcontainer.adopt import layer, trust
+from dlcontainer.adopt import trust, write_record
+from dlcontainer.adopt.write_record import PackedImage
 from dlcontainer.authoring.extension.base_copy import BaseCopy
-from dlcontainer.engines import apptainer
 from dlcontainer.engines.execution import Execution
-from dlcontainer.image.record import SCHEMA, Record
+from dlcontainer.image.record import Record
 from dlcontainer.system import digests
 from dlcontainer.validate.inspected import CheckResult
 
@@ -39,14 +38,10 @@ class RecordFacts:
 
 def write(path: Path, facts: RecordFacts) -> Record:
     """Write the record of an extended image."""
-    capabilities, host = facts.execution.capabilities, facts.execution.host
-    sha256, base = digests.of_file(facts.image), facts.base
+    host, base, sha256 = facts.execution.host, facts.base, digests.of_file(facts.image)
+    packed = PackedImage(file=facts.image, name=facts.name, sha256=sha256)
     body = {
-        "schema": SCHEMA,
-        "dlcontainer": __version__,
-        "image": {"file": facts.name, "sha256": sha256, "size": facts.image.stat().st_size},
-        "digest": layer.digest(facts.content),
-        "content": facts.content,
+        **write_record.of_packed(packed, facts.content, facts.execution),
         "base": {
             "sha256": base.sha256,
             "tree_sha256": base.tree_sha256,
@@ -54,20 +49,11 @@ def write(path: Path, facts: RecordFacts) -> Record:
             "record": base.record.record.digest if base.record else None,
             "signed": base.is_signed,
         },
-        "engine": {
-            "builder": "apptainer",
-            "version": capabilities.version,
-            "mode": capabilities.build_mode,
-            "squash": list(apptainer.SQUASH),
-        },
         "extended_on": {"arch": host.arch, "distribution": host.distribution},
-        "finished": _now(),
         "trust": trust.of(host.user, sha256) if _is_trusted(facts) else None,
         "unverified": _unverified(base),
     }
-    text = json.dumps(body, indent=1) + "\n"
-    path.write_text(text)
-    return Record.model_validate_json(text)
+    return write_record.settle_record(path, body)
 
 
 def add_proofs(path: Path, before: Sequence[BaseProof], after: Sequence[CheckResult]) -> None:
@@ -104,8 +90,4 @@ def _unverified(base: BaseCopy) -> Mapping[str, str] | None:
         if written.unverified is not None
         else f"{base.path.name}, whose record belongs to {written.stranger}"
     )
-    return {"source": source, "at": _now()}
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return {"source": source, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
