@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer import __version__, schedulers
-from dlcontainer.bench.measure import declaration, ranked_launch, ranks
+from dlcontainer.bench.measure import declaration, outlook, ranked_launch, ranks
 from dlcontainer.bench.measure.launch import LaunchOutcome
 from dlcontainer.bench.samples import comparable, hash_chain
 from dlcontainer.bench.samples.declared_file import digest
@@ -35,7 +35,7 @@ from dlcontainer.system.machine import mount_of
 
 _GAP_S = 0.2
 # Of the machine's facts, those that pass.
-_PASSING = frozenset({"load_1min"})
+_PASSING = frozenset({"busy_cores", "load_1min"})
 
 
 def run(context: ScaleContext, expansion: Expansion) -> Path:
@@ -232,7 +232,7 @@ def _subject(source: MatrixSubject, context: ScaleContext) -> dict[str, Json]:
 
 
 def _machine(context: ScaleContext) -> dict[str, Json]:
-    host, bench = context.execution.host, context.bench
+    host, bench, load = context.execution.host, context.bench, outlook.load()
     facts: dict[str, Json] = {
         "node": platform.node(),
         "allocation": schedulers.allocation(host.environ),
@@ -246,7 +246,8 @@ def _machine(context: ScaleContext) -> dict[str, Json]:
         "engine_mode": bench.execution.capabilities.run_mode,
         "drop_caches": page_cache.can_drop_caches(),
         "local_on": mount_of(bench.work).kind,
-        "load_1min": round(os.getloadavg()[0], 2),
+        "load_1min": load.load_1min,
+        "busy_cores": load.busy_cores,
     }
     if context.settings.shared is not None:
         facts["shared_on"] = mount_of(context.settings.shared).kind

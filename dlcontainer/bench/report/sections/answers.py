@@ -15,6 +15,7 @@ from dlcontainer.bench.job import job_analysis
 from dlcontainer.bench.job.job_records import JobSession
 from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.report.sections import jobs, shared_answer
+from dlcontainer.bench.report.sections.shared_answer import CANNOT_TELL
 from dlcontainer.bench.report.text import scope_text, verdict_text
 from dlcontainer.bench.samples.traits import START, TRAINING
 from dlcontainer.bench.stats.paired import Interval
@@ -25,7 +26,7 @@ Sure = Literal["sure", "likely", "unsure", ""]
 
 SHARED = "What happens at N nodes on a shared file system?"
 _HOUR_S = 3600
-NOT_MEASURED, CANNOT_TELL = "Not measured", "Can't tell"
+NOT_MEASURED = "Not measured"
 _SAID: dict[Word, str] = {"EQUIVALENT": "Yes", "FASTER": "Yes", "SLOWER": "No"}
 
 
@@ -76,7 +77,13 @@ def _start(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> Sp
 
 
 def _shared(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> SpokenAnswer:
-    shared = shared_answer.of(findings, _asked(analyses, START))
+    # What was not decided is no ground for a break-even.
+    starts = [
+        analysis
+        for analysis in _asked(analyses, START)
+        if _session(START, analysis).reply != CANNOT_TELL
+    ]
+    shared = shared_answer.of(findings, starts)
     if shared is None:
         return _not_measured(
             SHARED, "dlcontainer bench import-matrix; to predict it: dlcontainer lab storm"
@@ -97,7 +104,7 @@ def _session(question: str, analysis: Analysis) -> SpokenAnswer:
     """Answer by one session; on a busy machine it says that it can't tell, and what it saw."""
     verdict = analysis.verdict
     headline = verdict_text.headline(analysis)
-    if busy := scope_text.others_at_work(analysis):
+    if busy := scope_text.others_at_work(analysis.series.session.machine):
         figures = f"others were at work on this machine ({busy}); seen then: {headline}"
         return SpokenAnswer(question=question, reply=CANNOT_TELL, figures=figures, sure="unsure")
     if verdict.word not in _SAID or verdict.difference is None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report.inputs import InputFinding
+from dlcontainer.bench.report.text import scope_text
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.scale import matrix_analysis
 from dlcontainer.bench.scale.matrix import IMAGE, NATIVE
@@ -14,6 +15,7 @@ from dlcontainer.lab.storm.prediction_file import Storm
 
 # How a module's wrappers and jobs mount comes first: once a node.
 _MOUNTS = ("node", "kept", "rank", "none")
+CANNOT_TELL = "Can't tell"
 _SAID = {"FASTER": "The image is ready first", "SLOWER": "The native tree is ready first"}
 
 
@@ -52,7 +54,7 @@ class _SharedCells:
 def of(findings: Sequence[InputFinding], starts: Sequence[Analysis]) -> SharedAnswer | None:
     """Answer by a matrix, else by a prediction; None where there is neither.
 
-    `starts` are the sessions of imports on the same page: warm, where nothing is slow.
+    `starts` are decided sessions of imports on the same page: warm, where nothing is slow.
     """
     for item in findings:
         if isinstance(item.finding, MatrixSession) and (cells := _compared(item.finding)):
@@ -96,8 +98,12 @@ def _measured(cells: _SharedCells, starts: Sequence[Analysis]) -> SharedAnswer:
     words = [seconds, f"{cells.image.cell.state}; {how}", *_break_even(cells, starts)]
     if reply is None:
         words.insert(1, contrast.word)
+    if busy := scope_text.others_at_work(cells.matrix.header.machine):
+        seen = "; ".join([*([reply] if reply else []), *words])
+        figures = f"others were at work on this machine ({busy}); seen then: {seen}"
+        return SharedAnswer(reply=CANNOT_TELL, figures=figures, is_shown=False)
     return SharedAnswer(
-        reply=reply or "Can't tell", figures="; ".join(words), is_shown=reply is not None
+        reply=reply or CANNOT_TELL, figures="; ".join(words), is_shown=reply is not None
     )
 
 

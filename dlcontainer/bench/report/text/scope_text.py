@@ -1,5 +1,7 @@
 """For what a verdict holds, and what it is that differed."""
 
+from collections.abc import Mapping
+
 from dlcontainer.bench.analysis import machine_load
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.samples import comparable
@@ -26,7 +28,7 @@ def load(analysis: Analysis) -> str:
     """Return how busy the machine was: a verdict at load 35 on 2 cores is no verdict of the
     idle.
     """
-    began_at = _load(analysis)
+    began_at = _load(analysis.series.session.machine)
     if began_at is None:
         return ""
     text = f"At the start: {machine_load.text(*began_at)}."
@@ -35,16 +37,18 @@ def load(analysis: Analysis) -> str:
     return text
 
 
-def others_at_work(analysis: Analysis) -> str:
-    """Return the load where others were at work as a session began; empty where nobody was."""
-    began_at = _load(analysis)
+def others_at_work(machine: Mapping[str, object]) -> str:
+    """Return the load where others were at work as a session began; empty where nobody was.
+
+    `machine` has the facts of its file.
+    """
+    began_at = _load(machine)
     return (
         machine_load.text(*began_at) if began_at and machine_load.others_at_work(*began_at) else ""
     )
 
 
-def _load(analysis: Analysis) -> tuple[float, float | None, int] | None:
-    machine = analysis.series.session.machine
+def _load(machine: Mapping[str, object]) -> tuple[float, float | None, int] | None:
     average, busy, cores = (machine.get(name) for name in ("load_1min", "busy_cores", "cores"))
     if not isinstance(average, int | float) or not isinstance(cores, int):
         return None

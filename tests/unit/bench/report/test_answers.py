@@ -11,12 +11,18 @@ from dlcontainer.bench.report import html_report, inputs, json_report, markdown_
 from dlcontainer.bench.report.sections import answers
 from dlcontainer.bench.report.sections.answers import SHARED, SpokenAnswer
 from dlcontainer.bench.report.text import seconds_text
+from dlcontainer.bench.samples.declared_file import digest
+from dlcontainer.bench.samples.records import Json
 from dlcontainer.bench.samples.traits import START, TRAINING
+from dlcontainer.bench.scale import matrix_file
 from tests.benchseries import Plan
 from tests.unit.bench.analysis.test_across_sessions import sessions, written
 from tests.unit.bench.analysis.test_session_analysis import recorded
 from tests.unit.bench.report.test_html_report import TEMPLATES
+from tests.unit.bench.scale.test_analysis import cell, header, launched
 from tests.unit.bench.scale.test_analysis import write as write_matrix
+
+SIDES = (("native", "files", "none"), ("image", "engine", "node"))
 
 
 def training(*analyses: Analysis) -> SpokenAnswer:
@@ -115,6 +121,59 @@ def test_a_matrix_answers_for_a_shared_file_system(tmp_path: Path) -> None:
     *_, shared = answers.of([], [found])
     assert shared.reply == "The native tree is ready first"
     assert shared.sure == "likely"
+
+
+def behind(path: Path, image_s: float, **machine: Json) -> inputs.InputFinding:
+    """Write a matrix behind 1 ms a call, whose native tree takes 9 s."""
+    cells = tuple(cell(subject=s, open=o, mount=m, ranks=4) for s, o, m in SIDES)
+    declared = replace(
+        header().declared,
+        cells=cells,
+        matrix={**header().declared.matrix, "stand_in": {"latency_ms": 1.0}},
+    )
+    session = replace(
+        header(),
+        declared=declared,
+        declared_sha256=digest(declared),
+        machine={"node": "n1", "cores": 2, **machine},
+    )
+    with matrix_file.FORMAT.writer(path, session) as writer:
+        for number in range(6):
+            for side, seconds in enumerate((9.0, image_s)):
+                writer.write(launched(side, number, seconds * (1 + 0.01 * (number % 3))))
+        writer.end(complete=True, reason="")
+    return inputs.read(path)
+
+
+def test_the_delay_at_which_both_take_as_long(tmp_path: Path) -> None:
+    warm = recorded("import")
+    assert warm.seconds is not None
+    *_, shared = answers.of([warm], [behind(tmp_path / "m.jsonl", 3.0)])
+    assert shared.reply == "The image is ready first"
+    assert "4 ranks on 1 node" in shared.figures
+    assert "emulated, 1 ms a call" in shared.figures
+    # On a line from the warm seconds that the image costs to those that it saves here.
+    even = warm.seconds.added / (warm.seconds.added + 6.06)
+    assert f"both take as long at roughly {even:.1g} ms a call" in shared.figures
+    *_, slower = answers.of([warm], [behind(tmp_path / "s.jsonl", 12.0)])
+    assert slower.reply == "The native tree is ready first"
+    assert "no break-even up to 1 ms a call" in slower.figures
+
+
+def test_an_import_that_was_not_decided_is_no_ground_for_a_break_even(tmp_path: Path) -> None:
+    found = behind(tmp_path / "m.jsonl", 3.0)
+    for starts in ([], [busy(recorded("import"))]):
+        *_, shared = answers.of(starts, [found])
+        assert shared.reply == "The image is ready first"
+        assert "both take as long" not in shared.figures
+
+
+def test_a_matrix_of_a_busy_machine_can_not_tell(tmp_path: Path) -> None:
+    *_, shared = answers.of([], [behind(tmp_path / "m.jsonl", 3.0, load_1min=1.0, busy_cores=1.5)])
+    assert (shared.reply, shared.sure) == ("Can't tell", "unsure")
+    assert "seen then: The image is ready first; 4 ranks" in shared.figures
+    *_, idle = answers.of([], [behind(tmp_path / "i.jsonl", 3.0, load_1min=9.0, busy_cores=0.0)])
+    assert idle.sure == "likely"
 
 
 def test_all_three_stand_first_in_each_form(tmp_path: Path) -> None:
