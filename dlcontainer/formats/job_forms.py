@@ -137,7 +137,7 @@ def usual(plan: Plan, launch: str | None) -> str:
             where="--form",
             next_step=f"one of: {', '.join(names)}"
             if names
-            else "remove --launch: the site has no forms",
+            else "remove --form: the site has no forms",
         )
     return launch
 

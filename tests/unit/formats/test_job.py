@@ -88,7 +88,7 @@ def test_the_usual_form(tmp_path: Path) -> None:
     assert "dlc_form=${DLCONTAINER_FORM:-second}" in job(plan, "second")
     with pytest.raises(ConfigError, match=r"--form: no form 'secnd' .*; did you mean 'second'\?"):
         job(plan, "secnd")
-    with pytest.raises(ConfigError, match="remove --launch: the site has no forms"):
+    with pytest.raises(ConfigError, match="remove --form: the site has no forms"):
         job(plan_at(tmp_path), "first")
 
 
