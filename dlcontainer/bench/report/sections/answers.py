@@ -109,7 +109,8 @@ def _session(question: str, analysis: Analysis) -> SpokenAnswer:
         return SpokenAnswer(question=question, reply=CANNOT_TELL, figures=figures, sure="unsure")
     if verdict.word not in _SAID or verdict.difference is None:
         reasons = verdict.reasons or (verdict_text.sentence(analysis).rstrip("."),)
-        figures = f"{verdict.word}: {reasons[0]}"
+        begin = "the two sides can't be compared: " if verdict.word == "NOT COMPARABLE" else ""
+        figures = f"{begin}{reasons[0][:1].lower()}{reasons[0][1:]}"
         return SpokenAnswer(question=question, reply=CANNOT_TELL, figures=figures, sure="unsure")
     figures = headline
     if analysis.traits.equivalence:
