@@ -50,6 +50,15 @@ def poll(question: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
+def files_below(folder: Path, ending: str) -> list[Path]:
+    """List the files below a folder whose path ends so, while another program writes there.
+
+    Path.glob raises where a folder goes between two looks; os.walk passes over it.
+    """
+    found = (Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
+    return sorted(path for path in found if str(path).endswith(ending))
+
+
 def kill_marked(mark: str) -> None:
     """Kill every process with this mark."""
 

@@ -1,6 +1,7 @@
 """What a person sees of a long step."""
 
 import contextlib
+import os
 import re
 import threading
 import time
@@ -113,10 +114,11 @@ def watching(folder: Path, meter: Meter) -> Iterator[None]:
 
 def _size(folder: Path) -> int:
     total = 0
-    for path in folder.rglob("*"):
-        # What another program renames or removes meanwhile counts as it likes.
-        with contextlib.suppress(OSError):
-            total += path.lstat().st_size
+    # Another program renames and removes below: os.walk passes over what is gone, rglob raises.
+    for parent, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            with contextlib.suppress(OSError):
+                total += Path(parent, name).lstat().st_size
     return total
 
 

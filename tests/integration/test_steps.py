@@ -11,7 +11,7 @@ import pytest
 
 from dlcontainer.system.machine import read_host
 from tests.integration.world import STEPPED, World, write_bare
-from tests.processes import poll
+from tests.processes import files_below, poll
 
 
 def ran(world: World, recipe: Path, output: Path, *more: str) -> list[str]:
@@ -101,7 +101,7 @@ def test_after_a_signal_it_goes_on(
         for line in process.stderr:
             if "step third" in line:
                 # The result of the step before is kept beside this one.
-                is_kept = poll(lambda: len(list(kept.rglob("*.json"))) == 2, 300)
+                is_kept = poll(lambda: len(files_below(kept, ".json")) == 2, 300)
                 process.send_signal(number)
                 break
         process.stderr.read()

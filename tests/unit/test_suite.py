@@ -94,6 +94,19 @@ def test_no_test_is_a_stopwatch() -> None:
     assert settings().deadline is None
 
 
+def test_nobody_polls_with_a_glob() -> None:
+    # Path.glob raises where a folder goes between two looks, as another program's folders do.
+    globs = [
+        f"{name}:{call.lineno}: {ast.unparse(call)}"
+        for name, text in texts().items()
+        if "poll(" in text
+        for call in ast.walk(ast.parse(text))
+        if isinstance(call, ast.Call) and name_of(call) == "poll" and call.args
+        if re.search(r"\.r?glob\(|iterdir\(", ast.unparse(call.args[0]))
+    ]
+    assert globs == [], "use tests.processes.files_below"
+
+
 def test_nothing_is_settled_when_tests_are_collected() -> None:
     slow = [
         f"{name}:{node.lineno}: {ast.unparse(node)}"

@@ -4,7 +4,9 @@ A build's steps and whatever looks into the wheels before it take them by one ro
 what the first fetched.
 """
 
-from collections.abc import Callable, Mapping
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,9 +63,17 @@ class WheelFetcher:
 
 def make_room(kept: Path, most: int = MOST) -> None:
     """Remove what pip kept longest ago until the rest fits; it fetches that again."""
-    files = [(path.stat().st_mtime, path) for path in kept.rglob("*") if path.is_file()]
     total = 0
-    for _, path in sorted(files, reverse=True):
-        total += path.stat().st_size
+    for _, size, path in sorted(_files(kept), reverse=True):
+        total += size
         if total > most:
             path.unlink(missing_ok=True)
+
+
+def _files(kept: Path) -> Iterator[tuple[float, int, Path]]:
+    # Another build may write or make room here meanwhile: what is gone is passed over.
+    for parent, _, names in os.walk(kept):
+        for path in (Path(parent, name) for name in names):
+            with contextlib.suppress(FileNotFoundError):
+                info = path.stat()
+                yield info.st_mtime, info.st_size, path
