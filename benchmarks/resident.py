@@ -16,7 +16,7 @@ say (benchmarks/statistics.py). Fresh launches in the same hour: beside_launches
     python benchmarks/resident.py --image IMAGE --site local --out FOLDER [--minutes M]
     python benchmarks/resident.py --out FOLDER --report [--markdown]
 
-benchmarks/recorded/resident has the lines of the sessions that docs/measurements-verdict.md counts:
+benchmarks/recorded/resident has the lines of the sessions that docs/measurements/verdict.md counts:
 a copy of that folder goes on with them.
 """
 

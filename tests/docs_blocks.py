@@ -39,7 +39,7 @@ class Block:
 
 def pages() -> list[Path]:
     """List README and the pages of docs."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def blocks() -> Iterator[Block]:

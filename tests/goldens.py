@@ -28,7 +28,7 @@ DIGESTS, CHECKSUMS, SITES, VARIANTS = (
     GOLDEN / f"{name}.txt" for name in ("digests", "checksums", "sites", "variants")
 )
 MATRIX = GOLDEN / "matrix.txt"
-VARIANT_DOCS = values.ROOT / "docs" / "variants.md"
+VARIANT_DOCS = values.ROOT / "docs/image/variants.md"
 _TABLE_FROM, _TABLE_TO = (
     "<!-- table: `make golden` writes it -->\n",
     "<!-- end of the table -->\n",
@@ -208,7 +208,7 @@ def variants() -> list[str]:
 
 
 def variant_docs() -> str:
-    """Give docs/variants.md with its table of the shipped variants as they are."""
+    """Give docs/image/variants.md with its table of the shipped variants as they are."""
     before, _, rest = VARIANT_DOCS.read_text().partition(_TABLE_FROM)
     after = rest.partition(_TABLE_TO)[2]
     head = "| recipe | variant | for | toolkit | device code | status | locked |\n"

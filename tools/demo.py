@@ -30,13 +30,13 @@ from tools.console import CONSOLE, run_steps, verbose_by
 from tools.processes import pass_through
 from tools.setup_venv import LOG, PROJECT
 
-# The demo's own folder, and what stays of set-up and cache: docs/bare-machines.md.
+# The demo's own folder, and what stays of set-up and cache: docs/start/bare-machines.md.
 _CHECKOUT_MB, _CACHE_MB = 1500, 600
 _TAKES = "7 to 10 minutes on two idle cores, three times that on busy ones"
 _LMOD = Path("/usr/share/lmod/lmod/init/sh")
 # Resident groups: their ratio scatters by 1.5 to 3 % a group on two idle cores (pairs of launches:
 # 4 to 17 %), so that 8 of them decide 5 %. In a noisy hour it takes 16 (of 50 sessions 13 went
-# on, 11 of them to 16: docs/measurements-verdict.md). The image has no GPU's libraries.
+# on, 11 of them to 16: docs/measurements/verdict.md). The image has no GPU's libraries.
 # On a machine that is too busy to decide, each takes one look and says so.
 _ONE_LOOK = "--one-look-if-busy"
 _TRAIN = ("--margin", "5%", "--looks", "8,16", "--threads", "1", "--device", "cpu", _ONE_LOOK)

@@ -78,9 +78,8 @@ def text(draft: RecipeDraft) -> str:
     keys = {key: part for key, part in body.items() if part not in ([], {})}
     plain = {key: part for key, part in keys.items() if not isinstance(part, list | dict)}
     parts = [_dumped({key: part}) for key, part in keys.items() if key not in plain]
-    head = (
-        f"{HEAD} {__version__} {draft.made_of}\n# How a recipe is written: docs/add-a-recipe.md\n"
-    )
+    head = f"{HEAD} {__version__} {draft.made_of}\n"
+    head += "# How a recipe is written: docs/image/add-a-recipe.md\n"
     head += "".join(f"# {_one_line(comment)}\n" for comment in draft.image.comments)
     return "\n".join([head + _dumped(plain), *parts])
 

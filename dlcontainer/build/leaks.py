@@ -85,7 +85,7 @@ class LeakGuard:
             + (f"\n    and {more} more" if more else ""),
             next_step="remove the file in the recipe's step that writes it; an image must "
             "not contain proxies or credentials of its build host "
-            "(docs/security.md)",
+            "(docs/why/security.md)",
         )
 
     def _hide(self, log: Path) -> None:

@@ -16,7 +16,7 @@ from dlcontainer.system.progress import Progress
 # What a build writes is of the order of the unpacked tree; the packed image is below half of it.
 _PACKED_SHARE = 2
 # 10,000 small files were unpacked 16 to 29 times as fast into memory as onto a busy disk, and the
-# whole build of them was 7 to 8 times as fast (docs/measurements-build.md). Memory is used only
+# whole build of them was 7 to 8 times as fast (docs/measurements/build.md). Memory is used only
 # where it leaves at least this many times the build's size free.
 _MEMORY_SHARE = 4
 # What makes a root tree -> the package that has it.

@@ -208,7 +208,12 @@ def _show(done: "AdoptionResult", *, as_json: bool) -> None:
         ("mpi", mpi or "none"),
         ("packages", counted or "none in a database that can be read"),
         ("c library", f"{done.survey.c_library} {done.survey.glibc or ''}".strip()),
-        ("runs", "as built here" if done.trusted else "contained, until --trust (docs/adopt.md)"),
+        ("runs", how_it_runs(trusted=done.trusted)),
     ]
     output.complain(output.table(rows))
     output.copied(str(done.image))
+
+
+def how_it_runs(*, trusted: bool) -> str:
+    """Say how an image of others runs."""
+    return "as built here" if trusted else "contained, until --trust (docs/image/adopt.md)"

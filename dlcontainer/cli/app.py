@@ -213,7 +213,7 @@ class App(typer.Typer):
         group = type("Commands", (HelpGroup,), {"entries": self.entries})
         settings = {"help_option_names": ["-h", "--help"]}
         usual = {"cls": group, "context_settings": settings, "no_args_is_help": True}
-        # Importing rich would double the time of --help (docs/measurements.md).
+        # Importing rich would double the time of --help (docs/measurements/index.md).
         super().__init__(**{"rich_markup_mode": None, **usual, **options})
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[F], F]:

@@ -51,5 +51,5 @@ def ecl(
     for path in written:
         output.copied(str(path), before="wrote ")
     output.say(
-        "next: have root copy both into the engine's etc/apptainer (see docs/published-tree.md)"
+        "next: have root copy both into the engine's etc/apptainer (docs/centre/published-tree.md)"
     )

@@ -137,7 +137,7 @@ def _show(done: "ExtendResult", console: output.Console, *, as_json: bool) -> No
     rows = [
         ("packages", ", ".join(packages)),
         ("base", f"{base.path}, sha256:{base.sha256}" if base else "?"),
-        ("runs", "as built here" if trusted else "contained, until --trust (docs/adopt.md)"),
+        ("runs", adopt.how_it_runs(trusted=trusted)),
     ]
     output.complain(output.table(rows))
     output.copied(str(done.image))

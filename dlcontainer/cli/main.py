@@ -188,7 +188,7 @@ def _discard() -> None:
 def run() -> None:
     """Run the command line and exit with its documented code."""
     # Importing makes some 50,000 objects that stay: looking through them for garbage, now and as
-    # the interpreter ends, is in vain and a fifth of a render's time (docs/measurements.md).
+    # the interpreter ends, is in vain and a fifth of a render's time (docs/measurements/index.md).
     gc.set_threshold(200_000)
     streams.prepare()
     output.begin_run(os.environ)

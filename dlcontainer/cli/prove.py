@@ -67,7 +67,7 @@ def prove(
     if bad:
         raise ChecksFailedError(
             f"{len(bad)} of {len(findings)} findings failed or are not shown: {', '.join(bad)}",
-            next_step="look up each finding in docs/prove.md",
+            next_step="look up each finding in docs/centre/prove.md",
         )
 
 

@@ -175,7 +175,7 @@ def _write_script(target: Path, request: _PublishRequest, *, as_json: bool) -> N
         raise UsageError(
             "--cvmfs takes no signers and no demands on the command line",
             why="the script publishes later, without these options",
-            next_step="set trust.require_signed in the site's file (docs/signing.md)",
+            next_step="set trust.require_signed in the site's file (docs/centre/signing.md)",
         )
     templates = here().resources.template_folders()
     named = str(Path(site).absolute()) if "/" in site or site.endswith((".yaml", ".yml")) else site

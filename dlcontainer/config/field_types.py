@@ -25,7 +25,7 @@ MpiFamily = Literal["openmpi", "mpich", "spectrum"]
 MpiMode = Literal["container", "swap", "compile"]
 Fabric = Literal["infiniband", "omni-path", "slingshot", "aries", "ethernet"]
 
-# What is signed as found out about an image: docs/signing.md.
+# What is signed as found out about an image: docs/centre/signing.md.
 EvidenceKind = Literal["record", "bill", "validate", "proof", "bench", "report"]
 # What a signer's key counts for; `image` is all that `sign` signs: the image, its record and bill.
 KeyRole = Literal["image", "validate", "proof", "bench", "report"]

@@ -104,7 +104,7 @@ def _starter(host: HostMachine, name: str, *, setuid: bool) -> Path | None:
 
 
 def _subordinate_ids(host: HostMachine) -> DoctorFinding:
-    # What is lost without them: docs/building.md.
+    # What is lost without them: docs/image/building.md.
     lost = "builds map one user only, so all files of an image belong to root"
     missing, programs = machine.without_subordinate_ids(host), machine.without_id_maps(host)
     if missing:

@@ -37,7 +37,7 @@ _CONTAINED: Mapping[str, tuple[str, ...]] = {
 }
 
 # One setting for all figures of an image: 8 % smaller than Apptainer's default (gzip, 128K) in a
-# tenth of its time, and read in fewer pieces: docs/measurements-build.md.
+# tenth of its time, and read in fewer pieces: docs/measurements/build.md.
 LEVEL = 5
 BLOCK = "512K"
 

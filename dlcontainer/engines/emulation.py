@@ -16,7 +16,7 @@ MOUNT = "mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc"
 INSTALL = "apt-get install qemu-user-static binfmt-support"
 
 # ppc64le: the sites' processor, and no newer. aarch64: a server's without pointer authentication,
-# which qemu computes so slowly that Python takes 7 times as long (docs/measurements-build.md).
+# which qemu computes so slowly that Python takes 7 times as long (docs/measurements/build.md).
 # Source: qemu.org/docs/master/user/main.html ("QEMU_CPU"), `qemu-aarch64-static -cpu help`.
 _CPU: Mapping[Arch, str] = {"ppc64le": "power9", "aarch64": "neoverse-n1"}
 CPU_VARIABLE = "QEMU_CPU"

@@ -217,7 +217,7 @@ def _run(
         raise ChecksFailedError(
             f"the engine's `{' '.join(words[:2]) if words[0] == 'key' else 'sign'}` failed",
             why=errors[-1][:300] if errors else str(error)[:300],
-            next_step="see docs/signing.md for the keys that the engine accepts",
+            next_step="see docs/centre/signing.md for the keys that the engine accepts",
         ) from None
 
 

@@ -109,7 +109,7 @@ def _one_a_node(plan: Plan, form: str) -> tuple[str, ...]:
         f"site {plan.site.name}: a job of recipe {plan.recipe.name} needs one process on each "
         f"node, and no words of {program} are known for that",
         where=plan.place_in_site("scheduler", "launcher"),
-        why=f"its form is {form} (docs/jobs.md, Ray)",
+        why=f"its form is {form} (docs/use/jobs.md, Ray)",
         next_step="add a form to scheduler.forms whose launcher starts one process a node, with "
         f"`inside: {form}`",
     )

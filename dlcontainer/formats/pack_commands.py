@@ -1,4 +1,4 @@
-"""The step that writes the module pack, and reads what it has packed: docs/importing.md."""
+"""The step that writes the module pack, and reads what it has packed: docs/use/importing.md."""
 
 from dataclasses import dataclass
 

@@ -12,7 +12,7 @@ from dlcontainer.sites.site import Site
 
 # Between the ways of a next step.
 OR = "; or "
-_NONE = "choose another recipe, or write a variant: docs/add-a-recipe.md"
+_NONE = "choose another recipe, or write a variant: docs/image/add-a-recipe.md"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,8 +106,8 @@ class Refusal:
             [f"add --cpu to use {for_cpus.name}, which has no device code"] if for_cpus else []
         )
         if nearest and any("`mpi`" in reason for reason in nearest.reasons):
-            options.append("write the site's `mpi` (docs/add-a-site.md)")
-        options.append(f"write a variant for {goal} (docs/add-a-recipe.md, Variants)")
+            options.append("write the site's `mpi` (docs/centre/add-a-site.md)")
+        options.append(f"write a variant for {goal} (docs/image/add-a-recipe.md, Variants)")
         return MisfitError(
             f"no {kind}variant of {self._title} runs on the accelerators of site {site.name} "
             f"({goal})",
@@ -136,7 +136,7 @@ def require_asked(recipe: Document, site: SelectedDocument[Site], *, cpu: bool) 
         keys = ", ".join(f"stack.{key}" for key in Stack.DEVICE_KEYS)
         options = (
             "add --cpu if you want an image for CPUs",
-            f"declare the device code of the build: {keys} (docs/add-a-recipe.md)",
+            f"declare the device code of the build: {keys} (docs/image/add-a-recipe.md)",
         )
         raise MisfitError(
             f"recipe {name} declares no device code, but site {site.value.name} has {gpu.model}",

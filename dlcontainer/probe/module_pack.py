@@ -1,4 +1,4 @@
-"""Import this environment's packed folders from one file: docs/importing.md. Python >= 3.6.
+"""Import this environment's packed folders from one file: docs/use/importing.md. Python >= 3.6.
 
 A hook for those folders alone; whatever is not as it was at the build is left to the usual finder.
 A folder counts where its time is the build's, and is its time of change too: so it is in an image

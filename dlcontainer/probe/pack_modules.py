@@ -1,4 +1,4 @@
-"""Write the module pack of this Python's environment: docs/importing.md. Python >= 3.6.
+"""Write the module pack of this Python's environment: docs/use/importing.md. Python >= 3.6.
 
 Run by path, `python -IB pack_modules.py --report FILE MODULE...`, in the tree that is packed. Each module
 is imported in a process of its own, which has no network, and at last a step is trained. The same

@@ -37,7 +37,7 @@ def described(offered: PublishCandidate, site: Site) -> ModuleRelease:
         raise PublishError(
             f"{offered.path.name} {body.record.came}, and nobody trusted it yet",
             why="users run a published image with their own files and network",
-            next_step=f"read docs/adopt.md; then: dlcontainer adopt {offered.path.name} "
+            next_step=f"read docs/image/adopt.md; then: dlcontainer adopt {offered.path.name} "
             f"--site {site.name} --trust",
         )
     # Of its epochs and kinds of nodes it becomes the image's own.

@@ -75,6 +75,6 @@ class SignatureDemand:
                 why=f"{error.what}: {error.why}"
                 if isinstance(error, DlcontainerError) and error.why
                 else str(getattr(error, "what", None) or error),
-                next_step="sign the image and its evidence (docs/signing.md), then publish the "
-                "signed image",
+                next_step="sign the image and its evidence (docs/centre/signing.md), then publish "
+                "the signed image",
             ) from None

@@ -80,7 +80,7 @@ class ImageSettings(Strict):
 
     pack: bool | Literal["training"] | None = Field(
         default=None,
-        description="a module pack, docs/importing.md; training: with the modules of a first "
+        description="a module pack, docs/use/importing.md; training: with the modules of a first "
         "training step too; without it: where verify.imports names any",
     )
     compression: Literal["zstd", "lz4", "raw-libraries"] = Field(
@@ -95,7 +95,7 @@ class JobSettings(Strict):
 
     form: Literal["ray"] = Field(
         description="the usual form of its jobs; ray: a head on the first node, a worker on each "
-        "other, and the command on the head (docs/jobs.md, Ray)"
+        "other, and the command on the head (docs/use/jobs.md, Ray)"
     )
 
 
@@ -105,7 +105,8 @@ class Recipe(Strict):
     schema_: Literal[1] = Field(alias="schema")
     name: Name
     extends: Line | None = Field(
-        default=None, description="the parent recipe: its name, or its path (docs/add-a-recipe.md)"
+        default=None,
+        description="the parent recipe: its name, or its path (docs/image/add-a-recipe.md)",
     )
     wishes: tuple[Wish, ...] = Field(
         default=(), description="requirements that the pins were made from; they decide nothing"
@@ -133,7 +134,8 @@ class Recipe(Strict):
     mount_points: tuple[AbsolutePath, ...] = ()
     image: ImageSettings = ImageSettings.model_construct()
     slim: Choices = Field(
-        default=(), description="what is removed from the Python packages: docs/add-a-recipe.md"
+        default=(),
+        description="what is removed from the Python packages: docs/image/add-a-recipe.md",
     )
     exposes: tuple[Command, ...] = Field(min_length=1)
     job: JobSettings | None = None

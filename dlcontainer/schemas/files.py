@@ -73,7 +73,7 @@ def recipe() -> Node:
     variants: Node = {
         "type": "object",
         "additionalProperties": variant,
-        "description": "ways to make it: docs/variants.md",
+        "description": "ways to make it: docs/image/variants.md",
     }
     definitions = layers.with_layers(definitions)
     written = definitions[layer("Recipe")]

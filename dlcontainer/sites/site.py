@@ -133,7 +133,7 @@ class Site(Strict):
         description="a base's image as recipes name it -> the same by digest, here or on a mirror",
     )
     recipes: dict[Name, dict[str, object]] = Field(
-        default_factory=dict, description="overrides per recipe: see docs/add-a-site.md"
+        default_factory=dict, description="overrides per recipe: see docs/centre/add-a-site.md"
     )
 
     @property

@@ -35,7 +35,7 @@ ENVIRONMENT: Mapping[str, str] = {
 PROBE = Path(__file__).resolve().parent.parent / "probe" / "image_check.py"
 _INSIDE = "dlcontainer/inside/1"
 _TIMEOUT_S = 600.0
-# Emulated training is about 100 times as slow (docs/measurements-build.md).
+# Emulated training is about 100 times as slow (docs/measurements/build.md).
 _EMULATED_TIMEOUT_S = 3600.0
 
 

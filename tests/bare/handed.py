@@ -22,7 +22,7 @@ from tests.values import ROOT
 
 # Kept between runs: a fetch takes what came before.
 _BUNDLE = ROOT / ".tools/bare/bundle"
-# The three commands of docs/bases.md; pip finds the tiny recipe's wheel in the home.
+# The three commands of docs/image/bases.md; pip finds the tiny recipe's wheel in the home.
 _FIRST_IMAGE = """\
 set -e
 make setup EXTRAS=

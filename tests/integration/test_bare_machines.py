@@ -55,7 +55,7 @@ def test_two_commands_and_a_build(name: str) -> None:
         assert str(ROOT) not in done.stdout
 
 
-# From the wheel to a first image: the lines of docs/bare-machines.md, with a smaller recipe.
+# From the wheel to a first image: the lines of docs/start/bare-machines.md, with a smaller recipe.
 _FROM_THE_WHEEL = """\
 set -e
 python3 -m venv venv

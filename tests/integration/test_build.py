@@ -128,7 +128,7 @@ def test_rendered_text_builds_by_hand(
 ) -> None:
     """The text and the base are all there is to an image: the engine alone makes the same.
 
-    All but the account that a build gives of itself (docs/provenance.md).
+    All but the account that a build gives of itself (docs/why/provenance.md).
     """
     by_tool = world.build(bare, tmp_path / "by tool")
     folder = tmp_path / "by hand"

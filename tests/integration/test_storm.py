@@ -116,7 +116,7 @@ def spinning(count: int) -> list[subprocess.Popen[bytes]]:
 def test_processor_time_leaves_waiting_out_on_a_busy_machine_too(prefix: Path) -> None:
     """Beside processes that spin: it settles, or is refused by its words.
 
-    How much they change it is the machine's own, and no test's (docs/measurements-storm.md).
+    How much they change it is the machine's own, and no test's (docs/measurements/storm.md).
     """
     runner = ProcessRunner(environ=dict(os.environ))
     line = f"import time, many, json, asyncio, unittest, email, ssl; time.sleep({WAITED_S})"

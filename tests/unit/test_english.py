@@ -32,7 +32,7 @@ KEPT = Path(__file__).with_name("english.txt")
 def sources() -> Iterator[Path]:
     """List what people read."""
     for folder, pattern in (
-        ("dlcontainer", "**/*.py"), ("docs", "*.md"), ("templates", "**/*.j2"),
+        ("dlcontainer", "**/*.py"), ("docs", "**/*.md"), ("templates", "**/*.j2"),
         ("recipes", "**/*.yaml"), ("site-configs", "*.yaml"), (".", "README.md"),
     ):  # fmt: skip
         for path in sorted((ROOT / folder).glob(pattern)):

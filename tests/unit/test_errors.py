@@ -25,9 +25,9 @@ def test_codes_stand_in_the_help() -> None:
 
 
 def test_codes_stand_in_the_readme() -> None:
-    text = (ROOT / "docs/commands.md").read_text()
+    text = (ROOT / "docs/reference/commands.md").read_text()
     for code in CODES:
-        assert re.search(rf"\b{code}\b", text), f"exit code {code} is not in docs/commands.md"
+        assert re.search(rf"\b{code}\b", text), f"exit code {code} is not in the page"
 
 
 def test_no_class_hides_below_another() -> None:

@@ -1,4 +1,4 @@
-"""The house stays as it was measured (docs/design.md): rooms, imports and signatures."""
+"""The house stays as it was measured (docs/why/design.md): rooms, imports and signatures."""
 
 import ast
 from collections.abc import Mapping

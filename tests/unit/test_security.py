@@ -1,4 +1,4 @@
-"""docs/security.md: each statement names a test, and each test that is named exists."""
+"""docs/why/security.md: each statement names a test, and each test that is named exists."""
 
 import re
 from functools import cache
@@ -10,7 +10,7 @@ _TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 
 @cache
 def page() -> str:
-    return (ROOT / "docs/security.md").read_text()
+    return (ROOT / "docs/why/security.md").read_text()
 
 
 def exists(file: str, name: str | None) -> bool:

@@ -83,7 +83,7 @@ def require(files: Sequence[LayerFile], below: BelowLayer, base: str) -> None:
         f"the packages would change what is in {base}",
         why="\n    ".join([*faults[:_SHOWN], *more]),
         next_step="leave these packages out; or build an image of a recipe that has them "
-        "(docs/own-stack.md)",
+        "(docs/image/own-stack.md)",
     )
 
 

@@ -105,6 +105,6 @@ def require_trust(image: BenchImage, site: str) -> None:
         raise BenchDataError(
             f"{image.image.name} {image.came}, and is not trusted yet",
             why="ranks need access to this host's network and memory",
-            next_step=f"read docs/adopt.md; then: dlcontainer adopt {image.image.name} "
+            next_step=f"read docs/image/adopt.md; then: dlcontainer adopt {image.image.name} "
             f"--site {site} --trust",
         )

@@ -1,4 +1,4 @@
-"""A probe as a session, a report and the command line see it; docs/add-a-probe.md has an example.
+"""A probe as a session, a report and the command line see it: docs/extend/add-a-probe.md.
 
 Cheap to import: the command line reads all probes before it knows which command was given.
 """

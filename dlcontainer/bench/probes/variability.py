@@ -136,8 +136,8 @@ def _section(series: "Series") -> ProbeTable | None:
         note="Of a process the median of its steps, and its slow tail, the 99th percentile over "
         "the median; here the median of all processes. Less is better of all. The scatter is that "
         "of the logs of all steps, as standard deviations in % of the time (nested analysis of "
-        "variance, docs/variability.md); few groups ('from') tell little. A straggler is a rank "
-        f"whose median lies above the others' by more than {100 * LEAST:.0f} % and {BOUND:.0f} "
+        "variance, docs/measure/variability.md); few groups ('from') tell little. A straggler is a "
+        f"rank whose median lies above the others' by more than {100 * LEAST:.0f} % and {BOUND:.0f} "
         f"scaled median deviations of their launches. {_named(processes)}",
         companion=_watched(series),
     )

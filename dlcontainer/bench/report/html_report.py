@@ -89,7 +89,7 @@ class Page:
     reached: tuple[Table, ...] = ()
     # What a reader asks first; none where no file is about it.
     answers: tuple[SpokenAnswer, ...] = ()
-    guide: str = "docs/reading-a-report.md"
+    guide: str = "docs/measure/reading-a-report.md"
     version: str = __version__
 
     @property

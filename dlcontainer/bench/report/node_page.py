@@ -43,7 +43,7 @@ def page(judged: Sequence[NodeJudgement], held_against: str, files: Sequence[str
         scorecard=None,
         glossary=glossary.table(),
         files=tuple(files),
-        guide="docs/variability.md",
+        guide="docs/measure/variability.md",
     )
 
 

@@ -54,7 +54,7 @@ class SubjectSource(Strict):
 
 
 class StandInLayer(Strict):
-    """The stand-in below all that is `shared`: see docs/storm.md; 0 is no limit, no delay."""
+    """The stand-in below all that is `shared`: docs/measure/storm.md; 0 is no limit, no delay."""
 
     profile: Literal["lustre", "nfs", "gpfs"] = "lustre"
     latency_ms: Annotated[float, Field(ge=0, le=10_000)] = 0.0

@@ -2,7 +2,7 @@
 
 Seen in n residuals, a correlation rho of neighbours averages rho - (1 + 4 rho)/n (Marriott and
 Pope, 1954), and scatters by 1/sqrt(n): eight units can't tell 0 from 0.3. So there are two rules,
-each settled by simulation of whole sessions (docs/measurements-verdict.md):
+each settled by simulation of whole sessions (docs/measurements/verdict.md):
 
 - of launches the noise of one side may persist from one pair to the next: the correlation is
   estimated, r + (1 + 3r)/n + 1/n: the middle undoes the bias of r, the last 1/n is to spare, since

@@ -29,7 +29,7 @@ _TREE = "@TREE@"
 _EPOCH = "1577836800"  # 2020-01-01
 
 # What nobody reads in an image: dpkg leaves it out in the base and in all that comes later.
-# Copyright files stay, as their licenses ask. docs/measurements-build.md has what it saves.
+# Copyright files stay, as their licenses ask. docs/measurements/build.md has what it saves.
 _LEFT_OUT = ("/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/man/*")
 _KEPT = ("/usr/share/doc/*/copyright", "/usr/share/locale/locale.alias")
 

@@ -1,7 +1,7 @@
 """Shortcuts: this host's own programs do what they can for an emulated build.
 
 Unpacking and byte compilation give the same files whatever processor does them, and starting an
-emulated program takes 18 times the processor time (docs/measurements-build.md). So apt, dpkg's
+emulated program takes 18 times the processor time (docs/measurements/build.md). So apt, dpkg's
 helpers, the tools that maintainer scripts call, and the Python that py3compile calls are native
 ones of the same release. dpkg itself, which knows its architecture, and all else stays emulated.
 They come with the routing: the text, the digest and the image know nothing of them.

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from dlcontainer.cli.context import CliContext
 
 MatrixFile = Annotated[
-    Path, typer.Argument(metavar="MATRIX.yaml", help="File with the factors; see docs/scale.md.")
+    Path,
+    typer.Argument(metavar="MATRIX.yaml", help="File with the factors: docs/measure/scale.md."),
 ]
 Shared = Annotated[
     Path | None,

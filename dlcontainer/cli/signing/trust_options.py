@@ -32,7 +32,7 @@ Keys = Annotated[
         "--key",
         metavar="[ROLE,…=]FILE",
         help="A signer's public key in PEM; bench=FILE counts only for that evidence "
-        "(docs/signing.md).",
+        "(docs/centre/signing.md).",
         rich_help_panel=_WHO,
     ),
 ]

@@ -19,7 +19,7 @@ from pydantic import Field
 MB = 1e6
 Number = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-# Held-out imports took so much longer than predicted (docs/measurements-storm.md). Printed, not
+# Held-out imports took so much longer than predicted (docs/measurements/storm.md). Printed, not
 # multiplied in: it was measured on stand-ins, and not on your file system.
 SHORT_BY = (0.0, 0.13)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dlcontainer.planning.conflicts.model import FactConflict
 from dlcontainer.sites.site import Epoch, Site
 
-SOURCE = "docs/add-a-site.md, Epochs: each is a stretch of the site's life"
+SOURCE = "docs/centre/add-a-site.md, Epochs: each is a stretch of the site's life"
 
 
 def order(site: Site) -> Iterator[FactConflict]:

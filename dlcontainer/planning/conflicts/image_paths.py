@@ -29,7 +29,7 @@ def of_site(site: Site, recipe: Recipe) -> Iterator[Contradiction]:
     """Refuse a site that hides every image's own packages, or its libraries.
 
     In `jobs.inside` and `mpi.inside` two are left to the site: by LD_LIBRARY_PATH host libraries
-    may be meant, by PYTHONPATH modules of the site's own (docs/add-a-site.md).
+    may be meant, by PYTHONPATH modules of the site's own (docs/centre/add-a-site.md).
     """
     groups: tuple[tuple[KeyPath, dict[str, str], tuple[str, ...]], ...] = (
         (("environment",), site.environment, tuple(_WHY)),

@@ -1,7 +1,7 @@
 """The table of rules: what contradicts what, how severe it is, and where that is said.
 
 A new rule is a function and a line here; its test is a line of the tests' own table, and
-docs/contradictions.md is made of this one. Checks of images read the same rules.
+docs/centre/contradictions.md is made of this one. Checks of images read the same rules.
 """
 
 import datetime
@@ -337,7 +337,7 @@ PAIR: tuple[Rule[PairCheck], ...] = (
     Rule(
         id="site-base-system",
         compares="base, recipes.NAME.base against steps",
-        source="docs/bases.md: system is what nobody can look up while planning",
+        source="docs/image/bases.md: system is what nobody can look up while planning",
         check=base_library.unsaid_base,
         severity="note",
     ),

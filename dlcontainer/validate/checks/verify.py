@@ -37,7 +37,7 @@ def _outcome(image: ImageInspection, printed: str | MissingAnswer, of: str = "")
             detail="the script printed no JSON object with 'ok' and 'what'",
             of=of,
             next_step="let the recipe's verify.script print this object as its last line "
-            "(docs/add-a-recipe.md), then build the image again",
+            "(docs/image/add-a-recipe.md), then build the image again",
         )
     return CheckOutcome(
         ok=ok,

@@ -114,7 +114,7 @@ def test_a_module_updated_on_top_wins(tiny_inside: Inside, tmp_path: Path) -> No
 def test_a_wheel_in_an_environment_on_top_shadows_the_packed_one(
     world: World, engine: Apptainer, tiny_image: Built, tmp_path: Path
 ) -> None:
-    """What docs/users-day.md types: dlcontainer-venv, activate, pip install; then without it."""
+    """As docs/use/users-day.md types: dlcontainer-venv, activate, pip install; then without it."""
     root, venv = tmp_path / "root", tmp_path / "my env"
     world.run("publish", tiny_image.image, "-s", "local", "--root", root)
     environ = clean_home(tmp_path)

@@ -1,4 +1,4 @@
-"""Where a packed image has its files, and how they are compressed; docs/importing.md."""
+"""Where a packed image has its files, and how they are compressed; docs/use/importing.md."""
 
 from pathlib import Path
 

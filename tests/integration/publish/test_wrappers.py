@@ -187,7 +187,7 @@ def test_under_mpirun(shelf: Shelf, tmp_path: Path) -> None:
 
 
 def test_packages_on_top(shelf: Shelf, tmp_path: Path) -> None:
-    """What docs/publish.md says works, works."""
+    """What docs/centre/publish.md says works, works."""
     wheels = write_wheel(tmp_path / "wheels").parent
     install = ("install", "-q", "--no-index", "--find-links", str(wheels), "dlctiny")
     made, pip = str(shelf.folder / "bin/dlcontainer-venv"), str(shelf.folder / "bin/pip")

@@ -66,7 +66,7 @@ def test_counts_are_printed_with_their_bounds(
 def test_the_guide_counts_the_recorded_sessions() -> None:
     rows = session_rows.read(ROOT / "benchmarks/recorded/resident" / resident.RESULTS)
     assert rows
-    guide = (ROOT / "docs/measurements-verdict.md").read_text().splitlines()
+    guide = (ROOT / "docs/measurements/verdict.md").read_text().splitlines()
     for line in (*resident.HEAD, *(resident.line(*each) for each in resident.by_cell(rows))):
         assert line in guide
 

@@ -51,7 +51,7 @@ def test_the_table_in_the_page_is_replaced() -> None:
 
 
 def test_the_docs_have_the_scripts_table() -> None:
-    page = (ROOT / "docs" / "measurements-verdict.md").read_text()
+    page = (ROOT / "docs/measurements/verdict.md").read_text()
     table = page.partition(BEGIN)[2].partition(END)[0]
     assert verdict_table.HEAD in table
     for one in verdict_table.rows(1, 1):

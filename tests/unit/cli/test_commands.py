@@ -403,7 +403,7 @@ def test_a_mistyped_path_is_no_bad_image(run: Run, tmp_path: Path, command: str)
 
 def test_the_three_roads_are_as_the_page_says(run: Run, tmp_path: Path) -> None:
     """Type the commands of the page that need neither the site's machine nor a network."""
-    page = (ROOT / "docs/from-plan-to-proof.md").read_text()
+    page = (ROOT / "docs/centre/from-plan-to-proof.md").read_text()
     lines = re.findall(r"^\$ dlcontainer ((?:plan|render) .*)$", page, re.MULTILINE)
     assert len(lines) == 7
     for line in lines:

@@ -1,4 +1,4 @@
-"""A format that is added as docs/add-a-format.md says: rendered alone, with all, and refused."""
+"""A format as docs/extend/add-a-format.md adds it: rendered alone, with all, and refused."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from dlcontainer.cli import render
 from dlcontainer.formats import texts
 from tests.values import ROOT, folder_of
 
-DOC = ROOT / "docs/add-a-format.md"
+DOC = ROOT / "docs/extend/add-a-format.md"
 FILE = re.compile(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", re.DOTALL)
 ENTRY = re.compile(r'"requirements": [^`]+')
 RUN = "from dlcontainer.cli.main import run; run()"

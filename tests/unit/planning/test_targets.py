@@ -137,7 +137,7 @@ def test_drivers_and_toolkits_choose_too(target: str, facts: Any, expected: str)
 def test_horovod_where_the_mpi_is_not_written() -> None:
     said = refusal("horovod", {**machine("x86_64", "sm_80"), "mpi": None})
     assert "the site file does not write `mpi`" in said
-    assert "write the site's `mpi` (docs/add-a-site.md)" in said
+    assert "write the site's `mpi` (docs/centre/add-a-site.md)" in said
     assert "add --cpu to use pytorch" in said
 
 

@@ -100,7 +100,7 @@ def test_no_silence_at_a_site_with_accelerators(
         settle(tmp_path, asked, site=site)
     assert caught.value.exit_code == 8
     assert said in str(caught.value)
-    assert "(docs/add-a-recipe.md, Variants)" in str(caught.value)
+    assert "(docs/image/add-a-recipe.md, Variants)" in str(caught.value)
 
 
 def test_an_mpi_that_is_not_written_is_named(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_an_mpi_that_is_not_written_is_named(tmp_path: Path) -> None:
         "needs mpi.family openmpi and mpi.mode container, the site file does not write `mpi`"
         in str(caught.value)
     )
-    assert "write the site's `mpi` (docs/add-a-site.md)" in str(caught.value)
+    assert "write the site's `mpi` (docs/centre/add-a-site.md)" in str(caught.value)
 
 
 def test_what_was_never_built_is_said(tmp_path: Path) -> None:

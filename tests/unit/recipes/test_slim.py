@@ -190,4 +190,5 @@ def test_what_was_removed_is_read(tmp_path: Path) -> None:
 
 
 def test_a_recipe_says_it_in_its_schema() -> None:
-    assert "docs/add-a-recipe.md" in Recipe.model_json_schema()["properties"]["slim"]["description"]
+    slim = Recipe.model_json_schema()["properties"]["slim"]
+    assert "docs/image/add-a-recipe.md" in slim["description"]

@@ -80,7 +80,7 @@ def test_the_examples_of_the_docs_are_taken() -> None:
         reader(RECIPE_SCHEMA, "ExtendingRecipe"),
     ]
     seen = 0
-    for page in sorted((ROOT / "docs").glob("*.md")):
+    for page in sorted((ROOT / "docs").rglob("*.md")):
         text = page.read_text(encoding="utf-8")
         for block in re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
             if any(word in block for word in OTHER_FILES):

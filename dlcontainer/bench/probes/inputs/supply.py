@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dlcontainer.bench.samples.rows.row_records import Parameters
     from dlcontainer.bench.samples.series import Series
 
-# 4 TB/s over 27,000 GPUs, the example of docs/input.md: our division.
+# 4 TB/s over 27,000 GPUs, the example of docs/measure/input.md: our division.
 EXAMPLE_MB_S = 148
 _HEAD = (
     *("tier", "shuffle", "format", "readers", "samples/s", "MB/s", "enough", "calls a sample"),
@@ -258,7 +258,8 @@ def _advice(best: Sequence[SupplyRow]) -> str:
 
 
 def _demand(work: EpochWork) -> str:
-    text = f"{EXAMPLE_MB_S} MB/s a GPU is 4 TB/s over 27,000 of them, the example of docs/input.md."
+    example = "4 TB/s over 27,000 of them, the example of docs/measure/input.md"
+    text = f"{EXAMPLE_MB_S} MB/s a GPU is {example}."
     if not work.demand or not work.samples:
         return text
     needed = work.demand * work.total / work.samples / 1e6

@@ -44,5 +44,5 @@ def table() -> Table:
         name="What the words mean",
         head=("word", "meaning"),
         rows=_WORDS,
-        note="The guide docs/reading-a-report.md explains every figure.",
+        note="The guide docs/measure/reading-a-report.md explains every figure.",
     )

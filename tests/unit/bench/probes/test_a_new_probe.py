@@ -1,4 +1,4 @@
-"""A probe that is added as docs/add-a-probe.md says: command, session, report, JSON."""
+"""A probe that is added as docs/extend/add-a-probe.md says: command, session, report, JSON."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from tests.sifs import write_sif
 from tests.skips import skip
 from tests.values import HOST, ROOT, TRIAL, folder_of, plan_of
 
-DOC = ROOT / "docs/add-a-probe.md"
+DOC = ROOT / "docs/extend/add-a-probe.md"
 FILE = re.compile(r"<!-- file: (\S+) -->\n```python\n(.*?)```", re.DOTALL)
 ENTRY = re.compile(r"^PROBES: .*?\}\n", re.MULTILINE | re.DOTALL)
 IMPORTED = re.compile(r"^from dlcontainer\.bench\.probes\.(?:copy|hash)_ import .*\n", re.MULTILINE)

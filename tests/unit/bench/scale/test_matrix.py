@@ -20,7 +20,7 @@ def read(folder: Path, text: str) -> Matrix:
 
 
 def test_the_example_is_read_and_leaves_nothing_out_silently() -> None:
-    found = matrix.read(ROOT / "docs/scale-laptop.yaml")
+    found = matrix.read(ROOT / "docs/measure/scale-laptop.yaml")
     expansion = cells.expand(found)
     assert len(expansion.cells) + len(expansion.left_out) == found.factors.size
     assert {cell.ranks for cell in expansion.cells} == {1, 4}

@@ -46,7 +46,7 @@ def test_a_baseline_then_a_slowed_node(
     assert "scorecard" not in text.partition("</style>")[2]
     # And launches of one node's sessions do count together.
     assert "a second session" not in text
-    assert "docs/variability.md" in text
+    assert "docs/measure/variability.md" in text
     assert run(slow, fine, "--baseline", baseline, "-o", tmp_path / "x.md") == 1
     assert "| **n03** | **outside** |" in (tmp_path / "x.md").read_text()
 

@@ -12,7 +12,7 @@ from dlcontainer.errors import BenchDataError, UsageError
 from tests.unit.cli.bench.test_defaults import IMAGE, typed
 from tests.values import ROOT
 
-MATRIX = matrix.read(ROOT / "docs/scale-laptop.yaml")
+MATRIX = matrix.read(ROOT / "docs/measure/scale-laptop.yaml")
 
 
 def settled(own: dict[str, Any] | None = None, **options: Any) -> ScaleSettings:

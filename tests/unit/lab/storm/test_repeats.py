@@ -52,7 +52,7 @@ def test_others_at_work_changed_processor_time_less_than_the_wall_s(
     times: Sequence[tuple[float, float]],
 ) -> None:
     alone, beside = processor_s(recorded(ALONE)), processor_s(recorded(times))
-    # In these times; another machine changed it by 1.86 (docs/measurements-storm.md).
+    # In these times; another machine changed it by 1.86 (docs/measurements/storm.md).
     assert 1 / 1.3 <= beside / alone <= 1.3
     # The clock on the wall, which was taken for it before.
     assert max(wall for _, wall in times) > 2 * min(wall for _, wall in ALONE)

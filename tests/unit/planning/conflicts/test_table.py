@@ -28,7 +28,7 @@ from tests.values import (
     write_yaml,
 )
 
-DOCS = ROOT / "docs" / "contradictions.md"
+DOCS = ROOT / "docs/centre/contradictions.md"
 DAY = datetime.date(2026, 11, 26)
 GROUPS = ("os", "cpu", "memory", "accelerator", "network", "mpi", "jobs", "scheduler")
 CPU = {"model": "a processor", "cores": 64, "threads_per_core": 2}
@@ -699,7 +699,7 @@ def test_shipped_recipes_contradict_nothing_at_any_shipped_site() -> None:
 
 
 def table_in_docs() -> str:
-    """Give docs/contradictions.md with the table as the code has it."""
+    """Give docs/centre/contradictions.md with the table as the code has it."""
     before, _, rest = DOCS.read_text().partition(_FROM)
     after = rest.partition(_TO)[2]
     rows = ["| rule | compares | severity | source |\n", "|---|---|---|---|\n"]

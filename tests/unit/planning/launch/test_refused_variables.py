@@ -77,7 +77,7 @@ def test_jobs_unset_names_of_the_table() -> None:
 
 
 def test_the_docs_show_the_table() -> None:
-    text = (ROOT / "docs/publish.md").read_text()
+    text = (ROOT / "docs/centre/publish.md").read_text()
     for row in TABLE:
         assert f"| {row.key} | `{' '.join(row.names)}` | {row.why} |\n" in text
     assert " ".join(refused_variables.CERTIFICATES) in text
