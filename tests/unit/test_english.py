@@ -37,7 +37,7 @@ def sources() -> Iterator[Path]:
     ):  # fmt: skip
         for path in sorted((ROOT / folder).glob(pattern)):
             # What was measured is a log, in its own words.
-            if not path.name.startswith("measurements"):
+            if "measurements" not in path.relative_to(ROOT).parts:
                 yield path
 
 

@@ -137,8 +137,8 @@ def _section(series: "Series") -> ProbeTable | None:
         "the median; here the median of all processes. Less is better of all. The scatter is that "
         "of the logs of all steps, as standard deviations in % of the time (nested analysis of "
         "variance, docs/measure/variability.md); few groups ('from') tell little. A straggler is a "
-        f"rank whose median lies above the others' by more than {100 * LEAST:.0f} % and {BOUND:.0f} "
-        f"scaled median deviations of their launches. {_named(processes)}",
+        f"rank whose median lies above the others' by more than {100 * LEAST:.0f} % and "
+        f"{BOUND:.0f} scaled median deviations of their launches. {_named(processes)}",
         companion=_watched(series),
     )
 

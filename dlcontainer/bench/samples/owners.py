@@ -51,7 +51,8 @@ OF_A_CONTAINER = frozenset(
 # two builds of one Python differ in speed by up to 1 %.
 REBUILDS = frozenset({"executable", "system_library_builds"})
 # Images are built with a module pack (docs/use/importing.md), of which these are the traces: the
-# line that starts it (its digest is that of `import _dlcontainer_pack`), and its hook before all others.
+# line that starts it (its digest is that of `import _dlcontainer_pack`), and its hook before all
+# others.
 MODULE_PACK = frozenset({"hooks.path_hooks", "pth_files._dlcontainer_pack.pth"})
 _PACK_LINE, _PACK_HOOK = "840a69902101be8a", "_dlcontainer_pack.hook"
 # A shell's or a login's: what a program does with them is nothing of speed.

@@ -1,7 +1,8 @@
 """A group member against another publisher: planted, linked, replaced; root plays both.
 
 Publishers of one tree are one domain of trust (docs/centre/published-tree.md): a member may
-stop the others, and what they swap is found. They reach no file outside of the tree, and hold nobody up.
+stop the others, and what they swap is found. They reach no file outside of
+the tree, and hold nobody up.
 """
 
 import contextlib
