@@ -178,7 +178,7 @@ def _drifting(analysis: Analysis) -> Iterator[str]:
         yield (
             f"Neighbouring {unit} resemble each other (correlation {lag:.2f}): one side may drift. "
             "The interval is wider for it; where a side does drift, more than 5 % of sessions err "
-            "(docs/measure/bench.md, How often is it right?)."
+            "(docs/measure/how-a-verdict-is-made.md, How often is it right?)."
         )
 
 
