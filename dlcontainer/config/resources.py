@@ -85,7 +85,10 @@ class ResourceFolders:
         return None
 
     def _swapped(self, kind: Kind, name: str) -> str | None:
-        """Return the hint that a recipe was given for a site, or a site for a recipe, or None."""
+        """Return what to type where a name is of the other kind, or is a file of packages."""
+        if kind == "recipes" and Path(name).is_file():
+            path = shlex.quote(name)
+            return f"to build from this file: `dlcontainer build {path} --site SITE --dry-run`"
         swapped_kind: Kind = "recipes" if kind == "site-configs" else "site-configs"
         if kind == "templates" or name not in self.names(swapped_kind):
             return None

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -141,6 +141,8 @@ def _extended(
     lower = _extended(below, files, named, resolved)
     for key in _OWN:
         lower = config.without(lower, key)
+    # Of a key that is missing, the place is this file: the other may have it, for itself.
+    lower = replace(lower, origins={path: at for path, at in lower.origins.items() if path})
     return config.merge(lower, written)
 
 

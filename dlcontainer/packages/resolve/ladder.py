@@ -55,8 +55,12 @@ def climb(question: Question, ladder: Climb) -> LadderAnswer:
         except NoSolutionError as error:
             _raise_fault(error.text)
             complaint = error.text
-            if words.is_unknown(error.text):
-                break
+            if words.unknown_name(error.text) is not None:
+                raise words.unknown(
+                    _complaints(error.text, question, ladder),
+                    ladder.places,
+                    str(request.wishes.path),
+                ) from None
             if number == 0 and not _names_soft(error.text, request.pins):
                 break
             if number + 1 < len(rungs):
@@ -68,6 +72,24 @@ def climb(question: Question, ladder: Climb) -> LadderAnswer:
             _require_needs(changes, question, ladder)
         return LadderAnswer(answer=answer, changes=changes)
     raise words.refusal(complaint, ladder.places, request.target, str(request.wishes.path))
+
+
+def _complaints(text: str, question: Question, ladder: Climb) -> list[str]:
+    """Ask again without each wish that no index has: a resolver names one at a time."""
+    texts, left = [], list(question.requirements)
+    while (name := words.unknown_name(text)) is not None:
+        texts.append(text)
+        kept = [line for line in left if canonicalize_name(Requirement(line).name) != name]
+        if not kept or kept == left:
+            break
+        left = kept
+        try:
+            ladder.resolver.ask(replace(question, requirements=tuple(left)))
+        except NoSolutionError as error:
+            text = error.text
+        else:
+            break
+    return texts
 
 
 def _rungs(pins: Sequence[ParentPin], protected: set[str]) -> list[tuple[ParentPin, ...]]:

@@ -83,16 +83,14 @@ def _phrase(status: int) -> str:
     return next((known.phrase for known in HTTPStatus if known == status), "")
 
 
-def is_unknown(text: str) -> bool:
-    """Return whether a complaint is about a name that no index has: no pin is to blame."""
-    return _UNKNOWN.search(text) is not None
+def unknown_name(text: str) -> str | None:
+    """Return the name that no index has, where a complaint is about one: no pin is to blame."""
+    match = _UNKNOWN.search(text)
+    return canonicalize_name(re.split(r"[\[<>=!~]", match[1])[0]) if match else None
 
 
 def refusal(text: str, places: Sequence[Place], target: Target, file: str) -> DlcontainerError:
     """Return the error for a question without a solution: at most six lines."""
-    unknown = _UNKNOWN.search(text)
-    if unknown is not None:
-        return _unknown(unknown[1], text, places, file)
     if "Because" not in text and not _PIP_CAUSE.search(text):
         return BuildError(
             "the resolver failed",
@@ -229,22 +227,32 @@ def another(package: str) -> str:
     )
 
 
-def _unknown(name: str, text: str, places: Sequence[Place], file: str) -> DlcontainerError:
-    canonical = canonicalize_name(re.split(r"[\[<>=!~]", name)[0])
-    place = next((place for place in places if place.name == canonical), None)
-    if place is None or place.is_parents:
+def unknown(texts: Sequence[str], places: Sequence[Place], file: str) -> DlcontainerError:
+    """Return the error for names that no index has, from a complaint about each."""
+    names = [name for text in texts if (name := unknown_name(text))]
+    wished = {place.name: place for place in places if not place.is_parents}
+    found = [wished[name] for name in names if name in wished]
+    if not found:
         return MisfitError(
-            f"the package index has no {canonical}, which another package needs",
+            f"the package index has no {names[0]}, which another package needs",
             where=file,
-            why="\n    ".join(annotate(because(text), places)[0]),
+            why="\n    ".join(annotate(because(texts[0]), places)[0]),
             next_step="name another version of the package that needs it",
         )
-    names = sorted({place.name for place in places} - {canonical})
-    near = difflib.get_close_matches(canonical, names, n=1, cutoff=0.8)
-    known = next((place.origin for place in places if place.name in near), "")
+    near = [line for place in found if (line := _near(place, places, names))]
+    first, *others = found
+    more = "".join(f", {place.name} ({place.origin})" for place in others)
     return ConfigError(
-        f"the package index has no {canonical}",
-        where=place.origin,
-        why=f"a name near it is {near[0]} ({known})" if near else None,
-        next_step="correct the name, or check that routing.pip of the site names the right index",
+        f"the package index has no {first.name}{more}",
+        where=first.origin,
+        why="\n    ".join(near) or None,
+        next_step=f"correct the name{'s' if others else ''}, or check that routing.pip of the "
+        "site names the right index",
     )
+
+
+def _near(place: Place, places: Sequence[Place], unknown_names: Sequence[str]) -> str | None:
+    names = sorted({place.name for place in places} - {*unknown_names})
+    near = difflib.get_close_matches(place.name, names, n=1, cutoff=0.8)
+    known = next((other.origin for other in places if other.name in near), "")
+    return f"a name near {place.name} is {near[0]} ({known})" if near else None

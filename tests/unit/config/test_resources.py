@@ -97,6 +97,15 @@ def test_an_unknown_name(checkout: Path) -> None:
         found.find("site-configs", "zzz")
 
 
+def test_a_file_that_is_given_for_a_recipe(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my list.txt").touch()
+    with pytest.raises(ConfigError, match=r"`dlcontainer build 'my list.txt' --site SITE"):
+        locate(None, package=checkout / "dlcontainer").find("recipes", "my list.txt")
+
+
 @pytest.mark.parametrize(
     "name", ["", "..", "../recipes/pytorch", "/etc", "pytorch/", "a\0b", "pytorch\n"]
 )

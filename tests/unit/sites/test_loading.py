@@ -113,6 +113,15 @@ def test_a_site_extends_another(tmp_path: Path) -> None:
     assert str(loaded.document.origin(("cpu", "model"))).startswith("site parent (parent.yaml:")
 
 
+@pytest.mark.parametrize("key", ["schema", "name"])
+def test_what_a_child_lacks_is_missing_in_the_child(tmp_path: Path, key: str) -> None:
+    write_yaml(tmp_path / "parent.yaml", {**SEVERAL, "name": "parent"})
+    child = {"schema": 1, "name": "child", "summary": "s", "extends": "parent"}
+    del child[key]
+    with pytest.raises(ConfigError, match=rf"child\.yaml:\d+:1: {key}: missing"):
+        load(write_yaml(tmp_path / "child.yaml", child))
+
+
 @pytest.mark.parametrize("names", [["s"], ["s", "b"], ["s", "b", "c"]])
 def test_extends_in_a_circle(tmp_path: Path, names: list[str]) -> None:
     for name, parent in zip(names, [*names[1:], names[0]], strict=True):

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-from dlcontainer.errors import MisfitError
+from dlcontainer.errors import ConfigError, MisfitError
 from dlcontainer.packages.resolve import ladder
 from dlcontainer.packages.resolve.asking import Answer, NoSolutionError, Question
 from dlcontainer.packages.resolve.resolution import ParentPin, ResolveRequest, Strength, Target
 from dlcontainer.packages.resolve.wishes import WishList
+from dlcontainer.packages.resolve.words import Place
 
 
 def pin(text: str, strength: Strength) -> ParentPin:
@@ -46,7 +47,12 @@ class Scripted:
         return {}
 
 
-def climb(resolver: Scripted, caps: Sequence[str] = (), **changes: Any) -> ladder.LadderAnswer:
+def climb(
+    resolver: Scripted,
+    caps: Sequence[str] = (),
+    names: tuple[str, ...] = ("alpha",),
+    **changes: Any,
+) -> ladder.LadderAnswer:
     listed = WishList(path=Path("req.txt"), format="requirements", wishes=())
     target = Target(python="3.12", arch="x86_64", glibc="2.39")
     request = ResolveRequest(wishes=listed, target=target, **{"pins": PINS, **changes})
@@ -54,14 +60,36 @@ def climb(resolver: Scripted, caps: Sequence[str] = (), **changes: Any) -> ladde
         request=request,
         resolver=resolver,
         caps=tuple(map(Requirement, caps)),
-        places=(),
+        places=tuple(
+            Place(requirement=Requirement(name), origin=f"req.txt:{number}")
+            for number, name in enumerate(names, 1)
+        ),
         note=lambda _: None,
     )
-    return ladder.climb(Question(requirements=("alpha",), constraints=("beta<2",)), climbed)
+    return ladder.climb(Question(requirements=names, constraints=("beta<2",)), climbed)
 
 
 def answer(**versions: str) -> Answer:
     return Answer(versions=versions)
+
+
+def not_there(name: str) -> NoSolutionError:
+    return NoSolutionError(f"Because {name} was not found in the package registry and you …")
+
+
+def test_all_unknown_names_are_told_at_once() -> None:
+    resolver = Scripted([not_there("a-b"), not_there("c"), NUMPY])
+    names = ("A_b>=1", "c", "d")
+    with pytest.raises(ConfigError, match=r"has no a-b, c \(req.txt:2\)\n"):
+        climb(resolver, names=names)
+    assert [one.requirements for one in resolver.questions] == [names, ("c", "d"), ("d",)]
+
+
+def test_one_that_a_package_needs_ends_the_search() -> None:
+    resolver = Scripted([not_there("a"), not_there("deep"), NUMPY])
+    with pytest.raises(ConfigError, match=r"has no a\n"):
+        climb(resolver, names=("a", "b"))
+    assert len(resolver.answers) == 1
 
 
 def test_the_first_rung_has_all_pins() -> None:
@@ -97,7 +125,7 @@ def test_verified_pins_are_let_go_last() -> None:
 
 
 def test_what_names_no_soft_pin_is_asked_once() -> None:
-    resolver = Scripted([NoSolutionError("Because alpha was not found in the package registry")])
+    resolver = Scripted([NoSolutionError("Because beta has no wheels")])
     with pytest.raises(MisfitError):
         climb(resolver)
     assert len(resolver.questions) == 1

@@ -100,19 +100,20 @@ def test_pip_s_words() -> None:
 
 def test_unknown_names() -> None:
     text = f"{HEAD}Because alpha was not found in the package registry and you require alpha, {END}"
-    error = refusal(text)
+    error = words.unknown([text], PLACES, "req.txt")
     assert isinstance(error, ConfigError)
     assert error.where == "req.txt:1"
     assert error.why is None
-    near = words.refusal(
-        text.replace("alpha", "numpi"),
+    both = words.unknown(
+        [text.replace("alpha", "numpi"), text],
         (*PLACES, Place(requirement=Requirement("numpi"), origin="req.txt:9")),
-        TARGET,
         "req.txt",
     )
-    assert near.where == "req.txt:9"
-    assert near.why == "a name near it is numpy (req.txt:3)"
-    other = refusal(text.replace("Because alpha", "Because delta"))
+    assert str(both).splitlines()[:2] == [
+        "req.txt:9: the package index has no numpi, alpha (req.txt:1)",
+        "  why: a name near numpi is numpy (req.txt:3)",
+    ]
+    other = words.unknown([text.replace("Because alpha", "Because delta")], PLACES, "req.txt")
     assert isinstance(other, MisfitError)
     assert "delta, which another package needs" in other.what
 
