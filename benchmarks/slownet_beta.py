@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Collective operations over `lab slownet` at several rates: is half the rate twice the beta?
 
-The statistic was declared before the runs that docs/measure/slownet.md has: beta is the
+The statistic was declared before the runs that docs/measurements/probes.md has: beta is the
 difference of the best times of the two largest sizes over the difference of their
 bytes, the slower rank's of each; beta of half the rate over beta of
 the rate lies within 15 % of 2. A benchmark, not a test.

@@ -1,7 +1,7 @@
 """The train probe's published networks in PyTorch: shapes, counts, synthetic data. Python >= 3.6.
 
 Parameters and multiply-adds of one sample's forward pass are those of the publication, or follow
-from its tables by hand where it prints none (docs/measure/workloads.md says which). The session has its
+from its tables by hand where it prints none (docs/measurements/probes.md says which). The session has its
 own copy; a test holds both against sums by hand. Nothing here imports torch until a network is made.
 """
 

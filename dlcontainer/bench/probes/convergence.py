@@ -38,7 +38,7 @@ TRAINING, TESTING = 1437, 360
 _INSIDE = "/mnt"
 
 # As the probe's Rule: rate (batch / 32)^exponent (1 - step / steps)^decay; trust 0 is SGD.
-# docs/measure/convergence.md has what else was tried.
+# docs/measurements/probes.md has what else was tried.
 _COMMON = {"batch": 32, "exponent": 0.5, "momentum": 0.9, "weight_decay": 0.0001}
 RULES: Mapping[str, Mapping[str, float]] = {
     "sgd": {**_COMMON, "rate": 0.12, "decay": 0, "trust": 0},

@@ -85,7 +85,7 @@ NETWORKS: Mapping[str, PublishedNetwork] = {
             multiply_adds={"cpu": 3_719_681_280, "cuda": 357_089_402_880},
             shapes={"cpu": "16x96x96", "cuda": "16x768x1152"},
             source="arXiv:1611.09326, tables 1 and 2, by its layers "
-            "(docs/measure/workloads.md: its 9.4 M)",
+            "(docs/measurements/probes.md: its 9.4 M)",
         ),
         PublishedNetwork(
             name="deeplabv3plus",

@@ -36,7 +36,7 @@ def test_a_third_of_odd_nodes_hides_none_of_them() -> None:
     assert [value for value in values if usual.side(value)] == [1.2, 1.3, 0.7, 1.25, 1.4]
 
 
-# A further node of the same kind, and any of the nodes: docs/measure/variability.md states it.
+# A further node of the same kind, and any of the nodes: docs/measurements/probes.md states it.
 @pytest.mark.parametrize(("count", "further", "own"), [(12, 0.01, 0.04), (32, 0.003, 0.01)])
 def test_how_often_an_equal_node_is_named(count: int, further: float, own: float) -> None:
     chance, trials, missed, within = random.Random(SEED), 2000, 0, 0

@@ -63,7 +63,7 @@ def test_too_few_to_say() -> None:
     assert stragglers.named({}).refused
 
 
-# Sessions in which equal ranks had one named: of how many, at most (docs/measure/variability.md).
+# Sessions in which equal ranks had one named: of how many, at most (docs/measurements/probes.md).
 @pytest.mark.parametrize(
     ("ranks", "launches", "sd", "most"),
     [(3, 8, 0.02, 0.001), (3, 8, 0.1, 0.04), (4, 8, 0.1, 0.01), (8, 8, 0.1, 0.01)],
