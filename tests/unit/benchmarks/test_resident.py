@@ -126,17 +126,25 @@ def test_the_plant_burns_a_share_of_processor_time_and_none_of_a_wait(
     monkeypatch.setattr(sys.modules["torch.optim.sgd"], "SGD", SGD, raising=False)
     exec(PLANT.replace("SHARE", "0.5"), {})
     one = SGD()
-    assert one.step() == "done"
-    time.sleep(0.05)
-    begin = time.process_time()
-    one.step()
-    assert time.process_time() - begin < 0.02
-    until = time.process_time() + 0.04
-    while time.process_time() < until:
-        pass
-    begin = time.process_time()
-    one.step()
-    assert time.process_time() - begin >= 0.02
+    spent = [0.0]
+
+    def clock() -> float:
+        spent[0] += 0.0001
+        return spent[0]
+
+    # Nothing but a look and planted work passes on this clock: a wait does not.
+    monkeypatch.setattr(time, "process_time", clock)
+
+    def of_a_step() -> float:
+        begin = spent[0]
+        assert one.step() == "done"
+        return spent[0] - begin
+
+    assert of_a_step() < 0.001
+    assert of_a_step() < 0.001
+    spent[0] += 0.04
+    assert 0.02 <= of_a_step() < 0.022
+    assert of_a_step() < 0.001
 
 
 def test_a_session_that_cannot_go_on_is_measured_in_another_file(tmp_path: Path) -> None:
