@@ -143,7 +143,8 @@ def test_the_plant_burns_a_share_of_processor_time_and_none_of_a_wait(
     assert of_a_step() < 0.001
     assert of_a_step() < 0.001
     spent[0] += 0.04
-    assert 0.02 <= of_a_step() < 0.022
+    # What one step burned too much is taken from the next.
+    assert 0.0195 < of_a_step() < 0.022
     assert of_a_step() < 0.001
 
 
