@@ -1,14 +1,14 @@
-"""docs/why/decisions: numbered pages of three short parts, all of them on the map."""
+"""docs/why/decisions: numbered pages of three short parts, all of them in the list."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.values import ROOT
 
 FOLDER = ROOT / "docs/why/decisions"
-PAGES = sorted(FOLDER.iterdir())
+INDEX = FOLDER / "index.md"
+PAGES = sorted(page for page in FOLDER.iterdir() if page != INDEX)
 PARTS = ["Context", "Decision", "Consequences"]
 MOST_WORDS = 250
 
@@ -42,14 +42,7 @@ def test_a_page_of_another_form_is_seen() -> None:
     assert faults(1, "001-a.md", good + "word " * MOST_WORDS) == ["it is too long"]
 
 
-def test_the_map_lists_them_in_their_order() -> None:
-    lines = re.findall(r"^\d+\. \[(.+)\]\((.+)\)$", _map(), re.MULTILINE)
+def test_the_index_lists_them_in_their_order() -> None:
+    lines = re.findall(r"^\d+\. \[(.+)\]\((.+)\)$", INDEX.read_text(), re.MULTILINE)
     titles = [page.read_text().partition("\n")[0].split(". ", 1)[1] for page in PAGES]
-    assert lines == [
-        (title, str(Path("decisions") / page.name))
-        for title, page in zip(titles, PAGES, strict=True)
-    ]
-
-
-def _map() -> str:
-    return (ROOT / "docs/why/design.md").read_text()
+    assert lines == [(title, page.name) for title, page in zip(titles, PAGES, strict=True)]
