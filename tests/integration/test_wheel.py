@@ -33,7 +33,8 @@ from tests.values import ROOT, TEMPLATES, shipped_plan
 
 SOURCES = (
     *(".gitignore", "Makefile", "pyproject.toml", "README.md", "LICENSE"),
-    *("CHANGELOG.md", "CONTRIBUTING.md", "dlcontainer", "recipes", "templates", "site-configs"),
+    *("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CITATION.cff"),
+    *("dlcontainer", "recipes", "templates", "site-configs"),
     *("tests", "docs", "tools", "benchmarks"),
 )
 # Lies about in a checkout that is worked in.
