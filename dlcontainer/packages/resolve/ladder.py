@@ -76,15 +76,15 @@ def climb(question: Question, ladder: Climb) -> LadderAnswer:
 
 def _complaints(text: str, question: Question, ladder: Climb) -> list[str]:
     """Ask again without each wish that no index has: a resolver names one at a time."""
-    texts, left = [], list(question.requirements)
+    texts, wishes = [], list(question.requirements)
     while (name := words.unknown_name(text)) is not None:
         texts.append(text)
-        kept = [line for line in left if canonicalize_name(Requirement(line).name) != name]
-        if not kept or kept == left:
+        fewer = [line for line in wishes if canonicalize_name(Requirement(line).name) != name]
+        if not fewer or fewer == wishes:
             break
-        left = kept
+        wishes = fewer
         try:
-            ladder.resolver.ask(replace(question, requirements=tuple(left)))
+            ladder.resolver.ask(replace(question, requirements=tuple(wishes)))
         except NoSolutionError as error:
             text = error.text
         else:

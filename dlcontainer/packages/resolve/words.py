@@ -231,22 +231,22 @@ def unknown(texts: Sequence[str], places: Sequence[Place], file: str) -> Dlconta
     """Return the error for names that no index has, from a complaint about each."""
     names = [name for text in texts if (name := unknown_name(text))]
     wished = {place.name: place for place in places if not place.is_parents}
-    found = [wished[name] for name in names if name in wished]
-    if not found:
+    wishes = [wished[name] for name in names if name in wished]
+    if not wishes:
         return MisfitError(
             f"the package index has no {names[0]}, which another package needs",
             where=file,
             why="\n    ".join(annotate(because(texts[0]), places)[0]),
             next_step="name another version of the package that needs it",
         )
-    near = [line for place in found if (line := _near(place, places, names))]
-    first, *others = found
-    more = "".join(f", {place.name} ({place.origin})" for place in others)
+    near = [line for place in wishes if (line := _near(place, places, names))]
+    first, *more = wishes
+    listed = "".join(f", {place.name} ({place.origin})" for place in more)
     return ConfigError(
-        f"the package index has no {first.name}{more}",
+        f"the package index has no {first.name}{listed}",
         where=first.origin,
         why="\n    ".join(near) or None,
-        next_step=f"correct the name{'s' if others else ''}, or check that routing.pip of the "
+        next_step=f"correct the name{'s' if more else ''}, or check that routing.pip of the "
         "site names the right index",
     )
 
@@ -254,5 +254,5 @@ def unknown(texts: Sequence[str], places: Sequence[Place], file: str) -> Dlconta
 def _near(place: Place, places: Sequence[Place], unknown_names: Sequence[str]) -> str | None:
     names = sorted({place.name for place in places} - {*unknown_names})
     near = difflib.get_close_matches(place.name, names, n=1, cutoff=0.8)
-    known = next((other.origin for other in places if other.name in near), "")
-    return f"a name near {place.name} is {near[0]} ({known})" if near else None
+    origin = next((wish.origin for wish in places if wish.name in near), "")
+    return f"a name near {place.name} is {near[0]} ({origin})" if near else None

@@ -2,6 +2,7 @@
 
 import datetime
 import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -702,10 +703,16 @@ def table_in_docs() -> str:
     """Give docs/centre/contradictions.md with the table as the code has it."""
     before, _, rest = DOCS.read_text().partition(_FROM)
     after = rest.partition(_TO)[2]
-    rows = ["| rule | compares | severity | source |\n", "|---|---|---|---|\n"]
+    rows = ["| rule | compares | severity |\n", "|---|---|---|\n"]
+    named: dict[str, list[str]] = {}
     for rule in table.ALL:
         severity = f"refuse, {rule.exit_code}" if rule.severity == "refuse" else "note"
-        rows.append(f"| {rule.id} | {rule.compares} | {severity} | {rule.source} |\n")
+        rows.append(f"| {rule.id} | {rule.compares} | {severity} |\n")
+        named.setdefault(rule.source, []).append(rule.id)
+    rows.append("\nTheir sources:\n\n")
+    for source, rules in named.items():
+        line = f"- {', '.join(rules)}: {source}"
+        rows.append(textwrap.fill(line, 120, subsequent_indent="  ", break_on_hyphens=False) + "\n")
     return f"{before}{_FROM}{''.join(rows)}{_TO}{after}"
 
 
