@@ -245,6 +245,7 @@ def _row(of: str, name: str, variant: Any) -> str:
     toolkit = " ".join(f"{title} {stack[key]}" for key, title in names if key in stack)
     codes = " ".join(stack.get("gpu_targets", ())) or ("not listed" if toolkit else "none")
     status, lock = variant.get("status", "-"), variant.get("lock", "-")
+    lock = lock.removeprefix("by the ")
     return (
         f"| {of} | {name} | {wanted or 'any'} | {toolkit or '-'} | {codes} | {status} | {lock} |\n"
     )
