@@ -225,8 +225,16 @@ def variant_docs() -> str:
 def _row_over(read: Any) -> str:
     """Give the one row of a recipe over another: its variants are those below."""
     refused = [name for name, one in read.get("variants", {}).items() if "refused" in one]
-    but = f", but for {', '.join(refused)}" if refused else ""
-    return f"| {read['name']} | those of {read['extends']}{but} | as there | | | | |\n"
+    parent: Any = recipe.read(
+        values.ROOT / "recipes" / read["extends"] / "recipe.yaml", display=""
+    ).data
+    taken = [name for name in parent["variants"] if name not in refused]
+    but = f"those of {read['extends']}, but for {', '.join(refused)}" if refused else ""
+    # The shorter of the two lists: a row of the page stays below 160 columns.
+    of = min(
+        but or f"those of {read['extends']}", f"of {read['extends']}: {', '.join(taken)}", key=len
+    )
+    return f"| {read['name']} | {of} | as there | | | | |\n"
 
 
 def _row(of: str, name: str, variant: Any) -> str:
@@ -237,6 +245,7 @@ def _row(of: str, name: str, variant: Any) -> str:
     toolkit = " ".join(f"{title} {stack[key]}" for key, title in names if key in stack)
     codes = " ".join(stack.get("gpu_targets", ())) or ("not listed" if toolkit else "none")
     status, lock = variant.get("status", "-"), variant.get("lock", "-")
+    lock = lock.removeprefix("by the ")
     return (
         f"| {of} | {name} | {wanted or 'any'} | {toolkit or '-'} | {codes} | {status} | {lock} |\n"
     )
