@@ -66,19 +66,6 @@ def test_schemas_are_files_of_the_site(book: Path) -> None:
         assert json.loads((page.parent / name).read_text())["$schema"].endswith("2020-12/schema")
 
 
-def test_a_file_outside_docs_is_shown_as_its_path(book: Path) -> None:
-    outside = re.compile(r"\]\((?:\.\./){2,}((?:dlcontainer|recipes|tests|benchmarks)/[^)#]+)\)")
-    found = [
-        (path, match[1])
-        for path in DOCS.rglob("*/*.md")
-        for match in outside.finditer(path.read_text())
-    ]
-    for path, target in found:
-        text = (book / path.relative_to(DOCS)).with_suffix(".html").read_text()
-        assert f'<span class="pre">{target}</span>' in text
-        assert f'href="../../{target}' not in text
-
-
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_fits_a_telephone_and_a_desk(browser: Browser, book: Path, name: str) -> None:  # noqa: F811
     page = book / f"{name}.html"
@@ -134,16 +121,36 @@ _SITE = """import sys; from pathlib import Path; from tools.book import site
 print(*site.build(*map(Path, sys.argv[1:])), sep="\\n")"""
 
 
-def test_what_sphinx_alone_sees_is_told_at_its_line_of_docs(tmp_path: Path) -> None:
-    source, out = tmp_path / "source", tmp_path / "html"
-    source.mkdir()
-    (source / "index.md").write_text("# Book\n\nA line.\n\n##### Too deep\n\n[a](gone.md)\n")
-    (source / "lost.md").write_text("# In no list\n")
-    argv = [sys.executable, "-c", _SITE, *map(str, (source, out, tmp_path / "docs"))]
+def tiny(folder: Path, **pages: str) -> list[str]:
+    """Build a site of a few pages in FOLDER/html; give what Sphinx warns of."""
+    source = folder / "prepared/source"
+    (source / "use").mkdir(parents=True)
+    for name, text in pages.items():
+        (source / f"{name.replace('_', '/')}.md").write_text(text)
+    argv = [sys.executable, "-c", _SITE, *map(str, (source, folder / "html", folder / "docs"))]
     run = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert {line.partition(": WARNING")[0] for line in run.stdout.splitlines()} == {
+    return [line for line in run.stdout.splitlines() if line]
+
+
+def test_what_sphinx_alone_sees_is_told_at_its_line_of_docs(tmp_path: Path) -> None:
+    index = "# Book\n\nA line.\n\n##### Too deep\n\n[a](gone.md)\n"
+    lines = tiny(tmp_path, index=index, lost="# In no list\n")
+    assert {line.partition(": WARNING")[0] for line in lines} == {
         "docs/index.md:5", "docs/index.md:7", "docs/lost.md",
     }  # fmt: skip
+
+
+def test_a_file_outside_docs_is_shown_as_its_path(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools/x.py").touch()
+    index = "# Book\n\n[A](use/a.md)\n\n```{toctree}\nuse/a\n```\n"
+    page = "# A\n\n[the way](../../tools/x.py), [x.py](../../tools/x.py#L3)\n[tools](../../tools)\n"
+    assert tiny(tmp_path, index=index, use_a=page) == []
+    text = (tmp_path / "html/use/a.html").read_text()
+    assert text.count('<span class="pre">tools/x.py</span>') == 2
+    assert "the way (<code" in text
+    assert '<span class="pre">tools</span>' in text
+    assert 'x.py"' not in text
 
 
 def test_a_folder_of_somebody_is_left_alone(tmp_path: Path) -> None:

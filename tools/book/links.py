@@ -57,8 +57,7 @@ def _moved(pages: Mapping[str, str], name: str, target: str) -> str:
     last = PurePosixPath(target).name
     same = [page for page in pages if PurePosixPath(page).name == last]
     if not same:
-        near = difflib.get_close_matches(target, pages, n=1)
-        same = near if near else []
+        same = difflib.get_close_matches(target, pages, n=1, cutoff=0.85)
     if not same:
         return "remove the link, or name the page that has its content now"
     return f"did it move? write {os.path.relpath(same[0], PurePosixPath(name).parent)}"
