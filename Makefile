@@ -27,7 +27,7 @@ $(BIN)/lint-imports
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-venv setup-tests demo golden unit check test test-long test-bare lint dist clean
+.PHONY: help setup setup-venv setup-tests demo docs golden unit check test test-long test-bare lint dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -46,11 +46,15 @@ setup-tests: ## what the integration tests use beside the engine
 demo: ## PyTorch for this machine: build, validate, publish, load, compare with native, report
 	@$(PYTHON) tools/demo.py --bin $(BIN) --extras "$(if $(filter file,$(origin EXTRAS)),,$(EXTRAS))" --build "$(BUILD)"
 
+# Its pages are checked by `make unit` too, in seconds and without a site.
+docs: setup-venv ## the book: docs/ as a site in book/, with each command and schema; no network needed
+	@$(BIN)/python -m tools.book
+
 lint: setup-venv ## ruff, mypy and the layers of the design
 	$(LINT)
 
 golden: setup-venv ## write the golden files anew; look at `git diff` before you commit
-	$(BIN)/python -m pytest -q tests/unit/formats/test_golden.py tests/unit/formats/test_reframe.py tests/unit/planning/conflicts/test_table.py --update-golden
+	$(BIN)/python -m pytest -q tests/unit/formats/test_golden.py tests/unit/formats/test_reframe.py tests/unit/planning/conflicts/test_table.py tests/unit/test_pages.py --update-golden
 
 unit: setup-venv ## the unit tests: no engine needed; one of them: make unit ONLY=tests/unit/cli
 	$(BIN)/python -m pytest -q $(WORKERS) -m "not long" $(ONLY)
@@ -74,5 +78,5 @@ dist: setup ## wheel and source archive in dist/: the same bytes whenever and wh
 clean: ## remove what make made, the private engine and demo images included
 	@# Below a path with a space the engine stands elsewhere, and .tools/apptainer is a link to it.
 	if [ -L .tools/apptainer ]; then rm -rf "$$(readlink -f .tools/apptainer)"; fi
-	rm -rf $(VENV) .tools demo dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .tools demo dist book .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,7 +2,6 @@
 
 import shutil
 import textwrap
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TextIO
 
@@ -25,7 +24,9 @@ _MANY = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _HelpRow:
+class HelpRow:
+    """An argument, an option or a command with its text, and the part of the page it stands in."""
+
     panel: str
     name: str
     text: str
@@ -33,29 +34,37 @@ class _HelpRow:
 
 def command(of: Any, ctx: Any, stream: TextIO) -> str:
     """Lay out the help of one command."""
-    shown = [
-        parameter for parameter in of.get_params(ctx) if not getattr(parameter, "hidden", False)
-    ]
-    arguments = [parameter for parameter in shown if parameter.param_type_name == "argument"]
-    options = [parameter for parameter in shown if parameter.param_type_name == "option"]
+    return _page(of, usage(of, ctx), command_rows(of, ctx), stream)
+
+
+def command_rows(of: Any, ctx: Any) -> list[HelpRow]:
+    """Return a command's arguments and options as its page lists them, with their defaults."""
+    options = _shown(of, ctx, "option")
     rows = [
-        _HelpRow(panel="Arguments", name=_metavar(parameter, ctx), text=parameter.help)
-        for parameter in arguments
+        HelpRow(panel="Arguments", name=_metavar(parameter, ctx), text=parameter.help)
+        for parameter in _shown(of, ctx, "argument")
     ]
     usual = {parameter.opts[0]: parameter for parameter in options} if len(options) > _MANY else {}
     first = [usual[name] for name in _USUAL if name in usual]
     rows += [replace(_option(option, ctx), panel=_USUAL_PANEL) for option in first]
     # Options of a group stand together, in the order of the groups' first ones; ours end the page.
     other_rows = (_option(option, ctx) for option in options if option not in first)
-    rows += sorted(other_rows, key=lambda row: row.panel == _EVERYWHERE)
-    return _page(of, _usage(ctx, arguments, options), rows, stream)
+    return rows + sorted(other_rows, key=lambda row: row.panel == _EVERYWHERE)
+
+
+def _shown(of: Any, ctx: Any, kind: str) -> list[Any]:
+    return [
+        parameter
+        for parameter in of.get_params(ctx)
+        if parameter.param_type_name == kind and not getattr(parameter, "hidden", False)
+    ]
 
 
 def group(of: Any, ctx: Any, stream: TextIO) -> str:
     """Lay out the help of a group: its commands, each with its first sentence."""
     # By the group's table: no command's module is read for this page.
     rows = [
-        _HelpRow(
+        HelpRow(
             panel=subcommand.panel or "Commands",
             name=subcommand.name,
             text=_summary(subcommand.summary),
@@ -70,23 +79,24 @@ def group(of: Any, ctx: Any, stream: TextIO) -> str:
     return _page(of, f"{ctx.command_path} [OPTIONS] COMMAND [ARGUMENTS]", rows, stream)
 
 
-def _usage(ctx: Any, arguments: Iterable[Any], options: Iterable[Any]) -> str:
+def usage(of: Any, ctx: Any) -> str:
+    """Return the words of a command line: the command, what it requires, its arguments."""
     words = [ctx.command_path]
     words += [
         f"{parameter.opts[0]} {_metavar(parameter, ctx)}"
-        for parameter in options
+        for parameter in _shown(of, ctx, "option")
         if parameter.required
     ]
     words.append("[OPTIONS]")
-    for parameter in arguments:
+    for parameter in _shown(of, ctx, "argument"):
         name = _metavar(parameter, ctx)
         words.append(name if parameter.required or name.startswith("[") else f"[{name}]")
     return " ".join(words)
 
 
-def _page(of: Any, usage: str, rows: list[_HelpRow], stream: TextIO) -> str:
+def _page(of: Any, words: str, rows: list[HelpRow], stream: TextIO) -> str:
     width = min(layout.columns(stream) or shutil.get_terminal_size().columns, layout.PAGE)
-    head = textwrap.fill(f"Usage: {usage}", width, subsequent_indent=" " * 7, **_WHOLE)
+    head = textwrap.fill(f"Usage: {words}", width, subsequent_indent=" " * 7, **_WHOLE)
     about = " ".join((of.help or "").split())
     parts = [head, textwrap.fill(about, width, **_WHOLE)]
     names = max((len(row.name) for row in rows), default=0)
@@ -108,7 +118,7 @@ def _page(of: Any, usage: str, rows: list[_HelpRow], stream: TextIO) -> str:
 _WHOLE: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 
-def _lines(row: _HelpRow, column: int, width: int, stream: TextIO) -> list[str]:
+def _lines(row: HelpRow, column: int, width: int, stream: TextIO) -> list[str]:
     indent = " " * (len(_INDENT) + column)
     text = textwrap.wrap(" ".join(row.text.split()), max(width - len(indent), 1), **_WHOLE)
     name = paint(row.name, "name", stream)
@@ -118,13 +128,13 @@ def _lines(row: _HelpRow, column: int, width: int, stream: TextIO) -> list[str]:
     return [first, *(indent + line for line in text[1:])]
 
 
-def _option(parameter: Any, ctx: Any) -> _HelpRow:
+def _option(parameter: Any, ctx: Any) -> HelpRow:
     short = [word for word in parameter.opts if not word.startswith("--")]
     names = ", ".join([*short, *(word for word in parameter.opts if word not in short)])
     metavar = "" if parameter.is_flag else f" {_metavar(parameter, ctx)}"
     panel = _EVERYWHERE if parameter.name in _COMMON else parameter.rich_help_panel
     text = "Show this page." if parameter.name == "help" else parameter.help or ""
-    return _HelpRow(
+    return HelpRow(
         panel=panel or _OPTIONS, name=f"{names}{metavar}", text=text + _default(parameter, ctx)
     )
 
