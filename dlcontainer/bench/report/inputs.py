@@ -63,7 +63,7 @@ class PredictionTrial:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NotMeasured:
+class Omission:
     """A measurement that was left out, and why; `command` is the one that would have made it."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
@@ -72,15 +72,15 @@ class NotMeasured:
     why: Annotated[Line, Field(max_length=_LONGEST_REASON)]
 
 
-Finding = CountingRun | Storm | PredictionTrial | MatrixSession | JobSession | NotMeasured
+Finding = CountingRun | Storm | PredictionTrial | MatrixSession | JobSession | Omission
 _READERS: Mapping[
     str,
     TypeAdapter[CountingRun]
     | TypeAdapter[Storm]
     | TypeAdapter[PredictionTrial]
-    | TypeAdapter[NotMeasured],
+    | TypeAdapter[Omission],
 ] = {
-    "dlcontainer/not-measured/1": TypeAdapter(NotMeasured),
+    "dlcontainer/not-measured/1": TypeAdapter(Omission),
     count_file.SCHEMA: TypeAdapter(CountingRun),
     prediction_file.SCHEMA: TypeAdapter(Storm),
     "dlcontainer/benchmark-storm/1": TypeAdapter(PredictionTrial),

@@ -13,7 +13,7 @@ from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.analysis.verdict import Word
 from dlcontainer.bench.job import job_analysis
 from dlcontainer.bench.job.job_records import JobSession
-from dlcontainer.bench.report.inputs import InputFinding, NotMeasured
+from dlcontainer.bench.report.inputs import InputFinding, Omission
 from dlcontainer.bench.report.sections import jobs, shared_answer
 from dlcontainer.bench.report.sections.shared_answer import CANNOT_TELL
 from dlcontainer.bench.report.text import scope_text, verdict_text
@@ -54,7 +54,7 @@ def of(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> tuple[
         _shared(analyses, findings),
     )
     is_about = any(answer.reply != NOT_MEASURED for answer in answers)
-    says_why = any(isinstance(item.finding, NotMeasured) for item in findings)
+    says_why = any(isinstance(item.finding, Omission) for item in findings)
     return answers if is_about or says_why else ()
 
 
@@ -104,7 +104,7 @@ def _not_measured(
     reasons = dict.fromkeys(
         item.finding.why
         for item in findings
-        if isinstance(item.finding, NotMeasured) and item.finding.command == command
+        if isinstance(item.finding, Omission) and item.finding.command == command
     )
     figures = "; ".join([*reasons, f"use dlcontainer {command}{other}"])
     return SpokenAnswer(question=question, reply=NOT_MEASURED, figures=figures, sure="")
