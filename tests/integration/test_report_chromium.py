@@ -114,6 +114,7 @@ def test_a_mark_leads_to_its_raw_line_and_unfolds_it(browser: Browser, page: Pat
 
 # What is wider than the page, the boxes that scroll, the lines of the narrowest cells.
 _WIDTHS = """<script>addEventListener("load", () => {
+  document.querySelectorAll("details.grounds").forEach((each) => { each.open = true; });
   const over = (box) => box.scrollWidth - box.clientWidth;
   const boxes = [...document.querySelectorAll(".block .scroll, figure .scroll")];
   const cells = [...document.querySelectorAll(".block td.short")];
@@ -187,6 +188,61 @@ def test_this_test_would_see_a_script_and_a_fetch(
     # The page's own policy refuses both, and says so on the console.
     page.write_text(page.read_text().replace("</main>", f"{content}</main>"))
     assert browser.show(page, "--dump-dom")[1]
+
+
+# What of the page is laid out and seen, by the words that each part begins with.
+_SEEN = """<script>setTimeout(() => {
+  const seen = (one) => one.checkVisibility({contentVisibilityAuto: true});
+  const folded = [...document.querySelectorAll("details.grounds > div, details .scroll")];
+  document.title = [folded.length, folded.filter(seen).length, document.querySelectorAll(
+    "details[open]").length, seen(document.querySelector(".answers dd"))].join();
+}, 800);</script>"""
+
+
+def seen(browser: Browser, page: Path, change: str = "", fragment: str = "") -> list[str]:
+    """Count the folded parts, those seen, and what is open, after a change of the page."""
+    text = page.read_text().replace("default-src 'none'", "default-src 'unsafe-inline'")
+    own = page.with_name("seen.html")
+    own.write_text(text.replace("</body>", f"{change}{_SEEN}</body>"))
+    flags = ("--dump-dom", "--virtual-time-budget=4000")
+    go = f"<script>location.replace('seen.html{fragment}')</script>"
+    start = page.with_name("start.html")
+    start.write_text(go)
+    dom, _ = browser.show(start, *flags, "--allow-file-access-from-files")
+    return dom.partition("<title>")[2].partition("<")[0].split(",")
+
+
+def test_below_the_three_lines_all_is_folded_and_a_link_unfolds_one(
+    browser: Browser, page: Path
+) -> None:
+    parts, shown, opened, answered = seen(browser, page)
+    assert (shown, opened, answered) == ("0", "0", "true")
+    assert int(parts) > 30
+    _, shown, opened, _ = seen(browser, page, fragment="#session-2")
+    assert opened == "1"
+    assert 0 < int(shown) < int(parts)
+
+
+def test_all_is_shown_without_a_script_by_one_box(browser: Browser, page: Path) -> None:
+    # The box is ticked by its attribute, as a click would: no script of the page is asked.
+    page.write_text(page.read_text().replace('id="all">', 'id="all" checked>'))
+    parts, shown, opened, _ = seen(browser, page)
+    assert (shown, opened) == (parts, "0")
+
+
+def test_on_paper_nothing_is_folded(browser: Browser, page: Path, tmp_path: Path) -> None:
+    def pages(name: str) -> int:
+        paper = tmp_path / f"{name}.pdf"
+        browser.show(page, "--no-pdf-header-footer", f"--print-to-pdf={paper}")
+        return paper.read_bytes().count(b"/Type /Page\n")
+
+    folded = pages("folded")
+    text = page.read_text()
+    page.write_text(text.replace("<details", "<details open"))
+    assert folded == pages("open") > 10
+    # It could fail: without the rule for paper what is folded stays so.
+    page.write_text(text.replace("details::details-content", "details::nothing"))
+    assert pages("unruled") < folded
 
 
 def test_light_dark_and_print(browser: Browser, page: Path, tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ class Page:
         """Name the page."""
         if self.sections:
             return f"{self.sections[0].word}: {self.sections[0].title}"
-        return ", ".join(exhibit.title for exhibit in self.exhibits)
+        return ", ".join(exhibit.title for exhibit in self.exhibits) or "Nothing was measured"
 
 
 def page(analyses: Sequence[Analysis], findings: Sequence[InputFinding] = ()) -> Page:

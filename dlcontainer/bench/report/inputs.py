@@ -3,9 +3,9 @@
 The files of a matrix (bench import-matrix) and of jobs (bench job) have many lines, and modules of
 their own. Each of the others is one JSON object that begins with its `schema`, and is read by the
 model that is written:
-`dlcontainer/count/1` (lab count -o), `dlcontainer/storm/1` (lab storm -o) and
+`dlcontainer/count/1` (lab count -o), `dlcontainer/storm/1` (lab storm -o),
 `dlcontainer/benchmark-storm/1`, the points of a validation: what was predicted, frozen by its
-digest, and what was measured after.
+digest, and what was measured after; and `dlcontainer/not-measured/1`: what was left out, and why.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
@@ -21,6 +21,7 @@ from dlcontainer.bench.job import job_file as jobfile
 from dlcontainer.bench.job.job_records import JobSession
 from dlcontainer.bench.scale import matrix_file as scalefile
 from dlcontainer.bench.scale.matrix_records import MatrixSession
+from dlcontainer.config.field_types import Line
 from dlcontainer.errors import BenchDataError
 from dlcontainer.lab.filesystem import count_file
 from dlcontainer.lab.filesystem.count_file import CountingRun
@@ -32,6 +33,8 @@ _BEGIN = b"{"
 _SCHEMA = b'"schema"'
 # Far more than any of these has; a file of samples is no such file, and is streamed.
 _MOST_BYTES = 64_000_000
+# A reason is said in a line.
+_LONGEST_REASON = 400
 # Written by our own commands, with more in them than a report shows.
 _OURS = ConfigDict(extra="ignore", allow_inf_nan=False)
 
@@ -59,10 +62,25 @@ class PredictionTrial:
     machine: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
-Finding = CountingRun | Storm | PredictionTrial | MatrixSession | JobSession
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Omission:
+    """A measurement that was left out, and why; `command` is the one that would have made it."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    command: Literal["bench train", "bench import", "bench import-matrix"]
+    why: Annotated[Line, Field(max_length=_LONGEST_REASON)]
+
+
+Finding = CountingRun | Storm | PredictionTrial | MatrixSession | JobSession | Omission
 _READERS: Mapping[
-    str, TypeAdapter[CountingRun] | TypeAdapter[Storm] | TypeAdapter[PredictionTrial]
+    str,
+    TypeAdapter[CountingRun]
+    | TypeAdapter[Storm]
+    | TypeAdapter[PredictionTrial]
+    | TypeAdapter[Omission],
 ] = {
+    "dlcontainer/not-measured/1": TypeAdapter(Omission),
     count_file.SCHEMA: TypeAdapter(CountingRun),
     prediction_file.SCHEMA: TypeAdapter(Storm),
     "dlcontainer/benchmark-storm/1": TypeAdapter(PredictionTrial),

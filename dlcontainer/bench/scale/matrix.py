@@ -54,8 +54,12 @@ class SubjectSource(Strict):
 
 
 class StandInLayer(Strict):
-    """The stand-in below all that is `shared`: docs/measure/storm.md; 0 is no limit, no delay."""
+    """The stand-in below all that is `shared`: docs/measure/storm.md; 0 is no limit, no delay.
 
+    `source` says where the delays are taken from: a report repeats it.
+    """
+
+    source: Line | None = None
     profile: Literal["lustre", "nfs", "gpfs"] = "lustre"
     latency_ms: Annotated[float, Field(ge=0, le=10_000)] = 0.0
     read_latency_ms: Annotated[float, Field(ge=0, le=10_000)] = 0.0

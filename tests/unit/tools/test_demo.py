@@ -9,6 +9,8 @@ import pytest
 
 import tools
 import tools.console
+from dlcontainer.bench.report import inputs
+from dlcontainer.bench.report.sections.answers import of as answers_of
 from dlcontainer.errors import EngineError
 from tools import demo as demos
 from tools.console import Console
@@ -89,7 +91,10 @@ def shares(monkeypatch: pytest.MonkeyPatch, folder: Path, load: float = 1.0) -> 
     device = folder / "fuse"
     device.touch()
     monkeypatch.setattr(demos, "_FUSE", device)
-    monkeypatch.setattr(demos, "_fusermount", lambda: True)
+    program = folder / "fusermount3"
+    program.touch()
+    program.chmod(0o4755)
+    monkeypatch.setattr(demos.shutil, "which", lambda name, **rest: str(program))
     monkeypatch.setattr("os.getloadavg", lambda: (load, load, load))
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
 
@@ -164,7 +169,7 @@ def session_of(path: Path, busy: float | None = 2.0, **declared: object) -> Path
 def test_a_session_of_one_look_says_why_at_the_end(tmp_path: Path) -> None:
     whole = session_of(tmp_path / "x/a.jsonl", looks=[8], control_pairs=4)
     cut = session_of(tmp_path / "x/b.jsonl", looks=[8], control_pairs=0)
-    both = session_of(tmp_path / "x/c.jsonl", looks=[8, 16], control_pairs=0)
+    both = session_of(tmp_path / "x/c.jsonl", looks=[6, 12], control_pairs=0)
     blind = session_of(tmp_path / "x/d.jsonl", busy=None, looks=[8], control_pairs=0)
     said = str(demos.too_busy({"import": cut, "training": cut}))
     assert "a verdict on import and training: this machine is too busy to decide" in said
@@ -214,7 +219,7 @@ def test_training_is_decided_by_resident_groups(
     def pass_through(argv: list[str], **rest: Any) -> int:
         calls.append([*argv])
         if "bench" in argv:
-            session_of(tmp_path / argv[-1], looks=[8, 16], control_pairs=4)
+            session_of(tmp_path / argv[-1], looks=[6, 12], control_pairs=4)
         return 0
 
     monkeypatch.setattr(demos, "PROJECT", tmp_path)
@@ -226,8 +231,8 @@ def test_training_is_decided_by_resident_groups(
     assert not {"--steps", "--controls", "--unit"}.intersection(train)
     assert train[train.index("--margin") + 1] == "5%"
     assert train[train.index("--threads") + 1] == "1"
-    # Its length is bounded on busy cores too: a second look where eight groups don't decide.
-    assert train[train.index("--looks") + 1] == "8,16"
+    # Its length is bounded on busy cores too: a second look where six groups don't decide.
+    assert train[train.index("--looks") + 1] == "6,12"
     # On a machine that is too busy to decide it takes the first alone.
     sessions = [words for words in calls if {"import", "train"} & {*words}]
     assert all("--one-look-if-busy" in words for words in sessions)
@@ -249,7 +254,7 @@ def test_a_busy_machine_measures_no_matrix(
     def pass_through(argv: list[str], **rest: Any) -> int:
         calls.append([*argv])
         if "bench" in argv:
-            session_of(tmp_path / argv[-1], looks=[8, 16], control_pairs=4)
+            session_of(tmp_path / argv[-1], looks=[6, 12], control_pairs=4)
         return 0
 
     monkeypatch.setattr(demos, "PROJECT", tmp_path)
@@ -257,5 +262,64 @@ def test_a_busy_machine_measures_no_matrix(
     shares(monkeypatch, tmp_path, load=7.0)
     demos.compare(demo, "demo/x.sif", Path("demo"))
     assert [words[2] for words in calls] == ["import", "train", "demo/import.jsonl"]
+    assert calls[-1][4] == "demo/shared.json"
     (said,) = demo.left_out
     assert said.startswith("import from a shared file system: not measured (load 7.0 on 2 cores")
+
+
+def reads(folder: Path) -> str:
+    """Give what a report says to the third question of what the demo wrote down."""
+    finding = inputs.read(folder / "demo/shared.json")
+    *_, shared = answers_of([], [finding])
+    return shared.line
+
+
+@pytest.mark.parametrize(
+    ("lacks", "reason"),
+    [
+        ("device", "no /dev/fuse"),
+        ("right", "may not open"),
+        ("program", "no fusermount3: an administrator types: apt-get install fuse3"),
+        ("setuid", "is not setuid root, so users can't mount"),
+        ("quiet", "load 7.0 on 2 cores"),
+    ],
+)
+def test_the_page_says_why_the_third_session_was_left_out(
+    demo: Demo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacks: str, reason: str
+) -> None:
+    calls: list[list[str]] = []
+
+    def pass_through(argv: list[str], **rest: Any) -> int:
+        calls.append([*argv])
+        if "bench" in argv:
+            session_of(tmp_path / argv[-1], looks=[6, 12], control_pairs=4)
+        return 0
+
+    monkeypatch.setattr(demos, "PROJECT", tmp_path)
+    monkeypatch.setattr(demos, "pass_through", pass_through)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    shares(monkeypatch, tmp_path, load=7.0 if lacks == "quiet" else 1.0)
+    assert demos.why_not_shared() is None
+    if lacks == "device":
+        (tmp_path / "fuse").unlink()
+    elif lacks == "right":
+        monkeypatch.setattr("os.access", lambda path, mode: False)
+    elif lacks == "program":
+        monkeypatch.setattr(demos.shutil, "which", lambda name, **rest: None)
+    elif lacks == "setuid":
+        (tmp_path / "fusermount3").chmod(0o755)
+    demos.compare(demo, "demo/x.sif", Path("demo"))
+    assert not any("import-matrix" in words for words in calls)
+    assert calls[-1][2:5] == ["demo/import.jsonl", "demo/train.jsonl", "demo/shared.json"]
+    said = reads(tmp_path)
+    assert said.startswith("Not measured: ")
+    assert reason in said
+    # Said before in the terminal, where it was known before: once, at the end.
+    assert len(demo.left_out) == (1 if lacks == "quiet" else 0)
+
+
+def test_root_mounts_without_setuid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shares(monkeypatch, tmp_path)
+    (tmp_path / "fusermount3").chmod(0o755)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert demos.why_not_shared() is None

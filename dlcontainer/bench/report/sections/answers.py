@@ -13,7 +13,7 @@ from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.analysis.verdict import Word
 from dlcontainer.bench.job import job_analysis
 from dlcontainer.bench.job.job_records import JobSession
-from dlcontainer.bench.report.inputs import InputFinding
+from dlcontainer.bench.report.inputs import InputFinding, Omission
 from dlcontainer.bench.report.sections import jobs, shared_answer
 from dlcontainer.bench.report.sections.shared_answer import CANNOT_TELL
 from dlcontainer.bench.report.text import scope_text, verdict_text
@@ -49,18 +49,19 @@ class SpokenAnswer:
 def of(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> tuple[SpokenAnswer, ...]:
     """Return the three answers; none where no file is about any of the questions."""
     answers = (
-        _training(analyses),
+        _training(analyses, findings),
         _start(analyses, findings),
         _shared(analyses, findings),
     )
     is_about = any(answer.reply != NOT_MEASURED for answer in answers)
-    return answers if is_about else ()
+    says_why = any(isinstance(item.finding, Omission) for item in findings)
+    return answers if is_about or says_why else ()
 
 
-def _training(analyses: Sequence[Analysis]) -> SpokenAnswer:
+def _training(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> SpokenAnswer:
     sessions = _asked(analyses, TRAINING)
     if not sessions:
-        return _not_measured(TRAINING, "dlcontainer bench train")
+        return _not_measured(TRAINING, findings, "bench train")
     return _together(sessions, [_session(TRAINING, analysis) for analysis in sessions])
 
 
@@ -72,7 +73,7 @@ def _start(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> Sp
     if of_jobs:
         return _agreed(of_jobs)
     return _not_measured(
-        START, "dlcontainer bench import; of a command of your own: dlcontainer bench job"
+        START, findings, "bench import", "; of a command of your own: dlcontainer bench job"
     )
 
 
@@ -86,7 +87,7 @@ def _shared(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> S
     shared = shared_answer.of(findings, starts)
     if shared is None:
         return _not_measured(
-            SHARED, "dlcontainer bench import-matrix; to predict it: dlcontainer lab storm"
+            SHARED, findings, "bench import-matrix", "; to predict it: dlcontainer lab storm"
         )
     sure: Sure = "likely" if shared.is_shown else "unsure"
     return SpokenAnswer(question=SHARED, reply=shared.reply, figures=shared.figures, sure=sure)
@@ -96,8 +97,17 @@ def _asked(analyses: Sequence[Analysis], question: str) -> list[Analysis]:
     return [analysis for analysis in analyses if analysis.traits.question == question]
 
 
-def _not_measured(question: str, commands: str) -> SpokenAnswer:
-    return SpokenAnswer(question=question, reply=NOT_MEASURED, figures=f"use {commands}", sure="")
+def _not_measured(
+    question: str, findings: Sequence[InputFinding], command: str, other: str = ""
+) -> SpokenAnswer:
+    """Say why it was left out, where a file says so, and what measures it."""
+    reasons = dict.fromkeys(
+        item.finding.why
+        for item in findings
+        if isinstance(item.finding, Omission) and item.finding.command == command
+    )
+    figures = "; ".join([*reasons, f"use dlcontainer {command}{other}"])
+    return SpokenAnswer(question=question, reply=NOT_MEASURED, figures=figures, sure="")
 
 
 def _session(question: str, analysis: Analysis) -> SpokenAnswer:

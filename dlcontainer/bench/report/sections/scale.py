@@ -56,11 +56,13 @@ def words(scale: Measured, rows: Sequence[CellRow]) -> str:
 
 def _layer(layer: object) -> Iterator[str]:
     if isinstance(layer, Mapping):
+        source = layer.get("source")
+        origin = f"The delay is taken from {source}." if source else "The delay is an assumption."
         yield (
             "What is shared lies behind a stand-in for a slow file system, whose clients cache as "
             f"{layer.get('profile')}'s do, with {layer.get('latency_ms'):g} ms for a metadata "
-            f"operation and {layer.get('read_latency_ms'):g} ms for a read. The caches of its "
-            "server are warm."
+            f"operation and {layer.get('read_latency_ms'):g} ms for a read. {origin} The caches of "
+            "its server are warm."
         )
 
 

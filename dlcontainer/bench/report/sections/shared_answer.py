@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.report.text import scope_text
+from dlcontainer.bench.samples import comparable
+from dlcontainer.bench.samples.records import Json
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.scale import matrix_analysis
 from dlcontainer.bench.scale.matrix import IMAGE, NATIVE
@@ -44,10 +46,20 @@ class _SharedCells:
         return f"{ranks} on {counted(nodes, 'node')}"
 
     @property
+    def _layer(self) -> Mapping[str, Json]:
+        layer = self.matrix.header.declared.matrix.get("stand_in")
+        return layer if isinstance(layer, Mapping) else {}
+
+    @property
+    def source(self) -> str:
+        """Where the stand-in's delay is taken from; without a source it is an assumption."""
+        source = self._layer.get("source")
+        return f"as {comparable.shown(source)}" if source else "an assumption"
+
+    @property
     def delay_ms(self) -> float | None:
         """The stand-in's delay of a metadata operation; None where the file system is real."""
-        layer = self.matrix.header.declared.matrix.get("stand_in")
-        delay = layer.get("latency_ms") if isinstance(layer, Mapping) else None
+        delay = self._layer.get("latency_ms")
         return float(delay) if isinstance(delay, int | float) else None
 
 
@@ -93,7 +105,7 @@ def _measured(cells: _SharedCells, starts: Sequence[Analysis]) -> SharedAnswer:
         f"{cells.native_s.middle:.1f} s from the native tree (ratio {interval.ratio:.2f}, "
         f"{interval.low:.2f} to {interval.high:.2f})"
     )
-    how = "measured" if delay is None else f"emulated, {delay:g} ms a call"
+    how = "measured" if delay is None else f"emulated, {delay:g} ms a call ({cells.source})"
     reply = _SAID.get(contrast.word)
     words = [seconds, f"{cells.image.cell.state}; {how}", *_break_even(cells, starts)]
     if reply is None:

@@ -1,5 +1,6 @@
 """The three lines that open a report: by one session, several, none, on a busy machine."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from dlcontainer.bench.report.text import seconds_text
 from dlcontainer.bench.samples.declared_file import digest
 from dlcontainer.bench.samples.records import Json
 from dlcontainer.bench.samples.traits import START, TRAINING
+from dlcontainer.bench.scale import matrix as matrices
 from dlcontainer.bench.scale import matrix_file
+from dlcontainer.errors import BenchDataError
 from tests.benchseries import Plan
 from tests.unit.bench.analysis.test_across_sessions import sessions, written
 from tests.unit.bench.analysis.test_session_analysis import recorded
@@ -74,6 +77,59 @@ def test_what_was_not_measured_says_how_to() -> None:
     assert (start.sure, shared.sure) == ("", "")
 
 
+@pytest.mark.parametrize(
+    ("command", "place"), [("bench train", 0), ("bench import", 1), ("bench import-matrix", 2)]
+)
+def test_what_was_left_out_says_why(tmp_path: Path, command: str, place: int) -> None:
+    path = tmp_path / "left-out.json"
+    body = {"schema": "dlcontainer/not-measured/1", "command": command, "why": "no /dev/<fuse>"}
+    path.write_text(json.dumps(body))
+    finding = inputs.read(path)
+    said = [answer.line for answer in answers.of([], [finding])]
+    assert said[place].startswith(f"Not measured: no /dev/<fuse>; use dlcontainer {command}")
+    assert all("fuse" not in line for line in said if line is not said[place])
+    page = html_report.html([], TEMPLATES, [finding])
+    assert "no /dev/&lt;fuse&gt;" in page.replace("\N{NO-BREAK SPACE}", " ")
+    assert "<title>Nothing was measured</title>" in page
+    # What was measured is said, and no reason why not.
+    behind_it = behind(tmp_path / "m.jsonl", 3.0)
+    *_, shared = answers.of([recorded("equal"), recorded("import")], [finding, behind_it])
+    assert "fuse" not in shared.line
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("command", "rm"), ("why", "a\nb"), ("why", "x" * 401), ("why", 3)]
+)
+def test_a_reason_that_is_no_line_is_refused(tmp_path: Path, key: str, value: Json) -> None:
+    path = tmp_path / "left-out.json"
+    body = {"schema": "dlcontainer/not-measured/1", "command": "bench train", "why": "w"}
+    path.write_text(json.dumps({**body, key: value}))
+    with pytest.raises(BenchDataError) as caught:
+        inputs.read(path)
+    assert str(caught.value.why).startswith(f"{key}: ")
+
+
+def test_a_delay_names_its_source_or_is_an_assumption(tmp_path: Path) -> None:
+    *_, bare = answers.of([], [behind(tmp_path / "a.jsonl", 3.0)])
+    assert "emulated, 1 ms a call (an assumption)" in bare.figures
+    sourced = behind(tmp_path / "b.jsonl", 3.0, source="A's Lustre: 0.9 ms a stat")
+    *_, shared = answers.of([], [sourced])
+    assert "emulated, 1 ms a call (as A's Lustre: 0.9 ms a stat)" in shared.figures
+    for finding, said in (
+        (sourced, "The delay is taken from A's Lustre: 0.9 ms a stat."),
+        (behind(tmp_path / "c.jsonl", 3.0), "The delay is an assumption."),
+    ):
+        (exhibit,) = html_report.page([], [finding]).exhibits
+        assert said in exhibit.words
+
+
+def test_the_demo_names_the_site_of_its_delay() -> None:
+    matrix = matrices.read(Path(__file__).parents[4] / "benchmarks/demo-shared.yaml")
+    assert matrix.stand_in is not None
+    assert "Cirrus" in str(matrix.stand_in.source)
+    assert matrix.stand_in.latency_ms == 1
+
+
 def test_no_file_about_any_of_it_no_lines() -> None:
     assert answers.of([], ()) == ()
 
@@ -128,13 +184,16 @@ def test_a_matrix_answers_for_a_shared_file_system(tmp_path: Path) -> None:
     assert shared.sure == "likely"
 
 
-def behind(path: Path, image_s: float, **machine: Json) -> inputs.InputFinding:
+def behind(
+    path: Path, image_s: float, *, source: str | None = None, **machine: Json
+) -> inputs.InputFinding:
     """Write a matrix behind 1 ms a call, whose native tree takes 9 s."""
     cells = tuple(cell(subject=s, open=o, mount=m, ranks=4) for s, o, m in SIDES)
+    layer: Json = {"profile": "lustre", "latency_ms": 1.0, "read_latency_ms": 1.0, "source": source}
     declared = replace(
         header().declared,
         cells=cells,
-        matrix={**header().declared.matrix, "stand_in": {"latency_ms": 1.0}},
+        matrix={**header().declared.matrix, "stand_in": layer},
     )
     session = replace(
         header(),
