@@ -1,16 +1,17 @@
 """Made-up sessions of jobs: what ranks' clocks leave, and a submitter that only writes it."""
 
+import itertools
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dlcontainer.bench.job import scripts
-from dlcontainer.bench.job.job_records import JobDeclaration, Side
+from dlcontainer.bench.job.job_records import JobDeclaration, Side, StepDeclaration
 from dlcontainer.bench.job.job_session import JobContext
-from dlcontainer.bench.job.scripts import JobFrame
+from dlcontainer.bench.job.scripts import JobFrame, RankSearch
 from dlcontainer.bench.job.submit import JobEnding
 from dlcontainer.schedulers.scheduler import Cause
 from tests.fakes import Quiet
@@ -44,6 +45,25 @@ def leave(folder: Path, ranks: list[dict[str, Any]], *, end: float = 3.0, code: 
         (folder / name).write_text(json.dumps(body) + "\n")
 
 
+def leave_events(
+    folder: Path, kinds: Mapping[str, Sequence[float]], *, number: int | None = 0, pid: int = 40
+) -> None:
+    """Write the file of a process's events, of each kind so long after one another."""
+    head = {"schema": "dlcontainer/events/1", "node": "n1", "pid": pid, "rank": number, "mono": 5.0}
+    lines = [
+        f"{at:.9f} {name}"
+        for name, lengths in kinds.items()
+        for at in itertools.accumulate(lengths)
+    ]
+    folder.mkdir(exist_ok=True)
+    (folder / f"n1-{pid}.events").write_text("\n".join([json.dumps(head), *lines, ""]))
+
+
+def steps_declared(**changes: Any) -> StepDeclaration:
+    usual = {"source": "optimizer", "mark": None, "warm_up": 10, "fewest": 10, "margin": 0.02}
+    return StepDeclaration(**{**usual, **changes})
+
+
 def declared(**changes: Any) -> JobDeclaration:
     usual: dict[str, Any] = {
         "command": ("python", "train.py"), "first_step": "step", "pairs": 8, "seed": 3,
@@ -66,6 +86,8 @@ class Clockwork:
     added: float = 2.0
     noise: float = 0.05
     odd: Odd = lambda _: None
+    # The steps of a job, by its number and side: how many there are, and how long each takes.
+    steps: Callable[[int, Side], Sequence[float]] = lambda _number, _side: ()
     sides: list[Side] = field(default_factory=list)
     draw: random.Random = field(default_factory=lambda: random.Random(7))
 
@@ -82,17 +104,21 @@ class Clockwork:
         if state == "COMPLETED":
             own = rank(0, 0.2, ranks="1", first_s=start, last_s=start + 1, ended_s=start + 2)
             leave(frame.parent, [own], end=start + 3, code=code)
+            lengths = self.steps(number, self.sides[-1])
+            if lengths:
+                leave_events(frame.parent / "events", {"optimizer-step/0": lengths})
         return JobEnding(
             job=str(number), submitted=NOW - 5, state=state, cause=CAUSES.get(state, "job"),
         )  # fmt: skip
 
 
 def context(folder: Path, submitter: Clockwork, **changes: Any) -> JobContext:
+    steps = changes["declared"].steps if "declared" in changes else None
     work = folder / "work"
     work.mkdir(exist_ok=True)
     framing = JobFrame(
-        command=("python", "train.py"), first_step="step", cwd=folder, image=Path("/i/demo.sif"),
-        head=("#SBATCH -N 1",),
+        command=("python", "train.py"), search=RankSearch(first_step="step", steps=steps),
+        cwd=folder, image=Path("/i/demo.sif"), head=("#SBATCH -N 1",),
     )  # fmt: skip
     usual: dict[str, Any] = {
         "declared": declared(), "framing": framing, "submitter": submitter, "work": work,

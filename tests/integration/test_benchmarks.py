@@ -33,6 +33,7 @@ BENCHMARKS = ROOT / "benchmarks"
 SMALL: dict[str, tuple[str, ...]] = {
     "analysis": ("-n", "2000", "--json"),
     "calibration": ("-n", "1", "--pairs", "2", "--json"),
+    "step_hook": ("--pairs", "2", "--steps", "20", "--json"),
     "probe_overhead": ("--idle", "0.1", "--pairs", "8", "--raw"),
     "statistics": ("-n", "20", "--json"),
     "storm_calls": ("--packages", "packaging", "--modules", "packaging.version",

@@ -1,7 +1,8 @@
 """What a job session says: seconds that the container adds to each phase, and one verdict. Pure.
 
 The unit is a job. One number a pair: d = seconds of the container's job less those of the native
-one, by the regression of all sessions (arm, place, carry-over). Judged is the start-up.
+one, by the regression of all sessions (arm, place, carry-over). Judged is the start-up; steps
+of the program have a verdict of their own (`step_analysis`).
 """
 
 import math
@@ -9,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from dlcontainer.bench.job import pair_order, step_analysis
 from dlcontainer.bench.job.job_records import SIDES, JobLaunch, JobPhases, JobSession, Side
+from dlcontainer.bench.job.step_analysis import StepReading
 from dlcontainer.bench.samples.schedule import FEWEST
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.stats import regression, student_t
-from dlcontainer.bench.stats.differences import PairDifference
 from dlcontainer.bench.stats.regression import RegressionFit
 
 ALPHA = 0.05
@@ -61,6 +63,7 @@ class JobAnalysis:
     pairs: int
     queue_s: Mapping[Side, float]
     lost: Mapping[Side, int]
+    steps: StepReading | None = None
 
     @property
     def judged(self) -> ContainerCost | None:
@@ -71,10 +74,9 @@ class JobAnalysis:
 def read(job: JobSession) -> JobAnalysis:
     """Read a session."""
     pairs = job.pairs()
-    carries = _carries(job)
     figures = {}
     for name in FIGURES:
-        added = _added(name, pairs, carries)
+        added = _added(name, job)
         if added is not None:
             figures[name] = added
     reasons = tuple(_holds(job, len(pairs)))
@@ -99,26 +101,21 @@ def read(job: JobSession) -> JobAnalysis:
             side: sum(launch.lost for launch in job.launches if launch.side == side)
             for side in SIDES
         },
+        steps=step_analysis.read(job, tuple(_incomplete(job))),
     )
 
 
+def _incomplete(job: JobSession) -> list[str]:
+    if job.end is not None and job.end.complete:
+        return []
+    return [f"the session is incomplete: {job.end.reason if job.end else 'it was cut'}"]
+
+
 def _holds(job: JobSession, pairs: int) -> list[str]:
-    reasons = []
-    if job.end is None or not job.end.complete:
-        reasons.append(f"the session is incomplete: {job.end.reason if job.end else 'it was cut'}")
+    reasons = _incomplete(job)
     if pairs < FEWEST:
         reasons.append(f"{counted(pairs, 'pair')}: a verdict takes {FEWEST}")
     return reasons
-
-
-def _carries(job: JobSession) -> dict[int, int]:
-    """Return for each line whether a container's job came just before it."""
-    # The last job comes before none: `befores` is one longer.
-    befores = (None, *job.launches)
-    return {
-        launch.line: int(before is not None and before.side == "container")
-        for launch, before in zip(job.launches, befores, strict=False)
-    }
 
 
 def _value(launch: JobLaunch, name: str) -> float | None:
@@ -127,26 +124,16 @@ def _value(launch: JobLaunch, name: str) -> float | None:
     return value if isinstance(value, float | int) else None
 
 
-def _added(
-    name: str, pairs: Mapping[int, Mapping[Side, JobLaunch]], carries: Mapping[int, int]
-) -> ContainerCost | None:
+def _added(name: str, job: JobSession) -> ContainerCost | None:
     values = {
-        number: [_value(pair[side], name) for side in SIDES] for number, pair in pairs.items()
+        number: [_value(pair[side], name) for side in SIDES] for number, pair in job.pairs().items()
     }
     numbers = {n: (a, b) for n, (a, b) in values.items() if a is not None and b is not None}
     if not numbers or len(numbers) < len(values):
         return None
-    differences = [
-        PairDifference(
-            number=number,
-            d=theirs - ours,
-            candidate_first=next(iter(pairs[number])) == "container",
-            carry=(
-                carries[pairs[number]["container"].line] - carries[pairs[number]["native"].line],
-            ),
-        )
-        for number, (ours, theirs) in numbers.items()
-    ]
+    differences = pair_order.differences(
+        job, {number: theirs - ours for number, (ours, theirs) in numbers.items()}
+    )
     fitted = regression.fit(differences)
     outer, inner = (_half(fitted, level) for level in (ALPHA, 2 * ALPHA))
     return ContainerCost(

@@ -35,6 +35,11 @@ def _hold(path: Path, job: JobSession) -> None:
         times = launch.times
         if (times is None) == (launch.error is None):
             raise _unfit(f"{path}:{launch.line}", "a job has either its times or a reason")
+        steps = launch.steps
+        if steps is not None and (steps.mean_s is None) == (steps.reason is None):
+            raise _unfit(f"{path}:{launch.line}", "steps have either a mean or a reason")
+        if steps is not None and (times is None or job.declared.steps is None):
+            raise _unfit(f"{path}:{launch.line}", "steps that nobody asked for, or of no job")
         if times is None:
             continue
         phases = times.start_s + times.steady_s + times.teardown_s

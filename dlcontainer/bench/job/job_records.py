@@ -20,6 +20,27 @@ SIDES: tuple[Side, Side] = ("native", "container")
 PHASES = ("start_s", "steady_s", "teardown_s")
 
 
+# A step ends where a line of the output matches, or where an optimizer of PyTorch has stepped.
+StepSource = Literal["output", "optimizer"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepDeclaration:
+    """How steps are seen and judged, settled before the first job.
+
+    Of each process the first `warm_up` steps are left out; of the rest, `fewest` or more, the mean
+    time from step to step counts. `margin` is the share of it that does not matter.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    source: StepSource
+    mark: str | None
+    warm_up: Annotated[int, Field(ge=1)]
+    fewest: Annotated[int, Field(ge=2)]
+    margin: Annotated[float, Field(gt=0)]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobDeclaration:
     """What was settled before the first job; `scripts` are the arms' as they are submitted.
@@ -42,6 +63,11 @@ class JobDeclaration:
     image: Mapping[str, Json]
     native: Mapping[str, Json]
     scripts: Mapping[Side, str]
+    # None where steps were not asked for, and in files of releases before 0.11.
+    steps: StepDeclaration | None = None
+
+    # Left out of the digest where it is None: a declaration of old has the digest that it had.
+    may_be_missing: ClassVar[tuple[str, ...]] = ("steps",)
 
     @property
     def order(self) -> tuple[ScheduledPair, ...]:
@@ -108,6 +134,33 @@ class JobPhases:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ProcessSteps:
+    """One process's steps: all of them, and seconds from step to step of those that count."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    rank: int | None
+    node: str
+    steps: Annotated[int, Field(ge=0)]
+    counted: Annotated[int, Field(ge=0)]
+    mean_s: Seconds
+    median_s: Seconds
+    longest_s: Seconds
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobSteps:
+    """A job's steps: the median of its processes' means, or the reason why there is none."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    mean_s: Annotated[float, Field(gt=0)] | None
+    steps: Annotated[int, Field(ge=0)]
+    processes: tuple[ProcessSteps, ...]
+    reason: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class JobLaunch:
     """One job: of a pair, or a warm-up (pair 0); `lost` to a cause outside of it, or failed."""
 
@@ -121,6 +174,7 @@ class JobLaunch:
     nodes: tuple[str, ...]
     times: JobPhases | None
     ranks: tuple[RankTimes, ...] = ()
+    steps: JobSteps | None = None
     load_1min: float = 0.0
     error: str | None = None
     lost: bool = False

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer import __version__
-from dlcontainer.bench.job import job_file, scripts, stamps
+from dlcontainer.bench.job import job_file, scripts, stamps, step_events, step_times
 from dlcontainer.bench.job.job_records import (
     SIDES,
     JobDeclaration,
     JobHeader,
     JobLaunch,
     JobSession,
+    JobSteps,
     Side,
 )
 from dlcontainer.bench.job.scripts import JobFrame
@@ -95,6 +96,9 @@ def _pair(pair: ScheduledPair | None, context: JobContext, writer: Writer) -> Jo
         writer.write(launched)
         if launched.error is not None:
             return launched
+        if number == WARM_UP and launched.steps and launched.steps.reason:
+            # Said while there is time to end it; the start-up does not depend on it.
+            context.progress.note(f"{side}: steps are not measured: {launched.steps.reason}")
     return None
 
 
@@ -116,6 +120,7 @@ def _launched(number: int, side: Side, context: JobContext) -> JobLaunch:
         timed = stamps.timed(stamps_read, done.submitted, context.declared.first_step)
     except BenchDataError as failure:
         error = f"{failure.what}: {failure.why}" if failure.why else failure.what
+    steps = _steps(folder, context, len(timed.ranks)) if timed else None
     nodes = dict.fromkeys(rank.node for rank in stamps_read.ranks)
     return JobLaunch(
         pair=number,
@@ -126,11 +131,22 @@ def _launched(number: int, side: Side, context: JobContext) -> JobLaunch:
         nodes=tuple(nodes),
         times=timed.times if timed else None,
         ranks=timed.ranks if timed else (),
+        steps=steps,
         load_1min=round(load, 2),
         error=error,
         lost=error is not None and done.outside,
         output=() if timed else stamps.tail(log),
     )
+
+
+def _steps(folder: Path, context: JobContext, ranks: int) -> JobSteps | None:
+    rule = context.declared.steps
+    if rule is None:
+        return None
+    try:
+        return step_times.timed(step_events.read(folder / step_events.EVENTS), ranks, rule)
+    except BenchDataError as failure:
+        return step_times.unread(failure.what)
 
 
 def _folder(context: JobContext, number: int, side: Side) -> Path:

@@ -1,7 +1,10 @@
 """The clock of `bench job`, run by path on compute nodes: it starts one rank's command, and stamps.
 
-    rank_clock.py mark FILE [CODE]                        a stamp of this node's clocks
-    rank_clock.py rank FOLDER MARK PATTERN -- COMMAND...  one rank, its output passed on
+    rank_clock.py mark FILE [CODE]                           a stamp of this node's clocks
+    rank_clock.py rank FOLDER MARK FIRST STEP -- COMMAND...  one rank, its output passed on
+
+FIRST is a pattern of the line that ends the start-up, STEP one of the lines that end a step; both
+may be empty. Lines of steps become a file of events, as `probe/event_stamps.py` writes them.
 
 Standard library only, Python >= 3.6: it runs with the nodes' own python3, without the package.
 Lengths are those of the node's monotonic clock; its real-time clock is read once, as an anchor.
@@ -74,9 +77,11 @@ class Stream:
 class RankWatch:
     """The moments of one rank: its own process, and the first and last line that match."""
 
-    def __init__(self, mark: bytes, pattern: str) -> None:
+    def __init__(self, mark: bytes, first: str, step: str = "") -> None:
         self.mark = mark
-        self.pattern = re.compile(pattern.encode()) if pattern else None
+        self.pattern = re.compile(first.encode()) if first else None
+        self.step = re.compile(step.encode()) if step else None
+        self.steps = []  # type: list[float]
         self.process = None  # type: float | None
         self.first = None  # type: float | None
         self.last = None  # type: float | None
@@ -98,10 +103,12 @@ class RankWatch:
                 self.first = now if self.first is None else self.first
                 self.last = now
                 self.matches += 1
+            if self.step is not None and self.step.search(line):
+                self.steps.append(now)
         return False
 
 
-def rank(folder: str, mark: str, pattern: str, command: "list[str]") -> int:
+def rank(folder: str, mark: str, first: str, step: str, command: "list[str]") -> int:
     """Run a rank's command to its end, write its moments into a folder, return its exit code."""
     begun = stamp()
     cpus = len(os.sched_getaffinity(0))
@@ -114,7 +121,7 @@ def rank(folder: str, mark: str, pattern: str, command: "list[str]") -> int:
     os.close(err[1])
     for number in _PASSED_ON:
         signal.signal(number, lambda got, _frame: _send(child, got))
-    watch = RankWatch(mark.encode(), pattern)
+    watch = RankWatch(mark.encode(), first, step)
     status, ended = _follow(child, {out[0]: Stream(1, watch), err[0]: Stream(2, watch)})
     code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
     begin = float(str(begun["mono"]))
@@ -142,6 +149,12 @@ def rank(folder: str, mark: str, pattern: str, command: "list[str]") -> int:
         + begin,
         lines=watch.lines,
     )
+    if watch.steps:
+        head = {name: body[name] for name in ("node", "mono", "rank")}
+        head.update(schema="dlcontainer/events/1", pid=os.getpid())
+        steps = ["%.9f mark" % (at - begin) for at in watch.steps]
+        name = "events/%s-%d.events" % (os.uname().nodename, os.getpid())  # noqa: UP031
+        _write(os.path.join(folder, name), head, *steps)  # noqa: PTH118
     _write(os.path.join(folder, "rank-%s-%d.json" % (place, os.getpid())), body)  # noqa: PTH118, UP031
     return code
 
@@ -186,11 +199,13 @@ def _follow(child: int, streams: "dict[int, Stream]") -> "tuple[int, float]":
     return status, ended
 
 
-def _write(path: str, body: "dict[str, object]") -> None:
+def _write(path: str, body: "dict[str, object]", *lines: str) -> None:
     # In one call, under its own name: a reader takes no file whose text is cut.
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     try:
-        os.write(number, json.dumps(body).encode() + b"\n")
+        rest = "\n".join([json.dumps(body), *lines, ""]).encode()
+        while rest:
+            rest = rest[os.write(number, rest) :]
         os.fsync(number)
     finally:
         os.close(number)
@@ -201,8 +216,8 @@ def main(argv: "list[str]") -> int:
     if argv[0] == "mark":
         _write(argv[1], dict(stamp(), code=int(argv[2]) if argv[2:] else 0))
         return 0
-    _, folder, mark, pattern, _, *command = argv
-    return rank(folder, mark, pattern, command)
+    _, folder, mark, first, step, _, *command = argv
+    return rank(folder, mark, first, step, command)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dlcontainer.bench.job.job_records import Side
+from dlcontainer.bench.job.job_records import Side, StepDeclaration
 from dlcontainer.bench.job.stamps import BEGAN, ENDED
+from dlcontainer.bench.job.step_events import EVENTS, HOOK, HOOK_FILES
 from dlcontainer.config.templating import Text, quote, render_template
 from dlcontainer.errors import UsageError
 from dlcontainer.formats import host_variables, job, job_forms, job_head
@@ -31,8 +32,12 @@ FOLDER = "@DLC_JOB_FOLDER@"
 MARK = "dlcontainer bench job: the command begins"
 _RUNTIMES = ("apptainer", "singularity")
 # The first process of the command itself: it says so, and becomes it. Python's output comes by
-# line where lines are looked for.
-_BEGIN = 'echo "$1"; [ -z "$2" ] || export PYTHONUNBUFFERED=1; shift 2; exec "$@"'
+# line where lines are looked for, and has the hook of the steps where these are counted by it.
+_BEGIN = (
+    'echo "$1"; [ -z "$2" ] || export PYTHONUNBUFFERED=1; if [ -n "$3" ]; then '
+    f"DLCONTAINER_EVENTS=$3/{EVENTS}; PYTHONPATH=$3/{HOOK}${{PYTHONPATH:+:$PYTHONPATH}}; "
+    'export DLCONTAINER_EVENTS PYTHONPATH; fi; shift 3; exec "$@"'
+)
 _ON_PATH = 'PATH=$1/bin:$PATH; export PATH; shift; exec "$@"'
 
 
@@ -86,6 +91,29 @@ def placed(site: Site, placing: Placing) -> Site:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RankSearch:
+    """What is looked for in each rank: the line that ends its start-up, and its steps."""
+
+    first_step: str | None = None
+    steps: StepDeclaration | None = None
+
+    @property
+    def in_output(self) -> bool:
+        """Whether lines of the output are looked at, so that they must come one by one."""
+        return self.first_step is not None or bool(self.step_mark)
+
+    @property
+    def hooked(self) -> bool:
+        """Whether PyTorch's optimizers are."""
+        return self.steps is not None and self.steps.source == "optimizer"
+
+    @property
+    def step_mark(self) -> str:
+        """The pattern of lines that end a step; empty without one."""
+        return (self.steps.mark or "") if self.steps else ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class NativeSide:
     """The folder whose `bin` comes first on PATH, and the variables that the image sets too."""
 
@@ -96,7 +124,7 @@ class NativeSide:
 def arms(
     plan: Plan,
     native: NativeSide,
-    first_step: str,
+    search: RankSearch,
     placing: Placing,
     templates: Sequence[Path],
 ) -> dict[Side, str]:
@@ -119,10 +147,17 @@ def arms(
     without = _without_engine(native, applied.inside)
 
     def rendered(of: Site, start: RuntimeStart | None) -> str:
-        variables = job.values(_clocked(replace(plan, site=of), first_step), placing.form, start)
+        variables = job.values(_clocked(replace(plan, site=of), search), placing.form, start)
         return render_template(list(templates), job.TEMPLATE, variables)
 
-    return {"native": rendered(plain, without), "container": rendered(site, None)}
+    inside = _with_folder(site) if search.hooked else site
+    return {"native": rendered(plain, without), "container": rendered(inside, None)}
+
+
+def _with_folder(site: Site) -> Site:
+    """Show the job's own folder in the image: the hook is read there, and writes there."""
+    jobs = site.jobs.model_copy(update={"binds": (*site.jobs.binds, FOLDER)})
+    return site.model_copy(update={"jobs": jobs})
 
 
 def _without_engine(native: NativeSide, inside: Mapping[str, str]) -> RuntimeStart:
@@ -156,9 +191,10 @@ def _without_engine(native: NativeSide, inside: Mapping[str, str]) -> RuntimeSta
     )
 
 
-def _clocked(plan: Plan, first_step: str) -> Plan:
+def _clocked(plan: Plan, search: RankSearch) -> Plan:
     """Put the clock before all that starts a rank's command."""
-    clock = (*_PYTHON, f"{FOLDER}/../{CLOCK.name}", "rank", FOLDER, MARK, first_step, "--")
+    patterns = (search.first_step or "", search.step_mark)
+    clock = (*_PYTHON, f"{FOLDER}/../{CLOCK.name}", "rank", FOLDER, MARK, *patterns, "--")
     jobs = plan.site.jobs
     jobs = jobs.model_copy(update={"prefix": (*clock, *jobs.prefix)})
     return replace(plan, site=plan.site.model_copy(update={"jobs": jobs}))
@@ -169,7 +205,7 @@ class JobFrame:
     """What a job's frame holds beside its arm's script: the user's command, folder and image."""
 
     command: tuple[str, ...]
-    first_step: str
+    search: RankSearch
     cwd: Path
     image: Path
     head: tuple[str, ...]
@@ -187,9 +223,17 @@ def head(plan: Plan, placing: Placing) -> tuple[str, ...]:
 def write(folder: Path, side: Side, arm: str, framing: JobFrame) -> Path:
     """Write a job's script and the frame that stamps its begin and its end; return the frame."""
     script, frame = folder / "arm.sh", folder / "job.sh"
+    if framing.search.steps is not None:
+        (folder / EVENTS).mkdir()
+    if framing.search.hooked:
+        (folder / HOOK).mkdir()
+        for name, source in HOOK_FILES.items():
+            atomic_files.write(folder / HOOK / name, source.read_text())
     atomic_files.write(script, arm.replace(FOLDER, quote(str(folder))))
     clock = shlex.join([*_PYTHON, str(folder.parent / CLOCK.name), "mark"])
-    begin = ["/bin/sh", "-c", _BEGIN, "dlc-begin", MARK, framing.first_step and "1"]
+    search = framing.search
+    hooked = str(folder) if search.hooked else ""
+    begin = ["/bin/sh", "-c", _BEGIN, "dlc-begin", MARK, "1" if search.in_output else "", hooked]
     image = f"export DLCONTAINER_IMAGE={quote(str(framing.image))}"
     lines = [
         "#!/bin/bash",

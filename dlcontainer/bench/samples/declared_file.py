@@ -55,8 +55,16 @@ F = TypeVar("F", bound=DeclaredFile[Any, Any])
 
 
 def digest(declared: object) -> str:
-    """Return the hash of a declaration."""
-    return hash_chain.digest(hash_chain.canonical(plain(declared)))
+    """Return the hash of a declaration.
+
+    Fields that its type names as `may_be_missing` are in none where they are None: an earlier
+    program's declaration, which has no such field, keeps the hash that it had.
+    """
+    body = plain(declared)
+    for name in getattr(declared, "may_be_missing", ()):
+        if isinstance(body, dict) and body[name] is None:
+            del body[name]
+    return hash_chain.digest(hash_chain.canonical(body))
 
 
 @dataclass(frozen=True, kw_only=True)

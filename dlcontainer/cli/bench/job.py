@@ -16,7 +16,7 @@ from dlcontainer.errors import UsageError
 if TYPE_CHECKING:
     from dlcontainer.bench.job.job_records import JobSession
     from dlcontainer.bench.job.job_session import JobContext
-    from dlcontainer.bench.job.scripts import Placing
+    from dlcontainer.bench.job.scripts import Placing, RankSearch
     from dlcontainer.bench.job.submit import Submitter
     from dlcontainer.bench.measure.bench_image import BenchImage
     from dlcontainer.cli.context import CliContext
@@ -69,6 +69,36 @@ Margin = Annotated[
         rich_help_panel=own.SESSION,
     ),
 ]
+StepMark = Annotated[
+    str | None,
+    typer.Option(
+        "--step-mark",
+        metavar="REGEX",
+        help="Regular expression for the lines that end a step. Default: a step of a PyTorch "
+        "optimizer, seen by a hook; the program is not changed.",
+        rich_help_panel=own.SESSION,
+    ),
+]
+WarmUpSteps = Annotated[
+    int,
+    typer.Option(
+        "--warm-up-steps", metavar="N", min=1, help="First steps of a job that are left out.",
+        rich_help_panel=own.SESSION,
+    ),
+]  # fmt: skip
+StepMargin = Annotated[
+    str,
+    typer.Option(
+        "--step-margin", metavar="SHARE", help="Largest difference of a step's time that does not "
+        "matter.", rich_help_panel=own.SESSION,
+    ),
+]  # fmt: skip
+NoSteps = Annotated[
+    bool,
+    typer.Option(
+        "--no-steps", help="Judge the start-up alone.", rich_help_panel=own.SESSION,
+    ),
+]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,7 +106,7 @@ class _JobOptions:
     """A session of jobs as it was typed, beside the options of every session."""
 
     command: tuple[str, ...]
-    first_step: str | None
+    search: "RankSearch"
     pairs: int
     margin_s: float
     placing: "Placing"
@@ -94,6 +124,10 @@ def job(
     pairs: Pairs = PAIRS,
     first_step: FirstStep = None,
     margin: Margin = "1s",
+    step_mark: StepMark = None,
+    warm_up_steps: WarmUpSteps = 10,
+    step_margin: StepMargin = "2%",
+    no_steps: NoSteps = False,
     account: options.Account = None,
     partition: options.Partition = None,
     time: options.Time = None,
@@ -107,12 +141,17 @@ def job(
 ) -> None:
     """Measure your own command as native and container jobs, from submission to the last exit."""
     from dlcontainer.bench.job import job_session
-    from dlcontainer.bench.job.scripts import Placing
+    from dlcontainer.bench.job.scripts import Placing, RankSearch
     from dlcontainer.cli.context import here
 
     job_options = _JobOptions(
         command=tuple(command),
-        first_step=job_words.pattern(first_step),
+        search=RankSearch(
+            first_step=job_words.pattern(first_step),
+            steps=job_words.steps(
+                without=no_steps, mark=step_mark, warm_up=warm_up_steps, margin=step_margin
+            ),
+        ),
         pairs=pairs,
         margin_s=job_words.seconds(margin),
         placing=Placing(nodes=nodes, tasks_per_node=per_node, form=form),
@@ -154,6 +193,8 @@ def _context(
     owners = world.site(options_.site).value.owners
     image = bench_image.read(options.image_file(options_.image), world.host.arch, owners)
     bench_image.require_trust(image, options_.site)
+    target = defaults.output(options_, image, "job")
+    job_words.require_plain(target.parent.absolute(), job_options.search.steps)
     plan = _plan(options_, job_options, image, world)
     # Where jobs are submitted is the user's own environment.
     runner = console.runner(world.of_user, of_user=True)
@@ -165,7 +206,7 @@ def _context(
     folders = world.resources.template_folders()
     declared = JobDeclaration(
         command=job_options.command,
-        first_step=job_options.first_step,
+        first_step=job_options.search.first_step,
         pairs=job_options.pairs,
         seed=seed,
         margin_s=job_options.margin_s,
@@ -176,16 +217,14 @@ def _context(
         scheduler=plan.site.scheduler.kind,
         image=_described(image),
         native={"prefix": str(native), "why": why},
-        scripts=scripts.arms(
-            plan, side, job_options.first_step or "", job_options.placing, folders
-        ),
+        scripts=scripts.arms(plan, side, job_options.search, job_options.placing, folders),
+        steps=job_options.search.steps,
     )
-    target = defaults.output(options_, image, "job")
     return JobContext(
         declared=declared,
         framing=JobFrame(
             command=job_options.command,
-            first_step=job_options.first_step or "",
+            search=job_options.search,
             cwd=Path.cwd(),
             image=image.image,
             head=scripts.head(plan, job_options.placing),

@@ -2,9 +2,15 @@
 
 import math
 import re
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from dlcontainer.cli.bench import session_options
 from dlcontainer.errors import UsageError
 from dlcontainer.schedulers import SCHEDULERS
+
+if TYPE_CHECKING:
+    from dlcontainer.bench.job.job_records import StepDeclaration
 
 
 def seconds(text: str) -> float:
@@ -33,18 +39,54 @@ def limit(text: str) -> float:
         ) from None
 
 
-def pattern(text: str | None) -> str | None:
-    """Read the pattern of a first step; raises UsageError."""
+def pattern(text: str | None, option: str = "--first-step") -> str | None:
+    """Read the pattern of lines; raises UsageError."""
     if text is None:
         return None
     try:
         re.compile(text.encode())
     except re.error as error:
         raise UsageError(
-            f"--first-step {text!r}: not a regular expression: {error}",
-            next_step="give a Python regular expression, searched in each line: --first-step "
-            "'step +1 '",
+            f"{option} {text!r}: not a regular expression: {error}",
+            next_step="give a Python regular expression, searched in each line: "
+            f"{option} 'step +1 '",
         ) from None
     if not text:
-        raise UsageError("--first-step: the pattern is empty", next_step="leave --first-step out")
+        raise UsageError(f"{option}: the pattern is empty", next_step=f"leave {option} out")
     return text
+
+
+def steps(
+    *, without: bool, mark: str | None, warm_up: int, margin: str | None
+) -> "StepDeclaration | None":
+    """Read how steps are seen; None where they are not asked for. Raises UsageError."""
+    from dlcontainer.bench.job import step_times
+    from dlcontainer.bench.job.job_records import StepDeclaration
+
+    if without and mark is not None:
+        raise UsageError(
+            "--no-steps and --step-mark are incompatible", next_step="leave one of them out"
+        )
+    if without:
+        return None
+    text = pattern(mark, "--step-mark")
+    return StepDeclaration(
+        source="optimizer" if text is None else "output",
+        mark=text,
+        warm_up=warm_up,
+        fewest=step_times.FEWEST,
+        margin=session_options.margin(margin, "--step-margin") or step_times.MARGIN,
+    )
+
+
+def require_plain(folder: Path, steps: "StepDeclaration | None") -> None:
+    """Refuse a folder that neither PYTHONPATH nor the engine's binds can name."""
+    if steps is None or steps.source != "optimizer" or not set(str(folder)) & set(":,"):
+        return
+    raise UsageError(
+        f"the folder of the session's file has a colon or a comma in its name: {folder}",
+        why="the hook of PyTorch's steps lies beside the file, and is named in PYTHONPATH and in "
+        "the engine's binds, which split names there",
+        next_step="choose another folder with -o, give --step-mark, or leave the steps out with "
+        "--no-steps",
+    )

@@ -250,7 +250,7 @@ def arms(text: str | None) -> tuple[ArmName, ...]:
     return names
 
 
-def margin(text: str | None) -> float | None:
+def margin(text: str | None, option: str = "--margin") -> float | None:
     """Read a margin, as a share or with a percent sign; None where none was given.
 
     Raises UsageError.
@@ -264,9 +264,9 @@ def margin(text: str | None) -> float | None:
         share = 0.0
     if not LEAST_MARGIN <= share <= MOST_MARGIN:
         raise UsageError(
-            f"--margin {text}: must be a share from {100 * LEAST_MARGIN:g}% to "
+            f"{option} {text}: must be a share from {100 * LEAST_MARGIN:g}% to "
             f"{100 * MOST_MARGIN:g}%",
-            next_step="use, for example, --margin 5%",
+            next_step=f"use, for example, {option} 5%",
         )
     # As it is typed, so that a session that goes on declares the same number.
     return round(share, 6)

@@ -14,18 +14,16 @@ from dlcontainer.bench.analysis.verdict import Word
 from dlcontainer.bench.job import job_analysis
 from dlcontainer.bench.job.job_records import JobSession
 from dlcontainer.bench.report.inputs import InputFinding, Omission
-from dlcontainer.bench.report.sections import jobs, shared_answer
+from dlcontainer.bench.report.sections import job_steps, jobs, shared_answer
 from dlcontainer.bench.report.sections.shared_answer import CANNOT_TELL
 from dlcontainer.bench.report.text import scope_text, verdict_text
 from dlcontainer.bench.samples.traits import START, TRAINING
-from dlcontainer.bench.stats.paired import Interval
 
 # Sure: sessions of several allocations together. Likely: what one session, or one file, shows.
 # Empty: nothing was measured.
 Sure = Literal["sure", "likely", "unsure", ""]
 
 SHARED = "What happens at N nodes on a shared file system?"
-_HOUR_S = 3600
 NOT_MEASURED = "Not measured"
 _SAID: dict[Word, str] = {"EQUIVALENT": "Yes", "FASTER": "Yes", "SLOWER": "No"}
 
@@ -60,9 +58,42 @@ def of(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> tuple[
 
 def _training(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> SpokenAnswer:
     sessions = _asked(analyses, TRAINING)
-    if not sessions:
-        return _not_measured(TRAINING, findings, "bench train")
-    return _together(sessions, [_session(TRAINING, analysis) for analysis in sessions])
+    answers = []
+    if sessions:
+        answers.append(_together(sessions, [_session(TRAINING, item) for item in sessions]))
+    of_jobs = [_steps(item.finding) for item in findings if isinstance(item.finding, JobSession)]
+    answers += [answer for answer in of_jobs if answer and answer.reply != NOT_MEASURED]
+    unseen = [answer for answer in of_jobs if answer and answer.reply == NOT_MEASURED]
+    if answers or unseen:
+        return _agreed(answers or unseen[:1])
+    return _not_measured(
+        TRAINING, findings, "bench train; of your own program: dlcontainer bench job"
+    )
+
+
+def _steps(job: JobSession) -> SpokenAnswer | None:
+    """Answer by the steps of the user's own program; None where nobody asked for them."""
+    steps = job_analysis.read(job).steps
+    if steps is None:
+        return None
+    figures = f"of your own program: {job_steps.headline(steps)}"
+    if steps.verdict is None:
+        return SpokenAnswer(question=TRAINING, reply=NOT_MEASURED, figures=figures, sure="")
+    reply = _SAID.get(steps.verdict.word, CANNOT_TELL)
+    if busy := _others_beside(job):
+        figures = f"others were at work on this machine ({busy}); seen then: {figures}"
+        reply = CANNOT_TELL
+    elif reply == CANNOT_TELL and steps.verdict.reasons:
+        figures = f"{figures}: {steps.verdict.reasons[0]}"
+    sure: Sure = "unsure" if reply == CANNOT_TELL else "likely"
+    return SpokenAnswer(question=TRAINING, reply=reply, figures=figures, sure=sure)
+
+
+def _others_beside(job: JobSession) -> str:
+    """Return the load of others where jobs ran: with a scheduler that was another node."""
+    if job.declared.scheduler != "none":
+        return ""
+    return scope_text.others_at_work(job.header.machine)
 
 
 def _start(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> SpokenAnswer:
@@ -124,18 +155,10 @@ def _session(question: str, analysis: Analysis) -> SpokenAnswer:
         return SpokenAnswer(question=question, reply=CANNOT_TELL, figures=figures, sure="unsure")
     figures = headline
     if analysis.traits.equivalence:
-        figures = f"{headline}, {_an_hour(verdict.difference)}"
+        figures = f"{headline}, {job_steps.an_hour(verdict.difference)}"
     return SpokenAnswer(
         question=question, reply=_SAID[verdict.word], figures=figures, sure="likely"
     )
-
-
-def _an_hour(difference: Interval) -> str:
-    added, low, high = (
-        f"{_HOUR_S * (ratio - 1):+.0f}"
-        for ratio in (difference.ratio, difference.low, difference.high)
-    )
-    return f"{added} s an hour ({low} to {high} s)"
 
 
 def _job(job: JobSession) -> SpokenAnswer:
@@ -165,7 +188,7 @@ def _pooled(question: str, item: PooledSessions) -> SpokenAnswer:
     word = item.word
     if word is None or item.difference is None:
         raise ValueError("no verdict across allocations")
-    hours = f", {_an_hour(item.difference)}" if item.members[0].traits.equivalence else ""
+    hours = f", {job_steps.an_hour(item.difference)}" if item.members[0].traits.equivalence else ""
     return SpokenAnswer(
         question=question,
         reply=_SAID[word],

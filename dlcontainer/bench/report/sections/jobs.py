@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from dlcontainer.bench.job.job_analysis import FIGURES, JUDGED, ContainerCost, JobAnalysis
 from dlcontainer.bench.job.job_records import SIDES, JobPhases, JobSession
+from dlcontainer.bench.report.sections import job_steps
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.stats import linear
@@ -26,6 +27,12 @@ def headline(job: JobSession, reading: JobAnalysis) -> str:
     return f"{reading.word}: {cost} start-up on {_size(job)}"
 
 
+def whole_headline(job: JobSession, reading: JobAnalysis) -> str:
+    """Return the headline, and that of the steps behind it."""
+    start = headline(job, reading)
+    return f"{start}; {job_steps.headline(reading.steps)}" if reading.steps else start
+
+
 def _size(job: JobSession) -> str:
     jobs = [launch for launch in job.launches if launch.times]
     nodes = max((len(launch.nodes) for launch in jobs), default=0)
@@ -35,7 +42,8 @@ def _size(job: JobSession) -> str:
 
 def words(job: JobSession, reading: JobAnalysis) -> str:
     """Return what was compared, what came out, and what it is not about."""
-    return " ".join([*_compared(job), *_result(job, reading), *_limits(job, reading)])
+    steps = job_steps.words(reading.steps) if reading.steps else ()
+    return " ".join([*_compared(job), *_result(job, reading), *steps, *_limits(job, reading)])
 
 
 def _compared(job: JobSession) -> Iterator[str]:
@@ -113,21 +121,25 @@ def tables(reading: JobAnalysis, anchor: str) -> tuple[Table, ...]:
         head=("figure", "native, s", "container, s", "added, s", "95 % interval"),
         rows=tuple(_row(name, added) for name, added in reading.figures.items()),
         note="Means over pairs; added: by a regression on arm, place in the pair and what ran "
-        "before. Only the start-up is judged. Start-up, steady and teardown add up to the whole "
-        "job, from its first instruction to its end on the first node.",
+        "before. Judged is the start-up; steps have a table of their own. Start-up, steady and "
+        "teardown add up to the whole job, from its first instruction to its end on the first "
+        "node.",
         numeric=True,
         anchor=anchor,
     )
-    return (figures,) if figures.rows else ()
+    steps = job_steps.table(reading.steps, f"{anchor}-steps")
+    return (*steps, figures) if figures.rows else ()
 
 
 def lines(reading: JobAnalysis) -> tuple[str, ...]:
     """Return a line a figure, for a terminal."""
-    return tuple(
+    steps = (job_steps.headline(reading.steps),) if reading.steps else ()
+    figures_ = tuple(
         f"{FIGURES[name]}: {_signed(added.added)} ({interval(added)}); "
         f"native {added.native:.3f} s, container {added.container:.3f} s"
         for name, added in reading.figures.items()
     )
+    return steps + figures_
 
 
 def _row(name: str, added: ContainerCost) -> tuple[str, ...]:
@@ -185,6 +197,7 @@ def figures(job: JobSession, reading: JobAnalysis) -> dict[str, object]:
         "headline": headline(job, reading),
         "reasons": list(reading.reasons),
         "pairs": reading.pairs,
+        "steps": job_steps.figures(reading.steps),
         "lost": dict(reading.lost),
         "queue_s": {side: _known(value) for side, value in reading.queue_s.items()},
         "figures": {

@@ -83,7 +83,7 @@ def _jobs(finding: InputFinding, job: JobSession) -> Exhibit:
     return Exhibit(
         anchor=f"job-{finding.sha256[:8]}",
         title="A command as a job",
-        headline=jobs_.headline(job, reading),
+        headline=jobs_.whole_headline(job, reading),
         words=jobs_.words(job, reading),
         plates=(
             _plate(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dlcontainer.bench.job import step_events
 from dlcontainer.bench.job.rank_clock import RankWatch, Stream
 from dlcontainer.bench.job.scripts import CLOCK, MARK
 from dlcontainer.bench.job.stamps import ClockStamp, RankStamps
@@ -18,9 +19,9 @@ from tests.skips import skip
 
 
 def clocked(
-    folder: Path, script: str, pattern: str = "", **environ: str
+    folder: Path, script: str, pattern: str = "", step: str = "", **environ: str
 ) -> tuple["subprocess.CompletedProcess[str]", dict[str, Any]]:
-    argv = [sys.executable, "-I", "-S", str(CLOCK), "rank", str(folder), MARK, pattern, "--"]
+    argv = [sys.executable, "-I", "-S", str(CLOCK), "rank", str(folder), MARK, pattern, step, "--"]
     done = subprocess.run(
         [*argv, "sh", "-c", script], env={"PATH": "/usr/bin:/bin", **environ},
         capture_output=True, text=True, timeout=60, check=False,
@@ -42,6 +43,22 @@ def test_moments_of_a_command(real_processes: None, tmp_path: Path) -> None:
     assert 0 < own.process_s < own.process_s + 0.15 < own.first_s < own.last_s <= own.ended_s
     assert own.lines == ("step 1", "step 2")
     assert abs(own.clock_set_s) < 0.05
+
+
+def test_lines_that_end_a_step_are_events(real_processes: None, tmp_path: Path) -> None:
+    (tmp_path / "events").mkdir()
+    script = f"echo '{MARK}'; for n in 1 2 3; do echo step $n; sleep 0.1; done; echo 4 >&2; echo x"
+    _, body = clocked(tmp_path, script, "", r"^step \d|^4", RANK="5", WORLD_SIZE="8")
+    assert (body["matches"], body["first_s"]) == (0, None)
+    [events] = step_events.read(tmp_path / "events")
+    assert (events.rank, list(events.moments)) == (5, ["mark"])
+    moments = events.steps()
+    assert len(moments) == 4
+    assert body["process_s"] <= moments[0] + 1e-6  # the file has nanoseconds
+    assert moments[2] - moments[0] >= 0.19
+    (tmp_path / "without").mkdir()
+    clocked(tmp_path / "without", script, "", "no such line")
+    assert not list(tmp_path.glob("without/events*"))
 
 
 def test_a_signal_a_missing_program_and_a_child_that_stays(

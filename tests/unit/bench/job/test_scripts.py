@@ -1,16 +1,18 @@
 """The arms of a job session: the site's own script, with and without the engine."""
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dlcontainer.bench.job import scripts
-from dlcontainer.bench.job.scripts import FOLDER, JobFrame, NativeSide, Placing
+from dlcontainer.bench.job.scripts import FOLDER, JobFrame, NativeSide, Placing, RankSearch
 from dlcontainer.errors import UsageError
 from dlcontainer.planning.plan import Plan
 from tests.jobs import plan_at
+from tests.jobsessions import steps_declared
 from tests.values import TEMPLATES
 
 FORM = {"summary": "f", "ranks_per_node": 4,
@@ -18,9 +20,13 @@ FORM = {"summary": "f", "ranks_per_node": 4,
 ANY = Placing(nodes=None, tasks_per_node=None, form=None)
 
 
-def arms(plan: Plan, placing: Placing = ANY) -> dict[Any, str]:
+def arms(
+    plan: Plan,
+    placing: Placing = ANY,
+    search: RankSearch = RankSearch(first_step="step"),  # noqa: B008
+) -> dict[Any, str]:
     native = NativeSide(prefix=Path("/sw/my env"), environment={"A": "b $c", "LANG": "d $e"})
-    return dict(scripts.arms(plan, native, "step", placing, [TEMPLATES]))
+    return dict(scripts.arms(plan, native, search, placing, [TEMPLATES]))
 
 
 def runs(text: str) -> str:
@@ -41,7 +47,7 @@ def test_the_arms_differ_by_the_engine_alone(tmp_path: Path) -> None:
     }
     both = arms(plan_at(tmp_path, **site))
     native, container = runs(both["native"]), runs(both["container"])
-    clock = f"python3 -I -S {FOLDER}/../rank_clock.py rank {FOLDER} '{scripts.MARK}' step --"
+    clock = f"python3 -I -S {FOLDER}/../rank_clock.py rank {FOLDER} '{scripts.MARK}' step '' --"
     assert native.startswith(f"{clock} numactl -l env LANG='d $e' OMP_NUM_THREADS=4 /bin/sh -c ")
     # The user's value wins on both sides, or the image's does.
     assert "\n[ -n \"${A+x}\" ] || export A='b $c'\n" in both["native"]
@@ -96,7 +102,7 @@ def test_a_frame_stamps_around_its_arm(tmp_path: Path) -> None:
     folder = tmp_path / "it's 1"
     folder.mkdir()
     framing = JobFrame(
-        command=("python", "a b.py"), first_step="s", cwd=Path("/home/u v"),
+        command=("python", "a b.py"), search=RankSearch(first_step="s"), cwd=Path("/home/u v"),
         image=Path("/i/x.sif"), head=("#SBATCH -N 2",),
     )  # fmt: skip
     frame = scripts.write(folder, "container", f"run {FOLDER}/x\n", framing)
@@ -106,7 +112,57 @@ def test_a_frame_stamps_around_its_arm(tmp_path: Path) -> None:
     begun, ended = (next(n for n, x in enumerate(lines) if w in x) for w in ("began", "ended"))
     ran = next(n for n, line in enumerate(lines) if line.startswith("bash "))
     assert begun < ran < ended
-    assert lines[ran].endswith(f"dlc-begin '{scripts.MARK}' 1 python 'a b.py'")
+    assert lines[ran].endswith(f"dlc-begin '{scripts.MARK}' 1 '' python 'a b.py'")
     assert (folder / "arm.sh").read_text() == f"run '{tmp_path}/it'\"'\"'s 1'/x\n"
     native = scripts.write(folder, "native", "x\n", framing).read_text()
     assert "export DLCONTAINER_IMAGE" not in native
+
+
+def test_the_hook_is_shown_in_the_image_and_named_to_python(tmp_path: Path) -> None:
+    search = RankSearch(steps=steps_declared())
+    both = arms(plan_at(tmp_path), search=search)
+    assert f"--bind {FOLDER}" in runs(both["container"])
+    assert "--bind" not in runs(both["native"])
+    marked = RankSearch(steps=steps_declared(source="output", mark="s p"))
+    both = arms(plan_at(tmp_path), search=marked)
+    assert f"--bind {FOLDER}" not in both["container"]
+    assert f"'{scripts.MARK}' '' 's p' --" in runs(both["container"])
+
+
+@pytest.mark.parametrize(
+    ("search", "words", "left"),
+    [
+        (RankSearch(), "'' '' python", []),
+        (RankSearch(steps=steps_declared(source="output", mark="s")), "1 '' python", ["events"]),
+        (RankSearch(steps=steps_declared()), "'' FOLDER python", ["events", "hook"]),
+    ],
+)
+def test_a_frame_has_what_steps_take(
+    tmp_path: Path, search: RankSearch, words: str, left: list[str]
+) -> None:
+    framing = JobFrame(
+        command=("python",), search=search, cwd=tmp_path, image=Path("/i/x.sif"), head=()
+    )
+    text = scripts.write(tmp_path, "native", "x\n", framing).read_text()
+    assert words.replace("FOLDER", str(tmp_path)) in text
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == left
+    hook = [path.name for path in tmp_path.glob("hook/*")]
+    assert sorted(hook) == (["event_stamps.py", "sitecustomize.py"] if "hook" in left else [])
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "F/hook"), ("/a b", "F/hook:/a b")])
+def test_the_first_process_of_a_command_tells_python(
+    real_processes: None, before: str | None, after: str
+) -> None:
+    script = 'echo "$PYTHONPATH|$DLCONTAINER_EVENTS|$PYTHONUNBUFFERED|$*"'
+    given = {"PYTHONPATH": before} if before else {}
+    for folder, unbuffered, says in (
+        ("F", "", f"{after}|F/events||a b"),
+        ("", "1", f"{before or ''}||1|a b"),
+    ):
+        words = ["/bin/sh", "-c", scripts._BEGIN, "dlc-begin", "MARK", unbuffered, folder]
+        done = subprocess.run(
+            [*words, "/bin/sh", "-c", script, "sh", "a b"], env=given,
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert done.stdout == f"MARK\n{says}\n"

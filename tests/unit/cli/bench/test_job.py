@@ -1,9 +1,11 @@
 """The options of `bench job`: what is wrong is said before a job is made."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dlcontainer.bench.job.job_records import StepDeclaration
 from dlcontainer.cli.bench import job, job_words
 from dlcontainer.errors import BenchDataError, UsageError
 from tests.jobsessions import Clockwork, context
@@ -50,3 +52,45 @@ def test_a_file_is_neither_replaced_nor_gone_on_with_when_complete(tmp_path: Pat
     with pytest.raises(BenchDataError, match="the session is complete"):
         job._cut(typed(resume=path))
     assert job._cut(typed(target=tmp_path / "new.jsonl")) is None
+
+
+def steps(**changes: Any) -> StepDeclaration | None:
+    usual: dict[str, Any] = {"without": False, "mark": None, "warm_up": 10, "margin": "2%"}
+    return job_words.steps(**{**usual, **changes})
+
+
+def test_steps_as_they_are_typed() -> None:
+    hooked, marked = steps(), steps(mark="step", warm_up=3, margin="5%")
+    assert hooked is not None
+    assert (hooked.source, hooked.mark, hooked.margin) == ("optimizer", None, 0.02)
+    assert marked is not None
+    assert (marked.source, marked.mark, marked.warm_up, marked.margin) == (
+        "output",
+        "step",
+        3,
+        0.05,
+    )
+    assert steps(without=True) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"mark": "step ("}, "--step-mark 'step \\(': not a regular expression"),
+        ({"mark": ""}, "--step-mark: the pattern is empty"),
+        ({"margin": "90%"}, "--step-margin 90%: must be a share"),
+        ({"without": True, "mark": "step"}, "--no-steps and --step-mark are incompatible"),
+    ],
+)
+def test_what_is_no_step(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        steps(**changes)
+
+
+@pytest.mark.parametrize("name", ["a:b", "a,b"])
+def test_a_folder_that_no_path_of_python_can_name(name: str) -> None:
+    with pytest.raises(UsageError, match="has a colon or a comma in its name"):
+        job_words.require_plain(Path("/home") / name, steps())
+    job_words.require_plain(Path("/home") / name, steps(mark="step"))
+    job_words.require_plain(Path("/home") / name, None)
+    job_words.require_plain(Path("/home/a b"), steps())
