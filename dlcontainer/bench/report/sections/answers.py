@@ -66,9 +66,8 @@ def _training(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) ->
     unseen = [answer for answer in of_jobs if answer and answer.reply == NOT_MEASURED]
     if answers or unseen:
         return _agreed(answers or unseen[:1])
-    return _not_measured(
-        TRAINING, findings, "bench train; of your own program: dlcontainer bench job"
-    )
+    own = "; of your own program: dlcontainer bench job"
+    return _not_measured(TRAINING, findings, "bench train", other=own)
 
 
 def _steps(job: JobSession) -> SpokenAnswer | None:
