@@ -25,7 +25,8 @@ SCATTERS = (0.015, 0.02, 0.03)
 _QUIET = World(drift=0.0, ar=0.0, outliers=0.0, second=0.0)
 PLANTED: dict[str, World] = {
     "nothing": _QUIET,
-    "what both sides share: drift, neighbours alike; outliers": World(),
+    # Drift, neighbours alike, outliers.
+    "what both sides share": World(),
     "arms' own AR(1) 0.3": replace(_QUIET, own_ar=0.3),
     "arms' own AR(1) 0.6": replace(_QUIET, own_ar=0.6),
 }

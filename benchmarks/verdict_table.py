@@ -1,4 +1,4 @@
-"""How often a verdict is right, as one table: pairs, groups, and three sessions of each.
+"""How often a verdict is right, as two tables: pairs, groups, and three sessions of each.
 
 Each row is a machine on which something is planted; each cell is so many simulated sessions that go
 through the whole procedure (orders, regression, ranks, gates, looks). See `simulation.py` and
@@ -147,10 +147,14 @@ def rows(sessions: int, untouched: int) -> Iterator[Row]:
             )
 
 
-HEAD = (
-    "| unit | sd | planted | truth 1: SLOWER or FASTER | the same, import's rules "
-    "| at the margin: EQUIVALENT | truth 1: EQUIVALENT | truth 1.03: SLOWER | NOT COMPARABLE "
-    "| units |\n|---|---|---|---|---|---|---|---|---|---|"
+# Of the page's two tables: unit, sd and plant stand in both, errors come first.
+NAMED, ERRORS = 3, 3
+HEADS = tuple(
+    f"| unit | sd | planted | {shares} |\n|---|---|---|{'---|' * (shares.count('|') + 1)}"
+    for shares in (
+        "truth 1: SLOWER or FASTER | the same, import's rules | at the margin: EQUIVALENT",
+        "truth 1: EQUIVALENT | truth 1.03: SLOWER | NOT COMPARABLE | units",
+    )
 )
 
 
@@ -163,6 +167,18 @@ def _share(ended: Ended, words: tuple[str, ...], limit: float | None = None) -> 
     rate, low, high = (100 * value for value in share(ended, words))
     text = f"{rate:.1f} [{low:.1f}, {high:.1f}]"
     return f"**{text}**" if limit is not None and low > 100 * limit else text
+
+
+def tables(lines: Sequence[str]) -> str:
+    """Return the rows as two tables, errors and decisions: in one they are too wide to read."""
+    split = [one.strip("| ").split(" | ") for one in lines]
+    errors = [row[: NAMED + ERRORS] for row in split]
+    decisions = [[*row[:NAMED], *row[NAMED + ERRORS :]] for row in split]
+    texts = [
+        "\n".join([head, *(f"| {' | '.join(row)} |" for row in part)])
+        for head, part in zip(HEADS, (errors, decisions), strict=True)
+    ]
+    return "\n\n".join(texts)
 
 
 def replaced(text: str, table: str) -> str:
@@ -206,7 +222,7 @@ def main() -> None:
         f"a cell, {wanted.untouched:,} sessions where nothing is planted; seed {wanted.seed}."
     )
     if wanted.docs is not None:
-        table = "\n".join([facts, "", HEAD, *lines])
+        table = "\n".join([facts, "", tables(lines)])
         atomic_files.write(wanted.docs, replaced(wanted.docs.read_text(), table))
 
 

@@ -147,7 +147,8 @@ def _default(parameter: Any, ctx: Any) -> str:
     value = parameter.get_default(ctx, call=False)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return "" if value is None or callable(value) else f" Default: {value}."
+    # An empty text is no default to tell.
+    return "" if value in (None, "") or callable(value) else f" Default: {value}."
 
 
 def _metavar(parameter: Any, ctx: Any) -> str:

@@ -53,6 +53,20 @@ def test_the_table_in_the_page_is_replaced() -> None:
 def test_the_docs_have_the_scripts_table() -> None:
     page = (ROOT / "docs/measurements/verdict.md").read_text()
     table = page.partition(BEGIN)[2].partition(END)[0]
-    assert verdict_table.HEAD in table
-    for one in verdict_table.rows(1, 1):
-        assert f"| {one.unit.name} | {100 * one.world.sd:g} % | {one.planted} |" in table
+    errors, decisions = (part.splitlines() for part in table.strip().split("\n\n")[1:])
+    for head, lines in zip(verdict_table.HEADS, (errors, decisions), strict=True):
+        assert lines[:2] == head.splitlines()
+        begins = [line.split(" | ")[:3] for line in lines[2:]]
+        assert begins == [
+            [f"| {one.unit.name}", f"{100 * one.world.sd:g} %", one.planted]
+            for one in verdict_table.rows(1, 1)
+        ]
+
+
+def test_a_row_is_split_into_errors_and_decisions() -> None:
+    cells = [f"{number}.0 [0.0, 1.0]" for number in range(6)]
+    first, second = verdict_table.tables(
+        [verdict_table.line(row("nothing"), [*cells, "11.0"])]
+    ).split("\n\n")
+    assert first.splitlines()[-1] == f"| pairs | 1 % | nothing | {' | '.join(cells[:3])} |"
+    assert second.splitlines()[-1] == f"| pairs | 1 % | nothing | {' | '.join(cells[3:])} | 11.0 |"

@@ -42,7 +42,7 @@ def _check(path: tuple[str, ...], command: Any, capsys: pytest.CaptureFixture[st
     text = page(capsys, *path, "-h")
     assert text == page(capsys, *path, "--help")
     assert [line for line in text.splitlines() if len(line) > 80] == []
-    for oddity in ("[[", "<list", "<str>", "<Path>", "\033"):
+    for oddity in ("[[", "Default: .", "<list", "<str>", "<Path>", "\033"):
         assert oddity not in text
     for option in command.params:
         shown = not getattr(option, "hidden", False) and option.param_type_name == "option"

@@ -1,6 +1,7 @@
 """The demo: what it says and refuses before anything is written."""
 
 import json
+import shutil
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -94,7 +95,7 @@ def shares(monkeypatch: pytest.MonkeyPatch, folder: Path, load: float = 1.0) -> 
     program = folder / "fusermount3"
     program.touch()
     program.chmod(0o4755)
-    monkeypatch.setattr(demos.shutil, "which", lambda name, **rest: str(program))
+    monkeypatch.setattr(shutil, "which", lambda name, **rest: str(program))
     monkeypatch.setattr("os.getloadavg", lambda: (load, load, load))
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
 
@@ -305,7 +306,7 @@ def test_the_page_says_why_the_third_session_was_left_out(
     elif lacks == "right":
         monkeypatch.setattr("os.access", lambda path, mode: False)
     elif lacks == "program":
-        monkeypatch.setattr(demos.shutil, "which", lambda name, **rest: None)
+        monkeypatch.setattr(shutil, "which", lambda name, **rest: None)
     elif lacks == "setuid":
         (tmp_path / "fusermount3").chmod(0o755)
     demos.compare(demo, "demo/x.sif", Path("demo"))

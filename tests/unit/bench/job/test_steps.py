@@ -254,7 +254,7 @@ def test_steps_that_nobody_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_file_of_a_release_without_steps_is_read(tmp_path: Path) -> None:
-    job = job_file.read(ROOT / "tests/recorded/bench/job-0.10.jsonl")
+    job = job_file.read(ROOT / "tests/recorded/jobs/0.10.jsonl")
     assert job.declared.steps is None
     found = job_analysis.read(job)
     assert (found.word, found.steps) == ("SLOWER", None)
