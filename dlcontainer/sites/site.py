@@ -123,7 +123,7 @@ class Site(Strict):
     environment: dict[EnvName, Line] = Field(
         default_factory=dict, description="set in every image of this site"
     )
-    default_recipe: Name
+    default_recipe: Name = Field(description="what is built where no recipe is named")
     base: dict[str, object] | None = Field(
         default=None,
         description="the base of every recipe here that starts from a distribution",

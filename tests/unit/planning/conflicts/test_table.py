@@ -3,7 +3,7 @@
 import datetime
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from tests.values import (
 )
 
 DOCS = ROOT / "docs/centre/contradictions.md"
+SOURCES = ROOT / "docs/measurements/rules.md"
 DAY = datetime.date(2026, 11, 26)
 GROUPS = ("os", "cpu", "memory", "accelerator", "network", "mpi", "jobs", "scheduler")
 CPU = {"model": "a processor", "cores": 64, "threads_per_core": 2}
@@ -699,27 +700,41 @@ def test_shipped_recipes_contradict_nothing_at_any_shipped_site() -> None:
     assert found == []
 
 
+def between(page: Path, first: str, last: str, inside: str) -> str:
+    """Give a page with other lines between two of its comments."""
+    before, _, rest = page.read_text().partition(first)
+    return f"{before}{first}{inside}{last}{rest.partition(last)[2]}"
+
+
 def table_in_docs() -> str:
     """Give docs/centre/contradictions.md with the table as the code has it."""
-    before, _, rest = DOCS.read_text().partition(_FROM)
-    after = rest.partition(_TO)[2]
     rows = ["| rule | compares | severity |\n", "|---|---|---|\n"]
-    named: dict[str, list[str]] = {}
     for rule in table.ALL:
         severity = f"refuse, {rule.exit_code}" if rule.severity == "refuse" else "note"
         rows.append(f"| {rule.id} | {rule.compares} | {severity} |\n")
+    return between(DOCS, *_TABLE, "".join(rows))
+
+
+def sources_in_docs() -> str:
+    """Give docs/measurements/rules.md with the sources as the code has them."""
+    named: dict[str, list[str]] = {}
+    for rule in table.ALL:
         named.setdefault(rule.source, []).append(rule.id)
-    rows.append("\nTheir sources:\n\n")
-    for source, rules in named.items():
-        line = f"- {', '.join(rules)}: {source}"
-        rows.append(textwrap.fill(line, 120, subsequent_indent="  ", break_on_hyphens=False) + "\n")
-    return f"{before}{_FROM}{''.join(rows)}{_TO}{after}"
+    lines = (f"- {', '.join(rules)}: {source}" for source, rules in named.items())
+    filled = (
+        textwrap.fill(line, 120, subsequent_indent="  ", break_on_hyphens=False) for line in lines
+    )
+    return between(SOURCES, *_LIST, "".join(f"{line}\n" for line in filled))
 
 
-_FROM, _TO = "<!-- table: `make golden` writes it -->\n", "<!-- end of the table -->\n"
+_TABLE = ("<!-- table: `make golden` writes it -->\n", "<!-- end of the table -->\n")
+_LIST = ("<!-- list: `make golden` writes it -->\n", "<!-- end of the list -->\n")
 
 
-def test_the_docs_have_the_table(request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize(("page", "written"), [(DOCS, table_in_docs), (SOURCES, sources_in_docs)])
+def test_the_docs_have_the_table(
+    request: pytest.FixtureRequest, page: Path, written: Callable[[], str]
+) -> None:
     if request.config.getoption("--update-golden"):
-        DOCS.write_text(table_in_docs())
-    assert DOCS.read_text() == table_in_docs(), "pytest THIS_FILE --update-golden"
+        page.write_text(written())
+    assert page.read_text() == written(), "pytest THIS_FILE --update-golden"
