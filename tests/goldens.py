@@ -244,7 +244,11 @@ def _row(of: str, name: str, variant: Any) -> str:
     made = [f"{title} {stack[key]}" for key, title in names if key in stack]
     codes = _codes(stack.get("gpu_targets", ())) or ("not listed" if made else "")
     made_with = ": ".join((*made, codes)) if codes else "-"
-    marks = (variant.get("status", ""), variant.get("lock", "").removeprefix("by the "))
+    # The page says it of all that have device code: what differs is told.
+    usual = "never built" if made else ""
+    status = variant.get("status", "")
+    told = "" if status == usual else status or "built"
+    marks = (told, variant.get("lock", "").removeprefix("by the "))
     said = ", ".join(mark for mark in marks if mark)
     return f"| {of} {name} | {wanted or 'any'} | {made_with} | {said} |\n"
 
