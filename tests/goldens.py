@@ -211,8 +211,7 @@ def variant_docs() -> str:
     """Give docs/image/variants.md with its table of the shipped variants as they are."""
     before, _, rest = VARIANT_DOCS.read_text().partition(_TABLE_FROM)
     after = rest.partition(_TABLE_TO)[2]
-    head = "| recipe | variant | for | toolkit | device code | status | locked |\n"
-    lines = [head, "|---|---|---|---|---|---|---|\n"]
+    lines = ["| recipe, variant | for | made with: device code | |\n", "|---|---|---|---|\n"]
     for path in sorted((values.ROOT / "recipes").glob("*/recipe.yaml")):
         read: Any = recipe.read(path, display=path.name).data
         if "extends" in read:
@@ -234,7 +233,7 @@ def _row_over(read: Any) -> str:
     of = min(
         but or f"those of {read['extends']}", f"of {read['extends']}: {', '.join(taken)}", key=len
     )
-    return f"| {read['name']} | {of} | as there | | | | |\n"
+    return f"| {read['name']} | | {of} | |\n"
 
 
 def _row(of: str, name: str, variant: Any) -> str:
@@ -242,13 +241,25 @@ def _row(of: str, name: str, variant: Any) -> str:
     keys = ("arch", "accelerator", "cpu", "mpi", "mpi_mode")
     wanted = " ".join(word for key in keys for word in needs.get(key, ()))
     names = (("cuda", "CUDA"), ("rocm", "ROCm"), ("oneapi", "oneAPI"))
-    toolkit = " ".join(f"{title} {stack[key]}" for key, title in names if key in stack)
-    codes = " ".join(stack.get("gpu_targets", ())) or ("not listed" if toolkit else "none")
-    status, lock = variant.get("status", "-"), variant.get("lock", "-")
-    lock = lock.removeprefix("by the ")
-    return (
-        f"| {of} | {name} | {wanted or 'any'} | {toolkit or '-'} | {codes} | {status} | {lock} |\n"
-    )
+    made = [f"{title} {stack[key]}" for key, title in names if key in stack]
+    codes = _codes(stack.get("gpu_targets", ())) or ("not listed" if made else "")
+    made_with = ": ".join((*made, codes)) if codes else "-"
+    # The page says it of all that have device code: what differs is told.
+    usual = "never built" if made else ""
+    status = variant.get("status", "")
+    told = "" if status == usual else status or "built"
+    marks = (told, variant.get("lock", "").removeprefix("by the "))
+    said = ", ".join(mark for mark in marks if mark)
+    return f"| {of} {name} | {wanted or 'any'} | {made_with} | {said} |\n"
+
+
+def _codes(targets: Iterable[str]) -> str:
+    """Write codes of one kind as one word: sm_80/86/90."""
+    kinds: dict[str, list[str]] = {}
+    for target in targets:
+        kind = next(kind for kind in ("sm_", "compute_", "gfx") if target.startswith(kind))
+        kinds.setdefault(kind, []).append(target.removeprefix(kind))
+    return " ".join(kind + "/".join(kinds[kind]) for kind in kinds)
 
 
 def table() -> str:
