@@ -31,7 +31,11 @@ class Routing(Strict):
         default="auto", description="auto: the build host's mirrors; or a list of deb lines"
     )
     pip: Literal["auto", "default"] | PipRouting = "auto"
-    ca: Literal["auto", "default"] | AbsolutePath = "auto"
+    ca: Literal["auto", "default"] | AbsolutePath = Field(
+        default="auto",
+        description="a PEM file of all certificates that a build trusts, the proxy's among them; "
+        "auto: the host's; default: the image's own",
+    )
     proxy: Proxy = Field(
         default="auto", description="auto, none, or http://[USER:PASSWORD@]HOST[:PORT]"
     )
