@@ -111,7 +111,8 @@ def _measured(cells: _SharedCells, starts: Sequence[Analysis]) -> SharedAnswer:
     if reply is None:
         words.insert(1, contrast.word)
     if busy := scope_text.others_at_work(cells.matrix.header.machine):
-        seen = "; ".join([*([reply] if reply else []), *words])
+        # Inside a sentence a reply begins small.
+        seen = "; ".join([*([reply[0].lower() + reply[1:]] if reply else []), *words])
         figures = f"others were at work on this machine ({busy}); seen then: {seen}"
         return SharedAnswer(reply=CANNOT_TELL, figures=figures, is_shown=False)
     return SharedAnswer(

@@ -235,7 +235,7 @@ def test_an_import_that_was_not_decided_is_no_ground_for_a_break_even(tmp_path: 
 def test_a_matrix_of_a_busy_machine_can_not_tell(tmp_path: Path) -> None:
     *_, shared = answers.of([], [behind(tmp_path / "m.jsonl", 3.0, load_1min=1.0, busy_cores=1.5)])
     assert (shared.reply, shared.sure) == ("Can't tell", "unsure")
-    assert "seen then: The image is ready first; 4 ranks" in shared.figures
+    assert "seen then: the image is ready first; 4 ranks" in shared.figures
     *_, idle = answers.of([], [behind(tmp_path / "i.jsonl", 3.0, load_1min=9.0, busy_cores=0.0)])
     assert idle.sure == "likely"
 
