@@ -6,6 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from dlcontainer.system import atomic_files
 from tools.book import checks, site, source
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -26,13 +27,15 @@ def main(arguments: list[str] | None = None) -> int:
     found = checks.check(root)
     lines = [str(problem) for problem in found.problems]
     if not lines:
-        with tempfile.TemporaryDirectory(prefix="dlcontainer-book-") as folder:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        # Beside its place: the finished folder is renamed there, whole.
+        with tempfile.TemporaryDirectory(prefix=".dlcontainer-book-", dir=out.parent) as folder:
             prepared, built = Path(folder) / "source", Path(folder) / "html"
             source.write(found.book, found.commands, prepared)
             lines = site.build(prepared, built, root / "docs")
             if not lines:
                 shutil.rmtree(out, ignore_errors=True)
-                shutil.move(built, out)
+                atomic_files.move_folder(built, out)
     if lines:
         print("\n".join(lines), file=sys.stderr)
         print(f"error: the book is not built: {len(lines)} to fix, see above", file=sys.stderr)
