@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from itertools import pairwise
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -12,6 +13,8 @@ import tools
 import tools.console
 from dlcontainer.bench.report import inputs
 from dlcontainer.bench.report.sections.answers import of as answers_of
+from dlcontainer.bench.samples.schedule import FEWEST
+from dlcontainer.cli.bench import defaults
 from dlcontainer.errors import EngineError
 from tools import demo as demos
 from tools.console import Console
@@ -170,7 +173,7 @@ def session_of(path: Path, busy: float | None = 2.0, **declared: object) -> Path
 def test_a_session_of_one_look_says_why_at_the_end(tmp_path: Path) -> None:
     whole = session_of(tmp_path / "x/a.jsonl", looks=[8], control_pairs=4)
     cut = session_of(tmp_path / "x/b.jsonl", looks=[8], control_pairs=0)
-    both = session_of(tmp_path / "x/c.jsonl", looks=[6, 12], control_pairs=0)
+    both = session_of(tmp_path / "x/c.jsonl", looks=[8, 16], control_pairs=0)
     blind = session_of(tmp_path / "x/d.jsonl", busy=None, looks=[8], control_pairs=0)
     said = str(demos.too_busy({"import": cut, "training": cut}))
     assert "a verdict on import and training: this machine is too busy to decide" in said
@@ -220,7 +223,7 @@ def test_training_is_decided_by_resident_groups(
     def pass_through(argv: list[str], **rest: Any) -> int:
         calls.append([*argv])
         if "bench" in argv:
-            session_of(tmp_path / argv[-1], looks=[6, 12], control_pairs=4)
+            session_of(tmp_path / argv[-1], looks=[8, 16], control_pairs=4)
         return 0
 
     monkeypatch.setattr(demos, "PROJECT", tmp_path)
@@ -233,7 +236,7 @@ def test_training_is_decided_by_resident_groups(
     assert train[train.index("--margin") + 1] == "5%"
     assert train[train.index("--threads") + 1] == "1"
     # Its length is bounded on busy cores too: a second look where six groups don't decide.
-    assert train[train.index("--looks") + 1] == "6,12"
+    assert train[train.index("--looks") + 1] == "8,16"
     # On a machine that is too busy to decide it takes the first alone.
     sessions = [words for words in calls if {"import", "train"} & {*words}]
     assert all("--one-look-if-busy" in words for words in sessions)
@@ -255,7 +258,7 @@ def test_a_busy_machine_measures_no_matrix(
     def pass_through(argv: list[str], **rest: Any) -> int:
         calls.append([*argv])
         if "bench" in argv:
-            session_of(tmp_path / argv[-1], looks=[6, 12], control_pairs=4)
+            session_of(tmp_path / argv[-1], looks=[8, 16], control_pairs=4)
         return 0
 
     monkeypatch.setattr(demos, "PROJECT", tmp_path)
@@ -293,7 +296,7 @@ def test_the_page_says_why_the_third_session_was_left_out(
     def pass_through(argv: list[str], **rest: Any) -> int:
         calls.append([*argv])
         if "bench" in argv:
-            session_of(tmp_path / argv[-1], looks=[6, 12], control_pairs=4)
+            session_of(tmp_path / argv[-1], looks=[8, 16], control_pairs=4)
         return 0
 
     monkeypatch.setattr(demos, "PROJECT", tmp_path)
@@ -324,3 +327,13 @@ def test_root_mounts_without_setuid(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "fusermount3").chmod(0o755)
     monkeypatch.setattr("os.geteuid", lambda: 0)
     assert demos.why_not_shared() is None
+
+
+@pytest.mark.parametrize("words", [demos._TRAIN, demos._IMPORTS])
+def test_its_sessions_are_ones_that_can_have_a_verdict(words: tuple[str, ...]) -> None:
+    asked = dict(pairwise(words))
+    pairs = asked.get("--pairs")
+    # As the commands read them: they refuse looks that end in no verdict, and note such pairs.
+    looks = defaults.looks(int(pairs) if pairs else None, asked.get("--looks"))
+    assert looks
+    assert looks[0] >= FEWEST
