@@ -82,7 +82,7 @@ def _command(command: Command, texts: Mapping[str, str]) -> Iterator[str]:
 
 def _definition(row: HelpRow) -> str:
     text = escaped(" ".join((row.text or "").split()))
-    return f"`{row.name}`\n: {text or '(no more is to be said)'}\n"
+    return f"`{row.name}`\n: {text or 'No description.'}\n"
 
 
 def escaped(text: str) -> str:
