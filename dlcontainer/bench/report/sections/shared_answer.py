@@ -134,7 +134,7 @@ def _break_even(cells: _SharedCells, starts: Sequence[Analysis]) -> Iterator[str
         yield "on a warm local disk it is no slower either"
     elif warm.added > 0 and saved > 0:
         even = delay * warm.added / (warm.added + saved)
-        yield f"both take as long at roughly {even:.1g} ms a call"
+        yield f"both are equally fast at about {even:.1g} ms a call"
     elif warm.added > 0:
         yield f"no break-even up to {delay:g} ms a call"
 

@@ -218,7 +218,7 @@ def test_the_delay_at_which_both_take_as_long(tmp_path: Path) -> None:
     assert "emulated, 1 ms a call" in shared.figures
     # On a line from the warm seconds that the image costs to those that it saves here.
     even = warm.seconds.added / (warm.seconds.added + 6.06)
-    assert f"both take as long at roughly {even:.1g} ms a call" in shared.figures
+    assert f"both are equally fast at about {even:.1g} ms a call" in shared.figures
     *_, slower = answers.of([warm], [behind(tmp_path / "s.jsonl", 12.0)])
     assert slower.reply == "The native tree is ready first"
     assert "no break-even up to 1 ms a call" in slower.figures
