@@ -33,7 +33,7 @@ from tools.setup_venv import LOG, PROJECT
 
 # The demo's own folder, and what stays of set-up and cache: docs/start/bare-machines.md.
 _CHECKOUT_MB, _CACHE_MB = 1500, 600
-_TAKES = "9 to 12 minutes on two idle cores, three times that on busy ones"
+_TAKES = "10 to 13 minutes on two idle cores, three times that on busy ones"
 _LMOD = Path("/usr/share/lmod/lmod/init/sh")
 # Resident groups: their ratio scatters by 1.5 to 3 % a group on two idle cores (pairs of launches:
 # 4 to 17 %), so that 8 of them, the fewest that a verdict takes, decide 5 %. In a noisy hour it
