@@ -1,0 +1,1 @@
+"""Scaling studies: a training at several numbers of ranks, native against container at each."""

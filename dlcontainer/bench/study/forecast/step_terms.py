@@ -1,0 +1,85 @@
+"""What a forecast of a step takes, and what it gives: networks, machines, terms. Seconds, bytes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Network:
+    """A network as a forecast needs it; counts are of one sample where they say so."""
+
+    # Floating-point operations of one sample's forward and backward pass together.
+    flops: float
+    # Bytes of the gradients of all parameters, as they are sent.
+    gradient_bytes: float
+    # Transformer blocks (or other equal layers) that tensor and pipeline strategies divide.
+    layers: int = 0
+    # Bytes of one sample's activation between two layers, as they are sent.
+    activation_bytes: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Link:
+    """A way between ranks: seconds of a message are latency_s + bytes * second_per_byte."""
+
+    latency_s: float
+    second_per_byte: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Machine:
+    """A machine: what a rank computes, what ranks of a node and of several nodes send."""
+
+    # Floating-point operations a second that one rank reaches with this network and batch.
+    flops_per_s: float
+    ranks_per_node: int
+    in_node: Link
+    between_nodes: Link
+    # Share of the step that neighbours on the same node cost, with all of them busy.
+    neighbours: float = 0.0
+    # Share of the communication that can hide behind the backward pass, 0 to 1.
+    overlap: float = 1.0
+    # Standard deviation of a rank's step, as a share: the slowest of N ranks rules.
+    scatter: float = 0.0
+    # Whether a send waits until its receive is posted (gloo): a pipeline does not hide it then.
+    rendezvous: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepTerms:
+    """A step's seconds by term; their sum is the step."""
+
+    compute_s: float
+    idle_neighbours_s: float
+    # Stages of a pipeline that have nothing to do.
+    bubble_s: float
+    exposed_communication_s: float
+    waiting_s: float
+    input_s: float = 0.0
+
+    @property
+    def step_s(self) -> float:
+        """Return the seconds of a step."""
+        return sum(self.by_name().values())
+
+    def by_name(self) -> Mapping[str, float]:
+        """Return the terms by their names, as reports print them."""
+        return {
+            "compute": self.compute_s,
+            "idle neighbours": self.idle_neighbours_s,
+            "bubble": self.bubble_s,
+            "exposed communication": self.exposed_communication_s,
+            "waiting": self.waiting_s,
+            "input": self.input_s,
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StrategyChoice:
+    """A strategy with its number of samples: what a step model is asked for."""
+
+    strategy: ParallelStrategy
+    global_batch: int
+    micro_batches: int = 1
