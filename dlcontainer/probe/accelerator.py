@@ -6,7 +6,7 @@ holds them to it. Each kind's calls stand in accelerator_kinds.py. Nothing here 
 
 from accelerator_kinds import BACKENDS, KINDS, EventClock, Host, toolkits  # noqa: F401
 
-# What --device takes: PyTorch's types. GPUs of NVIDIA's and of AMD's are cuda, Intel's xpu, TPUs xla.
+# What --device takes, PyTorch's types: GPUs of NVIDIA and of AMD are cuda, of Intel xpu; TPUs xla.
 CPU = "cpu"
 DEVICES = (CPU, "cuda", "xpu", "xla")
 # The figures that every accelerator takes, in tables of sizes by device.

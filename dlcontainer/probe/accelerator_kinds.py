@@ -177,7 +177,7 @@ class Accelerator(Host):
         self.module.reset_peak_memory_stats()
 
     def reaches(self, _one, _other):
-        """Tell whether a device reads another's memory without the host; None: PyTorch can't say."""
+        """Tell whether a device reads another's memory directly; None: PyTorch can't say."""
         return None
 
     def activity(self):
@@ -212,7 +212,7 @@ class Cuda(Accelerator):
         return "this GPU's compute capability is {}.{}, it takes {}.{}".format(*(own + least))
 
     def reaches(self, one, other):
-        """Tell whether a device reads another's memory without the host; None: PyTorch can't say."""
+        """Tell whether a device reads another's memory directly; None: PyTorch can't say."""
         return bool(self.module.can_device_access_peer(one, other))
 
 
