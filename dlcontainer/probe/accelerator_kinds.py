@@ -38,6 +38,10 @@ class Host(object):
         """Count the devices that this process sees; 0 where they can't be used."""
         return 0
 
+    def names(self):
+        """Give the devices' names."""
+        return []
+
     def place(self, _index):
         """Give PyTorch's name of a device."""
         return self.type
@@ -71,6 +75,9 @@ class Host(object):
     def peak_bytes(self):
         """Give the most memory that tensors took; None where nobody counts it."""
         return None
+
+    def forget_peak(self):
+        """Count the most memory from now on."""
 
 
 class EventClock(object):

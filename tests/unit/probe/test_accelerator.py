@@ -94,6 +94,17 @@ def test_the_kind_that_is_there_is_seen(probe: Any, torch: Any, kind: str, place
     assert layer.chosen(torch, "cpu").kind == "cpu"
 
 
+def test_the_cpu_answers_what_is_asked_of_whatever_is_seen(probe: Any) -> None:
+    cpu = probe("accelerator").seen(SimpleNamespace(cuda=module(0)))
+    assert (cpu.names(), cpu.count(), cpu.place(0), cpu.take(3)) == ([], 0, "cpu", 0)
+    cpu.settle()
+    cpu.settle(1)
+    cpu.end_step()
+    cpu.forget_peak()
+    assert (cpu.peak_bytes(), cpu.library(), cpu.log_variables("x")) == (None, None, {})
+    assert (cpu.backend(), cpu.lacking("bf16"), cpu.init_method) == ("gloo", "", "env://")
+
+
 @pytest.mark.parametrize(("device", "title"), [("cuda", "GPU"), ("xpu", "GPU"), ("xla", "TPU")])
 def test_a_device_that_is_not_there_is_refused(probe: Any, device: str, title: str) -> None:
     with pytest.raises(RuntimeError, match=f"--device {device}: this PyTorch sees no {title}"):
