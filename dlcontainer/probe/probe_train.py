@@ -33,6 +33,7 @@ import os
 import resource
 import time
 
+import accelerator
 import baton
 import calibrate
 import hand_over
@@ -44,7 +45,8 @@ from train_options import FRAMEWORKS, WAYS, options  # noqa: F401
 # The way whose file has another name: it would be train_tensorflow_tensorflow.
 FILES = {"tensorflow": "multiworker"}
 CLASSES = 10
-# device -> batch, image side, width of the first stage: a step of some 20 ms on either
+# device -> batch, image side, width of the first stage: a step of some 20 ms on either; cuda's are
+# those of every accelerator
 SIZES = {"cpu": (16, 32, 8), "cuda": (256, 64, 64)}
 BATCHES = 8  # made before the clock starts, used in turn
 RATE, MOMENTUM = 0.02, 0.9
@@ -59,7 +61,7 @@ def stamp(name):
 
 def settle_sizes(wanted, device):
     """Fill in what the options left to the device."""
-    batch, size, width = SIZES[device]
+    batch, size, width = accelerator.sizes(SIZES, device)
     wanted.batch, wanted.size = wanted.batch or batch, wanted.size or size
     wanted.width = wanted.width or width
 
