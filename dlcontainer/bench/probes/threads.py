@@ -188,6 +188,27 @@ def choice(series: "Series", arm: "ArmName") -> ThreadChoice | None:
     )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ThreadSetting:
+    """A kernel library and a number of threads, as they are set in a process."""
+
+    library: str
+    threads: int
+
+
+def times(series: "Series", arm: "ArmName") -> Mapping[ThreadSetting, Sequence[float]]:
+    """Return the log of each setting's time over all kernels, a value for each launch of a side."""
+    columns: dict[ThreadSetting, list[list[float]]] = {}
+    for group in _groups(series):
+        for row, column in zip(group.values(), _logs(series, arm, group), strict=True):
+            setting = ThreadSetting(library=str(row.get("library")), threads=int(row["threads"]))
+            columns.setdefault(setting, []).append(column)
+    return {
+        setting: [math.fsum(launch) / len(launch) for launch in zip(*kernels_of, strict=True)]
+        for setting, kernels_of in columns.items()
+    }
+
+
 def _logs(series: "Series", arm: "ArmName", numbers: Mapping[int, Row]) -> list[list[float]]:
     """Return the logs of some rows' medians, a value for each launch that was compared."""
     used = series.launches.where(
