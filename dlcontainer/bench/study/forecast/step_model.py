@@ -9,6 +9,7 @@ parameters while it computes, in both directions, and scatters gradients behind 
 """
 
 import math
+from dataclasses import dataclass
 from statistics import NormalDist
 
 from dlcontainer.bench.study.forecast import collective_times, pipeline_graph, placement
@@ -106,15 +107,26 @@ def _pipeline_s(
     return bubble, max(0.0, whole - bubble - micro * choice.micro_batches)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Gradients:
+    """The gradients of a rank, in bytes, and the seconds of the backward pass that makes them."""
+
+    bytes: float
+    backward_s: float
+
+
 def _gradients_s(
     network: Network, machine: Machine, choice: StrategyChoice, backward: float
 ) -> float:
-    """Return what data parallel adds; `backward`: seconds of one micro-batch's backward pass."""
+    """Return what fsdp and dp add; `backward`: seconds of one micro-batch's backward pass."""
     strategy = choice.strategy
     size = network.gradient_bytes / (strategy.tp * strategy.pp)
     exposed = 0.0
     if strategy.fsdp > 1:
-        exposed += _sharded_s(network, machine, choice, (size, backward))
+        units = max(1, round(network.layers / strategy.pp))
+        exposed += _sharded_s(
+            machine, choice, _Gradients(bytes=size, backward_s=backward), units=units
+        )
         size /= strategy.fsdp
     if strategy.dp > 1:
         ranks = placement.group(strategy, "dp", machine.ranks_per_node)
@@ -138,19 +150,18 @@ def buckets_s(buckets: int, once: float, window: float, overlap: float) -> float
 
 
 def _sharded_s(
-    network: Network, machine: Machine, choice: StrategyChoice, whole: tuple[float, float]
+    machine: Machine, choice: StrategyChoice, gradients: _Gradients, *, units: int
 ) -> float:
-    """Return what fsdp adds; `whole`: bytes of gradients, seconds of a backward pass.
+    """Return what fsdp adds, where parameters are gathered in so many units.
 
-    Each pass gathers layer by layer, the next one while a layer computes; a backward pass gathers
-    and scatters. The first gather and the last scatter are exposed.
+    Each pass gathers unit by unit, the next one while a unit computes; a backward pass gathers and
+    scatters. The first gather and the last scatter are exposed.
     """
-    size, backward = whole
-    units = max(1, round(network.layers / choice.strategy.pp))
     ranks = placement.group(choice.strategy, "fsdp", machine.ranks_per_node)
-    once = collective_times.all_gather(machine, ranks, size / units)
+    once = collective_times.all_gather(machine, ranks, gradients.bytes / units)
     beside = once * machine.overlap
+    backward = gradients.backward_s / units
     forward = backward / (1 - FORWARD) * FORWARD
-    hidden = beside + (units - 1) * max(0.0, beside - forward / units)
-    hidden += beside + (units - 1) * max(0.0, 2 * beside - backward / units)
+    hidden = beside + (units - 1) * max(0.0, beside - forward)
+    hidden += beside + (units - 1) * max(0.0, 2 * beside - backward)
     return choice.micro_batches * (hidden + 3 * units * (once - beside))
