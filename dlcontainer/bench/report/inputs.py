@@ -21,6 +21,7 @@ from dlcontainer.bench.job import job_file as jobfile
 from dlcontainer.bench.job.job_records import JobSession
 from dlcontainer.bench.scale import matrix_file as scalefile
 from dlcontainer.bench.scale.matrix_records import MatrixSession
+from dlcontainer.bench.study.judged_study import JudgedStudy
 from dlcontainer.config.field_types import Line
 from dlcontainer.errors import BenchDataError
 from dlcontainer.lab.filesystem import count_file
@@ -72,7 +73,9 @@ class Omission:
     why: Annotated[Line, Field(max_length=_LONGEST_REASON)]
 
 
-Finding = CountingRun | Storm | PredictionTrial | MatrixSession | JobSession | Omission
+Finding = (
+    CountingRun | Storm | PredictionTrial | MatrixSession | JobSession | Omission | JudgedStudy
+)
 _READERS: Mapping[
     str,
     TypeAdapter[CountingRun]
