@@ -58,7 +58,7 @@ _DEVICE = Option(
     help="Device to train on; auto: a GPU if there is one. Default: auto.",
     elsewhere="ignored",
 )
-_DISTRIBUTED = Option(
+DISTRIBUTED = Option(
     name="distributed",
     metavar="WAY",
     help="How ranks train together: ddp (PyTorch), tensorflow or horovod. Default: horovod "
@@ -98,7 +98,7 @@ def way(choice: str | None, setting: ParameterContext) -> str:
         if transport != HOROVOD or HOROVOD in setting.contents.modules
     ]
     usual = HOROVOD if HOROVOD in usable else usable[0]
-    before = begun and begun.workload.get(_DISTRIBUTED.name)
+    before = begun and begun.workload.get(DISTRIBUTED.name)
     chosen = choice or (before and str(before)) or usual
     if chosen not in usable:
         raise UsageError(
@@ -111,7 +111,7 @@ def way(choice: str | None, setting: ParameterContext) -> str:
 
 
 def _settled(typed: Values, setting: ParameterContext) -> Values:
-    choice = cast("str | None", typed.get(_DISTRIBUTED.name))
+    choice = cast("str | None", typed.get(DISTRIBUTED.name))
     if choice is not None and not setting.is_ranked:
         raise UsageError(
             "--distributed requires --ranks", next_step="set the number of ranks: --ranks R"
@@ -119,7 +119,7 @@ def _settled(typed: Values, setting: ParameterContext) -> Values:
     values = {
         **given_or_default(TRAIN.options, typed, setting),
         "framework": framework(setting.contents),
-        _DISTRIBUTED.name: way(choice, setting) if setting.is_ranked else "",
+        DISTRIBUTED.name: way(choice, setting) if setting.is_ranked else "",
     }
     values |= choices.settled(values, setting)
     return {**values, **training.settled(values, setting)}
@@ -138,7 +138,7 @@ def _arguments(cell: ProbeCell) -> tuple[str, ...]:
     }
     if values["framework"] != FRAMEWORKS[0]:  # the only one that probes of older images know
         options["framework"] = values["framework"]
-    return as_options({**options, "distributed": values.get(_DISTRIBUTED.name) or None})
+    return as_options({**options, "distributed": values.get(DISTRIBUTED.name) or None})
 
 
 def _declared(cell: ProbeCell) -> "Mapping[str, Json]":
@@ -260,7 +260,7 @@ TRAIN = Probe(
         ),
         Metric(name="counts.samples_per_s", unit="1/s", better="more", statistic="rate"),
     ),
-    options=(STEPS, UNIT, GROUP, _DEVICE, _DISTRIBUTED, *choices.OPTIONS, *training.OPTIONS),
+    options=(STEPS, UNIT, GROUP, _DEVICE, DISTRIBUTED, *choices.OPTIONS, *training.OPTIONS),
     settle=_settled,
     arguments=_arguments,
     declared=_declared,
