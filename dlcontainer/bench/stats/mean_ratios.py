@@ -64,7 +64,9 @@ def share(
     total, besides = mean(whole), tuple(others)
     top = mean(part) + math.fsum(other.weight * mean(other.values) for other in besides)
     centre = top / total
-    parts = [_variance([(x - centre * w) / total for x, w in zip(part, whole, strict=True)])]
+    residuals = [(x - centre * w) / total for x, w in zip(part, whole, strict=True)]
+    # Of one launch the residual is 0 by its making, and tells nothing.
+    parts = [_variance(residuals) if len(whole) > 1 else _Variance(0.0, 0.0)]
     parts += [_variance([other.weight * x / total for x in other.values]) for other in besides]
     half = _half_width(parts, level)
     return Share(share=centre, low=centre - half, high=centre + half)

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dlcontainer.bench.study import efficiency, loss_terms
+from dlcontainer.bench.study import efficiency, foreseen, loss_terms, shortfall
 from dlcontainer.bench.study.efficiency import ArmEfficiency
 from dlcontainer.bench.study.judged_study import JudgedStudy, PointVerdict
 from dlcontainer.bench.study.loss_terms import PointLoss
+from dlcontainer.bench.study.shortfall import Comparison, PointReading
 from dlcontainer.bench.study.study_records import MeasuredPoint
 
 
@@ -31,11 +32,44 @@ class PointAnalysis:
 
     @property
     def family(self) -> str:
-        """Return the strategy without the axis that grows with the ranks: dp, fsdp, tp2, fsdpxpp2."""
+        """Return the strategy without the axis that grows with the ranks: dp, tp2, fsdpxpp2."""
         plan = self.point.plan.strategy
         axes = ["fsdp"] if plan.fsdp > 1 else []
         axes += [f"{name}{plan.size(name)}" for name in ("tp", "pp") if plan.size(name) > 1]
         return "x".join(axes) or "dp"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ForeseenStudy:
+    """A study's later points against what its first ones foretold, of one arm; or why not."""
+
+    arm: str
+    comparisons: tuple[Comparison, ...]
+    ranks: tuple[int, ...]
+    reason: str
+
+
+def against_first_points(
+    judged: JudgedStudy, points: tuple[PointAnalysis, ...]
+) -> ForeseenStudy | None:
+    """Hold the candidate's later points against the first ones; None where nothing was measured."""
+    if not points:
+        return None
+    arm = list(points[0].point.arms)[-1]
+    outlook = foreseen.of(judged, arm)
+    readings = [
+        PointReading(
+            plan=point.point.plan, efficiency=point.efficiencies[arm], loss=point.losses.get(arm)
+        )
+        for point in points
+        if arm in point.efficiencies
+    ]
+    return ForeseenStudy(
+        arm=arm,
+        comparisons=shortfall.compare(outlook.points, readings),
+        ranks=outlook.ranks,
+        reason=outlook.reason,
+    )
 
 
 def read(judged: JudgedStudy) -> tuple[PointAnalysis, ...]:

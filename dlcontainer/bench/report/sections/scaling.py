@@ -13,7 +13,7 @@ from dlcontainer.bench.report.sections.session_figures import Plate
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.study import study_analysis, study_comparison
 from dlcontainer.bench.study.judged_study import JudgedStudy
-from dlcontainer.bench.study.study_analysis import PointAnalysis
+from dlcontainer.bench.study.study_analysis import ForeseenStudy, PointAnalysis
 from dlcontainer.bench.study.study_comparison import StudyComparison
 
 _EFFICIENCY = (
@@ -56,30 +56,41 @@ def exhibits(findings: Sequence[InputFinding]) -> tuple[Exhibit, ...]:
 def _study(finding: InputFinding, judged: JudgedStudy) -> Exhibit:
     points = study_analysis.read(judged)
     plan = judged.study.plan
+    ahead = study_analysis.against_first_points(judged, points)
     return Exhibit(
         anchor=f"scaling-{finding.sha256[:8]}",
         title=f"Scaling study: {plan.workload}, {plan.recipe} at {plan.site}",
-        headline=words.headline(judged, points),
-        words=words.paragraph(judged, points),
-        plates=tuple(_plates(finding, points)),
-        tables=(tables.points(points, finding.anchor), *tables.losses(points)) if points else (),
+        headline=words.headline(judged, points, ahead),
+        words=" ".join(filter(None, (words.paragraph(judged, points), words.outlook(ahead)))),
+        plates=tuple(_plates(finding, points, ahead)),
+        tables=(
+            tables.points(points, finding.anchor),
+            *tables.losses(points),
+            *tables.foreseen(ahead),
+        )
+        if points
+        else (),
         folded=(
             *tables.all_losses(points),
             tables.sessions(judged),
             *tables.messages(judged),
             tables.facts(judged),
         ),
-        lines=lines(judged, points),
+        lines=(*lines(judged, points), *filter(None, (words.outlook(ahead),))),
     )
 
 
-def _plates(finding: InputFinding, points: tuple[PointAnalysis, ...]) -> Iterator[Plate]:
+def _plates(
+    finding: InputFinding, points: tuple[PointAnalysis, ...], ahead: ForeseenStudy | None
+) -> Iterator[Plate]:
+    expected = ahead.comparisons if ahead else ()
     families = scaling_plots.families(points)
     for family in families:
         name = "Efficiency" if len(families) == 1 else f"Efficiency, {family}"
-        yield plate(finding, name, scaling_plots.efficiency(points, family), _EFFICIENCY)
-    if (drawn := scaling_plots.losses(points)) is not None:
-        yield plate(finding, "What is lost", drawn, _LOST)
+        drawn = scaling_plots.efficiency(points, family, expected)
+        yield plate(finding, name, drawn, _EFFICIENCY)
+    if (bars := scaling_plots.losses(points)) is not None:
+        yield plate(finding, "What is lost", bars, _LOST)
 
 
 def lines(judged: JudgedStudy, points: tuple[PointAnalysis, ...]) -> tuple[str, ...]:

@@ -41,7 +41,8 @@ def _study(judged: JudgedStudy, count: int) -> Iterator[SpokenAnswer]:
         size = f"{counted(final.ranks, 'rank')}{under}{where}"
         yield _cost(judged, final, points, f"Does the container cost anything at {size}?")
         if final.losses:
-            yield _scale(final, points, f"How well does it scale to {size}?")
+            below = words.below(study_analysis.against_first_points(judged, points), final)
+            yield _scale(final, points, f"How well does it scale to {size}?", below)
 
 
 def _cost(
@@ -60,13 +61,16 @@ def _cost(
     return _spoken(question, reply, figures, points, is_likely=sure)
 
 
-def _scale(final: PointAnalysis, points: Sequence[PointAnalysis], question: str) -> SpokenAnswer:
+def _scale(
+    final: PointAnalysis, points: Sequence[PointAnalysis], question: str, below: str
+) -> SpokenAnswer:
     shown = words.candidate(final)
     readings = {arm: final.efficiencies[arm].efficiency for arm in final.losses}
     interval = readings[shown] if shown in readings else next(iter(readings.values()))
     others = [f"{arm} {words.bracketed(reading)}" for arm, reading in readings.items()]
     loss = final.losses.get(shown)
     figures = ", ".join(others) + (f"; what is lost: {words.lost(loss)}" if loss else "")
+    figures += f"; {below}" if below else ""
     reply = f"Efficiency {interval.ratio:.2f}"
     return _spoken(question, reply, figures, points, is_likely=interval.low > 0)
 

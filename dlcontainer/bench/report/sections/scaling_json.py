@@ -8,7 +8,7 @@ from dlcontainer.bench.stats.paired import Interval
 from dlcontainer.bench.study import study_analysis
 from dlcontainer.bench.study.judged_study import JudgedStudy, PointVerdict
 from dlcontainer.bench.study.loss_terms import PointLoss
-from dlcontainer.bench.study.study_analysis import PointAnalysis
+from dlcontainer.bench.study.study_analysis import ForeseenStudy, PointAnalysis
 from dlcontainer.bench.study.study_comparison import StudyComparison
 
 
@@ -19,6 +19,28 @@ def study(judged: JudgedStudy) -> dict[str, object]:
         "declared": plain(judged.study.plan),
         "digest": judged.study.digest,
         "points": [_point(point) for point in points],
+        "foreseen": _foreseen(study_analysis.against_first_points(judged, points)),
+    }
+
+
+def _foreseen(ahead: ForeseenStudy | None) -> dict[str, object] | None:
+    if ahead is None:
+        return None
+    return {
+        "arm": ahead.arm,
+        "calibrated_at_ranks": list(ahead.ranks),
+        "reason": ahead.reason,
+        "points": [
+            {
+                "ranks": point.ranks,
+                "strategy": point.strategy,
+                "efficiency": interval(point.foreseen),
+                "measured": interval(point.measured),
+                "below": point.is_below,
+                "term": point.term,
+            }
+            for point in ahead.comparisons
+        ],
     }
 
 

@@ -8,8 +8,7 @@ from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.study import study_analysis
 from dlcontainer.bench.study.judged_study import JudgedStudy
-from dlcontainer.bench.study.shortfall import Comparison
-from dlcontainer.bench.study.study_analysis import PointAnalysis
+from dlcontainer.bench.study.study_analysis import ForeseenStudy, PointAnalysis
 
 _MEANT = (
     "Shares of the arm's own mean step, with 95 % intervals over launches; they add up to what is "
@@ -101,13 +100,15 @@ def _terms(point: PointAnalysis, arms: Sequence[str]) -> Iterator[tuple[str, ...
         yield (*place, name, *cells)
 
 
-def foreseen(comparisons: Sequence[Comparison], source: str) -> tuple[Table, ...]:
-    """Return each point beside what was foreseen for it."""
-    if not comparisons:
+def foreseen(ahead: ForeseenStudy | None) -> tuple[Table, ...]:
+    """Return each later point beside what the first ones foretold of it."""
+    comparisons = ahead.comparisons if ahead else ()
+    if ahead is None or not comparisons:
         return ()
+    ranks = " and ".join(map(str, ahead.ranks))
     return (
         Table(
-            name="Measured and foreseen",
+            name=f"Measured and foreseen, {ahead.arm}",
             head=("ranks", "strategy", "efficiency", "foreseen", "reading"),
             rows=tuple(
                 (
@@ -117,8 +118,9 @@ def foreseen(comparisons: Sequence[Comparison], source: str) -> tuple[Table, ...
                 )
                 for each in comparisons
             ),
-            note=f"Foreseen: {source}. Below: the whole interval of what was measured lies under "
-            "what was foreseen; the term is the one that takes the most beyond it.",
+            note=f"Foreseen by the step model, calibrated at {ranks} ranks, with 90 % intervals. "
+            "BELOW: the whole interval of what was measured lies under what was foreseen; the term "
+            "is the one that takes the most beyond it.",
             numeric=True,
         ),
     )  # fmt: skip

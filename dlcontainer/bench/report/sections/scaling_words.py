@@ -7,10 +7,10 @@ from dlcontainer.bench.report.text.verdict_text import percent
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.stats.mean_ratios import Share
 from dlcontainer.bench.stats.paired import Interval
-from dlcontainer.bench.study import study_analysis
+from dlcontainer.bench.study import shortfall, study_analysis
 from dlcontainer.bench.study.judged_study import JudgedStudy, PointVerdict
 from dlcontainer.bench.study.loss_terms import PointLoss
-from dlcontainer.bench.study.study_analysis import PointAnalysis
+from dlcontainer.bench.study.study_analysis import ForeseenStudy, PointAnalysis
 
 if TYPE_CHECKING:
     from dlcontainer.bench.analysis.verdict import Word
@@ -19,13 +19,16 @@ NOT_APART = "not told apart from 0"
 _NAMED = {"native": "native side", "bare": "image's own Python", "unpacked": "unpacked image"}
 
 
-def headline(judged: JudgedStudy, points: tuple[PointAnalysis, ...]) -> str:
+def headline(
+    judged: JudgedStudy, points: tuple[PointAnalysis, ...], ahead: ForeseenStudy | None
+) -> str:
     """Answer at the most ranks: does the container cost anything, how efficient, what is lost."""
     finals = study_analysis.last(points)
     if not finals:
         return "no point of this study was measured"
     sentences = "; ".join(_final(judged, point, several=len(finals) > 1) for point in finals)
     text = f"At {counted(finals[0].ranks, 'rank')} {sentences}"
+    text += "".join(f"; {short}" for point in finals if (short := below(ahead, point)))
     if planned := _unmeasured(judged, finals[0].ranks):
         text += f"; not measured: {planned}"
     return f"{text} ({emulated(points)})" if emulated(points) else text
@@ -132,6 +135,32 @@ def _unmeasured(judged: JudgedStudy, ranks: int) -> str:
     return ", ".join(names)
 
 
+def outlook(ahead: ForeseenStudy | None) -> str:
+    """Say how the later points did against what the first ones foretold."""
+    if ahead is None:
+        return ""
+    if not ahead.comparisons:
+        return f"Nothing was foreseen by the first points: {ahead.reason}." if ahead.reason else ""
+    ranks = " and ".join(map(str, ahead.ranks))
+    return f"Foreseen from {ranks} ranks ({ahead.arm}): {shortfall.sentence(ahead.comparisons)}"
+
+
+def below(ahead: ForeseenStudy | None, final: PointAnalysis) -> str:
+    """Say that a point is below what the first ones foretold; empty where it is not."""
+    compared = ahead.comparisons if ahead else ()
+    lacking = [each for each in compared if each.is_below]
+    here = [each for each in lacking if (each.ranks, each.strategy) == _place(final)]
+    if ahead is None or not here:
+        return ""
+    ranks = " and ".join(map(str, ahead.ranks))
+    term = f", term: {here[0].term}" if here[0].term else ""
+    return f"BELOW what {ranks} ranks foretold, first at {lacking[0].ranks} ranks{term}"
+
+
+def _place(point: PointAnalysis) -> tuple[int, str]:
+    return point.ranks, point.strategy
+
+
 def verdict_cell(verdict: PointVerdict | None) -> str:
     """Write a point's verdict in a few words."""
     if verdict is None:
@@ -158,8 +187,8 @@ def _measured(judged: JudgedStudy, points: tuple[PointAnalysis, ...]) -> Iterato
         f"{plan.recipe} at site {plan.site}, on {counts} ranks: a session of both arms at each "
         f"point, {'in one allocation' if plan.one_allocation else 'each point a job of its own'}."
     )
-    if said := emulated(points):
-        yield f"{said[:1].upper()}{said[1:]}."
+    if unreal := emulated(points):
+        yield f"{unreal[:1].upper()}{unreal[1:]}."
     broken = [point.plan.file for point in study.points if not point.complete]
     if broken:
         yield (

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dlcontainer.bench.samples.parallel_strategy import parse
+from dlcontainer.bench.samples.records import Json
 from dlcontainer.bench.study import judged_study
 from dlcontainer.bench.study.judged_study import JudgedStudy
 from dlcontainer.bench.study.study_records import (
@@ -63,6 +64,9 @@ class StudyCase:
     precision: str = "fp32"
     workload: str = "resnet50"
     folder: str = "study"
+    per_node: int = 4
+    messages: tuple[Message, ...] = ()
+    work: Mapping[str, Json] = field(default_factory=dict)
 
 
 def measured(folder: Path, case: StudyCase) -> MeasuredStudy:
@@ -89,10 +93,7 @@ def measured(folder: Path, case: StudyCase) -> MeasuredStudy:
             extras=(), created="2026-11-27T08:00:00+00:00", version="0.11.0",
         ),
         points=points,
-        messages=(
-            Message(operation="all_reduce", ranks=2, nodes=1, bytes=4096, arm="container",
-                    least_s=0.0001, median_s=0.00012),
-        ),
+        messages=case.messages,
         idle_neighbours=tuple(_baselines(case, rng)) if case.baseline else (),
         digest="abcdef0123456789" * 4,
     )  # fmt: skip
@@ -106,7 +107,7 @@ def judged(folder: Path, case: StudyCase) -> JudgedStudy:
     for number, point in enumerate(study.points):
         plan = Plan(
             seed=100 * case.seed + number, ratio=case.ratio, pairs=point.plan.looks[-1],
-            control_pairs=0 if point.plan.looks[-1] < FULL else 8, sd=0.006,
+            control_pairs=0 if point.plan.looks[-1] < FULL else 8, sd=0.006, declared=case.work,
         )  # fmt: skip
         benchseries.write_quickly(root / point.plan.file, plan)
     return judged_study.judge(study)
@@ -121,8 +122,8 @@ def _plans(case: StudyCase) -> tuple[PointPlan, ...]:
             of_all = case.batch * strategy.batches if case.scaling == "weak" else case.batch
             file = f"{ranks}-{strategy.name}.jsonl"
             plans[file] = PointPlan(
-                ranks=ranks, nodes=-(-ranks // 4), strategy=strategy, global_batch=of_all,
-                looks=(case.full if ranks == last else case.few,), file=file,
+                ranks=ranks, nodes=-(-ranks // case.per_node), strategy=strategy,
+                global_batch=of_all, looks=(case.full if ranks == last else case.few,), file=file,
             )  # fmt: skip
     return tuple(plans.values())
 
