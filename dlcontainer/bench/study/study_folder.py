@@ -18,6 +18,7 @@ from dlcontainer.bench.samples import comparable, continuation, hash_chain, read
 from dlcontainer.bench.samples.encoding import plain
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import counted
+from dlcontainer.bench.study import study_points
 from dlcontainer.bench.study.study_points import StudySession
 from dlcontainer.bench.study.study_records import SCHEMA, STUDY_FILE, StudyPlan
 from dlcontainer.errors import BenchDataError
@@ -193,6 +194,11 @@ def require_same(series: Series, session: StudySession, plan: StudyPlan) -> None
         ("nodes", work.get("nodes"), session.nodes),
         ("looks", declared.looks or (declared.pairs,), session.looks),
     ]
+    if session.probe == "train":
+        wanted_alone = session.values.get("distributed") == study_points.ALONE
+        facts.append(
+            ("ranks talk", work.get("distributed") != study_points.ALONE, not wanted_alone)
+        )
     # What is as usual stands in no file.
     facts += [
         (f"--{name}", work.get(name) or usual, session.values.get(name) or usual)
