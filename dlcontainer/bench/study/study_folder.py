@@ -195,10 +195,11 @@ def require_same(series: Series, session: StudySession, plan: StudyPlan) -> None
         ("looks", declared.looks or (declared.pairs,), session.looks),
     ]
     if session.probe == "train":
-        wanted_alone = session.values.get("distributed") == study_points.ALONE
-        facts.append(
-            ("ranks talk", work.get("distributed") != study_points.ALONE, not wanted_alone)
+        of_file, planned = (
+            {True: "never", False: "as they train"}[way == study_points.ALONE]
+            for way in (work.get("distributed"), session.values.get("distributed"))
         )
+        facts.append(("ranks talk", of_file, planned))
     # What is as usual stands in no file.
     facts += [
         (f"--{name}", work.get(name) or usual, session.values.get(name) or usual)
