@@ -175,6 +175,11 @@ BENCH = (
         "Measure your own command as native and container jobs, from submission to the last exit.",
     ),
     at(
+        "bench.scaling:scaling",
+        "scaling",
+        "Measure an image at several numbers of ranks: native against container.",
+    ),
+    at(
         "bench.suite:suite",
         "suite",
         "Measure an image with every probe that fits, one after another, and write one report.",

@@ -8,7 +8,8 @@ from dlcontainer.bench.probes.networks import choices
 from dlcontainer.bench.probes.probe import QUICK, Value
 from dlcontainer.bench.samples.schedule import FEWEST
 from dlcontainer.bench.study import study_plan
-from dlcontainer.bench.study.study_records import ExtraPlan, PointPlan, StudyPlan
+from dlcontainer.bench.study.study_plan import EXTRAS
+from dlcontainer.bench.study.study_records import Extra, ExtraPlan, PointPlan, StudyPlan
 
 # Small enough for its latency alone, large enough for its bytes alone: KiB, MiB.
 SIZES = "4K,4M"
@@ -20,7 +21,7 @@ APART_STEPS = 10
 # Ranks that train side by side and never talk, and the options of `bench train` that a study sets.
 ALONE = "none"
 PARALLEL, APART = "parallel", "apart"
-_SETTLED = (train.DISTRIBUTED.name, choices.WORKLOAD.name, choices.PRECISION.name)
+_KNOWN = frozenset(option.name for option in train.TRAIN.options)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +66,7 @@ def of_point(point: PointPlan, plan: StudyPlan, *, is_last: bool) -> StudySessio
     # Copies that average gradients are what ranks do anyway, with any framework.
     if point.strategy.dp < point.ranks:
         values[PARALLEL] = point.strategy.name
-    if point.ranks > 1:
+    if point.ranks > 1 and APART in _KNOWN:
         values[APART] = APART_STEPS
     return StudySession(
         probe=train.TRAIN.name,
@@ -109,8 +110,7 @@ def of_extra(extra: ExtraPlan, plan: StudyPlan) -> StudySession:
 
 
 def _training(plan: StudyPlan) -> dict[str, Value]:
-    own = {option.name for option in train.TRAIN.options}
-    typed = {name: value for name, value in plan.options.items() if name in own}
+    typed = {name: value for name, value in plan.options.items() if name in _KNOWN}
     return {
         **typed,
         choices.WORKLOAD.name: plan.workload,
@@ -132,6 +132,11 @@ def ranks_per_node(plan: StudyPlan) -> int:
 
 
 RANKS_PER_NODE = "ranks_per_node"
+
+
+def extras() -> tuple[Extra, ...]:
+    """Return what this program measures beside the points."""
+    return EXTRAS if APART in _KNOWN else EXTRAS[:1]
 
 
 def emulated(ranks: int, cores: int) -> str:
