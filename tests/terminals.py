@@ -104,7 +104,7 @@ WRITES = frozenset(
         *("bench collectives", "bench convergence", "bench import", "bench input", "bench kernels"),
         *("bench threads", "bench train", "bench transfers", "bench variability"),
         *("lab count", "bench job", "lab probe-fs", "bench import-matrix", "lab slowfs"),
-        *("lab slownet", "bench suite"),
+        *("lab slownet", "bench suite", "bench scaling"),
     }
 )
 

@@ -18,6 +18,7 @@ from dlcontainer.bench.samples import comparable, continuation, hash_chain, read
 from dlcontainer.bench.samples.encoding import plain
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import counted
+from dlcontainer.bench.study import study_points
 from dlcontainer.bench.study.study_points import StudySession
 from dlcontainer.bench.study.study_records import SCHEMA, STUDY_FILE, StudyPlan
 from dlcontainer.errors import BenchDataError
@@ -193,6 +194,12 @@ def require_same(series: Series, session: StudySession, plan: StudyPlan) -> None
         ("nodes", work.get("nodes"), session.nodes),
         ("looks", declared.looks or (declared.pairs,), session.looks),
     ]
+    if session.probe == "train":
+        of_file, planned = (
+            {True: "never", False: "as they train"}[way == study_points.ALONE]
+            for way in (work.get("distributed"), session.values.get("distributed"))
+        )
+        facts.append(("ranks talk", of_file, planned))
     # What is as usual stands in no file.
     facts += [
         (f"--{name}", work.get(name) or usual, session.values.get(name) or usual)

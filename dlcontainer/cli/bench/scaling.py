@@ -243,6 +243,8 @@ def _emulated(study: SettledStudy) -> list[str]:
     texts = (
         (session.title, study_points.emulated(session.ranks_per_node, study.shape.cores))
         for session in study.sessions
+        # Messages compute nothing.
+        if session.probe == "train"
     )
     return [f"{title}: {text}" for title, text in texts if text]
 

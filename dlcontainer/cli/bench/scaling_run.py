@@ -103,8 +103,11 @@ def run(
 ) -> list[SessionResult]:
     """Measure what is left of each session; one that fails keeps no other from being measured."""
     task = _StudyRun(study=study, options=options, world=world, console=console)
-    console.expect(len(study.sessions))
-    return [task.result(session) for session in study.sessions]
+    count = len(study.sessions)
+    return [
+        task.result(session, f"{number} of {count}")
+        for number, session in enumerate(study.sessions, 1)
+    ]
 
 
 @dataclass(kw_only=True, slots=True)
@@ -117,7 +120,7 @@ class _StudyRun:
     console: output.Console
     submitter: "Submitter | None" = None
 
-    def result(self, session: "StudySession") -> SessionResult:
+    def result(self, session: "StudySession", place: str) -> SessionResult:
         """Measure what is left of a session; a failure is a result."""
         from dlcontainer import schedulers
         from dlcontainer.bench.study import study_folder
@@ -132,7 +135,7 @@ class _StudyRun:
             if state == "cut" and self.study.in_jobs:
                 state = "again"
             said = {"whole": ": complete already", "cut": ": resumed"}.get(state, "")
-            self.console.step(f"{session.title}{said}")
+            self.console.step(f"{session.title}, {place}{said}")
             if state == "whole":
                 return SessionResult(session=session.title, outcome="was whole", file=path)
             if state == "again":
