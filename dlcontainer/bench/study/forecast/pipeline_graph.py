@@ -9,24 +9,16 @@ the receiver has nothing else to do; without, it starts when it is ready and the
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dlcontainer.bench.study.forecast.step_terms import Schedule
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PipelinePass:
-    """A pass of a micro-batch through a stage."""
+class PipelinePass(NamedTuple):
+    """A pass of a micro-batch through a stage; a plain tuple, for there are thousands."""
 
     forward: bool
     micro: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StagePass:
-    """A pass in one stage."""
-
-    stage: int
-    of: PipelinePass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,19 +59,20 @@ def _order(first: int, micro_batches: int) -> Iterator[PipelinePass]:
 
 def step_s(times: PipelineTimes, schedule: Schedule) -> float:
     """Return the seconds from the first pass's begin to the last one's end."""
-    return max(finished(times, schedule).values(), default=0.0)
+    return max(max(ends.values()) for ends in finished(times, schedule))
 
 
-def finished(times: PipelineTimes, schedule: Schedule) -> Mapping[StagePass, float]:
-    """Return when each pass of each stage ends."""
+def finished(times: PipelineTimes, schedule: Schedule) -> Sequence[Mapping[PipelinePass, float]]:
+    """Return when each pass ends, for each stage."""
     queues = [deque(order) for order in orders(times.stages, times.micro_batches, schedule)]
     run = _PipelineRun(times)
     while any(queues):
-        before = sum(map(len, queues))
+        moved = False
         for stage, queue in enumerate(queues):
-            while queue and run.ready(StagePass(stage=stage, of=queue[0])):
-                run.take(StagePass(stage=stage, of=queue.popleft()))
-        if sum(map(len, queues)) == before:
+            while queue and run.take(stage, queue[0]):
+                queue.popleft()
+                moved = True
+        if not moved:
             raise AssertionError("the passes of a pipeline wait for one another")
     return run.ends
 
@@ -89,34 +82,25 @@ class _PipelineRun:
 
     def __init__(self, times: PipelineTimes) -> None:
         """Begin at 0, with nothing taken."""
-        self.ends: dict[StagePass, float] = {}
+        self.ends: list[dict[PipelinePass, float]] = [{} for _ in range(times.stages)]
         self._times = times
         self._free = [0.0] * times.stages
         # Of each border, forward and backward apart: links carry both directions at once.
         self._sent = {forward: [0.0] * times.stages for forward in (True, False)}
 
-    def ready(self, this: StagePass) -> bool:
-        """Tell whether what a pass takes was computed."""
-        source = self._source(this)
-        return source is None or source in self.ends
-
-    def take(self, this: StagePass) -> None:
-        """Run a pass as soon as its stage is free and its message is there."""
-        begin = max(self._free[this.stage], self._arrival(this))
-        of_pass = self._times.forward_s if this.of.forward else self._times.backward_s
-        self._free[this.stage] = self.ends[this] = begin + of_pass
-
-    def _source(self, this: StagePass) -> StagePass | None:
-        other = this.stage - 1 if this.of.forward else this.stage + 1
-        return StagePass(stage=other, of=this.of) if 0 <= other < self._times.stages else None
-
-    def _arrival(self, this: StagePass) -> float:
-        source = self._source(this)
-        if source is None:
-            return 0.0
-        border, sent = min(this.stage, source.stage), self._sent[this.of.forward]
-        begin = max(self.ends[source], sent[border])
-        if self._times.rendezvous:
-            begin = max(begin, self._free[this.stage])
-        sent[border] = begin + self._times.messages_s[border]
-        return sent[border]
+    def take(self, stage: int, this: PipelinePass) -> bool:
+        """Run a pass as soon as its stage is free and its message is there; False: not sent yet."""
+        times, free = self._times, self._free[stage]
+        source = stage - 1 if this.forward else stage + 1
+        begin = free
+        if 0 <= source < times.stages:
+            ready = self.ends[source].get(this)
+            if ready is None:
+                return False
+            border, sent = min(stage, source), self._sent[this.forward]
+            leaves = max(ready, sent[border], free if times.rendezvous else 0.0)
+            sent[border] = leaves + times.messages_s[border]
+            begin = max(free, sent[border])
+        self._free[stage] = begin + (times.forward_s if this.forward else times.backward_s)
+        self.ends[stage][this] = self._free[stage]
+        return True
