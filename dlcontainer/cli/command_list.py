@@ -185,6 +185,11 @@ BENCH = (
         "Measure an image with every probe that fits, one after another, and write one report.",
     ),
     at(
+        "bench.forecast:forecast",
+        "forecast",
+        "Forecast how many GPUs, which parallel strategy and what limits; from a study or facts.",
+    ),
+    at(
         "bench.nodes:nodes",
         "nodes",
         "List the nodes whose step times are unusual for their kind; exit with 1 if there are any.",
