@@ -20,7 +20,7 @@ MESSAGE_PAIRS = 4
 APART_STEPS = 10
 # Ranks that train side by side and never talk, and the options of `bench train` that a study sets.
 ALONE = "none"
-PARALLEL, APART = "parallel", "apart"
+DISTRIBUTED, PARALLEL, APART = "distributed", "parallel", "apart"
 _KNOWN = frozenset(option.name for option in train.TRAIN.options)
 
 
@@ -94,7 +94,7 @@ def of_extra(extra: ExtraPlan, plan: StudyPlan) -> StudySession:
         # As each rank of the smallest data-parallel point trains.
         alike = next(point for point in plan.points if point.ranks == extra.ranks)
         values = {**_training(plan), **_batch(study_plan.by_batch(alike))}
-        values[train.DISTRIBUTED.name] = ALONE
+        values[DISTRIBUTED] = ALONE
     last = max(plan.points[-1].looks)
     looks = (min(pairs, last),)
     return StudySession(
