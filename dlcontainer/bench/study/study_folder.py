@@ -40,7 +40,6 @@ _USUAL: Mapping[str, object] = {
     "optimizer": choices.OPTIMIZERS[0],
     "batch": "the network's own",
     "parallel": "dp",
-    "micro_batches": "the usual ones",
     "script": "none",
 }
 _OWN_FOLDER = "give each study a folder of its own with -o"
@@ -206,6 +205,8 @@ def require_same(series: Series, session: StudySession, plan: StudyPlan) -> None
         for name, usual in _USUAL.items()
         if session.probe == "train"
     ]
+    if (count := session.values.get("micro_batches")) is not None:
+        facts.append(("--micro-batches", work.get("micro_batches"), count))
     for what, recorded, wanted in facts:
         if recorded != wanted:
             raise BenchDataError(

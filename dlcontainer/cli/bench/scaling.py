@@ -11,6 +11,7 @@ from dlcontainer.cli import options as common
 from dlcontainer.cli import output
 from dlcontainer.cli.bench import scaling_options
 from dlcontainer.cli.bench.scaling_options import StudyOptions
+from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.bench.measure.bench_image import BenchImage
@@ -83,13 +84,14 @@ def settle(options: StudyOptions, world: "CliContext") -> SettledStudy:
     image = bench_image.read(common.image_file(options.image), world.host.arch, site.owners)
     planned = _points(options, site)
     plan = _plan(options, site, image, planned)
-    sessions = study_points.sessions(plan)
-    for session in sessions:
-        _require_measurable(session, image)
+    last = planned.points[-1].ranks
+    for point in planned.points:
+        _require_measurable(study_points.of_point(point, plan, is_last=point.ranks == last), image)
+    plan, lacking = _extras(plan, image)
     return SettledStudy(
         plan=plan,
-        sessions=sessions,
-        omitted=planned.omitted,
+        sessions=study_points.sessions(plan),
+        omitted=(*planned.omitted, *lacking),
         shape=NodeShape(
             devices=site.accelerator.per_node if site.accelerator else 0,
             cores=site.cpu.cores if site.cpu else world.host.cores,
@@ -100,7 +102,7 @@ def settle(options: StudyOptions, world: "CliContext") -> SettledStudy:
 
 def _points(options: StudyOptions, site: "Site") -> "PlannedPoints":
     from dlcontainer.bench.samples.schedule import DEFAULT_LOOKS
-    from dlcontainer.bench.study import study_plan, study_points
+    from dlcontainer.bench.study import study_plan
     from dlcontainer.cli.bench import defaults, session_options
 
     session_options.check_pairs(options.pairs)
@@ -113,7 +115,7 @@ def _points(options: StudyOptions, site: "Site") -> "PlannedPoints":
             strategies=study_plan.strategies(options.parallel),
             scaling=options.scaling,
             looks=defaults.looks(options.pairs, options.looks) or DEFAULT_LOOKS,
-            extras=() if options.no_extras else study_points.extras(),
+            extras=() if options.no_extras else study_plan.EXTRAS,
         )
     )
 
@@ -180,6 +182,24 @@ def _plan(
         version=__version__,
         options=study_plan.options_of(typed),
     )
+
+
+def _extras(plan: "StudyPlan", image: "BenchImage") -> "tuple[StudyPlan, tuple[OmittedPoint, ...]]":
+    """Leave out, by name, the extras that an image has nothing for: they are no points."""
+    from dlcontainer.bench.study import study_points
+    from dlcontainer.bench.study.study_plan import OmittedPoint
+    from dlcontainer.errors import ChecksFailedError
+
+    kept, lacking = [], []
+    for extra in plan.extras:
+        try:
+            _require_measurable(study_points.of_extra(extra, plan), image)
+        except (ChecksFailedError, UsageError) as error:
+            why = f"{error.what} ({error.why})" if error.why else error.what
+            lacking.append(OmittedPoint(ranks=extra.ranks, strategy=extra.kind, why=why))
+        else:
+            kept.append(extra)
+    return replace(plan, extras=tuple(kept)), tuple(lacking)
 
 
 def _require_measurable(session: "StudySession", image: "BenchImage") -> None:

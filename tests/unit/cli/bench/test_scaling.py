@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,9 @@ def test_the_plan_comes_first_and_a_dry_run_writes_nothing(
     assert "32-dp32" in said
     assert "Assumed: 30 s a launch" in said
     assert (measured, (tmp_path / "s").exists()) == ([], False)
-    assert run(tmp_path / "s", *more, "--parallel", "dp,tp32", "--json", site="example-slurm") == 0
+    strategies = ("--workload", "transformer", "--parallel", "dp,tp4")
+    assert run(tmp_path / "s", *more, *strategies, site="example-slurm") == 0
+    assert "left out: tp4 at 2 ranks" in capsys.readouterr().err
 
 
 def test_the_plan_as_json(
@@ -97,8 +100,27 @@ def test_the_plan_as_json(
     assert (said["hours_of"], said["assumed_launch_s"]) == ("core", 30.0)
     assert said["most_minutes"] > said["least_minutes"] > 0
     assert said["sessions"][0]["session"] == "1-dp1"
-    assert "4096-dp4096: emulated: 4096 ranks on" in said["emulated"][-1]
+    assert [text.partition(" on ")[0] for text in said["emulated"]] == [
+        "4096-dp4096: emulated: 4096 ranks", "4096-idle-neighbours: emulated: 4096 ranks",
+    ]  # fmt: skip
     assert measured == []
+
+
+def test_what_an_image_has_nothing_for_is_left_out_of_the_extras(
+    measured: list[SessionOptions],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    other = replace(IMAGE, modules=("tensorflow",))
+    monkeypatch.setattr(bench_image, "read", lambda *_: other)
+    assert run(tmp_path / "s", "--ranks", "1,2") == 0
+    said = capsys.readouterr().err
+    assert "left out: collectives at 2 ranks: no module of" in said
+    assert {one.target.name for one in measured if one.target} >= {"1-dp1.jsonl", "2-dp2.jsonl"}
+    assert "2-collectives.jsonl" not in {
+        one.file for one in study_folder.read(tmp_path / "s").extras
+    }
 
 
 @pytest.mark.parametrize("error", [BenchDataError("a launch failed"), BenchDataError("x", why="y")])
