@@ -46,6 +46,11 @@ class StudySession:
         """Return its name in progress and tables: that of its file."""
         return self.file.removesuffix(".jsonl")
 
+    @property
+    def trains(self) -> bool:
+        """Return whether its launches are steps of training."""
+        return self.probe == train.TRAIN.name
+
 
 def sessions(plan: StudyPlan) -> tuple[StudySession, ...]:
     """Return a study's sessions in the order in which they are measured.

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -15,11 +15,10 @@ from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.bench.measure.bench_image import BenchImage
-    from dlcontainer.bench.study.study_cost import NodeShape
     from dlcontainer.bench.study.study_plan import OmittedPoint, PlannedPoints
     from dlcontainer.bench.study.study_points import StudySession
     from dlcontainer.bench.study.study_records import StudyPlan
-    from dlcontainer.cli.bench.scaling_run import SessionResult
+    from dlcontainer.cli.bench.scaling_run import SessionResult, SettledStudy
     from dlcontainer.cli.context import CliContext
     from dlcontainer.sites.site import Site
 
@@ -36,17 +35,6 @@ def _command(run: Callable[[StudyOptions], None]) -> Callable[..., None]:
     scaling.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     scaling.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return scaling
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SettledStudy:
-    """A study that is settled: its declaration, its sessions, what was left out."""
-
-    plan: "StudyPlan"
-    sessions: "Sequence[StudySession]"
-    omitted: "Sequence[OmittedPoint]"
-    shape: "NodeShape"
-    in_jobs: bool
 
 
 def _run(options: StudyOptions) -> None:
@@ -71,7 +59,7 @@ def _run(options: StudyOptions) -> None:
     _end(study, results, options)
 
 
-def settle(options: StudyOptions, world: "CliContext") -> SettledStudy:
+def settle(options: StudyOptions, world: "CliContext") -> "SettledStudy":
     """Settle a study; nothing is written or started before it is known whole.
 
     Raises UsageError, and ChecksFailedError where the image holds nothing to measure.
@@ -79,6 +67,7 @@ def settle(options: StudyOptions, world: "CliContext") -> SettledStudy:
     from dlcontainer.bench.measure import bench_image
     from dlcontainer.bench.study import study_points
     from dlcontainer.bench.study.study_cost import NodeShape
+    from dlcontainer.cli.bench.scaling_run import SettledStudy
 
     site = world.site(options.site).value
     image = bench_image.read(common.image_file(options.image), world.host.arch, site.owners)
@@ -212,7 +201,7 @@ def _require_measurable(session: "StudySession", image: "BenchImage") -> None:
     probe.values(typed, ParameterContext(contents=image.contents, ranks=session.ranks))
 
 
-def _planned(study: SettledStudy) -> dict[str, object]:
+def _planned(study: "SettledStudy") -> dict[str, object]:
     from dlcontainer.bench.study import study_cost
 
     def costs(cost: study_cost.StudyCost) -> dict[str, float]:
@@ -249,12 +238,12 @@ def _planned(study: SettledStudy) -> dict[str, object]:
     }
 
 
-def _held(study: SettledStudy) -> int | None:
+def _held(study: "SettledStudy") -> int | None:
     """Return the nodes that are held all the time; None where each point has its own."""
     return max(session.nodes for session in study.sessions) if study.plan.one_allocation else None
 
 
-def _emulated(study: SettledStudy) -> list[str]:
+def _emulated(study: "SettledStudy") -> list[str]:
     """Say for each session whose ranks have no core each that its compute is emulated."""
     from dlcontainer.bench.study import study_points
 
@@ -264,12 +253,12 @@ def _emulated(study: SettledStudy) -> list[str]:
         (session.title, study_points.emulated(session.ranks_per_node, study.shape.cores))
         for session in study.sessions
         # Messages compute nothing.
-        if session.probe == "train"
+        if session.trains
     )
     return [f"{title}: {text}" for title, text in texts if text]
 
 
-def _say(study: SettledStudy, console: output.Console) -> None:
+def _say(study: "SettledStudy", console: output.Console) -> None:
     """Print points, minutes and hours before anything starts."""
     from dlcontainer.bench.samples.vocabulary import counted
     from dlcontainer.bench.study import study_cost
@@ -303,7 +292,7 @@ def _cells(cost: Any) -> tuple[str, str]:
     return minutes, hours
 
 
-def _end(study: SettledStudy, results: "Sequence[SessionResult]", options: StudyOptions) -> None:
+def _end(study: "SettledStudy", results: "Sequence[SessionResult]", options: StudyOptions) -> None:
     """Say what became of each session; raises ChecksFailedError where one failed."""
     from dlcontainer.errors import ChecksFailedError
 

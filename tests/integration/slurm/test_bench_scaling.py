@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,10 +23,12 @@ pytestmark = [
 
 
 @pytest.fixture
-def submitting(user: World, engine: Apptainer) -> World:
-    """Give a user of the cluster whose jobs find the engine."""
+def submitting(user: World, world: World, engine: Apptainer) -> World:
+    """Give a user of the cluster whose jobs find the engine, with all wheels that there are."""
     path = f"{engine.program.parent}:{user.environ['PATH']}"
-    return user.having(PATH=path, APPTAINER_USERNS="1")
+    wheels = world.environ.get("PIP_FIND_LINKS", "")
+    own = user.having(PATH=path, APPTAINER_USERNS="1", PIP_FIND_LINKS=wheels)
+    return replace(own, patience_s=1800)
 
 
 @pytest.fixture
