@@ -131,8 +131,9 @@ def _batch(options: StudyOptions, site: "Site") -> int:
     if options.scaling == "strong" or options.values.get("script"):
         return 0
     device = str(options.values.get("device") or "auto")
-    if device == "auto":
-        device = "cuda" if site.accelerator else "cpu"
+    # A GPU's batch is that of any accelerator.
+    is_cpu = device == "cpu" or (device == "auto" and site.accelerator is None)
+    device = "cpu" if is_cpu else "cuda"
     network = str(options.values.get(choices.WORKLOAD.name) or choices.RESIDUAL)
     # What is no network is refused with the probe's own words.
     return choices.BATCHES.get(network, {}).get(device, 0)
