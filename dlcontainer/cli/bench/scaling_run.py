@@ -218,6 +218,7 @@ class _StudyRun:
         """Run a session as a job of its own size, to its end; an interruption leaves no job."""
         from dlcontainer.bench.probes import PROBES
         from dlcontainer.bench.samples import reader
+        from dlcontainer.bench.samples.vocabulary import counted
         from dlcontainer.bench.study import study_jobs
         from dlcontainer.cli.bench import session_words
 
@@ -226,12 +227,16 @@ class _StudyRun:
             self.submitter = self._queue()
         typed = self._typed(session, path, goes_on=goes_on)
         files = study_jobs.paths(path.parent, session.title)
-        command = (
-            *study_jobs.program(sys.executable, Path(__file__).parents[3]),
-            *session_words.words(PROBES[session.probe], typed),
+        command = study_jobs.JobCommand(
+            words=(
+                *study_jobs.program(sys.executable, Path(__file__).parents[3]),
+                *session_words.words(PROBES[session.probe], typed),
+            ),
+            cwd=Path.cwd(),
+            environ=self.world.of_user,
         )
-        head = self._head(session)
-        script = study_jobs.write(files.script, head, command, self.world.of_user)
+        script = study_jobs.write(files.script, self._head(session), command)
+        self.console.note(f"a job on {counted(session.nodes, 'node')}; its log: {files.log}")
         ending = self.submitter.run(script, files.log)
         _require_good(ending.state, path, files.log, good=ending.good)
         if not reader.read(path).complete:
