@@ -40,7 +40,6 @@ _USUAL: Mapping[str, object] = {
     "optimizer": choices.OPTIMIZERS[0],
     "batch": "the network's own",
     "parallel": "dp",
-    "script": "none",
 }
 _OWN_FOLDER = "give each study a folder of its own with -o"
 
