@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -53,6 +53,8 @@ class Planted:
     # Of a rank's step, what it takes while nobody talks; None: not recorded.
     apart: float | None = 0.9
     input_s: float = 0.0
+    # What ranks attest of their work.
+    attested: Mapping[str, Json] = field(default_factory=dict)
 
 
 def plan(request: StudyRequest | None = None, **changes: object) -> StudyPlan:
@@ -123,8 +125,9 @@ def write_session(
 ) -> None:
     """Write a session; `until`: it was cut before this launch, with no end."""
     with Writer(path, header(declared, session, says)) as out:
-        out.stack(AttestedStack(arm="native", facts=benchseries.FACTS, node="n1"))
-        out.stack(AttestedStack(arm="container", facts=benchseries.INSIDE, node="n1"))
+        work: dict[str, Json] = {"workload": dict(says.attested)}
+        out.stack(AttestedStack(arm="native", facts={**benchseries.FACTS, **work}, node="n1"))
+        out.stack(AttestedStack(arm="container", facts={**benchseries.INSIDE, **work}, node="n1"))
         for sample in _samples(session, says)[:until]:
             out.sample(sample)
         out.end(complete=until is None, reason="" if until is None else "interrupted by the user")

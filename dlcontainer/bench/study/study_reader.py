@@ -3,6 +3,7 @@
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -110,11 +111,21 @@ def _point(plan: PointPlan, series: Series | None) -> MeasuredPoint:
     declared, used = series.session.declared, _used(series)
     samples = {arm: [series.samples[index] for index in used[arm]] for arm in used}
     return MeasuredPoint(
-        plan=plan,
+        plan=plan if plan.global_batch else _with_batch(plan, series),
         arms={arm: _steps(samples[arm], declared.steps) for arm in declared.sides.names},
         complete=series.complete,
         emulated=_emulated(series),
     )
+
+
+def _with_batch(plan: PointPlan, series: Series) -> PointPlan:
+    """Return a point with the batch that a user's own build() was seen to give."""
+    for stack in series.stacks:
+        work = stack.facts.get("workload")
+        batch = work.get("batch") if isinstance(work, Mapping) else None
+        if isinstance(batch, int):
+            return replace(plan, global_batch=batch * plan.strategy.batches)
+    return plan
 
 
 def _used(series: Series) -> dict[ArmName, Sequence[int]]:

@@ -70,6 +70,12 @@ def test_what_steps_waited_for_samples_is_the_mean_of_ranks(tmp_path: Path) -> N
     assert point.arms["native"].apart_s == ()
 
 
+def test_a_batch_that_build_gives_is_what_ranks_attest(tmp_path: Path) -> None:
+    asked = StudyRequest(ranks=(2,), ranks_per_node=4, batch=0, looks=(8,), strategies=("dp",))
+    folder = studies.write(tmp_path / "s", studies.plan(asked), Planted(attested={"batch": 6}))
+    assert [one.plan.global_batch for one in study_reader.read(folder).points] == [12]
+
+
 def test_more_ranks_than_cores_are_named(tmp_path: Path) -> None:
     folder = studies.write(tmp_path / "s", studies.plan(), Planted(cores=2))
     said = [one.emulated for one in study_reader.read(folder).points]
