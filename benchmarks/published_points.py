@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 HERE = Path(__file__).resolve().parent
 # Not this folder: `statistics.py` of it would stand for Python's own.
@@ -29,7 +29,13 @@ import yaml
 
 from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
 from dlcontainer.bench.study.forecast import step_model
-from dlcontainer.bench.study.forecast.step_terms import Link, Machine, Network, StrategyChoice
+from dlcontainer.bench.study.forecast.step_terms import (
+    Algorithm,
+    Link,
+    Machine,
+    Network,
+    StrategyChoice,
+)
 from dlcontainer.system import digests
 
 INPUTS = HERE / "published" / "inputs.yaml"
@@ -136,8 +142,12 @@ def _input(name: str, facts: Mapping[str, Any]) -> Input:
     if facts["independent"] not in ("yes", "no", "assumed"):
         raise SystemExit(f"{name}: independent: yes, no or assumed, in quotation marks")
     given = facts[kinds[0]]
+    values = (given,) if kinds[0] == "value" else tuple(given)
+    # YAML reads 5e9 as a text, and 5.0e+9 as a number.
+    if not all(isinstance(value, int | float) or value in get_args(Algorithm) for value in values):
+        raise SystemExit(f"{name}: {given} is neither a number nor an algorithm")
     return Input(
-        values=(given,) if kinds[0] == "value" else tuple(given),
+        values=values,
         is_range=kinds[0] == "range",
         unit=facts["unit"],
         source=facts["source"],
