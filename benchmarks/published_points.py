@@ -15,7 +15,7 @@ import math
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -45,6 +45,8 @@ BEGIN, END = "<!-- table: published points -->", "<!-- end of published points -
 OUTSIDE = 20
 CONSTANT = (65.0, 95.0)
 TENTHS = 10
+# The points that have the measured term of small local batches too.
+TERM = ", with the batch term"
 
 Draw = Mapping[str, Any]
 
@@ -288,17 +290,39 @@ def row(score: Score) -> str:
 
 def table(scores: list[Score], draws: int, seed: int, digest: str) -> str:
     """Write the table with its digest and its means."""
-    ours = fmean(score.interval_score for score in scores)
-    constant = fmean(score.constant_score for score in scores)
+    without = [score for score in scores if not score.point.name.endswith(TERM)]
+    with_it = [score for score in scores if score not in without]
+    names = {score.point.name.removesuffix(TERM) for score in with_it}
+    same = [score for score in without if score.point.name in names]
     return "\n".join(
         [
             f"Inputs `{digest[:16]}`, {draws:,} draws, seed {seed}; percent; a low score is good.",
             "",
             HEADER,
             *map(row, scores),
-            f"| mean of {len(scores)} | | | | {ours:.0f} | {constant:.0f} | |",
+            _mean(f"mean of {len(without)}, no batch term", without),
+            _mean(f"mean of {len(same)} of them", same),
+            _mean(f"mean of the same {len(with_it)}{TERM}", with_it),
         ]
     )
+
+
+def _mean(name: str, scores: list[Score]) -> str:
+    ours = fmean(score.interval_score for score in scores)
+    constant = fmean(score.constant_score for score in scores)
+    return f"| {name} | | | | {ours:.0f} | {constant:.0f} | |"
+
+
+def fixed(point: Point, words: list[str]) -> Point:
+    """Return the point with some inputs at one value, NAME=VALUE: for looks beside the score."""
+    inputs = dict(point.inputs)
+    for word in words:
+        name, _, text = word.partition("=")
+        if name not in inputs:
+            raise SystemExit(f"{point.name}: no input {name}; {', '.join(inputs)}")
+        value = text if text in get_args(Algorithm) else float(text)
+        inputs[name] = replace(inputs[name], values=(value,), is_range=False)
+    return replace(point, inputs=inputs)
 
 
 def replaced(text: str, new: str) -> str:
@@ -334,13 +358,17 @@ def main() -> None:
     read = yaml.safe_load(INPUTS.read_text(encoding="utf-8"))
     parser.add_argument("--draws", type=int, default=read["draws"])
     parser.add_argument("--seed", type=int, default=read["seed"])
+    parser.add_argument(
+        "--fix", action="append", default=[], metavar="NAME=VALUE", help="an input at one value"
+    )
     parser.add_argument("--docs", type=Path, help="the page whose table is replaced")
     options = parser.parse_args()
-    scores = [scored(point, options.draws, options.seed) for point in points()]
+    listed = [fixed(point, options.fix) for point in points()]
+    scores = [scored(point, options.draws, options.seed) for point in listed]
     text = table(scores, options.draws, options.seed, digests.of_file(INPUTS))
     print(text)
     print("\n".join(["", *needs(scores)]))
-    if options.docs:
+    if options.docs and not options.fix:
         page = replaced(options.docs.read_text(encoding="utf-8"), text)
         options.docs.write_text(page, encoding="utf-8")
 
