@@ -6,19 +6,27 @@ up. With rendezvous (gloo) a message starts when its receive is posted, and a re
 the receiver has nothing else to do; without, it starts when it is ready and the link is free.
 """
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from dlcontainer.bench.study.forecast.step_terms import Schedule
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pass:
+class PipelinePass:
     """A pass of a micro-batch through a stage."""
 
     forward: bool
     micro: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StagePass:
+    """A pass in one stage."""
+
+    stage: int
+    of: PipelinePass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +42,7 @@ class PipelineTimes:
     rendezvous: bool
 
 
-def orders(stages: int, micro_batches: int, schedule: Schedule) -> list[list[Pass]]:
+def orders(stages: int, micro_batches: int, schedule: Schedule) -> list[list[PipelinePass]]:
     """Return each stage's order of passes.
 
     GPipe: all forward, then all backward. 1F1B: stage s begins with stages - s forward passes, then
@@ -48,13 +56,13 @@ def orders(stages: int, micro_batches: int, schedule: Schedule) -> list[list[Pas
     ]
 
 
-def _order(first: int, micro_batches: int) -> Iterator[Pass]:
+def _order(first: int, micro_batches: int) -> Iterator[PipelinePass]:
     """Yield so many forward passes, then a backward and a forward pass in turn."""
-    yield from (Pass(forward=True, micro=micro) for micro in range(first))
+    yield from (PipelinePass(forward=True, micro=micro) for micro in range(first))
     for micro in range(micro_batches):
-        yield Pass(forward=False, micro=micro)
+        yield PipelinePass(forward=False, micro=micro)
         if first + micro < micro_batches:
-            yield Pass(forward=True, micro=first + micro)
+            yield PipelinePass(forward=True, micro=first + micro)
 
 
 def step_s(times: PipelineTimes, schedule: Schedule) -> float:
@@ -62,58 +70,53 @@ def step_s(times: PipelineTimes, schedule: Schedule) -> float:
     return max(finished(times, schedule).values(), default=0.0)
 
 
-def finished(times: PipelineTimes, schedule: Schedule) -> Mapping[tuple[int, Pass], float]:
+def finished(times: PipelineTimes, schedule: Schedule) -> Mapping[StagePass, float]:
     """Return when each pass of each stage ends."""
-    queues = orders(times.stages, times.micro_batches, schedule)
-    ends: dict[tuple[int, Pass], float] = {}
-    free = [0.0] * times.stages
-    sent: dict[tuple[int, bool], float] = {}
-    heads = [0] * times.stages
-    ready = partial(_ready, times, ends)
-    todo = sum(map(len, queues))
-    while todo:
-        before = todo
+    queues = [deque(order) for order in orders(times.stages, times.micro_batches, schedule)]
+    run = _PipelineRun(times)
+    while any(queues):
+        before = sum(map(len, queues))
         for stage, queue in enumerate(queues):
-            while heads[stage] < len(queue) and ready(stage, queue[heads[stage]]):
-                this = queue[heads[stage]]
-                begin = max(free[stage], _arrival(times, ends, free[stage], sent, (stage, this)))
-                free[stage] = begin + (times.forward_s if this.forward else times.backward_s)
-                ends[stage, this] = free[stage]
-                heads[stage] += 1
-                todo -= 1
-        if todo == before:
+            while queue and run.ready(StagePass(stage=stage, of=queue[0])):
+                run.take(StagePass(stage=stage, of=queue.popleft()))
+        if sum(map(len, queues)) == before:
             raise AssertionError("the passes of a pipeline wait for one another")
-    return ends
+    return run.ends
 
 
-def _source(times: PipelineTimes, stage: int, this: Pass) -> int | None:
-    """Return the stage that sends what a pass takes, None where it takes nothing."""
-    other = stage - 1 if this.forward else stage + 1
-    return other if 0 <= other < times.stages else None
+class _PipelineRun:
+    """The passes taken so far: when they ended, until when stages and borders are busy."""
 
+    def __init__(self, times: PipelineTimes) -> None:
+        """Begin at 0, with nothing taken."""
+        self.ends: dict[StagePass, float] = {}
+        self._times = times
+        self._free = [0.0] * times.stages
+        # Of each border, forward and backward apart: links carry both directions at once.
+        self._sent = {forward: [0.0] * times.stages for forward in (True, False)}
 
-def _ready(
-    times: PipelineTimes, ends: Mapping[tuple[int, Pass], float], stage: int, this: Pass
-) -> bool:
-    source = _source(times, stage, this)
-    return source is None or (source, this) in ends
+    def ready(self, this: StagePass) -> bool:
+        """Tell whether what a pass takes was computed."""
+        source = self._source(this)
+        return source is None or source in self.ends
 
+    def take(self, this: StagePass) -> None:
+        """Run a pass as soon as its stage is free and its message is there."""
+        begin = max(self._free[this.stage], self._arrival(this))
+        of_pass = self._times.forward_s if this.of.forward else self._times.backward_s
+        self._free[this.stage] = self.ends[this] = begin + of_pass
 
-def _arrival(
-    times: PipelineTimes,
-    ends: Mapping[tuple[int, Pass], float],
-    posted: float,
-    sent: dict[tuple[int, bool], float],
-    taken: tuple[int, Pass],
-) -> float:
-    """Return when the message of a pass is there; `sent`: until when each direction is busy."""
-    stage, this = taken
-    source = _source(times, stage, this)
-    if source is None:
-        return 0.0
-    way = (min(stage, source), this.forward)
-    begin = max(ends[source, this], sent.get(way, 0.0))
-    if times.rendezvous:
-        begin = max(begin, posted)
-    sent[way] = begin + times.messages_s[way[0]]
-    return sent[way]
+    def _source(self, this: StagePass) -> StagePass | None:
+        other = this.stage - 1 if this.of.forward else this.stage + 1
+        return StagePass(stage=other, of=this.of) if 0 <= other < self._times.stages else None
+
+    def _arrival(self, this: StagePass) -> float:
+        source = self._source(this)
+        if source is None:
+            return 0.0
+        border, sent = min(this.stage, source.stage), self._sent[this.of.forward]
+        begin = max(self.ends[source], sent[border])
+        if self._times.rendezvous:
+            begin = max(begin, self._free[this.stage])
+        sent[border] = begin + self._times.messages_s[border]
+        return sent[border]

@@ -1,21 +1,20 @@
 """How long a step takes under a parallel strategy: a closed form, each term apart. Pure.
 
-The step's parts: compute (a forward pass is a third of a pass, a backward pass two thirds), what
-busy neighbours on a node cost, the bubble of a pipeline, communication that nothing hides, and
-waiting for the slowest rank. Where the strategy has no pipeline, a data-parallel all-reduce runs
-beside the last backward pass, bucket by bucket; behind a pipeline it is exposed. Tensor parallel
-sends two all-reduces a layer in each direction, always exposed. fsdp gathers the next layer's
-parameters while it computes, in both directions, and scatters gradients behind it.
+The step's parts: compute, what busy neighbours on a node cost, the bubble of a pipeline,
+communication that nothing hides, and waiting for the slowest rank. Where the strategy has no
+pipeline, a data-parallel all-reduce runs beside the last backward pass, bucket by bucket; behind a
+pipeline it is exposed. Tensor parallel sends two all-reduces a layer in each pass, always exposed
+(Shoeybi et al., Megatron-LM, 2019). fsdp gathers the next layer's parameters while it computes, in
+both passes, and scatters gradients behind the backward pass.
 """
 
 import math
+from dataclasses import dataclass
 from statistics import NormalDist
 
 from dlcontainer.bench.study.forecast import collective_times, pipeline_graph, placement
 from dlcontainer.bench.study.forecast.pipeline_graph import PipelineTimes
 from dlcontainer.bench.study.forecast.step_terms import Machine, Network, StepTerms, StrategyChoice
-
-FORWARD = 1 / 3
 
 
 def step(network: Network, machine: Machine, choice: StrategyChoice) -> StepTerms:
@@ -26,11 +25,10 @@ def step(network: Network, machine: Machine, choice: StrategyChoice) -> StepTerm
     neighbours = compute * _neighbours(machine, strategy.ranks)
     sharded = _tensor_parallel_s(network, machine, choice)
     # Seconds of one micro-batch in a stage, both passes, with what tensor parallel sends in them.
-    micro = (compute + neighbours + sharded) / choice.micro_batches
-    bubble, stages = _pipeline_s(network, machine, choice, micro)
-    gradients = _gradients_s(
-        network, machine, choice, (compute + neighbours) / choice.micro_batches
-    )
+    of_stage = (compute + neighbours + sharded) / choice.micro_batches
+    bubble, stages = _pipeline_s(network, machine, choice, of_stage)
+    micro = (compute + neighbours) / choice.micro_batches
+    gradients = _gradients_s(network, machine, choice, micro)
     return StepTerms(
         compute_s=compute,
         idle_neighbours_s=neighbours,
@@ -78,7 +76,8 @@ def _tensor_parallel_s(network: Network, machine: Machine, choice: StrategyChoic
         return 0.0
     ranks = placement.group(strategy, "tp", machine.ranks_per_node)
     once = collective_times.all_reduce(machine, ranks, _activation_bytes(network, choice))
-    return 4 * network.layers / strategy.pp * choice.micro_batches * once
+    times = 6 if network.recomputed else 4
+    return times * network.layers / strategy.pp * choice.micro_batches * once
 
 
 def _pipeline_s(
@@ -96,8 +95,8 @@ def _pipeline_s(
     times = PipelineTimes(
         stages=strategy.pp,
         micro_batches=choice.micro_batches,
-        forward_s=micro * FORWARD,
-        backward_s=micro * (1 - FORWARD),
+        forward_s=micro * network.forward,
+        backward_s=micro * (1 - network.forward),
         messages_s=messages,
         rendezvous=machine.rendezvous,
     )
@@ -106,21 +105,31 @@ def _pipeline_s(
     return bubble, max(0.0, whole - bubble - micro * choice.micro_batches)
 
 
-def _gradients_s(
-    network: Network, machine: Machine, choice: StrategyChoice, backward: float
-) -> float:
-    """Return what data parallel adds; `backward`: seconds of one micro-batch's backward pass."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Gradients:
+    """The gradients of a rank, in bytes, and the seconds of the passes that take and make them."""
+
+    bytes: float
+    forward_s: float
+    backward_s: float
+
+
+def _gradients_s(network: Network, machine: Machine, choice: StrategyChoice, micro: float) -> float:
+    """Return what fsdp and dp add; `micro`: seconds of one micro-batch, both passes."""
     strategy = choice.strategy
     size = network.gradient_bytes / (strategy.tp * strategy.pp)
     exposed = 0.0
     if strategy.fsdp > 1:
-        exposed += _sharded_s(network, machine, choice, (size, backward))
+        units = max(1, round(network.layers / strategy.pp))
+        forward = micro * network.forward
+        gradients = _Gradients(bytes=size, forward_s=forward, backward_s=micro - forward)
+        exposed += _sharded_s(machine, choice, gradients, units=units)
         size /= strategy.fsdp
     if strategy.dp > 1:
         ranks = placement.group(strategy, "dp", machine.ranks_per_node)
         buckets = max(1, math.ceil(size / machine.bucket_bytes))
         once = collective_times.all_reduce(machine, ranks, size / buckets)
-        window = backward if strategy.pp == 1 else 0.0
+        window = micro * (1 - network.forward) if strategy.pp == 1 else 0.0
         exposed += buckets_s(buckets, once, window, machine.overlap)
     return exposed
 
@@ -138,19 +147,16 @@ def buckets_s(buckets: int, once: float, window: float, overlap: float) -> float
 
 
 def _sharded_s(
-    network: Network, machine: Machine, choice: StrategyChoice, whole: tuple[float, float]
+    machine: Machine, choice: StrategyChoice, gradients: _Gradients, *, units: int
 ) -> float:
-    """Return what fsdp adds; `whole`: bytes of gradients, seconds of a backward pass.
+    """Return what fsdp adds, where parameters are gathered in so many units.
 
-    Each pass gathers layer by layer, the next one while a layer computes; a backward pass gathers
-    and scatters. The first gather and the last scatter are exposed.
+    Each pass gathers unit by unit, the next one while a unit computes; a backward pass gathers and
+    scatters. The first gather and the last scatter are exposed.
     """
-    size, backward = whole
-    units = max(1, round(network.layers / choice.strategy.pp))
     ranks = placement.group(choice.strategy, "fsdp", machine.ranks_per_node)
-    once = collective_times.all_gather(machine, ranks, size / units)
+    once = collective_times.all_gather(machine, ranks, gradients.bytes / units)
     beside = once * machine.overlap
-    forward = backward / (1 - FORWARD) * FORWARD
-    hidden = beside + (units - 1) * max(0.0, beside - forward / units)
-    hidden += beside + (units - 1) * max(0.0, 2 * beside - backward / units)
+    hidden = beside + (units - 1) * max(0.0, beside - gradients.forward_s / units)
+    hidden += beside + (units - 1) * max(0.0, 2 * beside - gradients.backward_s / units)
     return choice.micro_batches * (hidden + 3 * units * (once - beside))

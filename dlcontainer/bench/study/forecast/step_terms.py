@@ -26,6 +26,13 @@ class Network:
     layers: int = 0
     # Bytes of one sample's activation between two layers, as they are sent.
     activation_bytes: float = 0.0
+    # The backward pass runs the forward pass again (activation checkpointing); `flops` has it too.
+    recomputed: bool = False
+
+    @property
+    def forward(self) -> float:
+        """Return the forward pass's share of both: backward is twice forward, or three times."""
+        return 1 / 4 if self.recomputed else 1 / 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
