@@ -180,26 +180,30 @@ def _error(others: Sequence[TableSet], share: float) -> float:
 
 def report(all_sets: Sequence[TableSet], kind: str) -> Iterator[str]:
     """Say a kind's errors in points: of the baseline, and with the constant fitted in both ways."""
-    mine = [one for one in all_sets if one.kind == kind]
+    mine = [each for each in all_sets if each.kind == kind]
     yield f"{kind}: {len(mine)} sets"
-    yield _line("as in the node", [one.in_a_node - one.in_two for one in mine])
-    left_out = {one.name: fitted([other for other in mine if other is not one]) for one in mine}
+    if len(mine) < 2:
+        return
+    yield _line("as in the node", [each.in_a_node - each.in_two for each in mine])
+    left_out = {each.name: fitted([other for other in mine if other is not each]) for each in mine}
     yield _line(
         "step model, the set left out",
-        [forecast(one, left_out[one.name]) - one.in_two for one in mine],
+        [forecast(each, left_out[each.name]) - each.in_two for each in mine],
         left_out.values(),
     )
     by_cluster = {
         cluster: fitted(others)
-        for cluster in {one.cluster for one in mine}
-        if (others := [one for one in mine if one.cluster != cluster])
+        for cluster in {each.cluster for each in mine}
+        if (others := [each for each in mine if each.cluster != cluster])
     }
+    if not by_cluster:
+        return
     yield _line(
         "step model, the cluster left out",
         [
-            forecast(one, by_cluster[one.cluster]) - one.in_two
-            for one in mine
-            if one.cluster in by_cluster
+            forecast(each, by_cluster[each.cluster]) - each.in_two
+            for each in mine
+            if each.cluster in by_cluster
         ],
         by_cluster.values(),
     )

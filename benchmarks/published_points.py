@@ -339,7 +339,7 @@ def needs(scores: list[Score]) -> Iterator[str]:
     for score in scores:
         if not score.outside:
             continue
-        found = {
+        alone = {
             "link_share": needed(score.point, "link_share", (0.001, 1.0)),
             "pass_share": needed(score.point, "pass_share", (0.0, 0.95)),
             "scatter": needed(score.point, "scatter", (0.0, 2.0)),
@@ -347,7 +347,7 @@ def needs(scores: list[Score]) -> Iterator[str]:
         }
         words = ", ".join(
             f"{name} {value:.3g}" if value is not None else f"{name} (none)"
-            for name, value in found.items()
+            for name, value in alone.items()
         )
         yield f"{score.point.name}: {score.point.published:g} % by one input alone: {words}"
 
