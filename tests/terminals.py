@@ -17,7 +17,7 @@ from dlcontainer.lab.storm import loads
 from dlcontainer.lab.storm.loads import LoadMeasurement
 from dlcontainer.lab.storm.repeats import MeasuringNode
 from dlcontainer.packages import lockfile
-from tests import findings, locks, publishing, residents, stepseries
+from tests import findings, forecasts, locks, publishing, residents, stepseries, studies
 from tests.stepseries import Plant
 from tests.trees import hand, image_file, put
 from tests.unit.bench.analysis.test_session_analysis import RECORDINGS
@@ -44,6 +44,12 @@ class Typed:
 # prints: add it here, with arguments for `Samples`, or to WRITES.
 READS: Mapping[str, tuple[str | Typed, ...]] = {
     "": ("--version", "--help"),
+    "bench forecast": (
+        "{facts} --nodes 4 --budget 100",
+        "{study}",
+        "{facts} --memory 40GB",
+        "{nosuch}",
+    ),
     "bench nodes": ("{steps}",),
     "lab storm": ("--site lumi --nodes 128 --ranks-per-node 8 --loads {loads}",),
     "build": (Typed(words="pytorch --site local --dry-run", runs=True),),
@@ -104,7 +110,7 @@ WRITES = frozenset(
         *("bench collectives", "bench convergence", "bench import", "bench input", "bench kernels"),
         *("bench threads", "bench train", "bench transfers", "bench variability"),
         *("lab count", "bench job", "lab probe-fs", "bench import-matrix", "lab slowfs"),
-        *("lab slownet", "bench suite"),
+        *("lab slownet", "bench suite", "bench scaling"),
     }
 )
 
@@ -165,6 +171,8 @@ def samples(folder: Path) -> Samples:
         **{name: str(path) for name, path in proofs.items()},
         **{name: str(folder / f"{name}.json") for name in ("old", "new", "loads")},
         "steps": str(nodes),
+        "facts": str(forecasts.write(folder)),
+        "study": str(studies.write(folder / "study", studies.plan())),
         "findings": found,
         "session": str(RECORDINGS / "other-torch.jsonl"),
         "imports": str(RECORDINGS / "import.jsonl"),

@@ -175,9 +175,19 @@ BENCH = (
         "Measure your own command as native and container jobs, from submission to the last exit.",
     ),
     at(
+        "bench.scaling:scaling",
+        "scaling",
+        "Measure an image at several numbers of ranks: native against container.",
+    ),
+    at(
         "bench.suite:suite",
         "suite",
         "Measure an image with every probe that fits, one after another, and write one report.",
+    ),
+    at(
+        "bench.forecast:forecast",
+        "forecast",
+        "Forecast how many GPUs, which parallel strategy and what limits; from a study or facts.",
     ),
     at(
         "bench.nodes:nodes",

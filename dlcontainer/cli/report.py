@@ -19,8 +19,8 @@ Files = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILE...",
-        help="Session files (three or more allocations are also analysed together), and "
-        "files that `bench job`, `bench import-matrix`, `lab count` and `lab "
+        help="Session files (three or more allocations are also analysed together), folders of "
+        "`bench scaling`, and files that `bench job`, `bench import-matrix`, `lab count` and `lab "
         "storm` wrote with -o.",
     ),
 ]
@@ -62,6 +62,7 @@ def report(
     from dlcontainer.bench.report import given, json_report, markdown_report
     from dlcontainer.bench.report import html_report as reporting
     from dlcontainer.bench.report import output_files as written
+    from dlcontainer.bench.report.sections import scaling
     from dlcontainer.bench.report.tables import site_tables
     from dlcontainer.cli.context import here
     from dlcontainer.system import report_files
@@ -79,7 +80,8 @@ def report(
     if target is not None:
         templates = here().resources.template_folders()
         settled = replace(reporting.page(analyses, findings), reached=site_tables.reached(reached))
-        written.write(targets, settled, [a.series for a in analyses], templates, findings)
+        every = [*analyses, *scaling.sessions(findings)]
+        written.write(targets, settled, [a.series for a in every], templates, findings)
     words = _verdicts(analyses, findings)
     bad = [f"{name}: {word}" for name, word in words if _slug(word) in failing]
     paths = [str(report_file.path) for report_file in targets]
@@ -107,6 +109,7 @@ def _verdicts(
     from dlcontainer.bench.analysis.across_sessions import across
     from dlcontainer.bench.job import job_analysis as jobbing
     from dlcontainer.bench.job.job_records import JobSession
+    from dlcontainer.bench.study.judged_study import JudgedStudy
 
     words: list[tuple[str, str]] = [(str(a.series.path), a.verdict.word) for a in analyses]
     words += [
@@ -118,6 +121,13 @@ def _verdicts(
         (str(finding.path), jobbing.read(finding.finding).word)
         for finding in findings
         if isinstance(finding.finding, JobSession)
+    ]
+    words += [
+        (str(judged.study.folder / point.plan.file), verdict.word)
+        for judged in (finding.finding for finding in findings)
+        if isinstance(judged, JudgedStudy)
+        for point in judged.study.points
+        if (verdict := judged.verdict(point)) is not None and verdict.word is not None
     ]
     return words
 

@@ -29,9 +29,21 @@ class Trainer(train_torch.Trainer):
         self._log = self._log if log else None
         self._group.init_process_group(self._backend, init_method=self._on.init_method)
         probe_train.stamp("process_group")
+        self._model = self._together(wanted)
+
+    def _together(self, _wanted):
+        """Give the network as ranks train it together."""
         devices = [self._index] if self._on.is_numbered else None
         parallel = self.framework.nn.parallel.DistributedDataParallel
-        self._model = parallel(self._model, device_ids=devices)
+        return parallel(self._model, device_ids=devices)
+
+    def apart(self, number):
+        """Train on one batch, and talk to nobody; tell whether that can be."""
+        if not hasattr(self._model, "no_sync"):
+            return False
+        with self._model.no_sync():
+            self.step(number)
+        return True
 
     def transport(self):
         """Give what is known of the way between ranks."""

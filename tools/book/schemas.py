@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from dlcontainer.bench.scale.matrix import Matrix
+from dlcontainer.bench.study.advice.facts import ForecastFacts
 from dlcontainer.build.base.carried_base import BaseRecord
 from dlcontainer.image.record import Record
 from dlcontainer.lab.storm.parameters import FactsFile
@@ -38,6 +39,9 @@ SCHEMAS = {
     "import-matrix": Published(about="a matrix of `bench import-matrix`", make=_of(Matrix)),
     "file-system-facts": Published(
         about="a file system's speed, for `lab storm --fs`", make=_of(FactsFile)
+    ),
+    "forecast-facts": Published(
+        about="a network, a machine and a goal, for `bench forecast`", make=_of(ForecastFacts)
     ),
     "lock": Published(about="a lock, as `lock` writes it", make=_of(Lock)),
     "image-record": Published(about="an image's record, `IMAGE.json`", make=_of(Record)),

@@ -58,7 +58,7 @@ _BACKEND = Option(
     "(torch.distributed), mpi4py or horovod. Default: gloo where the "
     "recipe has PyTorch, else mpi4py.",
 )
-_OPERATIONS = Option(
+OPERATIONS_OPTION = Option(
     name="operations",
     metavar="NAME,...",
     help=f"Operations to measure: {', '.join(OPERATIONS)}. Default: all.",
@@ -68,6 +68,11 @@ _LARGEST_SIZE = Option(
     metavar="BYTES",
     help="Largest message, e.g. 1M; the smallest is 4 bytes. Default: 64M; with --quick 4M.",
 )
+SIZES_OPTION = Option(
+    name="sizes",
+    metavar="BYTES,...",
+    help="Sizes of messages, e.g. 4K,4M. Default: from 4 bytes up to --largest.",
+)
 
 
 def _settled(typed: Values, setting: ParameterContext) -> Values:
@@ -75,14 +80,33 @@ def _settled(typed: Values, setting: ParameterContext) -> Values:
     quick = bool(values[QUICK.name])
     usual = _QUICK_LARGEST if quick else _LARGEST
     largest, backend = values[_LARGEST_SIZE.name], _backend(values[_BACKEND.name], setting)
+    listed = _listed(values[SIZES_OPTION.name], typed.get(_LARGEST_SIZE.name))
+    if listed:
+        # That of a session that goes on, too, is the largest one listed.
+        largest = listed.rpartition(",")[2]
     return {
         _BACKEND.name: backend,
-        _OPERATIONS.name: ",".join(_operations(values[_OPERATIONS.name], backend)),
+        OPERATIONS_OPTION.name: ",".join(_operations(values[OPERATIONS_OPTION.name], backend)),
         _LARGEST_SIZE.name: usual
         if largest is None
         else byte_sizes.read(_LARGEST_SIZE, str(largest), WIDTH),
         QUICK.name: quick,
+        **({SIZES_OPTION.name: listed} if listed else {}),
     }
+
+
+def _listed(sizes: object, largest: object) -> str:
+    """Write the sizes that were listed in bytes; empty where none were. Raises UsageError."""
+    if sizes is None:
+        return ""
+    if largest is not None:
+        raise UsageError(
+            f"{SIZES_OPTION.flag} and {_LARGEST_SIZE.flag} both say how large messages are",
+            next_step="leave one of them out",
+        )
+    words = [word.strip() for word in str(sizes).split(",")]
+    listed = [byte_sizes.read(SIZES_OPTION, word, WIDTH) for word in words]
+    return ",".join(map(str, sorted({-(-size // WIDTH) * WIDTH for size in listed})))
 
 
 def _backend(choice: object, setting: ParameterContext) -> str:
@@ -117,7 +141,10 @@ def _operations(choice: object, backend: str) -> tuple[str, ...]:
 
 
 def sizes(values: Values) -> tuple[int, ...]:
-    """List the sizes of messages, bytes: from 4 up to the largest, by a constant factor."""
+    """List the sizes of messages, bytes: as listed, or from 4 up by a constant factor."""
+    listed = values.get(SIZES_OPTION.name)
+    if listed:
+        return tuple(int(word) for word in str(listed).split(","))
     largest, factor = values[_LARGEST_SIZE.name], _QUICK_FACTOR if values[QUICK.name] else _FACTOR
     return byte_sizes.ladder(WIDTH, largest, factor)
 
@@ -128,7 +155,7 @@ def _rounds(values: Values) -> int:
 
 def _arguments(cell: ProbeCell) -> tuple[str, ...]:
     listed = ",".join(map(str, sizes(cell.values)))
-    arguments = {name: cell.values[name] for name in (_BACKEND.name, _OPERATIONS.name)}
+    arguments = {name: cell.values[name] for name in (_BACKEND.name, OPERATIONS_OPTION.name)}
     return as_options({**arguments, "sizes": listed, "rounds": _rounds(cell.values), "seed": _SEED})
 
 
@@ -140,7 +167,7 @@ def _rows(cell: ProbeCell) -> "RowPlan":
     from dlcontainer.bench.samples.rows.row_records import RowPlan
 
     rows: list[dict[str, str | int]] = []
-    for operation in str(cell.values[_OPERATIONS.name]).split(","):
+    for operation in str(cell.values[OPERATIONS_OPTION.name]).split(","):
         least = WIDTH * cell.ranks if operation in SPLIT else WIDTH
         for size in sizes(cell.values) if operation != "barrier" else (0,):
             row: dict[str, str | int] = {
@@ -224,7 +251,7 @@ COLLECTIVES = Probe(
     name="collectives",
     summary="Times of collective operations by size: native against container.",
     metrics=ROWS_METRICS,
-    options=(_BACKEND, _OPERATIONS, _LARGEST_SIZE, QUICK),
+    options=(_BACKEND, OPERATIONS_OPTION, SIZES_OPTION, _LARGEST_SIZE, QUICK),
     settle=_settled,
     arguments=_arguments,
     declared=_declared,

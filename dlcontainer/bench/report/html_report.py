@@ -16,10 +16,11 @@ from dlcontainer.bench.report.figures import binned, ecdf
 from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.report.sections import answers as answering
 from dlcontainer.bench.report.sections import session_figures
-from dlcontainer.bench.report.sections.answers import SpokenAnswer
+from dlcontainer.bench.report.sections.exhibit import Exhibit
 from dlcontainer.bench.report.sections.notes import notes
-from dlcontainer.bench.report.sections.predictions import Exhibit, exhibits
+from dlcontainer.bench.report.sections.predictions import exhibits
 from dlcontainer.bench.report.sections.session_figures import Plate
+from dlcontainer.bench.report.sections.spoken_answer import SpokenAnswer
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.tables import glossary, raw, session_tables
 from dlcontainer.bench.report.text import cold_text, scope_text, summary, verdict_text

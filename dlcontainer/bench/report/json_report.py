@@ -17,13 +17,14 @@ from dlcontainer.bench.report import scale_json as scaled
 from dlcontainer.bench.report import scorecard
 from dlcontainer.bench.report.figures import session_plots
 from dlcontainer.bench.report.inputs import InputFinding
-from dlcontainer.bench.report.sections import answers, jobs
+from dlcontainer.bench.report.sections import answers, jobs, scaling, scaling_json
 from dlcontainer.bench.report.tables import row_tables
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples.encoding import plain
 from dlcontainer.bench.samples.traits import ProbeTable
 from dlcontainer.bench.scale.matrix_records import MatrixSession
 from dlcontainer.bench.stats.paired import Interval
+from dlcontainer.bench.study.judged_study import JudgedStudy
 
 
 def report(
@@ -74,6 +75,9 @@ def report(
         "sessions": sessions,
         "across": joint,
         "findings": bodies,
+        "studies_compared": [
+            scaling_json.comparison(together) for together in scaling.comparisons(findings)
+        ],
         "scorecard": claims,
     }
 
@@ -83,6 +87,8 @@ def _figures(finding: InputFinding) -> dict[str, object]:
         return {"cells": scaled.cells(finding.finding)}
     if isinstance(finding.finding, JobSession):
         return {"job": jobs.figures(finding.finding, jobbing.read(finding.finding))}
+    if isinstance(finding.finding, JudgedStudy):
+        return {"study": scaling_json.study(finding.finding)}
     return {}
 
 

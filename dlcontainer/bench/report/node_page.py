@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from dlcontainer.bench.analysis.steps.node_times import NodeJudgement, UsualRanges
 from dlcontainer.bench.report.html_report import Page
-from dlcontainer.bench.report.sections.predictions import Exhibit
+from dlcontainer.bench.report.sections.exhibit import Exhibit
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.tables import glossary
 from dlcontainer.bench.stats.scatter.outside import BOUND, LEAST, Range

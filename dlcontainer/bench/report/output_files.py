@@ -56,7 +56,10 @@ def check(targets: Sequence[ReportFile], output: Path, inputs: Sequence[Path]) -
     """Refuse to replace samples, and what is beside `-o` and no report; raises UsageError."""
     read = {path.resolve() for path in inputs}
     for target in targets:
-        if target.path.resolve() in read:
+        place = target.path.resolve()
+        # Beside the sessions of a study a report may stand, and not in the place of one.
+        is_of_study = place.parent in read and place.suffix in {".json", ".jsonl"}
+        if place in read or is_of_study:
             raise UsageError(
                 "the report would overwrite its own samples",
                 next_step="choose another name: -o report.html",

@@ -5,7 +5,7 @@ session of `bench train` beside it, each further measurement (ExtraPlan) a sessi
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -59,6 +59,8 @@ class StudyPlan:
     extras: tuple[ExtraPlan, ...]
     created: str
     version: str
+    # What else was typed for all points: optimizer, device, steps, threads, launcher, ...
+    options: Mapping[str, str | int | float | bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,7 +102,10 @@ class Message:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IdleNeighbours:
-    """Seconds a step of ranks that train side by side and never talk: a value for each launch."""
+    """Seconds a step of ranks that train side by side and never talk: a value for each launch.
+
+    It is the mean of the ranks: nobody waits for the slowest one.
+    """
 
     ranks: int
     arm: str
@@ -117,3 +122,5 @@ class MeasuredStudy:
     messages: tuple[Message, ...]
     idle_neighbours: tuple[IdleNeighbours, ...]
     digest: str
+    # gloo, nccl, ...; empty where no session has it.
+    backend: str = ""

@@ -52,7 +52,7 @@ def _parameters(probe: Probe, options: Iterable[Option]) -> Iterable[inspect.Par
         if field.name == _VALUES:
             # Known to all commands, so that the error says which one takes an option.
             for option in options:
-                yield _parameter(option, is_own=option in probe.options)
+                yield parameter(option, is_own=option in probe.options)
         else:
             default = inspect.Parameter.empty if field.default is MISSING else field.default
             yield inspect.Parameter(
@@ -60,7 +60,8 @@ def _parameters(probe: Probe, options: Iterable[Option]) -> Iterable[inspect.Par
             )
 
 
-def _parameter(option: Option, *, is_own: bool) -> inspect.Parameter:
+def parameter(option: Option, *, is_own: bool) -> inspect.Parameter:
+    """Return a probe's option as a parameter of a command; another probe's is hidden."""
     kind: Any = Literal[option.choices] if option.choices else option.kind
     shown = typer.Option(
         option.flag,

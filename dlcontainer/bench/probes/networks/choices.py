@@ -16,6 +16,18 @@ if TYPE_CHECKING:
 RESIDUAL = "residual"
 PRECISIONS = ("fp32", "bf16", "fp16")
 OPTIMIZERS = ("sgd", "lars", "larc")
+# What a process takes where --batch is not given, by network and device.
+BATCHES: "Mapping[str, Mapping[str, int]]" = {
+    RESIDUAL: {"cpu": 16, "cuda": 256},
+    "convnet": {"cpu": 64, "cuda": 1024},
+    "caffenet": {"cpu": 4, "cuda": 256},
+    "alexnet": {"cpu": 4, "cuda": 256},
+    "googlenet": {"cpu": 4, "cuda": 128},
+    "resnet50": {"cpu": 2, "cuda": 128},
+    "tiramisu": {"cpu": 1, "cuda": 1},
+    "deeplabv3plus": {"cpu": 1, "cuda": 2},
+    "transformer": {"cpu": 2, "cuda": 64},
+}
 # Frameworks that have more than the usual one of each.
 _FRAMEWORKS = ("torch",)
 # Its gradients are averaged inside the optimizer's step: nobody can look for an overflow before.

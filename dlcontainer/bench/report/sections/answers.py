@@ -5,8 +5,7 @@ a job, and how sure it is. All that it rests on stands below it.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 from dlcontainer.bench.analysis.across_sessions import PooledSessions, across
 from dlcontainer.bench.analysis.session_analysis import Analysis
@@ -14,38 +13,23 @@ from dlcontainer.bench.analysis.verdict import Word
 from dlcontainer.bench.job import job_analysis
 from dlcontainer.bench.job.job_records import JobSession
 from dlcontainer.bench.report.inputs import InputFinding, Omission
-from dlcontainer.bench.report.sections import job_steps, jobs, shared_answer
+from dlcontainer.bench.report.sections import job_steps, jobs, scaling_answers, shared_answer
 from dlcontainer.bench.report.sections.shared_answer import CANNOT_TELL
+from dlcontainer.bench.report.sections.spoken_answer import SpokenAnswer, Sure
 from dlcontainer.bench.report.text import scope_text, verdict_text
 from dlcontainer.bench.samples.traits import START, TRAINING
-
-# Sure: sessions of several allocations together. Likely: what one session, or one file, shows.
-# Empty: nothing was measured.
-Sure = Literal["sure", "likely", "unsure", ""]
 
 SHARED = "What happens at N nodes on a shared file system?"
 NOT_MEASURED = "Not measured"
 _SAID: dict[Word, str] = {"EQUIVALENT": "Yes", "FASTER": "Yes", "SLOWER": "No"}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SpokenAnswer:
-    """A question, what is said to it, with which figures, and how sure that is."""
-
-    question: str
-    reply: str
-    figures: str
-    sure: Sure
-
-    @property
-    def line(self) -> str:
-        """The answer in one line."""
-        sure = f" ({self.sure})" if self.sure else ""
-        return f"{self.reply}: {self.figures}{sure}"
-
-
 def of(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> tuple[SpokenAnswer, ...]:
-    """Return the three answers; none where no file is about any of the questions."""
+    """Return the three answers; none where no file is about any of the questions.
+
+    Scaling studies have answers of their own, before these.
+    """
+    scaling = scaling_answers.of(findings)
     answers = (
         _training(analyses, findings),
         _start(analyses, findings),
@@ -53,7 +37,7 @@ def of(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> tuple[
     )
     is_about = any(answer.reply != NOT_MEASURED for answer in answers)
     says_why = any(isinstance(item.finding, Omission) for item in findings)
-    return answers if is_about or says_why else ()
+    return (*scaling, *(answers if is_about or says_why else ()))
 
 
 def _training(analyses: Sequence[Analysis], findings: Sequence[InputFinding]) -> SpokenAnswer:

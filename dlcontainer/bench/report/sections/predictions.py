@@ -1,10 +1,7 @@
 """What is no session on a page: predictions, predictions held to account, counting runs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import mean, median
-
-from markupsafe import Markup
 
 from dlcontainer.bench.job import job_analysis as jobbing
 from dlcontainer.bench.job.job_records import JobSession
@@ -13,31 +10,14 @@ from dlcontainer.bench.report.figures.binned import MOST_LISTED
 from dlcontainer.bench.report.inputs import InputFinding, PredictionTrial
 from dlcontainer.bench.report.sections import jobs as jobs_
 from dlcontainer.bench.report.sections import scale as scaled
-from dlcontainer.bench.report.sections import scale_figures
+from dlcontainer.bench.report.sections import scale_figures, scaling
+from dlcontainer.bench.report.sections.exhibit import Exhibit, plate
 from dlcontainer.bench.report.sections.session_figures import Plate
-from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.tables import count_tables, job_tables, scale_tables
-from dlcontainer.bench.scale import matrix_analysis as scaling
+from dlcontainer.bench.scale import matrix_analysis
 from dlcontainer.bench.scale.matrix_records import MatrixSession
 from dlcontainer.lab.filesystem.count_file import CountingRun
 from dlcontainer.lab.storm.prediction_file import Storm
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Exhibit:
-    """One section beside the sessions; its first table holds the values its figures lead to."""
-
-    anchor: str
-    title: str
-    headline: str
-    words: str
-    plates: tuple[Plate, ...]
-    tables: tuple[Table, ...]
-    folded: tuple[Table, ...] = ()
-    # Launches one by one: in the page alone, as the other files have them.
-    raw: tuple[Table, ...] = ()
-    # What a terminal shows of the tables.
-    lines: tuple[str, ...] = ()
 
 
 def exhibits(findings: Sequence[InputFinding]) -> tuple[Exhibit, ...]:
@@ -73,7 +53,7 @@ def exhibits(findings: Sequence[InputFinding]) -> tuple[Exhibit, ...]:
         for finding in findings
         if isinstance(finding.finding, JobSession)
     ]
-    return (*jobs, *mapped, *storms, *trials, *counted)
+    return (*scaling.exhibits(findings), *jobs, *mapped, *storms, *trials, *counted)
 
 
 def _jobs(finding: InputFinding, job: JobSession) -> Exhibit:
@@ -86,7 +66,7 @@ def _jobs(finding: InputFinding, job: JobSession) -> Exhibit:
         headline=jobs_.whole_headline(job, reading),
         words=jobs_.words(job, reading),
         plates=(
-            _plate(
+            plate(
                 finding,
                 "Where the seconds go",
                 drawn,
@@ -104,7 +84,7 @@ def _jobs(finding: InputFinding, job: JobSession) -> Exhibit:
 
 
 def _matrix(finding: InputFinding, scale: MatrixSession, *, listed: bool) -> Exhibit:
-    rows = scaling.rows(scale)
+    rows = matrix_analysis.rows(scale)
     anchor, file = finding.anchor, str(finding.path)
     return Exhibit(
         anchor=f"scale-{finding.sha256[:8]}",
@@ -128,12 +108,12 @@ def _storm(finding: InputFinding, storm: Storm) -> Exhibit:
         headline=f"Quickest by the model: {ahead}",
         words=_foretold(storm),
         plates=(
-            _plate(
+            plate(
                 finding, "Break-even", storm_plots.break_even(finding, storm),
                 "Seconds until the last rank is ready over nodes, both axes logarithmic; staging "
                 "is inside. Where a line falls below the tree's, that way begins to pay.",
             ),
-            _plate(
+            plate(
                 finding, "Where the seconds go", storm_plots.where_seconds_go(finding, storm),
                 "Each way's predicted seconds for this job, by what is waited for.",
             ),
@@ -203,7 +183,7 @@ def _trial(finding: InputFinding, trial: PredictionTrial) -> Exhibit:
         f"is {met}. It says how right the counts, the arithmetic and the queue are on the file "
         "system that was measured, not that another file system is like it.",
         plates=(
-            _plate(
+            plate(
                 finding, "Predicted and measured", storm_plots.against(finding, trial),
                 "Each point once; above the line it took longer than predicted.",
             ),
@@ -244,7 +224,7 @@ def _counted(runs: Sequence[tuple[InputFinding, CountingRun]]) -> Exhibit:
         )
     ]
     plates += [
-        _plate(
+        plate(
             finding, f"Import tree: {count_plots.label(finding)}",
             count_plots.tree(finding, run.imports),
             "As wide as the import took; what a module imported stands below it. "
@@ -266,10 +246,3 @@ def _counted(runs: Sequence[tuple[InputFinding, CountingRun]]) -> Exhibit:
             table for finding, run in runs for table in count_tables.imported(finding, run)
         ),
     )
-
-
-def _plate(finding: InputFinding, name: str, svg: Markup, caption: str) -> Plate:
-    return Plate(
-        name=name, caption=caption, lines="all values", svg=svg, raw=finding.anchor,
-        file=str(finding.path),
-    )  # fmt: skip

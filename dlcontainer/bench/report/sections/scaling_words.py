@@ -1,0 +1,221 @@
+"""A scaling study in words: the container's cost, the efficiency, what is lost."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from dlcontainer.bench.report.text.verdict_text import percent
+from dlcontainer.bench.samples.vocabulary import counted
+from dlcontainer.bench.stats.mean_ratios import Share
+from dlcontainer.bench.stats.paired import Interval
+from dlcontainer.bench.study import shortfall, study_analysis
+from dlcontainer.bench.study.judged_study import JudgedStudy, PointVerdict
+from dlcontainer.bench.study.loss_terms import PointLoss
+from dlcontainer.bench.study.study_analysis import ForeseenStudy, PointAnalysis
+
+if TYPE_CHECKING:
+    from dlcontainer.bench.analysis.verdict import Word
+
+NOT_APART = "not told apart from 0"
+_NAMED = {"native": "native side", "bare": "image's own Python", "unpacked": "unpacked image"}
+
+
+def headline(
+    judged: JudgedStudy, points: tuple[PointAnalysis, ...], ahead: ForeseenStudy | None
+) -> str:
+    """Answer at the most ranks: does the container cost anything, how efficient, what is lost."""
+    finals = study_analysis.last(points)
+    if not finals:
+        return "no point of this study was measured"
+    sentences = "; ".join(_final(judged, point, several=len(finals) > 1) for point in finals)
+    text = f"At {counted(finals[0].ranks, 'rank')} {sentences}"
+    text += "".join(f"; {short}" for point in finals if (short := below(ahead, point)))
+    if planned := _unmeasured(judged, finals[0].ranks):
+        text += f"; not measured: {planned}"
+    return f"{text} ({emulated(points)})" if emulated(points) else text
+
+
+def _final(judged: JudgedStudy, point: PointAnalysis, *, several: bool) -> str:
+    begin = f"under {point.strategy} " if several else ""
+    shown = candidate(point)
+    parts = [f"{begin}{cost(point, judged)}"]
+    reading = point.efficiencies.get(shown)
+    if reading is not None and not reading.is_base:
+        parts.append(f"efficiency {bracketed(reading.efficiency)} ({shown})")
+    loss = point.losses.get(shown)
+    if loss is not None and not several:
+        parts.append(f"what is lost: {lost(loss)}")
+    return "; ".join(parts)
+
+
+def candidate(point: PointAnalysis) -> str:
+    """Return the arm that a study is about: the last of its arms."""
+    return list(point.point.arms)[-1]
+
+
+def side(arm: str) -> str:
+    """Name an arm in a sentence."""
+    return f"the {_NAMED.get(arm, arm)}"
+
+
+def cost(point: PointAnalysis, judged: JudgedStudy) -> str:
+    """Say what the container costs at a point, with the verdict's word."""
+    verdict, subject = point.verdict, side(candidate(point))
+    if verdict is None:
+        return f"{subject} has no session"
+    if verdict.word is None:
+        return f"no verdict on {subject} ({verdict.reason})"
+    analysis = judged.session(point.point)
+    is_shipped = analysis and analysis.series.session.declared.question == "deployment"
+    word: str = verdict.word
+    if verdict.word == "EQUIVALENT":
+        word += f" within {percent(verdict.margin)}"
+    word += ", as shipped" if is_shipped else ""
+    if verdict.reason and verdict.word in {"NOT COMPARABLE", "INCONCLUSIVE"}:
+        word += f": {verdict.reason}"
+    by = _by(verdict.difference)
+    sentences: dict[Word, str] = {
+        "EQUIVALENT": f"{subject} costs nothing",
+        "SLOWER": f"{subject} costs {by} of the time",
+        "FASTER": f"{subject} saves {by} of the time",
+        "NOT COMPARABLE": "the two sides can't be compared",
+        "INCONCLUSIVE": f"it is open whether {subject} costs anything",
+    }
+    return f"{sentences[verdict.word]} ({word})"
+
+
+def _by(difference: Interval | None) -> str:
+    if difference is None:
+        return "an unknown share"
+    low, high = sorted((abs(difference.low - 1), abs(difference.high - 1)))
+    return f"{100 * low:.1f} to {100 * high:.1f} %"
+
+
+def lost(loss: PointLoss) -> str:
+    """Say the terms of a loss that are told apart from 0, the largest first."""
+    told = sorted(
+        (term for term in loss.terms if term.share.low > 0), key=lambda term: -term.share.share
+    )
+    if not told:
+        return f"no term is {NOT_APART[4:]}"
+    return ", ".join(f"{term.name} {_percent(term.share.share)}" for term in told)
+
+
+def share(part: Share) -> str:
+    """Write a share of the step with its interval, and whether it may be nothing."""
+    if part.high == float("inf"):
+        return f"{_percent(part.share)}, too few launches"
+    text = f"{_percent(part.share)} [{100 * part.low:.1f}, {100 * part.high:.1f}]"
+    return text if part.is_told_apart or part.low == part.high else f"{text}: {NOT_APART}"
+
+
+def _percent(number: float) -> str:
+    return f"{100 * number:.1f} %"
+
+
+def bracketed(interval: Interval) -> str:
+    """Write a number with its interval in brackets."""
+    if interval.low <= 0:
+        return f"{interval.ratio:.3f}, too few launches for an interval"
+    return f"{interval.ratio:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
+
+
+def emulated(points: Sequence[PointAnalysis]) -> str:
+    """Say why times of a study tell of communication alone; empty where they do not."""
+    reasons = dict.fromkeys(point.point.emulated for point in points if point.point.emulated)
+    return "; ".join(reasons)
+
+
+def _unmeasured(judged: JudgedStudy, ranks: int) -> str:
+    """Name what was planned beyond the last point that was measured."""
+    names = [
+        f"{point.plan.ranks} ranks ({point.plan.strategy.name})"
+        for point in judged.study.points
+        if point.plan.ranks > ranks
+    ]
+    return ", ".join(names)
+
+
+def outlook(ahead: ForeseenStudy | None) -> str:
+    """Say how the later points did against what the first ones foretold."""
+    if ahead is None:
+        return ""
+    if not ahead.comparisons:
+        return f"Nothing was foreseen by the first points: {ahead.reason}." if ahead.reason else ""
+    ranks = " and ".join(map(str, ahead.ranks))
+    return f"Foreseen from {ranks} ranks ({ahead.arm}): {shortfall.sentence(ahead.comparisons)}"
+
+
+def below(ahead: ForeseenStudy | None, final: PointAnalysis) -> str:
+    """Say that a point is below what the first ones foretold; empty where it is not."""
+    compared = ahead.comparisons if ahead else ()
+    lacking = [each for each in compared if each.is_below]
+    here = [each for each in lacking if (each.ranks, each.strategy) == _place(final)]
+    if ahead is None or not here:
+        return ""
+    ranks = " and ".join(map(str, ahead.ranks))
+    term = f", term: {here[0].term}" if here[0].term else ""
+    return f"BELOW what {ranks} ranks foretold, first at {lacking[0].ranks} ranks{term}"
+
+
+def _place(point: PointAnalysis) -> tuple[int, str]:
+    return point.ranks, point.strategy
+
+
+def verdict_cell(verdict: PointVerdict | None) -> str:
+    """Write a point's verdict in a few words."""
+    if verdict is None:
+        return "no session"
+    if verdict.word is None:
+        return f"none ({counted(verdict.pairs, 'pair')})"
+    within = f" within {percent(verdict.margin)}" if verdict.word == "EQUIVALENT" else ""
+    return f"{verdict.word}{within}"
+
+
+def paragraph(judged: JudgedStudy, points: tuple[PointAnalysis, ...]) -> str:
+    """Say what was measured, how the figures are made, and what they are not about."""
+    return " ".join([*_measured(judged, points), *_made(judged, points)])
+
+
+def _measured(judged: JudgedStudy, points: tuple[PointAnalysis, ...]) -> Iterator[str]:
+    study, plan = judged.study, judged.study.plan
+    counts = ", ".join(str(n) for n in dict.fromkeys(point.ranks for point in points)) or "no"
+    batch = "each rank's batch stays the same"
+    if plan.scaling == "strong":
+        batch = "the batch of all ranks together stays the same"
+    yield (
+        f"{plan.scaling.capitalize()} scaling ({batch}) of {plan.workload} in {plan.precision}, "
+        f"{plan.recipe} at site {plan.site}, on {counts} ranks: a session of both arms at each "
+        f"point, {'in one allocation' if plan.one_allocation else 'each point a job of its own'}."
+    )
+    if unreal := emulated(points):
+        yield f"{unreal[:1].upper()}{unreal[1:]}."
+    broken = [point.plan.file for point in study.points if not point.complete]
+    if broken:
+        yield (
+            f"Not complete: {', '.join(broken)}; the study goes on where it stopped with "
+            "dlcontainer bench scaling --resume."
+        )
+
+
+def _made(judged: JudgedStudy, points: tuple[PointAnalysis, ...]) -> Iterator[str]:
+    if not points:
+        return
+    base = points[0]
+    yield (
+        f"Efficiency is samples a second and rank against {counted(base.ranks, 'rank')} "
+        f"({base.strategy}), a ratio of mean steps; its 95 % interval holds the scatter of both "
+        "points' launches (delta method on the log, Welch's degrees of freedom)."
+    )
+    yield (
+        "The verdict on the container is that of each point's own session, by the rules of any "
+        "session; a point of few pairs gives an estimate with its interval, and no verdict."
+    )
+    if not judged.study.plan.one_allocation:
+        yield (
+            "Points ran on nodes of their own: how much these differ is in no interval of the "
+            "efficiency."
+        )
+    remarks = dict.fromkeys(
+        remark for point in points for loss in point.losses.values() for remark in loss.remarks
+    )
+    yield from (f"{remark[:1].upper()}{remark[1:]}." for remark in remarks)

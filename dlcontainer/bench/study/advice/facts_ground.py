@@ -1,0 +1,110 @@
+"""What a forecast stands on: a file of facts. Pure."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
+from dlcontainer.bench.study.advice import facts as facts_
+from dlcontainer.bench.study.advice.candidates import DividedWork
+from dlcontainer.bench.study.advice.facts import ForecastFacts
+from dlcontainer.bench.study.advice.forecast_records import ForecastSubject
+from dlcontainer.bench.study.advice.ground import ForecastGround
+from dlcontainer.bench.study.forecast.step_terms import StrategyChoice
+from dlcontainer.bench.study.study_records import MeasuredStudy
+
+_MACHINE = (
+    "dlcontainer bench scaling --site {site} --image {image} --workload {workload} "
+    "--ranks 1,2,4 -o STUDY"
+)
+_NODES = "dlcontainer bench collectives --site {site} --image {image} --ranks 2 --nodes 2"
+_NODE = "dlcontainer bench collectives --site {site} --image {image} --ranks 2"
+_ONE = "dlcontainer bench train --site {site} --image {image} --workload {workload}"
+_NEXT = (
+    "dlcontainer bench scaling --site {site} --image {image} --workload {workload} "
+    "--ranks {more} -o STUDY"
+)
+# The command that tells an input, by the start of the input's name: of facts, then of a study.
+_COMMANDS: Mapping[str, str] = {
+    "network": "dlcontainer bench forecast {origin} --image {image} --script FILE:build",
+    "machine": _MACHINE,
+    "machine.in_node": _NODE,
+    "machine.between_nodes": _NODES,
+    "machine.flops_per_s": _ONE,
+    "machine.samples_per_s": _ONE,
+    "machine.scatter": "dlcontainer bench variability --site {site} --image {image}",
+    "latency in a node": _NODE,
+    "bandwidth in a node": _NODE,
+    "stage latency in a node": _NODE,
+    "stage bandwidth in a node": _NODE,
+    "latency between nodes": _NODES,
+    "bandwidth between nodes": _NODES,
+    "stage latency between nodes": _NODES,
+    "stage bandwidth between nodes": _NODES,
+    "seconds of": _ONE,
+    "input of": "dlcontainer bench input --site {site} --image {image}",
+    "scatter of": "dlcontainer bench variability --site {site} --image {image}",
+    "": _NEXT,
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ForecastSource:
+    """A ground, its own goal, and the study that it comes from."""
+
+    ground: ForecastGround
+    goal: float
+    study: MeasuredStudy | None = None
+
+
+def commands(origin: str, site: str, image: str, workload: str, more: str) -> Mapping[str, str]:
+    """Return the command that tells each input, for one subject."""
+    words = {
+        "origin": origin,
+        "site": site,
+        "image": image or "IMAGE",
+        "workload": workload or "WORKLOAD",
+        "more": more,
+    }
+    return {key: command.format(**words) for key, command in _COMMANDS.items()}
+
+
+def of_facts(
+    path: Path, facts: ForecastFacts, image: str = "", strategies: tuple[str, ...] = ()
+) -> ForecastSource:
+    """Return the ground of a file of facts; `image` as it was typed."""
+    inputs = facts_.inputs(facts)
+    middle = {one.key: one.middle for one in inputs}
+    batch = int(middle["goal.batch"])
+    told = commands(str(path), "SITE", image, facts.network.workload or "", "1,2,4")
+    cores = int(middle.get("machine.cores_per_rank", 1))
+    ground = ForecastGround(
+        subject=ForecastSubject(
+            origin=str(path),
+            digest=hashlib.sha256(facts.model_dump_json(by_alias=True).encode()).hexdigest(),
+            kind="facts",
+            network=facts.network.name,
+            machine=facts.machine.name,
+            device=facts.machine.device,
+            scaling=facts.goal.scaling,
+            units_per_rank=cores if facts.machine.device == "cpu" else 1,
+            workload=facts.network.workload or "",
+        ),
+        inputs=inputs,
+        network=facts_.network,
+        machine=lambda drawn: facts_.machine(facts, drawn),
+        work=DividedWork(
+            layers=int(middle.get("network.layers", 0)),
+            heads=int(middle.get("network.heads", 0)),
+            batch=batch,
+            micro_batches=facts.goal.micro_batches,
+            scaling=facts.goal.scaling,
+        ),
+        strategies=strategies or facts.goal.strategies,
+        ranks_per_node=int(middle["machine.ranks_per_node"]),
+        base=StrategyChoice(strategy=ParallelStrategy(), global_batch=batch),
+        commands=told,
+        more=told["machine"],
+    )
+    return ForecastSource(ground=ground, goal=facts.goal.efficiency)

@@ -1,0 +1,135 @@
+"""Does it fit: what is asked of the memory forecast, and its rows for all candidates. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from dlcontainer.bench.probes.networks.published import NETWORKS
+from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
+from dlcontainer.bench.study.advice.candidates import Candidate
+from dlcontainer.bench.study.advice.forecast_records import FitAnswer, FitRow, LeftOutStrategy
+from dlcontainer.bench.study.advice.ground import ForecastGround
+from dlcontainer.bench.study.forecast import memory_fit
+from dlcontainer.bench.study.forecast.memory_records import (
+    MemoryForecast,
+    MemoryQuestion,
+    RankMemory,
+)
+
+# Of the facts, where somebody states it.
+RANK_BYTES = "network.rank_bytes"
+_PARTS = ("parameters", "gradients", "optimizer", "activations", "inputs", "temporary")
+
+
+def questions(candidates: Sequence[Candidate], about: MemoryQuestion) -> tuple[MemoryQuestion, ...]:
+    """Return what to ask: one question for each batch of a data-parallel group.
+
+    Copies hold the same, however many there are: of data parallelism two ranks are asked.
+    """
+    by_batch: dict[int, dict[ParallelStrategy, None]] = {}
+    for one in candidates:
+        batch = one.choice.global_batch // one.choice.strategy.batches
+        by_batch.setdefault(batch, {})[_asked(one.choice.strategy)] = None
+    return tuple(
+        replace(about, strategies=tuple(strategies), batch=batch)
+        for batch, strategies in by_batch.items()
+    )
+
+
+def _asked(strategy: ParallelStrategy) -> ParallelStrategy:
+    return replace(strategy, dp=min(strategy.dp, 2))
+
+
+def of_memory(
+    candidates: Sequence[Candidate], forecasts: Sequence[MemoryForecast], limit: int | None
+) -> FitAnswer:
+    """Return the rows of all candidates, and those that the network can't be trained with."""
+    whys: Mapping[ParallelStrategy, str] = {
+        refusal.strategy: refusal.why for forecast in forecasts for refusal in forecast.refusals
+    }
+    rows, refused = [], []
+    for one in candidates:
+        memory, asked = _row(one, forecasts), _asked(one.choice.strategy)
+        if memory is not None:
+            rows.append(fit_row(one, memory, limit, forecasts[0].torch))
+        elif asked in whys:
+            name = one.choice.strategy.name
+            refused.append(LeftOutStrategy(strategy=name, ranks=one.ranks, why=whys[asked]))
+    return FitAnswer(limit=limit, rows=tuple(rows), refused=tuple(refused))
+
+
+def _row(one: Candidate, forecasts: Sequence[MemoryForecast]) -> RankMemory | None:
+    batch = one.choice.global_batch // one.choice.strategy.batches
+    rows = (
+        forecast.of(_asked(one.choice.strategy))
+        for forecast in forecasts
+        if forecast.question.batch == batch
+    )
+    return next((row for row in rows if row is not None), None)
+
+
+def fit_row(one: Candidate, memory: RankMemory, limit: int | None, torch: str) -> FitRow:
+    """Return one candidate's row."""
+    fit = memory_fit.judge(memory, limit) if limit is not None else None
+    return FitRow(
+        strategy=one.choice.strategy.name,
+        ranks=one.ranks,
+        parts={name: float(getattr(memory, name)) for name in _PARTS},
+        reserve=float(fit.reserve) if fit else 0.0,
+        word=fit.word if fit else "",
+        source=f"tensors by torch {torch} in the image, without data or device; reserve "
+        f"{memory_fit.ASSUMED.source}",
+    )
+
+
+def known_without_image(
+    ground: ForecastGround, candidates: Sequence[Candidate], limit: int | None
+) -> FitAnswer | None:
+    """Return the answer that takes no image: not asked, or stated in the facts; None for others."""
+    stated = next((one for one in ground.inputs if one.key == RANK_BYTES), None)
+    if stated is None:
+        return FitAnswer(limit=None) if limit is None else None
+    rows = tuple(
+        FitRow(
+            strategy=one.choice.strategy.name,
+            ranks=one.ranks,
+            parts={"stated": stated.low},
+            reserve=0.0,
+            word="" if limit is None else "fits" if stated.low <= limit else "does not fit",
+            source=f"{RANK_BYTES}: {stated.source}",
+        )
+        for one in candidates
+        # It is of data parallelism, whose copies are all alike.
+        if one.choice.strategy.dp == one.choice.strategy.ranks
+    )
+    # Of the others an image can tell.
+    return FitAnswer(limit=limit, rows=rows) if len(rows) == len(candidates) else None
+
+
+def question(ground: ForecastGround, script: str) -> MemoryQuestion | None:
+    """Return what to ask an image; None where nothing names the network."""
+    subject = ground.subject
+    if not script and subject.workload not in NETWORKS:
+        return None
+    return MemoryQuestion(
+        strategies=(),
+        script=script,
+        workload="" if script else subject.workload,
+        micro_batches=ground.work.micro_batches,
+        optimizer="adamw" if ground.optimizer == "adamw" else "sgd",
+        precision="bf16" if subject.precision == "bf16" else "fp32",
+        device="cuda" if subject.device == "gpu" else "cpu",
+    )
+
+
+def not_known(ground: ForecastGround, limit: int | None, *, has_image: bool) -> FitAnswer:
+    """Return the answer where nothing tells the memory, with the command that would."""
+    network = "" if ground.subject.workload in NETWORKS else " --script FILE:build"
+    why = "" if has_image else "it takes --image, whose torch tells it"
+    if network:
+        why += f"{' and ' if why else ''}nothing names the network: give --script"
+    return FitAnswer(
+        limit=limit,
+        unknown=why,
+        command=f"dlcontainer bench forecast {ground.subject.origin} --image IMAGE{network}"
+        + (f" --memory {limit / 1e9:g}GB" if limit is not None else ""),
+    )
