@@ -103,5 +103,5 @@ def made(
 ) -> Forecast:
     """Forecast from a ground; without a limit of memory."""
     question = ForecastQuestion(nodes=nodes, goal=given.goal, budget_hours=budget)
-    stamp = ForecastStamp(created="2026-11-27T08:00:00Z", version="0.11.0", study=given.study)
+    stamp = ForecastStamp(created="2026-11-27T08:00:00Z", version="0.11.0")
     return forecast_run.complete(given.ground, question, fit or FitAnswer(limit=None), stamp)

@@ -186,7 +186,7 @@ def _made(typed: _Typed, console: output.Console) -> "Forecast":
 
     from dlcontainer import __version__
     from dlcontainer.bench.study.advice import forecast_run
-    from dlcontainer.bench.study.forecast import memory_fit
+    from dlcontainer.bench.study.forecast import memory_fit, next_evidence
     from dlcontainer.system import report_files
 
     report_files.require(typed.target)
@@ -199,7 +199,9 @@ def _made(typed: _Typed, console: output.Console) -> "Forecast":
     stamp = forecast_run.ForecastStamp(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         version=__version__,
-        study=source.study,
+        next_step=next_evidence.of(source.study, str(typed.image or "IMAGE"))
+        if source.study
+        else None,
     )
     return forecast_run.complete(source.ground, question, fit, stamp)
 

@@ -8,7 +8,7 @@ from pydantic import ConfigDict
 
 from dlcontainer.bench.study.advice.drawn_inputs import DrawnInput, RulingInput, Spread
 from dlcontainer.bench.study.advice.how_many import RanksAdvice
-from dlcontainer.bench.study.advice.next_step import NextStep
+from dlcontainer.bench.study.forecast.next_step import NextStep
 from dlcontainer.bench.study.study_records import Scaling
 
 SCHEMA = "dlcontainer/forecast/1"

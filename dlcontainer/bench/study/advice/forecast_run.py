@@ -1,10 +1,10 @@
 """A forecast from its ground: how fast and how many of what fits, the next step. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dlcontainer.bench.study.advice import ground as ground_
-from dlcontainer.bench.study.advice import how_many, next_step, speed_rows
+from dlcontainer.bench.study.advice import how_many, speed_rows
 from dlcontainer.bench.study.advice.drawn_inputs import Spread
 from dlcontainer.bench.study.advice.forecast_records import (
     BudgetRow,
@@ -17,18 +17,18 @@ from dlcontainer.bench.study.advice.forecast_records import (
 )
 from dlcontainer.bench.study.advice.ground import ForecastGround, ForecastQuestion
 from dlcontainer.bench.study.advice.how_many import RankedEfficiency
-from dlcontainer.bench.study.study_records import MeasuredStudy
+from dlcontainer.bench.study.forecast.next_step import NextStep
 
 _MEASURED_ONLY = "of measured points alone: the model misses the last one"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ForecastStamp:
-    """When and with which version a forecast is made, and the study that shows what to do next."""
+    """When and with which version a forecast is made, and what a study shows to change next."""
 
     created: str
     version: str
-    study: MeasuredStudy | None = None
+    next_step: NextStep | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -143,13 +143,6 @@ def complete(
         fit=fit,
         speed=answers.speed,
         many=answers.many,
-        next_step=next_step.of(stamp.study, _terms_of_advice(answers)),
+        next_step=stamp.next_step,
         notes=notes(ground),
     )
-
-
-def _terms_of_advice(answers: ForecastAnswers) -> Mapping[str, float]:
-    advice = answers.many.advice
-    ranks = advice.use or advice.at_most if advice else None
-    rows = [row for row in answers.speed.rows if row.ranks == ranks]
-    return max(rows, key=lambda row: row.efficiency.middle).terms if rows else {}

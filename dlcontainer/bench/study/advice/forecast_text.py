@@ -68,7 +68,7 @@ def parts(forecast: Forecast) -> tuple[ForecastPart, ...]:
         many(forecast),
         ForecastPart(
             question="what next?",
-            above=(forecast.next_step.words if forecast.next_step else _no_next(forecast),),
+            above=forecast.next_step.lines() if forecast.next_step else (_no_next(forecast),),
         ),
     )  # fmt: skip
 

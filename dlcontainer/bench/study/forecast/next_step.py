@@ -6,7 +6,9 @@ the node's input, then communication.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
+
+from pydantic import ConfigDict
 
 from dlcontainer.bench.stats import student_t
 
@@ -15,11 +17,14 @@ STAGES: tuple[Stage, ...] = get_args(Stage)
 # Of a step: below it a change is not worth its hours.
 WORTH = 0.05
 _LEVEL = 0.9
+_CONFIG = ConfigDict(extra="ignore", allow_inf_nan=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepShare:
     """A share of a step, 0 to 1, with its 90 % interval."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
 
     centre: float
     low: float
@@ -41,6 +46,8 @@ class StepShare:
 class Limit:
     """Something that costs a step a share of its time, with the place that shows it."""
 
+    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
+
     stage: Stage
     cause: str
     # What of the step goes at most when the cause is gone (Amdahl's law).
@@ -55,6 +62,8 @@ class Limit:
 class UnmeasuredStage:
     """A stage of which nothing is known, and the command that measures it."""
 
+    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
+
     stage: Stage
     why: str
     command: str
@@ -63,6 +72,8 @@ class UnmeasuredStage:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NextStep:
     """The limit to take next, None where no stage is surely worth it; and what is not known."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
 
     limit: Limit | None
     limits: tuple[Limit, ...]
@@ -74,11 +85,11 @@ class NextStep:
 
     def _nothing(self) -> str:
         if not self.limits:
-            return "next: not known: no stage was measured"
+            return "not known: no stage was measured"
         shares = ", ".join(
             f"{limit.stage} ({limit.cause}) {limit.gain.percent}" for limit in self.limits
         )
-        return f"next: no stage surely costs {100 * WORTH:.0f} % of a step: {shares}"
+        return f"no stage surely costs {100 * WORTH:.0f} % of a step: {shares}"
 
     def _unknown(self) -> tuple[str, ...]:
         return tuple(
@@ -115,7 +126,7 @@ def _bounded(number: float) -> float:
 
 def _said(limit: Limit) -> tuple[str, ...]:
     return (
-        f"next: {limit.stage}: {limit.cause}: {limit.gain.percent} of a step ({limit.where})",
-        f"      change: {limit.knob}; a step takes {limit.gain.percent} less at most",
-        f"      confirm it: {limit.confirm}",
+        f"{limit.stage}: {limit.cause}: {limit.gain.percent} of a step ({limit.where})",
+        f"change: {limit.knob}; a step takes {limit.gain.percent} less at most",
+        f"confirm it: {limit.confirm}",
     )
