@@ -89,7 +89,7 @@ def of_point(point: PointPlan, plan: StudyPlan, *, is_last: bool) -> StudySessio
 
 def of_extra(extra: ExtraPlan, plan: StudyPlan) -> StudySession:
     """Return the session of a further measurement."""
-    if extra.kind == "collectives":
+    if extra.kind == "messages":
         probe, pairs = collectives.COLLECTIVES.name, MESSAGE_PAIRS
         values: dict[str, Value] = {
             collectives.OPERATIONS_OPTION.name: OPERATIONS,

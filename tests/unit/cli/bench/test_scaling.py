@@ -116,11 +116,9 @@ def test_what_an_image_has_nothing_for_is_left_out_of_the_extras(
     monkeypatch.setattr(bench_image, "read", lambda *_: other)
     assert run(tmp_path / "s", "--ranks", "1,2") == 0
     said = capsys.readouterr().err
-    assert "left out: collectives at 2 ranks: no module of" in said
+    assert "left out: messages at 2 ranks: no module of" in said
     assert {one.target.name for one in measured if one.target} >= {"1-dp1.jsonl", "2-dp2.jsonl"}
-    assert "2-collectives.jsonl" not in {
-        one.file for one in study_folder.read(tmp_path / "s").extras
-    }
+    assert "2-messages.jsonl" not in {one.file for one in study_folder.read(tmp_path / "s").extras}
 
 
 @pytest.mark.parametrize("error", [BenchDataError("a launch failed"), BenchDataError("x", why="y")])
