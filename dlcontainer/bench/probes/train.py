@@ -12,6 +12,7 @@ from dlcontainer.bench.probes.networks import (
     choices,
     gradient_check,
     parallel,
+    parallel_report,
     script,
     utilisation,
 )
@@ -212,7 +213,12 @@ def _unsaid(declared: "SessionDeclaration") -> str:
 def _section(series: "Series") -> ProbeTable | None:
     section: ProbeTable | None = None
     # The last one first: each lies beside what follows it.
-    for table in (waiting.section(series), utilisation.section(series), _groups(series)):
+    for table in (
+        parallel_report.section(series),
+        waiting.section(series),
+        utilisation.section(series),
+        _groups(series),
+    ):
         section = replace(table, companion=section) if table else section
     return section
 
