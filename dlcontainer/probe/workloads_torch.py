@@ -7,10 +7,12 @@ own copy; a test holds both against sums by hand. Nothing here imports torch unt
 
 import importlib
 
+import accelerator
 import probe_train
 
 # kind: "names" (one class a sample), "pixels" (one a pixel), "text" (the next token at each place)
-# shape: of one sample, channels first; of text its length. On a CPU large images are cut.
+# shape: of one sample, channels first; of text its length. On a CPU large images are cut; cuda's
+# figures are those of every accelerator.
 WORKLOADS = {
     "convnet": {
         "module": "networks_images", "kind": "names", "classes": 10, "parameters": 145578,
@@ -55,6 +57,8 @@ WORKLOADS = {
 }  # fmt: skip
 # Of GoogLeNet's auxiliary heads, added to the network's own loss (arXiv:1409.4842, section 5).
 HEADS = 0.3
+# Of texts that are drawn for a check alone: the length.
+DRAWN = 16
 
 
 class CountError(Exception):
@@ -79,7 +83,7 @@ class Named(object):
         import networks_count
 
         facts = WORKLOADS[wanted.workload]
-        own = facts[device]
+        own = accelerator.sizes(facts, device)
         # Micro-batches have one size: what is usual is rounded up to a multiple of them.
         usual = -(-own["batch"] // max(1, wanted.micro_batches)) * max(1, wanted.micro_batches)
         wanted.batch = wanted.batch or usual
@@ -114,6 +118,8 @@ class Named(object):
     def draw(self, make, count):
         """Draw so many samples and their labels, on the CPU."""
         shape = (count,) + self._shape
+        if self._kind == "text":
+            shape = (count, min(DRAWN, shape[1]))
         return _batch(self._torch, make, self._kind, shape, self._facts["classes"])
 
     def loss(self, said, labels):
