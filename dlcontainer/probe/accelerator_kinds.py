@@ -79,6 +79,17 @@ class Host(object):
     def forget_peak(self):
         """Count the most memory from now on."""
 
+    def free_bytes(self):
+        """Give the memory that tensors may still take; None where nobody says."""
+        try:
+            with open("/proc/meminfo") as lines:
+                for line in lines:
+                    if line.startswith("MemAvailable:"):
+                        return 1024 * int(line.split()[1])
+        except (OSError, ValueError):
+            pass
+        return None
+
 
 class EventClock(object):
     """Times of steps by a device's own events, which its queue is not stopped for."""
@@ -178,6 +189,11 @@ class Accelerator(Host):
     def peak_bytes(self):
         """Give the most memory that tensors took; None where nobody counts it."""
         return self.module.max_memory_allocated()
+
+    def free_bytes(self):
+        """Give the memory that tensors may still take; None where nobody says."""
+        told = getattr(self.module, "mem_get_info", None)
+        return int(told()[0]) if told else None
 
     def forget_peak(self):
         """Count the most memory from now on."""

@@ -133,13 +133,19 @@ class Parallel(object):
         optimizer.param_groups[:] = groups
         return optimizer
 
-    def passes(self, images, labels, precision):
+    def laid(self, name, value):
+        """Give a weight of the whole network as it lies here: with the rows of its parts moved."""
+        style, parts = self.layers.get(name.rpartition(".")[0], ("row", 1))
+        return reordered(value, parts, self.axes["tp"]) if style == "column" else value
+
+    def passes(self, images, labels, precision=None):
         """Run forward and backward on a batch; give its loss, detached, 0 where there is none."""
+        forward = precision.forward if precision else self.torch.enable_grad
         if self.axes["pp"] > 1:
-            with precision.forward():
+            with forward():
                 loss = self._piped(images, labels)
         else:
-            with precision.forward():
+            with forward():
                 loss = self.loss(self.model(images), labels)
             loss.backward()
             loss = loss.detach()
@@ -198,6 +204,12 @@ class Parallel(object):
                 one.copy_(flat[begin : begin + one.numel()].view_as(one))
                 begin += one.numel()
             bucket, size = [], 0
+
+
+def normalizes(torch, model):
+    """Tell whether a network normalizes over the samples of a batch."""
+    norms = torch.nn.modules.batchnorm._BatchNorm
+    return any(isinstance(one, norms) for one in model.modules())
 
 
 def local(tensor):

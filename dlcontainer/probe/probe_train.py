@@ -335,7 +335,7 @@ def _report(trainer, wanted, values, steps):
     own = ["framework", "place", "meeting", "baton", "process", "cpus"]
     for name in own + train_options.unsaid(wanted):
         del workload[name]
-    if trainer.device == "cpu" and _crowded(wanted.place):
+    if trainer.device == accelerator.CPU and _crowded(wanted.place):
         # Compute takes turns on cores: such times tell of communication alone.
         workload["emulated"] = "compute: {} ranks on {} cores".format(
             wanted.place.local_size or wanted.place.size, os.cpu_count()

@@ -33,9 +33,12 @@ class Trainer(train_torch.Trainer):
 
     def _together(self, _wanted):
         """Give the network as ranks train it together."""
+        return self._wrapped(self._model)
+
+    def _wrapped(self, model):
         devices = [self._index] if self._on.is_numbered else None
         parallel = self.framework.nn.parallel.DistributedDataParallel
-        return parallel(self._model, device_ids=devices)
+        return parallel(model, device_ids=devices)
 
     def apart(self, number):
         """Train on one batch, and talk to nobody; tell whether that can be."""

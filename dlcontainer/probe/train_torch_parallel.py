@@ -6,6 +6,7 @@ rank holds is its part; ranks of one part hold the same, and `moved` says it of 
 
 import sys
 
+import accelerator
 import parallel_axes
 import parallel_plans
 import parallel_torch
@@ -18,13 +19,15 @@ class Trainer(train_torch_ddp.Trainer):
 
     def __init__(self, wanted):
         axes = self._axes = wanted.axes
-        self._places, self._net = axes.at(wanted.place.rank), None
+        self._places, self._net, self._wanted = axes.at(wanted.place.rank), None, wanted
+        # Of a network that is whole on each rank: counted when it is asked for.
+        self.whole_bytes = 0
         super(Trainer, self).__init__(wanted)
         self.shares = axes.shares
 
     def _home(self):
         # A network that is cut may be too large for one device.
-        return self.device if self._axes.is_plain else "cpu"
+        return self.device if self._axes.is_plain else accelerator.CPU
 
     def _require(self, torch, wanted):
         problem = parallel_torch.lacking(torch.__version__, self._axes)
@@ -43,6 +46,8 @@ class Trainer(train_torch_ddp.Trainer):
                     axes.name, wanted.batch, count
                 )
             )
+        # Of the whole network: ranks are going to have different parts of it.
+        self.normalizes = parallel_torch.normalizes(torch, work.model)
         if axes["pp"] > 1:
             import parallel_stages
 
@@ -53,13 +58,16 @@ class Trainer(train_torch_ddp.Trainer):
 
     def _together(self, wanted):
         if self._axes.is_plain:
-            return super(Trainer, self)._together(wanted)
+            return self._wrapped(self._model)
+        self.whole_bytes = sum(
+            one.numel() * one.element_size() for one in self._model.parameters()
+        )
         self._mesh = parallel_torch.mesh(self._axes, self.device)
-        self._net = self.parallel(self._model, self._loss, wanted)
+        self._net = self._cut(self._model, self._loss, wanted)
         self._net.rebind(self._optimizer)
         return self._net.model
 
-    def parallel(self, model, loss, wanted):
+    def _cut(self, model, loss, wanted):
         """Cut a whole network, on the CPU, for this rank."""
         return parallel_torch.Parallel(
             self.framework, model, loss, self._mesh, self._axes, self._places, self.device,
@@ -76,6 +84,7 @@ class Trainer(train_torch_ddp.Trainer):
         loss = self._net.passes(images, labels, self._precision)
         self._optimizer.step()
         self._kept.append(loss)
+        self._on.end_step()
 
     def losses(self):
         """Give the losses of all steps, warm-up included; all stages have the last one's."""
@@ -116,4 +125,51 @@ class Trainer(train_torch_ddp.Trainer):
         """Hold this training against one process; see parallel_gate.py."""
         import parallel_gate
 
-        return parallel_gate.held(self, wanted)
+        gate = parallel_gate.held(self, wanted)
+        probe_train.stamp("gate")
+        return gate
+
+    def gated(self, work):
+        """Give what the gate trains: these ranks' network, or a smaller one that is cut alike."""
+        if self._net is not None:
+            return self._net if work is None else self._cut(work.model, work.loss, self._wanted)
+        model = self._model if work is None else self._wrapped(work.model.to(self.device))
+        return Copies(model, self._loss if work is None else work.loss)
+
+    def state(self):
+        """Give the weights and buffers that this rank holds."""
+        return list(self._model.parameters()) + list(self._model.buffers())
+
+    def floats(self, losses):
+        """Give losses as numbers; all stages have the last one's."""
+        kept, self._kept = self._kept, losses
+        try:
+            return self.losses()
+        finally:
+            self._kept = kept
+
+    def free_bytes(self):
+        """Give the memory that one process can have on this device; None where nobody says."""
+        return self._on.free_bytes()
+
+
+class Copies(object):
+    """Copies of a whole network that average their gradients, as the gate trains them."""
+
+    def __init__(self, model, loss):
+        self.model, self._loss = model, loss
+
+    def parameters(self):
+        """Give the parameters by the names that the network has for them."""
+        for name, parameter in self.model.named_parameters():
+            yield name[7:] if name.startswith("module.") else name, parameter
+
+    def passes(self, images, labels):
+        """Run forward and backward on a batch; give its loss, detached."""
+        loss = self._loss(self.model(images), labels)
+        loss.backward()
+        return loss.detach()
+
+    def laid(self, _name, value):
+        """Give a weight of the whole network as it lies here."""
+        return value

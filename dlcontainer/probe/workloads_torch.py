@@ -57,6 +57,8 @@ WORKLOADS = {
 }  # fmt: skip
 # Of GoogLeNet's auxiliary heads, added to the network's own loss (arXiv:1409.4842, section 5).
 HEADS = 0.3
+# Of texts that are drawn for a check alone: the length.
+DRAWN = 16
 
 
 class CountError(Exception):
@@ -116,6 +118,8 @@ class Named(object):
     def draw(self, make, count):
         """Draw so many samples and their labels, on the CPU."""
         shape = (count,) + self._shape
+        if self._kind == "text":
+            shape = (count, min(DRAWN, shape[1]))
         return _batch(self._torch, make, self._kind, shape, self._facts["classes"])
 
     def loss(self, said, labels):

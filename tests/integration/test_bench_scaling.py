@@ -42,7 +42,7 @@ def test_points_extras_and_strategies_of_both_arms(
 ) -> None:
     more = ("--ranks", "1,2", "--workload", "transformer", "--batch", 4, "--parallel", "dp,tp2,pp2")
     argv = study(pytorch_image, tmp_path / "s", *more)
-    titles = ["1-dp1", "2-dp2", "2-tp2", "2-pp2", "2-collectives", "2-idle-neighbours"]
+    titles = ["1-dp1", "2-dp2", "2-tp2", "2-pp2", "2-messages", "2-idle-neighbours"]
     assert outcomes(patient, argv) == [(title, "measured") for title in titles]
     found = study_reader.read(tmp_path / "s")
     assert [one.plan.strategy.name for one in found.points] == ["dp1", "dp2", "tp2", "pp2"]

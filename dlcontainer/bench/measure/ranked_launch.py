@@ -268,5 +268,6 @@ def _raw(body: Mapping[str, Any], outcome: LaunchOutcome) -> Mapping[str, Json]:
         "affinity": body.get("affinity"),
         "transport": body.get("transport"),
         "moved": body.get("moved"),
+        **({"gate": body["gate"]} if body.get("gate") else {}),
         **({"row_medians_s": [row.median for row in outcome.rows]} if outcome.rows else {}),
     }

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from dlcontainer.bench.probes.inputs import training, waiting
 from dlcontainer.bench.probes.lending import SharedFolder, SharedStorage, lends_nothing
-from dlcontainer.bench.probes.networks import choices, gradient_check, parallel, utilisation
+from dlcontainer.bench.probes.networks import (
+    choices,
+    gradient_check,
+    parallel,
+    parallel_report,
+    script,
+    utilisation,
+)
 from dlcontainer.bench.probes.probe import (
     DEVICES,
     GROUP,
@@ -133,6 +140,7 @@ def _settled(typed: Values, setting: ParameterContext) -> Values:
         values[_DISTRIBUTED.name] = parallel.way(strategy, choice, usual, name)
     values |= choices.settled(values, setting)
     values |= training.settled(values, setting)
+    values |= script.settled(values, setting)
     return {**values, **parallel.settled(strategy, values, setting)}
 
 
@@ -146,6 +154,7 @@ def _arguments(cell: ProbeCell) -> tuple[str, ...]:
         "device": values[_DEVICE.name],
         **choices.arguments(values),
         **training.arguments(values),
+        **script.arguments(values),
     }
     if values["framework"] != FRAMEWORKS[0]:  # the only one that probes of older images know
         options["framework"] = values["framework"]
@@ -161,11 +170,14 @@ def _declared(cell: ProbeCell) -> "Mapping[str, Json]":
         "seed": _SEED,
         **choices.declared(cell.values),
         **training.declared(cell.values),
+        **script.declared(cell.values),
         **parallel.declared(cell.values),
     }
 
 
 def _lent(values: Values, lending: SharedStorage) -> AbstractContextManager[Sequence[SharedFolder]]:
+    if values.get(script.SCRIPT.name):
+        return script.lent(values, lending)
     lends = training.lent if values.get(training.INPUT.name) else lends_nothing
     return lends(values, lending)
 
@@ -180,7 +192,7 @@ def _phases(stamps: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _named(declared: "SessionDeclaration") -> str:
     work = declared.workload
-    return choices.named(work) + training.named(work) + parallel.named(work)
+    return script.named(work) + choices.named(work) + training.named(work) + parallel.named(work)
 
 
 def _subject(declared: "SessionDeclaration") -> str:
@@ -201,7 +213,12 @@ def _unsaid(declared: "SessionDeclaration") -> str:
 def _section(series: "Series") -> ProbeTable | None:
     section: ProbeTable | None = None
     # The last one first: each lies beside what follows it.
-    for table in (waiting.section(series), utilisation.section(series), _groups(series)):
+    for table in (
+        parallel_report.section(series),
+        waiting.section(series),
+        utilisation.section(series),
+        _groups(series),
+    ):
         section = replace(table, companion=section) if table else section
     return section
 
@@ -276,7 +293,7 @@ TRAIN = Probe(
     ),
     options=(
         *(STEPS, UNIT, GROUP, _DEVICE, _DISTRIBUTED),
-        *(*choices.OPTIONS, *training.OPTIONS, *parallel.OPTIONS),
+        *(*choices.OPTIONS, script.SCRIPT, *training.OPTIONS, *parallel.OPTIONS),
     ),
     settle=_settled,
     arguments=_arguments,

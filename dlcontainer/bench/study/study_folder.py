@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from dlcontainer.bench.measure import declaration
 from dlcontainer.bench.probes import suite_folder
-from dlcontainer.bench.probes.networks import choices
+from dlcontainer.bench.probes.networks import choices, script
 from dlcontainer.bench.samples import comparable, continuation, hash_chain, reader
 from dlcontainer.bench.samples.encoding import plain
 from dlcontainer.bench.samples.series import Series
@@ -198,6 +198,8 @@ def require_same(series: Series, session: StudySession, plan: StudyPlan) -> None
             for way in (work.get("distributed"), session.values.get("distributed"))
         )
         facts.append(("ranks talk", of_file, planned))
+        told = (work.get(script.DIGEST), plan.options.get(script.DIGEST))
+        facts.append(("the script's SHA-256", *told))
     # What is as usual stands in no file.
     facts += [
         (f"--{name}", work.get(name) or usual, session.values.get(name) or usual)

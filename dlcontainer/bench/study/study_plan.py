@@ -21,7 +21,7 @@ from dlcontainer.errors import UsageError
 
 # At so many numbers of ranks above one something else is measured besides.
 EXTRA_POINTS = 2
-EXTRAS: tuple[Extra, ...] = ("collectives", "idle_neighbours")
+EXTRAS: tuple[Extra, ...] = ("messages", "idle_neighbours")
 USUAL_STRATEGIES = ("dp",)
 _MOST_RANKS = 10_000_000
 

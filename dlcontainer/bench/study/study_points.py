@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dlcontainer.bench.probes import collectives, train
-from dlcontainer.bench.probes.networks import choices, parallel
+from dlcontainer.bench.probes.networks import choices, parallel, script
 from dlcontainer.bench.probes.probe import QUICK, Value
 from dlcontainer.bench.samples.schedule import FEWEST
 from dlcontainer.bench.study import study_plan
@@ -89,7 +89,7 @@ def of_point(point: PointPlan, plan: StudyPlan, *, is_last: bool) -> StudySessio
 
 def of_extra(extra: ExtraPlan, plan: StudyPlan) -> StudySession:
     """Return the session of a further measurement."""
-    if extra.kind == "collectives":
+    if extra.kind == "messages":
         probe, pairs = collectives.COLLECTIVES.name, MESSAGE_PAIRS
         values: dict[str, Value] = {
             collectives.OPERATIONS_OPTION.name: OPERATIONS,
@@ -119,11 +119,9 @@ def of_extra(extra: ExtraPlan, plan: StudyPlan) -> StudySession:
 
 def _training(plan: StudyPlan) -> dict[str, Value]:
     typed = {name: value for name, value in plan.options.items() if name in _KNOWN}
-    return {
-        **typed,
-        choices.WORKLOAD.name: plan.workload,
-        choices.PRECISION.name: plan.precision,
-    }
+    # A script is a network of its own.
+    named = {} if script.SCRIPT.name in typed else {choices.WORKLOAD.name: plan.workload}
+    return {**typed, **named, choices.PRECISION.name: plan.precision}
 
 
 def _batch(batch: int) -> dict[str, Value]:

@@ -56,7 +56,7 @@ def read(folder: Path) -> MeasuredStudy:
         messages=tuple(
             message
             for extra, series in extras
-            if extra.kind == "collectives"
+            if extra.kind == "messages"
             for message in _messages(extra, series)
         ),
         idle_neighbours=tuple(

@@ -15,9 +15,9 @@ SCHEMA = "dlcontainer/scaling-study/1"
 STUDY_FILE = "study.json"
 # weak: the batch of a rank stays the same; strong: that of all ranks together.
 Scaling = Literal["weak", "strong"]
-# collectives: all-reduce and send/recv at two sizes. idle_neighbours: as many ranks train side by
+# messages: all-reduce and send/recv at two sizes. idle_neighbours: as many ranks train side by
 # side on their own, nobody talks.
-Extra = Literal["collectives", "idle_neighbours"]
+Extra = Literal["messages", "idle_neighbours"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

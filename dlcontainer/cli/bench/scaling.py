@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -154,6 +155,9 @@ def _plan(
     typed |= {name: getattr(options, name) for name in _DECLARED}
     if options.native is not None:
         typed["native"] = str(options.native.absolute())
+    workload = kept[choices.WORKLOAD.name]
+    if (script := _script(options, image)) is not None:
+        workload, typed["script_sha256"] = script
     if options.settings:
         typed["settings"] = " ".join(options.settings)
     most = max(-(-point.ranks // point.nodes) for point in planned.points)
@@ -162,7 +166,7 @@ def _plan(
         site=options.site,
         image_sha256=image.sha256,
         recipe=image.recipe,
-        workload=kept[choices.WORKLOAD.name],
+        workload=workload,
         precision=kept[choices.PRECISION.name],
         scaling=options.scaling,
         one_allocation=options.one_allocation,
@@ -172,6 +176,30 @@ def _plan(
         version=__version__,
         options=study_plan.options_of(typed),
     )
+
+
+def _script(options: StudyOptions, image: "BenchImage") -> tuple[str, str] | None:
+    """Return the name and the SHA-256 of a user's own network; None without one.
+
+    Raises UsageError where the study's folder lies in the script's: its sessions would change it.
+    """
+    from dlcontainer.bench.probes.networks import script
+    from dlcontainer.bench.probes.probe import ParameterContext
+    from dlcontainer.bench.probes.train import TRAIN
+
+    words = options.values.get(script.SCRIPT.name)
+    if not words:
+        return None
+    typed = {**{option.name: None for option in TRAIN.options}, **options.values}
+    values = TRAIN.values(typed, ParameterContext(contents=image.contents, ranks=1))
+    folder = Path(str(words).rpartition(":")[0]).resolve().parent
+    if options.folder.resolve().is_relative_to(folder):
+        raise UsageError(
+            f"-o {options.folder}: it lies in the folder of {script.SCRIPT.flag} {words}",
+            why="that folder is copied for both sides, and each session would change it",
+            next_step="name a folder elsewhere: -o FOLDER",
+        )
+    return str(values[script.SCRIPT.name]), str(values[script.DIGEST])
 
 
 def _extras(plan: "StudyPlan", image: "BenchImage") -> "tuple[StudyPlan, tuple[OmittedPoint, ...]]":

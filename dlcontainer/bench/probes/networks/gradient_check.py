@@ -25,6 +25,9 @@ def problem(bodies: Sequence[Mapping[str, Any]]) -> str:
     distributed = [body.get("workload", {}).get("distributed") for body in bodies]
     if all(way in _ALONE for way in distributed):
         return ""
+    gated = gate_problem([body["gate"] for body in bodies if body.get("gate")])
+    if gated:
+        return gated
     moved = [body.get("moved") for body in bodies]
     if not all(moved):
         return (
@@ -37,6 +40,30 @@ def problem(bodies: Sequence[Mapping[str, Any]]) -> str:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         return f"how the weights moved is not said whole: {error!r}"
     return next(filter(None, problems), "")
+
+
+def gate_problem(gates: Sequence[Any]) -> str:
+    """Return why a strategy doesn't train what one process trains; empty where it does.
+
+    Also where nothing could be checked: the report says that.
+    """
+    for gate in gates:
+        try:
+            if gate["checked"] == "nothing":
+                continue
+            loss, weights, most = (float(gate[key]) for key in ("loss", "weights", "tolerance"))
+            # So that no number that is none passes.
+            if loss <= most and weights <= most and gate["ok"]:
+                continue
+            far = gate.get("farthest") or {}
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            return f"how the ranks differ from one process is not said whole: {error!r}"
+        return (
+            f"the ranks don't train what one process trains: after {gate.get('steps')} steps of "
+            f"SGD losses differ by {loss:.2g} and weights by {weights:.2g}, {most:g} is allowed "
+            f"(farthest: {far.get('weight')} on rank {far.get('rank')})"
+        )
+    return ""
 
 
 def _by_part(moved: Sequence[Mapping[str, Any]]) -> dict[str, list[list[float]]]:

@@ -39,7 +39,7 @@ def test_a_declaration_is_written_once_and_stays(tmp_path: Path) -> None:
         ({"precision": "bf16"}, "precision: fp32 in the file, now bf16"),
         ({"one_allocation": True}, "one_allocation: "),
         ({"options": {**PLAN.options, "steps": 5}}, "options.steps: not stated in the file, now 5"),
-        ({"extras": ()}, "extras: 2-collectives;"),
+        ({"extras": ()}, "extras: 2-messages;"),
     ],
 )
 def test_another_study_is_refused_with_what_differs(

@@ -80,9 +80,9 @@ def test_a_batch_that_does_not_divide_is_refused_with_the_number() -> None:
 def test_what_else_is_measured_at_the_first_two_points_of_several_ranks() -> None:
     found = study_plan.points(request(1, 2, 4, 8)).extras
     assert [(one.kind, one.ranks, one.file) for one in found] == [
-        ("collectives", 2, "2-collectives.jsonl"),
+        ("messages", 2, "2-messages.jsonl"),
         ("idle_neighbours", 2, "2-idle-neighbours.jsonl"),
-        ("collectives", 4, "4-collectives.jsonl"),
+        ("messages", 4, "4-messages.jsonl"),
         ("idle_neighbours", 4, "4-idle-neighbours.jsonl"),
     ]
     assert study_plan.points(request(1)).extras == ()

@@ -14,8 +14,8 @@ def test_sessions_come_by_ranks_and_extras_behind_their_points() -> None:
     titles = [one.title for one in study_points.sessions(PLAN)]
     assert titles == [
         "1-dp1",
-        *("2-dp2", "2-fsdp2", "2-tp2", "2-collectives", "2-idle-neighbours"),
-        *("8-dp8", "8-fsdp8", "8-dp4xtp2", "8-collectives", "8-idle-neighbours"),
+        *("2-dp2", "2-fsdp2", "2-tp2", "2-messages", "2-idle-neighbours"),
+        *("8-dp8", "8-fsdp8", "8-dp4xtp2", "8-messages", "8-idle-neighbours"),
     ]
 
 
@@ -32,10 +32,10 @@ def test_a_point_is_trained_by_its_strategy_with_the_batch_of_its_group() -> Non
     named = {title: own.get("parallel") for title, own in values.items()}
     # Data parallel is what ranks do anyway, with any framework.
     assert (named["2-dp2"], named["2-fsdp2"], named["8-dp4xtp2"]) == (None, "fsdp2", "dp4xtp2")
-    assert {values[title]["batch"] for title in values if "collectives" not in title} == {16}
+    assert {values[title]["batch"] for title in values if "messages" not in title} == {16}
     alone = values["2-idle-neighbours"]
     assert (alone["distributed"], alone["batch"], alone.get("parallel")) == ("none", 16, None)
-    assert values["2-collectives"] == {
+    assert values["2-messages"] == {
         "operations": "all_reduce,send_recv", "sizes": "4K,4M", "quick": True,
     }  # fmt: skip
 
@@ -50,7 +50,7 @@ def test_in_strong_scaling_the_batch_of_a_rank_shrinks() -> None:
 def test_ranks_lie_on_full_nodes() -> None:
     placed = {one.title: (one.nodes, one.ranks_per_node) for one in study_points.sessions(PLAN)}
     assert placed["2-dp2"] == (1, 2)
-    assert placed["8-dp8"] == placed["8-collectives"] == (2, 4)
+    assert placed["8-dp8"] == placed["8-messages"] == (2, 4)
 
 
 def test_a_quick_study_is_quick_in_all_of_its_sessions() -> None:

@@ -116,11 +116,9 @@ def test_what_an_image_has_nothing_for_is_left_out_of_the_extras(
     monkeypatch.setattr(bench_image, "read", lambda *_: other)
     assert run(tmp_path / "s", "--ranks", "1,2") == 0
     said = capsys.readouterr().err
-    assert "left out: collectives at 2 ranks: no module of" in said
+    assert "left out: messages at 2 ranks: no module of" in said
     assert {one.target.name for one in measured if one.target} >= {"1-dp1.jsonl", "2-dp2.jsonl"}
-    assert "2-collectives.jsonl" not in {
-        one.file for one in study_folder.read(tmp_path / "s").extras
-    }
+    assert "2-messages.jsonl" not in {one.file for one in study_folder.read(tmp_path / "s").extras}
 
 
 @pytest.mark.parametrize("error", [BenchDataError("a launch failed"), BenchDataError("x", why="y")])
@@ -232,6 +230,26 @@ def test_what_is_refused_before_anything_is_written(
     assert run(tmp_path / "s", *more) == 2
     assert says in capsys.readouterr().err
     assert (measured, (tmp_path / "s").exists()) == ([], False)
+
+
+def test_a_users_own_network(
+    measured: list[SessionOptions], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "own" / "train.py"
+    script.parent.mkdir()
+    script.write_text("def build(): ...\n")
+    more = ("--ranks", "1,2", "--script", f"{script}:build", "--no-extras")
+    assert run(tmp_path / "own" / "study", *more) == 2
+    assert "each session would change it" in capsys.readouterr().err
+    assert run(tmp_path / "s", *more) == 0
+    # build() gives its own batch, and is no network of ours.
+    assert {(one.values.get("batch"), one.values.get("workload")) for one in measured} == {
+        (None, None)
+    }
+    assert study_folder.read(tmp_path / "s").workload == "train.py:build"
+    script.write_text("def build(): return 1\n")
+    assert run(tmp_path / "s", *more) == 7
+    assert "options.script_sha256" in capsys.readouterr().err
 
 
 def test_more_ranks_than_the_allocation_are_refused_with_both_numbers(
