@@ -1,7 +1,7 @@
 """A machine's constants from a scaling study, each with its uncertainty; draws of machines. Pure.
 
 Links are fitted to the rows of all_reduce at the first two numbers of ranks above one, in a node
-and between nodes apart, by least times: two ranks alone tell the form of no other operation.
+and between nodes apart (link_fit.py): two ranks alone tell the form of no other operation.
 Pipelines take send_recv where it was measured. Compute is the step of one rank.
 """
 
