@@ -174,13 +174,19 @@ def main() -> None:
     parser.add_argument("--rate", default="150Mbit", help="of each link (default 150Mbit)")
     parser.add_argument("--by", choices=["tun", "tbf"], default="tbf")
     parser.add_argument("--repetitions", type=int, default=7)
+    parser.add_argument("--bytes", type=float, default=1, help="times the sizes: a fresh set")
+    parser.add_argument("--compute", type=float, default=1, help="times the sleeps: a fresh set")
     parser.add_argument("--tiny", action="store_true", help="three small steps of 3 ranks: a test")
     parser.add_argument("--json", action="store_true", help="print JSON with the raw seconds")
     options = parser.parse_args()
     frozen = digest()
     if not options.json:
         print(f"the model's SHA-256: {frozen}, load {os.getloadavg()[0]:.1f}", flush=True)
-    steps = {3: TINY} if options.tiny else {3: (*STEPS, *BESIDE), 4: (*STEPS, *HYBRIDS, *BESIDE)}
+    sets: Mapping[int, Sequence[EmulatedStep]] = {
+        3: TINY if options.tiny else (*STEPS, *BESIDE),
+        **({} if options.tiny else {4: (*STEPS, *HYBRIDS, *BESIDE)}),
+    }
+    steps = {ranks: [fresh(step, options) for step in each] for ranks, each in sets.items()}
     measured = {ranks: run(options, ranks, steps.get(ranks, ())) for ranks in (2, *steps)}
     calibrated = calibrated_by({ranks: measured[ranks] for ranks in (2, 3)})
     rows = [row for ranks in steps for row in compared(calibrated, ranks, measured[ranks])]
@@ -196,6 +202,16 @@ def main() -> None:
     print(describe(facts))
     print(f"load {load[0]:.1f}, {load[1]:.1f}; links of {options.rate}; emulated compute (sleep)")
     show(calibrated, rows)
+
+
+def fresh(step: EmulatedStep, options: argparse.Namespace) -> EmulatedStep:
+    """Return a step with other sizes and sleeps."""
+    return replace(
+        step,
+        rank_s=round(step.rank_s * options.compute, 4),
+        gradient_bytes=round(step.gradient_bytes * options.bytes),
+        activation_bytes=round(step.activation_bytes * options.bytes),
+    )
 
 
 def digest() -> str:
