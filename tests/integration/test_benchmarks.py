@@ -12,6 +12,8 @@ import yaml
 from benchmarks.storm_sshfs import SFTP_SERVERS
 from dlcontainer.config.field_types import ARCHES
 from dlcontainer.engines import emulation
+from dlcontainer.engines.apptainer import RUN_MODES, Apptainer
+from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.lab.slowfs.mounting import DEVICE
 from dlcontainer.system.machine import find_program
 from tests import residents
@@ -258,15 +260,15 @@ def test_small_batches_start() -> None:
 
 
 @pytest.mark.long  # an image with PyTorch
-def test_small_batches(world: World, pytorch_image: Built) -> None:
-    engine = find_program("apptainer", world.environ)
-    script = BENCHMARKS / "small_batches.py"
-    words = (engine, "exec", "--bind", ROOT, pytorch_image.image, "/opt/pytorch/bin/python")
-    more = (script, "--networks", "convnet", "--batches", "4,2,1", "--rounds", "1")
-    done = subprocess.run(
-        [*map(str, words), *map(str, more)],
-        env=world.environ, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+def test_small_batches(
+    world: World, pytorch_image: Built, engine: Apptainer, tried: EngineCapabilities
+) -> None:
+    mode = RUN_MODES[str(tried.run_mode)]
+    words = [engine.program, "exec", *mode, "--bind", ROOT, pytorch_image.image]
+    script = (BENCHMARKS / "small_batches.py", "--networks", "convnet")
+    more = ("/opt/pytorch/bin/python", *script, "--batches", "4,2,1", "--rounds", "1")
+    argv = list(map(str, (*words, *more)))
+    done = subprocess.run(argv, env=world.environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "fixed, of a step at batch 4:" in done.stdout
 
