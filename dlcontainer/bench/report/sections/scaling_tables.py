@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from dlcontainer.bench.report.sections import scaling_words as words
+from dlcontainer.bench.report.sections import scaling_cells as cells
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples.vocabulary import counted
@@ -40,7 +40,7 @@ def points(readings: Sequence[PointAnalysis], anchor: str) -> Table:
 def _row(point: PointAnalysis, arms: Sequence[str]) -> tuple[str, ...]:
     readings = [point.efficiencies.get(arm) for arm in arms]
     efficiencies = (
-        ("1" if reading.is_base else words.bracketed(reading.efficiency)) if reading else "-"
+        ("1" if reading.is_base else cells.bracketed(reading.efficiency)) if reading else "-"
         for reading in readings
     )
     difference = point.verdict.difference if point.verdict else None
@@ -50,8 +50,8 @@ def _row(point: PointAnalysis, arms: Sequence[str]) -> tuple[str, ...]:
         point.strategy,
         *(f"{reading.step_s:.4g}" if reading else "-" for reading in readings),
         *efficiencies,
-        words.bracketed(difference) if difference else "-",
-        words.verdict_cell(point.verdict),
+        cells.bracketed(difference) if difference else "-",
+        cells.verdict_cell(point.verdict),
     )
 
 
@@ -90,14 +90,14 @@ def _terms(point: PointAnalysis, arms: Sequence[str]) -> Iterator[tuple[str, ...
     yield (
         *place,
         "all that is lost",
-        *(words.share(loss.total) if loss else "-" for loss in of_arms),
+        *(cells.share(loss.total) if loss else "-" for loss in of_arms),
     )
     for name in names:
-        cells = []
+        row = []
         for loss in of_arms:
             terms = {term.name: term.share for term in loss.terms} if loss else {}
-            cells.append(words.share(terms[name]) if name in terms else "-")
-        yield (*place, name, *cells)
+            row.append(cells.share(terms[name]) if name in terms else "-")
+        yield (*place, name, *row)
 
 
 def foreseen(ahead: ForeseenStudy | None) -> tuple[Table, ...]:
@@ -112,11 +112,11 @@ def foreseen(ahead: ForeseenStudy | None) -> tuple[Table, ...]:
             head=("ranks", "strategy", "efficiency", "foreseen", "reading"),
             rows=tuple(
                 (
-                    str(each.ranks), each.strategy, words.bracketed(each.measured),
-                    f"[{each.foreseen.low:.3f}, {each.foreseen.high:.3f}]",
-                    f"BELOW: {each.term}" if each.is_below else "not surely below",
+                    str(point.ranks), point.strategy, cells.bracketed(point.measured),
+                    f"[{point.foreseen.low:.3f}, {point.foreseen.high:.3f}]",
+                    f"BELOW: {point.term}" if point.is_below else "not surely below",
                 )
-                for each in comparisons
+                for point in comparisons
             ),
             note=f"Foreseen by the step model, calibrated at {ranks} ranks, with 90 % intervals. "
             "BELOW: the whole interval of what was measured lies under what was foreseen; the term "

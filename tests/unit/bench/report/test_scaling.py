@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench.report import csv_report, html_report, inputs, json_report, markdown_report
+from dlcontainer.bench.report import csv_report, given, html_report, json_report, markdown_report
 from dlcontainer.bench.report.figures import scaling_plots
 from dlcontainer.bench.report.inputs import InputFinding
-from dlcontainer.bench.report.sections import answers, scaling
-from dlcontainer.bench.study import judged_study, study_analysis
+from dlcontainer.bench.report.sections import answers, scaling, scaling_inputs
+from dlcontainer.bench.study import study_analysis, study_sessions
 from dlcontainer.bench.study.judged_study import JudgedStudy
 from dlcontainer.errors import BenchDataError
 from tests import benchseries
@@ -34,7 +34,7 @@ def planned(found: InputFinding, file: str, plan: Plan) -> InputFinding:
     """Measure a point again, otherwise."""
     assert isinstance(found.finding, JudgedStudy)
     benchseries.write_quickly(found.path / file, plan)
-    judged = judged_study.judge(found.finding.study)
+    judged = study_sessions.judge(found.finding.study)
     return replace(found, finding=judged)
 
 
@@ -148,7 +148,7 @@ def test_a_page_has_its_figures_and_a_fair_json(tmp_path: Path) -> None:
 def test_the_csv_has_every_launch_of_every_point(tmp_path: Path) -> None:
     found = finding(tmp_path, StudyCase())
     out = io.StringIO()
-    csv_report.write([a.series for a in scaling.sessions([found])], out, [found])
+    csv_report.write([a.series for a in scaling_inputs.sessions([found])], out, [found])
     rows = list(csv.DictReader(io.StringIO(out.getvalue())))
     files = {Path(row["file"]).name for row in rows}
     assert files == {"1-dp1.jsonl", "2-dp2.jsonl", "4-dp4.jsonl", "8-dp8.jsonl"}
@@ -220,7 +220,7 @@ def test_a_study_without_its_last_point_says_what_is_missing(tmp_path: Path) -> 
     *points, last = judged.study.points
     study = replace(judged.study, points=(*points, replace(last, arms={}, complete=False)))
     (study.folder / "8-dp8.jsonl").unlink()
-    cut = InputFinding(path=study.folder, sha256=study.digest, finding=judged_study.judge(study))
+    cut = InputFinding(path=study.folder, sha256=study.digest, finding=study_sessions.judge(study))
     (exhibit,) = scaling.exhibits([cut])
     assert exhibit.headline.startswith("At 4 ranks no verdict on the container (3 pairs;")
     assert exhibit.headline.endswith("not measured: 8 ranks (dp8)")
@@ -250,6 +250,6 @@ def test_families_are_told_by_what_does_not_grow(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_no_study_is_refused(tmp_path: Path) -> None:
-    assert inputs.is_one(tmp_path)
+
     with pytest.raises(BenchDataError, match="this folder is not a scaling study"):
-        inputs.read(tmp_path)
+        given.read([tmp_path])
