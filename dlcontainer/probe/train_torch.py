@@ -59,13 +59,12 @@ class Residual(object):
 
     counted = {}
 
-    def __init__(self, torch, wanted, device):
+    def __init__(self, torch, wanted, device, home):
         probe_train.settle_sizes(wanted, device)
         # What its samples in files are, where it has any: kind, shape, classes.
         self.sample = ("names", (3, wanted.size, wanted.size), probe_train.CLASSES)
-        torch.manual_seed(wanted.seed)
         make = torch.Generator()
-        make.manual_seed(wanted.seed + 1 + wanted.place.rank)
+        make.manual_seed(wanted.seed + 1 + probe_train.stream(wanted))
         shape = (wanted.batch, 3, wanted.size, wanted.size)
         # On the CPU, then moved: the same numbers on every device.
         self.images = [
@@ -75,8 +74,20 @@ class Residual(object):
             torch.randint(0, probe_train.CLASSES, (wanted.batch,), generator=make).to(device)
             for _ in range(probe_train.BATCHES)
         ]
-        self.model = network(torch, wanted.width).to(device)
+        self._torch, self._wanted = torch, wanted
+        self.model = self.build().to(home)
         self.loss = torch.nn.functional.cross_entropy
+
+    def build(self):
+        """Make the network, with the weights that all ranks begin with."""
+        self._torch.manual_seed(self._wanted.seed)
+        return network(self._torch, self._wanted.width)
+
+    def draw(self, make, count):
+        """Draw so many samples and their labels, on the CPU."""
+        side = self._wanted.size
+        images = self._torch.randn(count, 3, side, side, generator=make)
+        return images, self._torch.randint(0, probe_train.CLASSES, (count,), generator=make)
 
 
 class Trainer(object):
@@ -96,7 +107,8 @@ class Trainer(object):
         if self.device == "cuda":
             torch.cuda.set_device(wanted.place.local_rank % torch.cuda.device_count())
         self._precision = precision_torch.made(torch, wanted.precision, self.device)
-        work = self._work(torch, wanted)
+        self._require(torch, wanted)
+        work = self.work = self._work(torch, wanted)
         self._images, self._labels, self._model = work.images, work.labels, work.model
         self._loss, self.counted, self._sample = work.loss, work.counted, work.sample
         # Seconds that each step waited for its batch from files.
@@ -106,14 +118,25 @@ class Trainer(object):
         self.settle()
         probe_train.stamp("device")
 
-    def _work(self, torch, wanted):
-        if wanted.workload == train_options.RESIDUAL:
-            return Residual(torch, wanted, self.device)
-        import workloads_torch
+    def _require(self, torch, wanted):
+        """End the process where this framework can't train so; nothing is made yet."""
 
-        return workloads_torch.Named(torch, wanted, self.device)
+    def _home(self):
+        """Name the device that the network is made on."""
+        return self.device
+
+    def _work(self, torch, wanted):
+        if wanted.script:
+            import workloads_script as workloads
+        elif wanted.workload == train_options.RESIDUAL:
+            return Residual(torch, wanted, self.device, self._home())
+        else:
+            import workloads_torch as workloads
+        return workloads.Named(torch, wanted, self.device, self._home())
 
     def _optimizer_of(self, torch, wanted):
+        if wanted.script:
+            return self.work.optimizer
         if (wanted.workload, wanted.optimizer) == (train_options.RESIDUAL, "sgd"):
             return torch.optim.SGD(
                 self._model.parameters(), lr=probe_train.RATE, momentum=probe_train.MOMENTUM

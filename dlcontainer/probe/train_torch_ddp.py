@@ -27,9 +27,21 @@ class Trainer(train_torch.Trainer):
             os.environ.update(NCCL_DEBUG="INFO", NCCL_DEBUG_FILE=self._log)
         self._group.init_process_group(self._backend, init_method="env://")
         probe_train.stamp("process_group")
+        self._model = self._together(wanted)
+
+    def _together(self, _wanted):
+        """Give the network as ranks train it together."""
         devices = None if self.device == "cpu" else [self.framework.cuda.current_device()]
         parallel = self.framework.nn.parallel.DistributedDataParallel
-        self._model = parallel(self._model, device_ids=devices)
+        return parallel(self._model, device_ids=devices)
+
+    def apart(self, number):
+        """Train on one batch, and talk to nobody; tell whether that can be."""
+        if not hasattr(self._model, "no_sync"):
+            return False
+        with self._model.no_sync():
+            self.step(number)
+        return True
 
     def transport(self):
         """Give what is known of the way between ranks."""

@@ -143,13 +143,14 @@ class ParameterContext:
 class ProbeCell:
     """One cell to launch: the settled parameters, the steps (0 where there are none), threads.
 
-    `ranks` is 0 where a launch is a single process.
+    `ranks` is 0 where a launch is a single process; `is_warmup`: its times don't count.
     """
 
     values: Values
     threads: int
     steps: int = 0
     ranks: int = 0
+    is_warmup: bool = False
 
 
 def given_or_default(

@@ -1,4 +1,4 @@
-"""A study's folder: its declaration, written once, who holds it, and how far each session is."""
+"""A study's folder: its declaration, written once, the lock on it, and how far each session is."""
 
 import fcntl
 import os
@@ -40,7 +40,6 @@ _USUAL: Mapping[str, object] = {
     "optimizer": choices.OPTIMIZERS[0],
     "batch": "the network's own",
     "parallel": "dp",
-    "micro_batches": "the usual ones",
     "script": "none",
 }
 _OWN_FOLDER = "give each study a folder of its own with -o"
@@ -194,7 +193,7 @@ def require_same(series: Series, session: StudySession, plan: StudyPlan) -> None
         ("nodes", work.get("nodes"), session.nodes),
         ("looks", declared.looks or (declared.pairs,), session.looks),
     ]
-    if session.probe == "train":
+    if session.trains:
         of_file, planned = (
             {True: "never", False: "as they train"}[way == study_points.ALONE]
             for way in (work.get("distributed"), session.values.get("distributed"))
@@ -204,8 +203,10 @@ def require_same(series: Series, session: StudySession, plan: StudyPlan) -> None
     facts += [
         (f"--{name}", work.get(name) or usual, session.values.get(name) or usual)
         for name, usual in _USUAL.items()
-        if session.probe == "train"
+        if session.trains
     ]
+    if (count := session.values.get("micro_batches")) is not None:
+        facts.append(("--micro-batches", work.get("micro_batches"), count))
     for what, recorded, wanted in facts:
         if recorded != wanted:
             raise BenchDataError(

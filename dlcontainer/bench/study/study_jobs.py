@@ -32,16 +32,25 @@ def program(python: str, package: Path) -> tuple[str, ...]:
     return (python, "-I", "-c", _START, str(package))
 
 
-def write(
-    script: Path, head: Sequence[str], command: Sequence[str], environ: Mapping[str, str]
-) -> Path:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobCommand:
+    """What a job runs: its words, the folder that these were typed in, the environment there."""
+
+    words: Sequence[str]
+    cwd: Path
+    environ: Mapping[str, str]
+
+
+def write(script: Path, head: Sequence[str], command: JobCommand) -> Path:
     """Write a job's script: the site's lines, this environment's folders, the command."""
+    handed = {name: command.environ[name] for name in _HANDED if command.environ.get(name)}
     lines = [
         "#!/bin/bash",
         *head,
-        f"cd {shlex.quote(str(script.parent))} || exit 3",
-        *(f"export {name}={shlex.quote(environ[name])}" for name in _HANDED if environ.get(name)),
-        shlex.join(command),
+        # Paths of the command may be relative ones.
+        f"cd {shlex.quote(str(command.cwd))} || exit 3",
+        *(f"export {name}={shlex.quote(value)}" for name, value in handed.items()),
+        shlex.join(command.words),
         "code=$?",
         # Grid Engine runs a job again that exits with 99, and other queues may have such codes.
         "exit $((code != 0))",

@@ -45,7 +45,7 @@ class StudyRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OmittedPoint:
-    """A strategy that can't be had at a number of ranks, and why."""
+    """A strategy that does not fit a number of ranks, and why."""
 
     ranks: int
     strategy: str

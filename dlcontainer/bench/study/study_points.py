@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dlcontainer.bench.probes import collectives, train
-from dlcontainer.bench.probes.networks import choices
+from dlcontainer.bench.probes.networks import choices, parallel
 from dlcontainer.bench.probes.probe import QUICK, Value
 from dlcontainer.bench.samples.schedule import FEWEST
 from dlcontainer.bench.study import study_plan
-from dlcontainer.bench.study.study_plan import EXTRAS
-from dlcontainer.bench.study.study_records import Extra, ExtraPlan, PointPlan, StudyPlan
+from dlcontainer.bench.study.study_records import ExtraPlan, PointPlan, StudyPlan
 
 # Small enough for its latency alone, large enough for its bytes alone: KiB, MiB.
 SIZES = "4K,4M"
@@ -19,8 +18,9 @@ MESSAGE_PAIRS = 4
 # Steps of each rank while nobody talks, after a launch's own steps.
 APART_STEPS = 10
 # Ranks that train side by side and never talk, and the options of `bench train` that a study sets.
-ALONE = "none"
-PARALLEL, APART = "parallel", "apart"
+ALONE = parallel.APART_WAY
+DISTRIBUTED, PARALLEL, APART = "distributed", parallel.PARALLEL.name, parallel.APART.name
+MICRO_BATCHES = parallel.MICRO_BATCHES.name
 _KNOWN = frozenset(option.name for option in train.TRAIN.options)
 
 
@@ -46,6 +46,11 @@ class StudySession:
         """Return its name in progress and tables: that of its file."""
         return self.file.removesuffix(".jsonl")
 
+    @property
+    def trains(self) -> bool:
+        """Return whether its launches are steps of training."""
+        return self.probe == train.TRAIN.name
+
 
 def sessions(plan: StudyPlan) -> tuple[StudySession, ...]:
     """Return a study's sessions in the order in which they are measured.
@@ -66,7 +71,9 @@ def of_point(point: PointPlan, plan: StudyPlan, *, is_last: bool) -> StudySessio
     # Copies that average gradients are what ranks do anyway, with any framework.
     if point.strategy.dp < point.ranks:
         values[PARALLEL] = point.strategy.name
-    if point.ranks > 1 and APART in _KNOWN:
+    if point.strategy.pp == 1:
+        values.pop(MICRO_BATCHES, None)
+    if point.ranks > 1:
         values[APART] = APART_STEPS
     return StudySession(
         probe=train.TRAIN.name,
@@ -94,7 +101,8 @@ def of_extra(extra: ExtraPlan, plan: StudyPlan) -> StudySession:
         # As each rank of the smallest data-parallel point trains.
         alike = next(point for point in plan.points if point.ranks == extra.ranks)
         values = {**_training(plan), **_batch(study_plan.by_batch(alike))}
-        values[train.DISTRIBUTED.name] = ALONE
+        values[DISTRIBUTED] = ALONE
+        values.pop(MICRO_BATCHES, None)
     last = max(plan.points[-1].looks)
     looks = (min(pairs, last),)
     return StudySession(
@@ -134,16 +142,11 @@ def ranks_per_node(plan: StudyPlan) -> int:
 RANKS_PER_NODE = "ranks_per_node"
 
 
-def extras() -> tuple[Extra, ...]:
-    """Return what this program measures beside the points."""
-    return EXTRAS if APART in _KNOWN else EXTRAS[:1]
-
-
 def emulated(ranks: int, cores: int) -> str:
-    """Say that ranks of a node have no core each, and what their times then tell; else empty."""
+    """Say that ranks of a node have no core each; empty where they have."""
     if ranks <= cores:
         return ""
-    return f"emulated: {ranks} ranks on {cores} cores of a node; they tell of communication alone"
+    return f"emulated: {ranks} ranks on {cores} cores of a node, which do not compute at once"
 
 
 def numbers(planned: Sequence[StudySession]) -> tuple[int, ...]:

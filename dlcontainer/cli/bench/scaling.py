@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -11,14 +11,14 @@ from dlcontainer.cli import options as common
 from dlcontainer.cli import output
 from dlcontainer.cli.bench import scaling_options
 from dlcontainer.cli.bench.scaling_options import StudyOptions
+from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.bench.measure.bench_image import BenchImage
-    from dlcontainer.bench.study.study_cost import NodeShape
     from dlcontainer.bench.study.study_plan import OmittedPoint, PlannedPoints
     from dlcontainer.bench.study.study_points import StudySession
     from dlcontainer.bench.study.study_records import StudyPlan
-    from dlcontainer.cli.bench.scaling_run import SessionResult
+    from dlcontainer.cli.bench.scaling_run import SessionResult, SettledStudy
     from dlcontainer.cli.context import CliContext
     from dlcontainer.sites.site import Site
 
@@ -35,17 +35,6 @@ def _command(run: Callable[[StudyOptions], None]) -> Callable[..., None]:
     scaling.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     scaling.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return scaling
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SettledStudy:
-    """A study that is settled: its declaration, its sessions, what was left out."""
-
-    plan: "StudyPlan"
-    sessions: "Sequence[StudySession]"
-    omitted: "Sequence[OmittedPoint]"
-    shape: "NodeShape"
-    in_jobs: bool
 
 
 def _run(options: StudyOptions) -> None:
@@ -70,7 +59,7 @@ def _run(options: StudyOptions) -> None:
     _end(study, results, options)
 
 
-def settle(options: StudyOptions, world: "CliContext") -> SettledStudy:
+def settle(options: StudyOptions, world: "CliContext") -> "SettledStudy":
     """Settle a study; nothing is written or started before it is known whole.
 
     Raises UsageError, and ChecksFailedError where the image holds nothing to measure.
@@ -78,18 +67,20 @@ def settle(options: StudyOptions, world: "CliContext") -> SettledStudy:
     from dlcontainer.bench.measure import bench_image
     from dlcontainer.bench.study import study_points
     from dlcontainer.bench.study.study_cost import NodeShape
+    from dlcontainer.cli.bench.scaling_run import SettledStudy
 
     site = world.site(options.site).value
     image = bench_image.read(common.image_file(options.image), world.host.arch, site.owners)
     planned = _points(options, site)
     plan = _plan(options, site, image, planned)
-    sessions = study_points.sessions(plan)
-    for session in sessions:
-        _require_measurable(session, image)
+    last = planned.points[-1].ranks
+    for point in planned.points:
+        _require_measurable(study_points.of_point(point, plan, is_last=point.ranks == last), image)
+    plan, lacking = _extras(plan, image)
     return SettledStudy(
         plan=plan,
-        sessions=sessions,
-        omitted=planned.omitted,
+        sessions=study_points.sessions(plan),
+        omitted=(*planned.omitted, *lacking),
         shape=NodeShape(
             devices=site.accelerator.per_node if site.accelerator else 0,
             cores=site.cpu.cores if site.cpu else world.host.cores,
@@ -100,7 +91,7 @@ def settle(options: StudyOptions, world: "CliContext") -> SettledStudy:
 
 def _points(options: StudyOptions, site: "Site") -> "PlannedPoints":
     from dlcontainer.bench.samples.schedule import DEFAULT_LOOKS
-    from dlcontainer.bench.study import study_plan, study_points
+    from dlcontainer.bench.study import study_plan
     from dlcontainer.cli.bench import defaults, session_options
 
     session_options.check_pairs(options.pairs)
@@ -113,7 +104,7 @@ def _points(options: StudyOptions, site: "Site") -> "PlannedPoints":
             strategies=study_plan.strategies(options.parallel),
             scaling=options.scaling,
             looks=defaults.looks(options.pairs, options.looks) or DEFAULT_LOOKS,
-            extras=() if options.no_extras else study_points.extras(),
+            extras=() if options.no_extras else study_plan.EXTRAS,
         )
     )
 
@@ -140,8 +131,9 @@ def _batch(options: StudyOptions, site: "Site") -> int:
     if options.scaling == "strong" or options.values.get("script"):
         return 0
     device = str(options.values.get("device") or "auto")
-    if device == "auto":
-        device = "cuda" if site.accelerator else "cpu"
+    # A GPU's batch is that of any accelerator.
+    is_cpu = device == "cpu" or (device == "auto" and site.accelerator is None)
+    device = "cpu" if is_cpu else "cuda"
     network = str(options.values.get(choices.WORKLOAD.name) or choices.RESIDUAL)
     # What is no network is refused with the probe's own words.
     return choices.BATCHES.get(network, {}).get(device, 0)
@@ -182,6 +174,24 @@ def _plan(
     )
 
 
+def _extras(plan: "StudyPlan", image: "BenchImage") -> "tuple[StudyPlan, tuple[OmittedPoint, ...]]":
+    """Leave out, by name, the extras that an image has nothing for: they are no points."""
+    from dlcontainer.bench.study import study_points
+    from dlcontainer.bench.study.study_plan import OmittedPoint
+    from dlcontainer.errors import ChecksFailedError
+
+    kept, lacking = [], []
+    for extra in plan.extras:
+        try:
+            _require_measurable(study_points.of_extra(extra, plan), image)
+        except (ChecksFailedError, UsageError) as error:
+            why = f"{error.what} ({error.why})" if error.why else error.what
+            lacking.append(OmittedPoint(ranks=extra.ranks, strategy=extra.kind, why=why))
+        else:
+            kept.append(extra)
+    return replace(plan, extras=tuple(kept)), tuple(lacking)
+
+
 def _require_measurable(session: "StudySession", image: "BenchImage") -> None:
     """Refuse, with the probe's own words, what no launch of a session could measure."""
     from dlcontainer.bench.probes import PROBES
@@ -192,7 +202,7 @@ def _require_measurable(session: "StudySession", image: "BenchImage") -> None:
     probe.values(typed, ParameterContext(contents=image.contents, ranks=session.ranks))
 
 
-def _planned(study: SettledStudy) -> dict[str, object]:
+def _planned(study: "SettledStudy") -> dict[str, object]:
     from dlcontainer.bench.study import study_cost
 
     def costs(cost: study_cost.StudyCost) -> dict[str, float]:
@@ -229,12 +239,12 @@ def _planned(study: SettledStudy) -> dict[str, object]:
     }
 
 
-def _held(study: SettledStudy) -> int | None:
+def _held(study: "SettledStudy") -> int | None:
     """Return the nodes that are held all the time; None where each point has its own."""
     return max(session.nodes for session in study.sessions) if study.plan.one_allocation else None
 
 
-def _emulated(study: SettledStudy) -> list[str]:
+def _emulated(study: "SettledStudy") -> list[str]:
     """Say for each session whose ranks have no core each that its compute is emulated."""
     from dlcontainer.bench.study import study_points
 
@@ -244,12 +254,12 @@ def _emulated(study: SettledStudy) -> list[str]:
         (session.title, study_points.emulated(session.ranks_per_node, study.shape.cores))
         for session in study.sessions
         # Messages compute nothing.
-        if session.probe == "train"
+        if session.trains
     )
     return [f"{title}: {text}" for title, text in texts if text]
 
 
-def _say(study: SettledStudy, console: output.Console) -> None:
+def _say(study: "SettledStudy", console: output.Console) -> None:
     """Print points, minutes and hours before anything starts."""
     from dlcontainer.bench.samples.vocabulary import counted
     from dlcontainer.bench.study import study_cost
@@ -283,7 +293,7 @@ def _cells(cost: Any) -> tuple[str, str]:
     return minutes, hours
 
 
-def _end(study: SettledStudy, results: "Sequence[SessionResult]", options: StudyOptions) -> None:
+def _end(study: "SettledStudy", results: "Sequence[SessionResult]", options: StudyOptions) -> None:
     """Say what became of each session; raises ChecksFailedError where one failed."""
     from dlcontainer.errors import ChecksFailedError
 

@@ -13,14 +13,27 @@ from dlcontainer.cli.bench.scaling_options import StudyOptions
 from dlcontainer.errors import BenchDataError, DlcontainerError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from dlcontainer.bench.job.submit import Submitter
+    from dlcontainer.bench.study.study_cost import NodeShape
+    from dlcontainer.bench.study.study_plan import OmittedPoint
     from dlcontainer.bench.study.study_points import StudySession
-    from dlcontainer.cli.bench.scaling import SettledStudy
+    from dlcontainer.bench.study.study_records import StudyPlan
     from dlcontainer.cli.context import CliContext
 
 Outcome = Literal["measured", "was whole", "failed"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SettledStudy:
+    """A study that is settled: its declaration, its sessions, what was left out."""
+
+    plan: "StudyPlan"
+    sessions: "Sequence[StudySession]"
+    omitted: "Sequence[OmittedPoint]"
+    shape: "NodeShape"
+    in_jobs: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,7 +64,7 @@ class SessionResult:
 
 
 def require_nodes(
-    study: "SettledStudy", options: StudyOptions, world: "CliContext", console: output.Console
+    study: SettledStudy, options: StudyOptions, world: "CliContext", console: output.Console
 ) -> None:
     """Refuse a study that needs more nodes than there are; raises UsageError with the numbers."""
     from dlcontainer import schedulers
@@ -99,7 +112,7 @@ def _nodes(allocation: str | None, world: "CliContext", console: output.Console)
 
 
 def run(
-    study: "SettledStudy", options: StudyOptions, world: "CliContext", console: output.Console
+    study: SettledStudy, options: StudyOptions, world: "CliContext", console: output.Console
 ) -> list[SessionResult]:
     """Measure what is left of each session; one that fails keeps no other from being measured."""
     task = _StudyRun(study=study, options=options, world=world, console=console)
@@ -114,7 +127,7 @@ def run(
 class _StudyRun:
     """A study under way."""
 
-    study: "SettledStudy"
+    study: SettledStudy
     options: StudyOptions
     world: "CliContext"
     console: output.Console
@@ -205,6 +218,7 @@ class _StudyRun:
         """Run a session as a job of its own size, to its end; an interruption leaves no job."""
         from dlcontainer.bench.probes import PROBES
         from dlcontainer.bench.samples import reader
+        from dlcontainer.bench.samples.vocabulary import counted
         from dlcontainer.bench.study import study_jobs
         from dlcontainer.cli.bench import session_words
 
@@ -213,12 +227,16 @@ class _StudyRun:
             self.submitter = self._queue()
         typed = self._typed(session, path, goes_on=goes_on)
         files = study_jobs.paths(path.parent, session.title)
-        command = (
-            *study_jobs.program(sys.executable, Path(__file__).parents[3]),
-            *session_words.words(PROBES[session.probe], typed),
+        command = study_jobs.JobCommand(
+            words=(
+                *study_jobs.program(sys.executable, Path(__file__).parents[3]),
+                *session_words.words(PROBES[session.probe], typed),
+            ),
+            cwd=Path.cwd(),
+            environ=self.world.of_user,
         )
-        head = self._head(session)
-        script = study_jobs.write(files.script, head, command, self.world.of_user)
+        script = study_jobs.write(files.script, self._head(session), command)
+        self.console.note(f"a job on {counted(session.nodes, 'node')}; its log: {files.log}")
         ending = self.submitter.run(script, files.log)
         _require_good(ending.state, path, files.log, good=ending.good)
         if not reader.read(path).complete:

@@ -10,7 +10,8 @@ from dlcontainer.bench.analysis.seconds import Seconds
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report import html_report, inputs, json_report, markdown_report
 from dlcontainer.bench.report.sections import answers
-from dlcontainer.bench.report.sections.answers import SHARED, SpokenAnswer
+from dlcontainer.bench.report.sections.answers import SHARED
+from dlcontainer.bench.report.sections.spoken_answer import SpokenAnswer
 from dlcontainer.bench.report.text import seconds_text
 from dlcontainer.bench.samples.declared_file import digest
 from dlcontainer.bench.samples.records import Json
