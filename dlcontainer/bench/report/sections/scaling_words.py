@@ -182,8 +182,8 @@ def _made(judged: JudgedStudy, points: tuple[PointAnalysis, ...]) -> Iterator[st
     )
     if not judged.study.plan.one_allocation:
         yield (
-            "Points ran on nodes of their own: how much these differ is in no interval of the "
-            "efficiency."
+            "Points ran one after another, as jobs on nodes of their own where the site has a "
+            "scheduler: drift, and how nodes differ, are in no interval of the efficiency."
         )
     remarks = dict.fromkeys(
         remark for point in points for loss in point.losses.values() for remark in loss.remarks

@@ -15,6 +15,7 @@ from dlcontainer.bench.report import csv_report, given, html_report, json_report
 from dlcontainer.bench.report.figures import scaling_plots
 from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.report.sections import answers, scaling, scaling_inputs
+from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.study import study_analysis, study_sessions
 from dlcontainer.bench.study.judged_study import JudgedStudy
 from dlcontainer.errors import BenchDataError
@@ -108,6 +109,30 @@ def test_emulated_compute_is_named_in_the_first_lines_and_in_the_section(tmp_pat
     assert why in exhibit.headline
     assert why[1:] in exhibit.words
     assert page_of(found).count(why[1:]) >= 4
+
+
+def test_on_a_busy_machine_nothing_is_likely(tmp_path: Path) -> None:
+    found = finding(tmp_path, StudyCase())
+    assert isinstance(found.finding, JudgedStudy)
+    sessions = {
+        file: replace(
+            analysis, series=busy(analysis.series) if file[0] in "18" else analysis.series
+        )
+        for file, analysis in found.finding.sessions.items()
+    }
+    loaded = replace(found, finding=replace(found.finding, sessions=sessions))
+    cost, scale = first_lines(loaded)
+    assert cost.startswith("Can't tell: others were at work on this machine (load 9.0 on 2 cores")
+    assert "; seen then: the container costs nothing" in cost
+    assert scale.startswith("Efficiency 0.9")
+    assert "others were at work on this machine" in scale
+    assert cost.endswith("(unsure)")
+    assert scale.endswith("(unsure)")
+
+
+def busy(series: Series) -> Series:
+    machine = {**series.session.machine, "load_1min": 9.0, "busy_cores": 2.0}
+    return replace(series, session=replace(series.session, machine=machine))
 
 
 def test_a_term_that_may_be_nothing_says_so(tmp_path: Path) -> None:
