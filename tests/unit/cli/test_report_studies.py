@@ -35,7 +35,7 @@ def test_a_study_is_reported_in_every_format(
     page = target.read_text()
     assert "What is lost at 4 ranks" in page
     assert "<h1>In short</h1>" in page
-    assert "| 4 | 1 | dp4 |" in (tmp_path / "report.md").read_text()
+    assert "| 4 | dp4 |" in (tmp_path / "report.md").read_text()
     with (tmp_path / "report.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {Path(row["file"]).name for row in rows} == {f"{n}-dp{n}.jsonl" for n in (1, 2, 4)}

@@ -26,7 +26,7 @@ def points(readings: Sequence[PointAnalysis], anchor: str) -> Table:
     return Table(
         name="Points",
         head=(
-            "ranks", "nodes", "strategy", *(f"{arm}, s" for arm in arms),
+            "ranks", "strategy", *(f"{arm}, s" for arm in arms),
             *(f"efficiency, {arm}" for arm in arms), ends, "verdict",
         ),
         rows=tuple(_row(point, arms) for point in readings),
@@ -46,7 +46,6 @@ def _row(point: PointAnalysis, arms: Sequence[str]) -> tuple[str, ...]:
     difference = point.verdict.difference if point.verdict else None
     return (
         str(point.ranks),
-        str(point.point.plan.nodes),
         point.strategy,
         *(f"{reading.step_s:.4g}" if reading else "-" for reading in readings),
         *efficiencies,
@@ -130,19 +129,19 @@ def sessions(judged: JudgedStudy) -> Table:
     """Return the sessions of the points, each of which `report` shows in full."""
     rows = []
     for point in judged.study.points:
-        analysis = judged.session(point)
+        analysis, nodes = judged.session(point), str(point.plan.nodes)
         if analysis is None:
-            rows.append((point.plan.file, "not measured", "", "", ""))
+            rows.append((point.plan.file, nodes, "not measured", "", "", ""))
             continue
         series = analysis.series
         pairs = counted(len(analysis.pairs["pair"]), "pair")
         load = series.session.machine.get("load_1min")
         loaded = f"{load:.1f}" if isinstance(load, int | float) else ""
         begun = (series.session.started, loaded, series.seal[:12])
-        rows.append((point.plan.file, f"{pairs}: {verdict_text.headline(analysis)}", *begun))
+        rows.append((point.plan.file, nodes, f"{pairs}: {verdict_text.headline(analysis)}", *begun))
     return Table(
         name="The sessions of the points",
-        head=("file", "verdict", "started", "load", "seal"),
+        head=("file", "nodes", "verdict", "started", "load", "seal"),
         rows=tuple(rows),
         note="`dlcontainer report FILE` shows one in full: what each side attests, its controls, "
         "every pair.",

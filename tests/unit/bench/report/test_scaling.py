@@ -167,7 +167,7 @@ def test_a_page_has_its_figures_and_a_fair_json(tmp_path: Path) -> None:
     assert container["efficiency"]["level"] == 0.95
     text = markdown_report.page(html_report.page([], [found]))
     assert "## Scaling study: resnet50, pytorch at local" in text
-    assert "| ranks | nodes | strategy |" in text
+    assert "| ranks | strategy |" in text
 
 
 def test_the_csv_has_every_launch_of_every_point(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_a_study_without_its_last_point_says_what_is_missing(tmp_path: Path) -> 
     assert exhibit.headline.endswith("not measured: 8 ranks (dp8)")
     assert "Not complete: 8-dp8.jsonl" in exhibit.words
     sessions = next(t for t in exhibit.folded if t.name == "The sessions of the points")
-    assert ("8-dp8.jsonl", "not measured", "", "", "") in sessions.rows
+    assert ("8-dp8.jsonl", "2", "not measured", "", "", "") in sessions.rows
     nothing = replace(study, points=tuple(replace(point, arms={}) for point in study.points))
     empty = replace(cut, finding=JudgedStudy(study=nothing, sessions={}))
     assert first_lines(empty) == ["Can't tell: No point was measured (unsure)"]
