@@ -36,4 +36,5 @@ def verdict_cell(verdict: PointVerdict | None) -> str:
 
 def per_cent(number: float) -> str:
     """Write a share as a percentage with one digit behind the point."""
-    return f"{100 * number:.1f} %"
+    # Not -0.0.
+    return f"{round(100 * number, 1) + 0.0:.1f} %"
