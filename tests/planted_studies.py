@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dlcontainer.bench.samples.parallel_strategy import parse
 from dlcontainer.bench.samples.records import Json
-from dlcontainer.bench.study import judged_study
+from dlcontainer.bench.study import study_sessions
 from dlcontainer.bench.study.judged_study import JudgedStudy
 from dlcontainer.bench.study.study_records import (
     ArmSteps,
@@ -110,7 +110,7 @@ def judged(folder: Path, case: StudyCase) -> JudgedStudy:
             control_pairs=0 if point.plan.looks[-1] < FULL else 8, sd=0.006, declared=case.work,
         )  # fmt: skip
         benchseries.write_quickly(root / point.plan.file, plan)
-    return judged_study.judge(study)
+    return study_sessions.judge(study)
 
 
 def _plans(case: StudyCase) -> tuple[PointPlan, ...]:

@@ -62,7 +62,7 @@ def report(
     from dlcontainer.bench.report import given, json_report, markdown_report
     from dlcontainer.bench.report import html_report as reporting
     from dlcontainer.bench.report import output_files as written
-    from dlcontainer.bench.report.sections import scaling
+    from dlcontainer.bench.report.sections import scaling_inputs
     from dlcontainer.bench.report.tables import site_tables
     from dlcontainer.cli.context import here
     from dlcontainer.system import report_files
@@ -80,7 +80,7 @@ def report(
     if target is not None:
         templates = here().resources.template_folders()
         settled = replace(reporting.page(analyses, findings), reached=site_tables.reached(reached))
-        every = [*analyses, *scaling.sessions(findings)]
+        every = [*analyses, *scaling_inputs.sessions(findings)]
         written.write(targets, settled, [a.series for a in every], templates, findings)
     words = _verdicts(analyses, findings)
     bad = [f"{name}: {word}" for name, word in words if _slug(word) in failing]

@@ -13,9 +13,12 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.report import html_report, inputs
+from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.samples import reader
 from tests import findings as made
+from tests import planted_studies
 from tests.judging import analyse
+from tests.planted_studies import StudyCase
 from tests.skips import skip
 from tests.unit.bench.scale import test_analysis as matrices
 
@@ -69,6 +72,22 @@ def scale(tmp_path: Path) -> Path:
     path = tmp_path / "scale.html"
     found = inputs.read(matrices.write(tmp_path / "matrix.jsonl"))
     path.write_text(html_report.html([], [CHECKOUT / "templates"], [found]))
+    return path
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """Two studies' page, one of them with two strategies."""
+    cases = (
+        StudyCase(strategies=("dp", "tp2"), baseline=True),
+        StudyCase(folder="other", site="another site's name that is long", seed=2),
+    )
+    found = [
+        InputFinding(path=each.study.folder, sha256=each.study.digest, finding=each)
+        for each in (planted_studies.judged(tmp_path, case) for case in cases)
+    ]
+    path = tmp_path / "study.html"
+    path.write_text(html_report.html([], [CHECKOUT / "templates"], found))
     return path
 
 
@@ -150,7 +169,7 @@ def widths(browser: Browser, page: Path, size: int) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("name", ["page", "scale"])
+@pytest.mark.parametrize("name", ["page", "scale", "study"])
 def test_nothing_is_wider_than_the_page(
     browser: Browser, request: pytest.FixtureRequest, name: str
 ) -> None:
@@ -169,6 +188,15 @@ def test_a_matrix_has_its_figures_and_a_quiet_console(browser: Browser, scale: P
                  "Cold and mounts", "The words", "All 36 launches"):  # fmt: skip
         assert name in dom
     assert dom.count("<figure>") == dom.count("</svg>") == 3
+
+
+def test_studies_have_their_figures_and_a_quiet_console(browser: Browser, study: Path) -> None:
+    dom, console = browser.show(study, "--dump-dom")
+    assert console == []
+    for name in ("Efficiency, dp", "Efficiency, tp2", "What is lost at 8 ranks", "In short",
+                 "Both studies by point", "What both attest alike"):  # fmt: skip
+        assert name in dom
+    assert dom.count("<figure>") == dom.count("</svg>") == 5
 
 
 def test_a_round_leads_to_its_launch(browser: Browser, scale: Path) -> None:

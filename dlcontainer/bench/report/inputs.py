@@ -21,9 +21,7 @@ from dlcontainer.bench.job import job_file as jobfile
 from dlcontainer.bench.job.job_records import JobSession
 from dlcontainer.bench.scale import matrix_file as scalefile
 from dlcontainer.bench.scale.matrix_records import MatrixSession
-from dlcontainer.bench.study import judged_study, study_reader
 from dlcontainer.bench.study.judged_study import JudgedStudy
-from dlcontainer.bench.study.study_records import STUDY_FILE
 from dlcontainer.config.field_types import Line
 from dlcontainer.errors import BenchDataError
 from dlcontainer.lab.filesystem import count_file
@@ -107,12 +105,7 @@ class InputFinding:
 
 
 def is_one(path: Path) -> bool:
-    """Return whether a file begins like a finding; a session's begins otherwise.
-
-    A folder is a study's.
-    """
-    if path.is_dir():
-        return True
+    """Return whether a file begins like a finding; a session's begins otherwise."""
     try:
         with foreign_files.opened(path) as file:
             begin = file.read(200).split()
@@ -124,8 +117,6 @@ def is_one(path: Path) -> bool:
 
 def read(path: Path) -> InputFinding:
     """Read one; raises BenchDataError for one that is edited, too new or no such file."""
-    if path.is_dir():
-        return _study(path)
     if scalefile.FORMAT.is_one(path):
         scale = scalefile.read(path)
         return InputFinding(path=path, sha256=scale.seal, finding=scale)
@@ -149,19 +140,6 @@ def read(path: Path) -> InputFinding:
     if isinstance(finding, PredictionTrial):
         _hold(path, finding, body)
     return InputFinding(path=path, sha256=hashlib.sha256(data).hexdigest(), finding=finding)
-
-
-def _study(folder: Path) -> InputFinding:
-    """Read a study's folder; raises BenchDataError for another folder, and for a changed study."""
-    if not (folder / STUDY_FILE).is_file():
-        raise BenchDataError(
-            "this folder is not a scaling study",
-            where=str(folder),
-            why=f"it has no {STUDY_FILE}",
-            next_step="give a folder that `bench scaling -o` wrote, or the files of sessions",
-        )
-    judged = judged_study.judge(study_reader.read(folder))
-    return InputFinding(path=folder, sha256=judged.study.digest, finding=judged)
 
 
 def _hold(path: Path, trial: PredictionTrial, body: Mapping[str, object]) -> None:

@@ -17,7 +17,7 @@ from dlcontainer.bench.report import scale_json as scaled
 from dlcontainer.bench.report import scorecard
 from dlcontainer.bench.report.figures import session_plots
 from dlcontainer.bench.report.inputs import InputFinding
-from dlcontainer.bench.report.sections import answers, jobs, scaling, scaling_json
+from dlcontainer.bench.report.sections import answers, jobs, scaling_inputs, scaling_json
 from dlcontainer.bench.report.tables import row_tables
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples.encoding import plain
@@ -76,7 +76,7 @@ def report(
         "across": joint,
         "findings": bodies,
         "studies_compared": [
-            scaling_json.comparison(together) for together in scaling.comparisons(findings)
+            scaling_json.comparison(together) for together in scaling_inputs.comparisons(findings)
         ],
         "scorecard": claims,
     }

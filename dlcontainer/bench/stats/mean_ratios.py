@@ -55,19 +55,19 @@ def ratio(above: Sequence[float], below: Sequence[float], level: float) -> Inter
 
 
 def share(
-    part: Sequence[float], whole: Sequence[float], others: Iterable[Weighted], level: float
+    part: Sequence[float], whole: Sequence[float], extras: Iterable[Weighted], level: float
 ) -> Share:
-    """Return (mean of `part` + weighted means of `others`) / mean of `whole`.
+    """Return (mean of `part` + weighted means of `extras`) / mean of `whole`.
 
     `part` and `whole` are of the same launches, in their order.
     """
-    total, besides = mean(whole), tuple(others)
-    top = mean(part) + math.fsum(other.weight * mean(other.values) for other in besides)
+    total, besides = mean(whole), tuple(extras)
+    top = mean(part) + math.fsum(extra.weight * mean(extra.values) for extra in besides)
     centre = top / total
     residuals = [(x - centre * w) / total for x, w in zip(part, whole, strict=True)]
     # Of one launch the residual is 0 by its making, and tells nothing.
     parts = [_variance(residuals) if len(whole) > 1 else _Variance(0.0, 0.0)]
-    parts += [_variance([other.weight * x / total for x in other.values]) for other in besides]
+    parts += [_variance([extra.weight * x / total for x in extra.values]) for extra in besides]
     half = _half_width(parts, level)
     return Share(share=centre, low=centre - half, high=centre + half)
 

@@ -15,13 +15,11 @@ from dlcontainer.bench.study import efficiency, loss_terms
 from dlcontainer.bench.study.forecast import calibration, step_forecast
 from dlcontainer.bench.study.forecast.calibration import CalibratedMachine
 from dlcontainer.bench.study.forecast.step_terms import Network, StrategyChoice
-from dlcontainer.bench.study.judged_study import JudgedStudy
 from dlcontainer.bench.study.shortfall import ForeseenPoint
 from dlcontainer.bench.study.study_records import MeasuredPoint, MeasuredStudy
 from dlcontainer.errors import BenchDataError
 
-# As sessions declare it; gradients of mixed precision are sent in fp32 too.
-_PARAMETERS = "parameters"
+# Gradients of mixed precision are sent in fp32 too.
 _GRADIENT_BYTES = 4
 _FIRST = (2, 3)
 # The names of a forecast's terms in a loss; compute and input are at the base as well.
@@ -41,10 +39,9 @@ class StudyOutlook:
     reason: str = ""
 
 
-def of(judged: JudgedStudy, arm: str) -> StudyOutlook:
+def of(study: MeasuredStudy, arm: str, parameters: int | None) -> StudyOutlook:
     """Foresee the later data-parallel points of a study from its first ones."""
-    study = judged.study
-    network = _network(judged)
+    network = _network(study, parameters)
     if network is None:
         return StudyOutlook(reason="the sessions don't say how many parameters the network has")
     counts = tuple(dict.fromkeys(point.plan.ranks for point in study.points))
@@ -62,13 +59,10 @@ def of(judged: JudgedStudy, arm: str) -> StudyOutlook:
     return StudyOutlook(reason=reason)
 
 
-def _network(judged: JudgedStudy) -> Network | None:
-    declared = [a.series.session.declared.workload for a in judged.sessions.values()]
-    counts = [work.get(_PARAMETERS) for work in declared]
-    known = NETWORKS.get(judged.study.plan.workload)
-    parameters = next((count for count in counts if isinstance(count, int)), None)
-    if parameters is None and known is not None:
-        parameters = known.parameters
+def _network(study: MeasuredStudy, parameters: int | None) -> Network | None:
+    published = NETWORKS.get(study.plan.workload)
+    if parameters is None and published is not None:
+        parameters = published.parameters
     # The step model scales compute by samples alone: of operations any number does.
     return Network(flops=1.0, gradient_bytes=_GRADIENT_BYTES * parameters) if parameters else None
 
@@ -89,7 +83,9 @@ def _until(study: MeasuredStudy, counts: tuple[int, ...]) -> MeasuredStudy:
         study,
         points=tuple(point for point in study.points if point.plan.ranks in counts),
         messages=tuple(message for message in study.messages if message.ranks in counts),
-        idle_neighbours=tuple(each for each in study.idle_neighbours if each.ranks in counts),
+        idle_neighbours=tuple(
+            baseline for baseline in study.idle_neighbours if baseline.ranks in counts
+        ),
     )
 
 

@@ -2,13 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from dlcontainer.bench import probes
-from dlcontainer.bench.analysis import interim, session_analysis
+from dlcontainer.bench.analysis import interim
 from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.analysis.verdict import Word
-from dlcontainer.bench.samples import contradictions, reader
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.stats.paired import Interval
 from dlcontainer.bench.study.study_records import MeasuredPoint, MeasuredStudy
@@ -50,31 +47,18 @@ class JudgedStudy:
         measured = [point for point in self.study.points if any(_steps(point))]
         return measured[-1] if measured else None
 
+    @property
+    def parameters(self) -> int | None:
+        """Return the network's parameters; None where no session says them."""
+        works = (analysis.series.session.declared.workload for analysis in self.sessions.values())
+        counts = (work.get("parameters") for work in works)
+        return next((count for count in counts if isinstance(count, int)), None)
+
     def micro_batches(self, point: MeasuredPoint) -> int | None:
         """Return the micro-batches of a point's step; None where its session does not say."""
         analysis = self.session(point)
         count = analysis.series.session.declared.workload.get("micro_batches") if analysis else None
         return count if isinstance(count, int) and count > 0 else None
-
-
-def judge(study: MeasuredStudy) -> JudgedStudy:
-    """Judge the sessions of a study's points; raises BenchDataError for one that is wrong."""
-    sessions = {}
-    for point in study.points:
-        path = study.folder / point.plan.file
-        analysis = _analysis(path) if path.is_file() else None
-        if analysis is not None:
-            sessions[point.plan.file] = analysis
-    return JudgedStudy(study=study, sessions=sessions)
-
-
-def _analysis(path: Path) -> Analysis | None:
-    series = reader.read(path)
-    if not series.launches:
-        return None
-    traits = probes.traits(series)
-    contradictions.refuse(series, traits.ends_at)
-    return session_analysis.analyse(series, traits)
 
 
 def _verdict(analysis: Analysis) -> PointVerdict:

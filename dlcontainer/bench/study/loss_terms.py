@@ -57,8 +57,8 @@ class PointLoss:
     @property
     def largest(self) -> LossTerm | None:
         """Return the largest term that is told apart from 0; None where none is."""
-        told = [term for term in self.terms if term.share.low > 0]
-        return max(told, key=lambda term: term.share.share, default=None)
+        certain = [term for term in self.terms if term.share.low > 0]
+        return max(certain, key=lambda term: term.share.share, default=None)
 
 
 def of(
@@ -110,10 +110,12 @@ class _PointPair:
         """Name the term of compute: in strong scaling a smaller batch may be slower by itself."""
         return BATCHES if self.study.plan.scaling == "strong" else NEIGHBOURS
 
-    def growth(self, name: str, here: tuple[float, ...], at_base: tuple[float, ...]) -> LossTerm:
+    def growth(
+        self, name: str, at_point: tuple[float, ...], at_base: tuple[float, ...]
+    ) -> LossTerm:
         """Return what a part takes more than at the base."""
-        others = [Weighted(values=at_base, weight=-self.ideal)]
-        share = mean_ratios.share(here, self.steps.step_s, others, efficiency.LEVEL)
+        weighted = [Weighted(values=at_base, weight=-self.ideal)]
+        share = mean_ratios.share(at_point, self.steps.step_s, weighted, efficiency.LEVEL)
         return LossTerm(name=name, share=share)
 
 
@@ -125,8 +127,11 @@ class _LossSplit:
 
 def _split(pair: _PointPair) -> _LossSplit | None:
     """Return four terms; None where a side has no steps without talking."""
-    here, at_base = _parts(pair.steps, pair.point.plan), _parts(pair.base_steps, pair.first.plan)
-    if here is None or at_base is None:
+    at_point, at_base = (
+        _parts(pair.steps, pair.point.plan),
+        _parts(pair.base_steps, pair.first.plan),
+    )
+    if at_point is None or at_base is None:
         return None
     names = {
         _COMPUTE: pair.neighbours,
@@ -134,7 +139,7 @@ def _split(pair: _PointPair) -> _LossSplit | None:
         WAITING: WAITING,
         INPUT: INPUT,
     }
-    terms = (pair.growth(name, here[part], at_base[part]) for part, name in names.items())
+    terms = (pair.growth(name, at_point[part], at_base[part]) for part, name in names.items())
     return _LossSplit(terms=tuple(terms))
 
 
@@ -167,12 +172,12 @@ def _joined(pair: _PointPair, micro_batches: int | None) -> _LossSplit:
     terms = [LossTerm(name=pair.neighbours, share=_share(steps, idle))] if idle else []
     terms += [LossTerm(name=BUBBLE, share=_share(steps, stalls))] if stalls else []
     # All that the other terms do not take: launches of the base are one measurement.
-    left = [wait - bubble * own for wait, own in zip(base_waits, compute, strict=True)]
+    remaining = [wait - bubble * work for wait, work in zip(base_waits, compute, strict=True)]
     if not idle:
-        left = [-(1 + bubble) * own for own in compute]
-    others = [Weighted(values=left, weight=pair.ideal)]
-    others += [Weighted(values=idle[0].values, weight=-idle[0].weight)] if idle else []
-    rest = mean_ratios.share(_less(steps, waits), steps, others, efficiency.LEVEL)
+        remaining = [-(1 + bubble) * work for work in compute]
+    weighted = [Weighted(values=remaining, weight=pair.ideal)]
+    weighted += [Weighted(values=idle[0].values, weight=-idle[0].weight)] if idle else []
+    rest = mean_ratios.share(_less(steps, waits), steps, weighted, efficiency.LEVEL)
     name = JOINED if idle else f"{pair.neighbours}, {JOINED}"
     terms += [LossTerm(name=name, share=rest), pair.growth(INPUT, waits, base_waits)]
     remark = f"no step without talking was recorded: {name} are one term"
@@ -209,9 +214,9 @@ def _bubble(pair: _PointPair, micro_batches: int | None) -> tuple[float, tuple[s
     return (stages - 1) / micro_batches, ()
 
 
-def _share(steps: tuple[float, ...], others: Sequence[Weighted]) -> Share:
+def _share(steps: tuple[float, ...], weighted: Sequence[Weighted]) -> Share:
     nothing = (0.0,) * len(steps)
-    return mean_ratios.share(nothing, steps, others, efficiency.LEVEL)
+    return mean_ratios.share(nothing, steps, weighted, efficiency.LEVEL)
 
 
 def _input(steps: ArmSteps) -> tuple[float, ...]:
@@ -220,4 +225,4 @@ def _input(steps: ArmSteps) -> tuple[float, ...]:
 
 
 def _less(values: tuple[float, ...], less: tuple[float, ...]) -> tuple[float, ...]:
-    return tuple(value - minus for value, minus in zip(values, less, strict=True))
+    return tuple(seconds - minus for seconds, minus in zip(values, less, strict=True))

@@ -45,7 +45,7 @@ class PointReading:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison:
+class ForeseenComparison:
     """A point beside what was foreseen for it; `term` is what was lost beyond it, where it is."""
 
     ranks: int
@@ -63,7 +63,7 @@ def below(foreseen: Interval, measured: Interval) -> bool:
 
 def compare(
     foreseen: Sequence[ForeseenPoint], readings: Sequence[PointReading]
-) -> tuple[Comparison, ...]:
+) -> tuple[ForeseenComparison, ...]:
     """Hold each measured point against what was foreseen for it; the base is in none."""
     pairs = [
         (point, reading)
@@ -74,10 +74,10 @@ def compare(
     return tuple(_comparison(point, reading) for point, reading in pairs)
 
 
-def _comparison(point: ForeseenPoint, reading: PointReading) -> Comparison:
+def _comparison(point: ForeseenPoint, reading: PointReading) -> ForeseenComparison:
     measured = reading.efficiency.efficiency
     is_below = below(point.efficiency, measured)
-    return Comparison(
+    return ForeseenComparison(
         ranks=point.ranks,
         strategy=point.strategy,
         measured=measured,
@@ -93,7 +93,7 @@ def _term(point: ForeseenPoint, loss: PointLoss) -> str:
         term.name: term.share.share - sum(_foreseen(point, name) for name in _parts(term.name))
         for term in loss.terms
     }
-    name = max(beyond, key=lambda each: beyond[each], default="")
+    name = max(beyond, key=lambda name: beyond[name], default="")
     return COMMUNICATION if name == loss_terms.COMMUNICATION else name
 
 
@@ -111,7 +111,7 @@ def _parts(name: str) -> tuple[str, ...]:
     return parts or (name,)
 
 
-def sentence(comparisons: Sequence[Comparison]) -> str:
+def sentence(comparisons: Sequence[ForeseenComparison]) -> str:
     """Say how a study did against what was foreseen; empty where nothing was."""
     if not comparisons:
         return ""

@@ -7,7 +7,7 @@ from dlcontainer.bench.study import efficiency, foreseen, loss_terms, shortfall
 from dlcontainer.bench.study.efficiency import ArmEfficiency
 from dlcontainer.bench.study.judged_study import JudgedStudy, PointVerdict
 from dlcontainer.bench.study.loss_terms import PointLoss
-from dlcontainer.bench.study.shortfall import Comparison, PointReading
+from dlcontainer.bench.study.shortfall import ForeseenComparison, PointReading
 from dlcontainer.bench.study.study_records import MeasuredPoint
 
 
@@ -44,7 +44,7 @@ class ForeseenStudy:
     """A study's later points against what its first ones foretold, of one arm; or why not."""
 
     arm: str
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[ForeseenComparison, ...]
     ranks: tuple[int, ...]
     reason: str
 
@@ -56,7 +56,7 @@ def against_first_points(
     if not points:
         return None
     arm = list(points[0].point.arms)[-1]
-    outlook = foreseen.of(judged, arm)
+    outlook = foreseen.of(judged.study, arm, judged.parameters)
     readings = [
         PointReading(
             plan=point.point.plan, efficiency=point.efficiencies[arm], loss=point.losses.get(arm)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from dlcontainer.bench.samples import comparable
 from dlcontainer.bench.samples.records import IMAGE_ENVIRONMENT, SURROUNDINGS
-from dlcontainer.bench.samples.vocabulary import CPUS_ASKED
+from dlcontainer.bench.samples.vocabulary import CPUS_ASKED, counted
 from dlcontainer.bench.stats import mean_ratios
 from dlcontainer.bench.stats.paired import Interval
 from dlcontainer.bench.study import efficiency
@@ -89,16 +89,16 @@ def _pairs(
         if theirs is not None:
             yield mine, theirs, _reason(first, second, mine, theirs)
         else:
-            others = [
+            strategies = [
                 point.plan.strategy.name
                 for point in second.study.points
                 if point.plan.ranks == mine.plan.ranks
             ]
-            differs = f"the strategy differs: the other study has {', '.join(others)}"
-            yield mine, None, differs if others else "in the first study alone"
-    known = {point.plan.ranks for point in first.study.points}
+            differs = f"the strategy differs: the other study has {', '.join(strategies)}"
+            yield mine, None, differs if strategies else "in the first study alone"
+    counts = {point.plan.ranks for point in first.study.points}
     for theirs in by_place.values():
-        if theirs.plan.ranks not in known:
+        if theirs.plan.ranks not in counts:
             yield theirs, None, "in the second study alone"
 
 
@@ -107,7 +107,7 @@ def _place(point: MeasuredPoint) -> tuple[int, str]:
 
 
 def _name(point: MeasuredPoint) -> str:
-    return f"{point.plan.ranks} ranks, {point.plan.strategy.name}"
+    return f"{counted(point.plan.ranks, 'rank')}, {point.plan.strategy.name}"
 
 
 def _reason(
@@ -130,7 +130,7 @@ def _work(judged: JudgedStudy, point: MeasuredPoint) -> Mapping[str, object]:
     """Return what a session declares of its work; empty where there is no session."""
     analysis = judged.session(point)
     declared = analysis.series.session.declared.workload if analysis else {}
-    return {name: value for name, value in declared.items() if name not in _OF_MACHINE}
+    return {name: work for name, work in declared.items() if name not in _OF_MACHINE}
 
 
 def _ratios(mine: MeasuredPoint, theirs: MeasuredPoint) -> Iterator[PointRatio]:

@@ -20,7 +20,7 @@ from dlcontainer.bench.report.svg import (
 )
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.stats.paired import Interval
-from dlcontainer.bench.study.shortfall import Comparison
+from dlcontainer.bench.study.shortfall import ForeseenComparison
 from dlcontainer.bench.study.study_analysis import PointAnalysis
 
 # Of the reference and the candidate; of three arms the one between comes second.
@@ -57,24 +57,24 @@ def families(points: Sequence[PointAnalysis]) -> tuple[str, ...]:
 
 
 def efficiency(
-    points: Sequence[PointAnalysis], family: str, foreseen: Sequence[Comparison] = ()
+    points: Sequence[PointAnalysis], family: str, foreseen: Sequence[ForeseenComparison] = ()
 ) -> Markup:
     """Draw both arms' efficiency with intervals over ranks; ranks on a logarithmic axis."""
     shown = [point for point in points if point.family == family or point.ranks == 1]
     lines = [*_lines(shown), *_expected(shown, foreseen)]
     title = f"Efficiency over ranks, {family}: {'; '.join(map(_told, lines))}"
-    top, bottom, left, right = 34.0, 294.0, 64.0, WIDTH - 20
+    top, bottom, begin, end = 34.0, 294.0, 64.0, WIDTH - 20
     drawing = Drawing(title=title, height=bottom + 44)
     counts = sorted({point.ranks for point in shown})
-    across = spanning(counts, left + 30, right - 30, log=True)
+    across = spanning(counts, begin + 30, end - 30, log=True)
     across = replace(across, labels=tuple((count, f"{count:,}") for count in counts))
     up = spanning(_values(lines), bottom, top)
     horizontal_axis(drawing, across, top=top, bottom=bottom, name="ranks")
-    vertical_axis(drawing, up, left=left, right=right, name="efficiency")
-    drawing.line(left, up.at(1), right, up.at(1), "one")
+    vertical_axis(drawing, up, left=begin, right=end, name="efficiency")
+    drawing.line(begin, up.at(1), end, up.at(1), "one")
     for i, line in enumerate(lines):
         _draw(drawing, line, across, up, _ASIDE * (i - (len(lines) - 1) / 2))
-    legend(drawing, left + 6, 12, [LegendEntry.of(line.name, line.look) for line in lines])
+    legend(drawing, begin + 6, 12, [LegendEntry.of(line.name, line.look) for line in lines])
     return drawing.svg()
 
 
@@ -96,7 +96,7 @@ def _lines(points: Sequence[PointAnalysis]) -> Iterator[_EfficiencyLine]:
 
 
 def _expected(
-    points: Sequence[PointAnalysis], foreseen: Sequence[Comparison]
+    points: Sequence[PointAnalysis], foreseen: Sequence[ForeseenComparison]
 ) -> Iterator[_EfficiencyLine]:
     places = {(point.ranks, point.strategy) for point in points}
     marks = tuple(
@@ -160,17 +160,17 @@ def losses(points: Sequence[PointAnalysis]) -> Markup | None:
     names = list(dict.fromkeys(term.name for loss in bars for term in loss.terms))
     lengths = [sum(max(100 * t.share.share, 0.0) for t in loss.terms) for loss in bars]
     rows = -(-len(names) // 2)
-    top, pitch, gap, left, right = 16.0 + 18 * rows, 26.0, 12.0, 170.0, WIDTH - 64
+    top, pitch, gap, zero, edge = 16.0 + 18 * rows, 26.0, 12.0, 170.0, WIDTH - 64
     bottom = top + pitch * len(bars) + gap * len(shown)
     drawing = Drawing(title=f"Lost at each point, of its step: {_sums(shown)}", height=bottom + 44)
-    scale = spanning([*lengths, 1.0], left, right, from_zero=True)
+    scale = spanning([*lengths, 1.0], zero, edge, from_zero=True)
     horizontal_axis(drawing, scale, top=top, bottom=bottom, name="% of the step")
     y = top + gap / 2
     for point in shown:
         drawing.text(0, y + 15, counted(point.ranks, "rank"), "row")
         drawing.text(0, y + 29, point.strategy, "tick")
         for arm, loss in point.losses.items():
-            drawing.text(left - 8, y + 15, arm, "tick", "end")
+            drawing.text(zero - 8, y + 15, arm, "tick", "end")
             begun = 0.0
             for term in loss.terms:
                 share = max(100 * term.share.share, 0.0)
@@ -188,7 +188,7 @@ def losses(points: Sequence[PointAnalysis]) -> Markup | None:
         y += gap
     entries = [LegendEntry(name=name, style=f"phase p{i}") for i, name in enumerate(names)]
     for row in range(rows):
-        legend(drawing, left + 6, 10 + 18.0 * row, entries[2 * row : 2 * row + 2])
+        legend(drawing, zero + 6, 10 + 18.0 * row, entries[2 * row : 2 * row + 2])
     return drawing.svg()
 
 

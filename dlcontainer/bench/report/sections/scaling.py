@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 
-from dlcontainer.bench.analysis.session_analysis import Analysis
 from dlcontainer.bench.report.figures import scaling_plots
 from dlcontainer.bench.report.inputs import InputFinding
+from dlcontainer.bench.report.sections import scaling_cells as cells
 from dlcontainer.bench.report.sections import scaling_comparison as compared
+from dlcontainer.bench.report.sections import scaling_inputs
 from dlcontainer.bench.report.sections import scaling_tables as tables
 from dlcontainer.bench.report.sections import scaling_words as words
 from dlcontainer.bench.report.sections.exhibit import Exhibit, plate
 from dlcontainer.bench.report.sections.session_figures import Plate
 from dlcontainer.bench.samples.vocabulary import counted
-from dlcontainer.bench.study import study_analysis, study_comparison
+from dlcontainer.bench.study import study_analysis
 from dlcontainer.bench.study.judged_study import JudgedStudy
 from dlcontainer.bench.study.study_analysis import ForeseenStudy, PointAnalysis
 from dlcontainer.bench.study.study_comparison import StudyComparison
@@ -26,30 +27,13 @@ _LOST = (
 )
 
 
-def studies(findings: Sequence[InputFinding]) -> list[tuple[InputFinding, JudgedStudy]]:
-    """Return the studies among what was given."""
-    return [
-        (finding, finding.finding)
-        for finding in findings
-        if isinstance(finding.finding, JudgedStudy)
-    ]
-
-
-def sessions(findings: Sequence[InputFinding]) -> list[Analysis]:
-    """Return the sessions of all studies' points."""
-    return [analysis for _, judged in studies(findings) for analysis in judged.sessions.values()]
-
-
-def comparisons(findings: Sequence[InputFinding]) -> list[StudyComparison]:
-    """Hold each study but the first against the first."""
-    judged = [study for _, study in studies(findings)]
-    return [study_comparison.compare(judged[0], other) for other in judged[1:]]
-
-
 def exhibits(findings: Sequence[InputFinding]) -> tuple[Exhibit, ...]:
     """Return a section for each study, and one for each two that stand side by side."""
-    alone = [_study(finding, judged) for finding, judged in studies(findings)]
-    together = [_pair(number, pair) for number, pair in enumerate(comparisons(findings), start=2)]
+    alone = [_study(finding, judged) for finding, judged in scaling_inputs.studies(findings)]
+    together = [
+        _pair(number, pair)
+        for number, pair in enumerate(scaling_inputs.comparisons(findings), start=2)
+    ]
     return (*together, *alone)
 
 
@@ -102,7 +86,7 @@ def _line(judged: JudgedStudy, point: PointAnalysis) -> str:
     parts = [f"{counted(point.ranks, 'rank')}, {point.strategy}: {words.cost(point, judged)}"]
     for arm, reading in point.efficiencies.items():
         if not reading.is_base:
-            parts.append(f"efficiency {arm} {words.bracketed(reading.efficiency)}")
+            parts.append(f"efficiency {arm} {cells.bracketed(reading.efficiency)}")
     if loss := point.losses.get(words.candidate(point)):
         parts.append(f"lost: {words.lost(loss)}")
     return "; ".join(parts)

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from dlcontainer.bench.analysis.verdict import Word
 from dlcontainer.bench.report.inputs import InputFinding
-from dlcontainer.bench.report.sections import scaling, scaling_comparison
+from dlcontainer.bench.report.sections import scaling_cells as cells
+from dlcontainer.bench.report.sections import scaling_comparison, scaling_inputs
 from dlcontainer.bench.report.sections import scaling_words as words
 from dlcontainer.bench.report.sections.shared_answer import CANNOT_TELL
 from dlcontainer.bench.report.sections.spoken_answer import SpokenAnswer
@@ -21,8 +22,8 @@ _NO_POINT = "No point was measured"
 
 def of(findings: Sequence[InputFinding]) -> tuple[SpokenAnswer, ...]:
     """Return two answers for each study, and one for each two side by side."""
-    judged = [study for _, study in scaling.studies(findings)]
-    together = (_together(comparison) for comparison in scaling.comparisons(findings))
+    judged = [study for _, study in scaling_inputs.studies(findings)]
+    together = (_together(comparison) for comparison in scaling_inputs.comparisons(findings))
     alone = (answer for study in judged for answer in _study(study, len(judged)))
     return (*together, *alone)
 
@@ -42,37 +43,50 @@ def _study(judged: JudgedStudy, count: int) -> Iterator[SpokenAnswer]:
         yield _cost(judged, final, points, f"Does the container cost anything at {size}?")
         if final.losses:
             below = words.below(study_analysis.against_first_points(judged, points), final)
-            yield _scale(final, points, f"How well does it scale to {size}?", below)
+            question = f"How well does it scale to {size}?"
+            busy = _busy(judged, (points[0], final))
+            yield _scale(final, points, question, below, busy)
 
 
 def _cost(
     judged: JudgedStudy, final: PointAnalysis, points: Sequence[PointAnalysis], question: str
 ) -> SpokenAnswer:
-    verdict, analysis = final.verdict, judged.session(final.point)
+    verdict, busy = final.verdict, _busy(judged, (final,))
     figures = f"{words.cost(final, judged)}"
     if verdict and verdict.difference and verdict.word:
-        figures += f", ratio {words.bracketed(verdict.difference)}"
+        figures += f", ratio {cells.bracketed(verdict.difference)}"
     reply = _COSTS.get(verdict.word, CANNOT_TELL) if verdict and verdict.word else CANNOT_TELL
-    busy = scope_text.others_at_work(analysis.series.session.machine) if analysis else ""
-    if busy:
-        figures = f"others were at work on this machine ({busy}); seen then: {figures}"
-        reply = CANNOT_TELL
+    reply = CANNOT_TELL if busy else reply
     sure = reply != CANNOT_TELL
-    return _spoken(question, reply, figures, points, is_likely=sure)
+    return _spoken(question, reply, _seen(figures, busy), points, is_likely=sure)
+
+
+def _busy(judged: JudgedStudy, points: Sequence[PointAnalysis]) -> str:
+    """Return the load of the first of these points at which others were at work."""
+    sessions = (judged.session(point.point) for point in points)
+    loads = (scope_text.others_at_work(a.series.session.machine) for a in sessions if a)
+    return next(filter(None, loads), "")
+
+
+def _seen(figures: str, busy: str) -> str:
+    return (
+        f"others were at work on this machine ({busy}); seen then: {figures}" if busy else figures
+    )
 
 
 def _scale(
-    final: PointAnalysis, points: Sequence[PointAnalysis], question: str, below: str
+    final: PointAnalysis, points: Sequence[PointAnalysis], question: str, below: str, busy: str
 ) -> SpokenAnswer:
     shown = words.candidate(final)
     readings = {arm: final.efficiencies[arm].efficiency for arm in final.losses}
     interval = readings[shown] if shown in readings else next(iter(readings.values()))
-    others = [f"{arm} {words.bracketed(reading)}" for arm, reading in readings.items()]
+    arms = [f"{arm} {cells.bracketed(reading)}" for arm, reading in readings.items()]
     loss = final.losses.get(shown)
-    figures = ", ".join(others) + (f"; what is lost: {words.lost(loss)}" if loss else "")
+    figures = ", ".join(arms) + (f"; what is lost: {words.lost(loss)}" if loss else "")
     figures += f"; {below}" if below else ""
     reply = f"Efficiency {interval.ratio:.2f}"
-    return _spoken(question, reply, figures, points, is_likely=interval.low > 0)
+    figures = _seen(figures, busy)
+    return _spoken(question, reply, figures, points, is_likely=interval.low > 0 and not busy)
 
 
 def _spoken(

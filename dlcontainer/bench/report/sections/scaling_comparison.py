@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dlcontainer.bench.report.sections import scaling_words as words
+from dlcontainer.bench.report.sections import scaling_cells as cells
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.samples import comparable
+from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.study.judged_study import JudgedStudy
 from dlcontainer.bench.study.study_comparison import PointRatio, StudyComparison
 
@@ -28,8 +29,8 @@ def headline(comparison: StudyComparison) -> str:
     last = final(comparison)
     ratio = last.ratio
     return (
-        f"At {last.ranks} ranks ({last.strategy}, {last.arm}) a step at {second} takes "
-        f"{words.bracketed(ratio)} of the time at {first}"
+        f"At {counted(last.ranks, 'rank')} ({last.strategy}, {last.arm}) a step at {second} takes "
+        f"{cells.bracketed(ratio)} of the time at {first}"
     )
 
 
@@ -67,7 +68,7 @@ def ratios(comparison: StudyComparison, anchor: str) -> Table:
         rows=tuple(
             (
                 str(point.ranks), _nodes(point), point.strategy, point.arm,
-                f"{point.step_s[0]:.4g}", f"{point.step_s[1]:.4g}", words.bracketed(point.ratio),
+                f"{point.step_s[0]:.4g}", f"{point.step_s[1]:.4g}", cells.bracketed(point.ratio),
             )
             for point in comparison.points
         ),
@@ -136,8 +137,8 @@ def lines(comparison: StudyComparison) -> tuple[str, ...]:
     """Return a line for each ratio, and each reason for none."""
     first, second = names(comparison)
     ratios_ = tuple(
-        f"{point.ranks} ranks, {point.strategy}, {point.arm}: {second} / {first} "
-        f"{words.bracketed(point.ratio)}"
+        f"{counted(point.ranks, 'rank')}, {point.strategy}, {point.arm}: {second} / {first} "
+        f"{cells.bracketed(point.ratio)}"
         for point in comparison.points
     )
     return (*ratios_, *comparison.left_out, *comparison.refusals[1:])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from dlcontainer.bench.report.sections import scaling_words as words
+from dlcontainer.bench.report.sections import scaling_cells as cells
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.report.text import verdict_text
 from dlcontainer.bench.samples.vocabulary import counted
@@ -26,7 +26,7 @@ def points(readings: Sequence[PointAnalysis], anchor: str) -> Table:
     return Table(
         name="Points",
         head=(
-            "ranks", "nodes", "strategy", *(f"{arm}, s" for arm in arms),
+            "ranks", "strategy", *(f"{arm}, s" for arm in arms),
             *(f"efficiency, {arm}" for arm in arms), ends, "verdict",
         ),
         rows=tuple(_row(point, arms) for point in readings),
@@ -40,18 +40,17 @@ def points(readings: Sequence[PointAnalysis], anchor: str) -> Table:
 def _row(point: PointAnalysis, arms: Sequence[str]) -> tuple[str, ...]:
     readings = [point.efficiencies.get(arm) for arm in arms]
     efficiencies = (
-        ("1" if reading.is_base else words.bracketed(reading.efficiency)) if reading else "-"
+        ("1" if reading.is_base else cells.bracketed(reading.efficiency)) if reading else "-"
         for reading in readings
     )
     difference = point.verdict.difference if point.verdict else None
     return (
         str(point.ranks),
-        str(point.point.plan.nodes),
         point.strategy,
         *(f"{reading.step_s:.4g}" if reading else "-" for reading in readings),
         *efficiencies,
-        words.bracketed(difference) if difference else "-",
-        words.verdict_cell(point.verdict),
+        cells.bracketed(difference) if difference else "-",
+        cells.verdict_cell(point.verdict),
     )
 
 
@@ -90,14 +89,14 @@ def _terms(point: PointAnalysis, arms: Sequence[str]) -> Iterator[tuple[str, ...
     yield (
         *place,
         "all that is lost",
-        *(words.share(loss.total) if loss else "-" for loss in of_arms),
+        *(cells.share(loss.total) if loss else "-" for loss in of_arms),
     )
     for name in names:
-        cells = []
+        row = []
         for loss in of_arms:
             terms = {term.name: term.share for term in loss.terms} if loss else {}
-            cells.append(words.share(terms[name]) if name in terms else "-")
-        yield (*place, name, *cells)
+            row.append(cells.share(terms[name]) if name in terms else "-")
+        yield (*place, name, *row)
 
 
 def foreseen(ahead: ForeseenStudy | None) -> tuple[Table, ...]:
@@ -112,11 +111,11 @@ def foreseen(ahead: ForeseenStudy | None) -> tuple[Table, ...]:
             head=("ranks", "strategy", "efficiency", "foreseen", "reading"),
             rows=tuple(
                 (
-                    str(each.ranks), each.strategy, words.bracketed(each.measured),
-                    f"[{each.foreseen.low:.3f}, {each.foreseen.high:.3f}]",
-                    f"BELOW: {each.term}" if each.is_below else "not surely below",
+                    str(point.ranks), point.strategy, cells.bracketed(point.measured),
+                    f"[{point.foreseen.low:.3f}, {point.foreseen.high:.3f}]",
+                    f"BELOW: {point.term}" if point.is_below else "not surely below",
                 )
-                for each in comparisons
+                for point in comparisons
             ),
             note=f"Foreseen by the step model, calibrated at {ranks} ranks, with 90 % intervals. "
             "BELOW: the whole interval of what was measured lies under what was foreseen; the term "
@@ -130,19 +129,19 @@ def sessions(judged: JudgedStudy) -> Table:
     """Return the sessions of the points, each of which `report` shows in full."""
     rows = []
     for point in judged.study.points:
-        analysis = judged.session(point)
+        analysis, nodes = judged.session(point), str(point.plan.nodes)
         if analysis is None:
-            rows.append((point.plan.file, "not measured", "", "", ""))
+            rows.append((point.plan.file, nodes, "not measured", "", "", ""))
             continue
         series = analysis.series
         pairs = counted(len(analysis.pairs["pair"]), "pair")
         load = series.session.machine.get("load_1min")
         loaded = f"{load:.1f}" if isinstance(load, int | float) else ""
         begun = (series.session.started, loaded, series.seal[:12])
-        rows.append((point.plan.file, f"{pairs}: {verdict_text.headline(analysis)}", *begun))
+        rows.append((point.plan.file, nodes, f"{pairs}: {verdict_text.headline(analysis)}", *begun))
     return Table(
         name="The sessions of the points",
-        head=("file", "verdict", "started", "load", "seal"),
+        head=("file", "nodes", "verdict", "started", "load", "seal"),
         rows=tuple(rows),
         note="`dlcontainer report FILE` shows one in full: what each side attests, its controls, "
         "every pair.",

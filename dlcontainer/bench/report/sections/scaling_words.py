@@ -3,19 +3,18 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from dlcontainer.bench.report.sections import scaling_cells as cells
 from dlcontainer.bench.report.text.verdict_text import percent
 from dlcontainer.bench.samples.vocabulary import counted
-from dlcontainer.bench.stats.mean_ratios import Share
 from dlcontainer.bench.stats.paired import Interval
 from dlcontainer.bench.study import shortfall, study_analysis
-from dlcontainer.bench.study.judged_study import JudgedStudy, PointVerdict
+from dlcontainer.bench.study.judged_study import JudgedStudy
 from dlcontainer.bench.study.loss_terms import PointLoss
 from dlcontainer.bench.study.study_analysis import ForeseenStudy, PointAnalysis
 
 if TYPE_CHECKING:
     from dlcontainer.bench.analysis.verdict import Word
 
-NOT_APART = "not told apart from 0"
 _NAMED = {"native": "native side", "bare": "image's own Python", "unpacked": "unpacked image"}
 
 
@@ -40,7 +39,7 @@ def _final(judged: JudgedStudy, point: PointAnalysis, *, several: bool) -> str:
     parts = [f"{begin}{cost(point, judged)}"]
     reading = point.efficiencies.get(shown)
     if reading is not None and not reading.is_base:
-        parts.append(f"efficiency {bracketed(reading.efficiency)} ({shown})")
+        parts.append(f"efficiency {cells.bracketed(reading.efficiency)} ({shown})")
     loss = point.losses.get(shown)
     if loss is not None and not several:
         parts.append(f"what is lost: {lost(loss)}")
@@ -92,31 +91,12 @@ def _by(difference: Interval | None) -> str:
 
 def lost(loss: PointLoss) -> str:
     """Say the terms of a loss that are told apart from 0, the largest first."""
-    told = sorted(
+    terms = sorted(
         (term for term in loss.terms if term.share.low > 0), key=lambda term: -term.share.share
     )
-    if not told:
-        return f"no term is {NOT_APART[4:]}"
-    return ", ".join(f"{term.name} {_percent(term.share.share)}" for term in told)
-
-
-def share(part: Share) -> str:
-    """Write a share of the step with its interval, and whether it may be nothing."""
-    if part.high == float("inf"):
-        return f"{_percent(part.share)}, too few launches"
-    text = f"{_percent(part.share)} [{100 * part.low:.1f}, {100 * part.high:.1f}]"
-    return text if part.is_told_apart or part.low == part.high else f"{text}: {NOT_APART}"
-
-
-def _percent(number: float) -> str:
-    return f"{100 * number:.1f} %"
-
-
-def bracketed(interval: Interval) -> str:
-    """Write a number with its interval in brackets."""
-    if interval.low <= 0:
-        return f"{interval.ratio:.3f}, too few launches for an interval"
-    return f"{interval.ratio:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
+    if not terms:
+        return f"no term is {cells.NOT_APART[4:]}"
+    return ", ".join(f"{term.name} {cells.per_cent(term.share.share)}" for term in terms)
 
 
 def emulated(points: Sequence[PointAnalysis]) -> str:
@@ -148,27 +128,17 @@ def outlook(ahead: ForeseenStudy | None) -> str:
 def below(ahead: ForeseenStudy | None, final: PointAnalysis) -> str:
     """Say that a point is below what the first ones foretold; empty where it is not."""
     compared = ahead.comparisons if ahead else ()
-    lacking = [each for each in compared if each.is_below]
-    here = [each for each in lacking if (each.ranks, each.strategy) == _place(final)]
-    if ahead is None or not here:
+    lacking = [point for point in compared if point.is_below]
+    finals = [point for point in lacking if (point.ranks, point.strategy) == _place(final)]
+    if ahead is None or not finals:
         return ""
     ranks = " and ".join(map(str, ahead.ranks))
-    term = f", term: {here[0].term}" if here[0].term else ""
+    term = f", term: {finals[0].term}" if finals[0].term else ""
     return f"BELOW what {ranks} ranks foretold, first at {lacking[0].ranks} ranks{term}"
 
 
 def _place(point: PointAnalysis) -> tuple[int, str]:
     return point.ranks, point.strategy
-
-
-def verdict_cell(verdict: PointVerdict | None) -> str:
-    """Write a point's verdict in a few words."""
-    if verdict is None:
-        return "no session"
-    if verdict.word is None:
-        return f"none ({counted(verdict.pairs, 'pair')})"
-    within = f" within {percent(verdict.margin)}" if verdict.word == "EQUIVALENT" else ""
-    return f"{verdict.word}{within}"
 
 
 def paragraph(judged: JudgedStudy, points: tuple[PointAnalysis, ...]) -> str:
@@ -192,8 +162,8 @@ def _measured(judged: JudgedStudy, points: tuple[PointAnalysis, ...]) -> Iterato
     broken = [point.plan.file for point in study.points if not point.complete]
     if broken:
         yield (
-            f"Not complete: {', '.join(broken)}; the study goes on where it stopped with "
-            "dlcontainer bench scaling --resume."
+            f"Not complete: {', '.join(broken)}; the same `dlcontainer bench scaling` goes on "
+            "where it stopped."
         )
 
 
@@ -212,8 +182,8 @@ def _made(judged: JudgedStudy, points: tuple[PointAnalysis, ...]) -> Iterator[st
     )
     if not judged.study.plan.one_allocation:
         yield (
-            "Points ran on nodes of their own: how much these differ is in no interval of the "
-            "efficiency."
+            "Points ran one after another, as jobs on nodes of their own where the site has a "
+            "scheduler: drift, and how nodes differ, are in no interval of the efficiency."
         )
     remarks = dict.fromkeys(
         remark for point in points for loss in point.losses.values() for remark in loss.remarks

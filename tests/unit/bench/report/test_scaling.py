@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench.report import csv_report, html_report, inputs, json_report, markdown_report
+from dlcontainer.bench.report import csv_report, given, html_report, json_report, markdown_report
 from dlcontainer.bench.report.figures import scaling_plots
 from dlcontainer.bench.report.inputs import InputFinding
-from dlcontainer.bench.report.sections import answers, scaling
-from dlcontainer.bench.study import judged_study, study_analysis
+from dlcontainer.bench.report.sections import answers, scaling, scaling_inputs
+from dlcontainer.bench.samples.series import Series
+from dlcontainer.bench.study import study_analysis, study_sessions
 from dlcontainer.bench.study.judged_study import JudgedStudy
 from dlcontainer.errors import BenchDataError
 from tests import benchseries
@@ -34,7 +35,7 @@ def planned(found: InputFinding, file: str, plan: Plan) -> InputFinding:
     """Measure a point again, otherwise."""
     assert isinstance(found.finding, JudgedStudy)
     benchseries.write_quickly(found.path / file, plan)
-    judged = judged_study.judge(found.finding.study)
+    judged = study_sessions.judge(found.finding.study)
     return replace(found, finding=judged)
 
 
@@ -110,6 +111,30 @@ def test_emulated_compute_is_named_in_the_first_lines_and_in_the_section(tmp_pat
     assert page_of(found).count(why[1:]) >= 4
 
 
+def test_on_a_busy_machine_nothing_is_likely(tmp_path: Path) -> None:
+    found = finding(tmp_path, StudyCase())
+    assert isinstance(found.finding, JudgedStudy)
+    sessions = {
+        file: replace(
+            analysis, series=busy(analysis.series) if file[0] in "18" else analysis.series
+        )
+        for file, analysis in found.finding.sessions.items()
+    }
+    loaded = replace(found, finding=replace(found.finding, sessions=sessions))
+    cost, scale = first_lines(loaded)
+    assert cost.startswith("Can't tell: others were at work on this machine (load 9.0 on 2 cores")
+    assert "; seen then: the container costs nothing" in cost
+    assert scale.startswith("Efficiency 0.9")
+    assert "others were at work on this machine" in scale
+    assert cost.endswith("(unsure)")
+    assert scale.endswith("(unsure)")
+
+
+def busy(series: Series) -> Series:
+    machine = {**series.session.machine, "load_1min": 9.0, "busy_cores": 2.0}
+    return replace(series, session=replace(series.session, machine=machine))
+
+
 def test_a_term_that_may_be_nothing_says_so(tmp_path: Path) -> None:
     terms = {1: Planted(), 4: Planted(communication=0.003)}
     found = finding(tmp_path, StudyCase(terms=terms, sd=0.01))
@@ -142,13 +167,13 @@ def test_a_page_has_its_figures_and_a_fair_json(tmp_path: Path) -> None:
     assert container["efficiency"]["level"] == 0.95
     text = markdown_report.page(html_report.page([], [found]))
     assert "## Scaling study: resnet50, pytorch at local" in text
-    assert "| ranks | nodes | strategy |" in text
+    assert "| ranks | strategy |" in text
 
 
 def test_the_csv_has_every_launch_of_every_point(tmp_path: Path) -> None:
     found = finding(tmp_path, StudyCase())
     out = io.StringIO()
-    csv_report.write([a.series for a in scaling.sessions([found])], out, [found])
+    csv_report.write([a.series for a in scaling_inputs.sessions([found])], out, [found])
     rows = list(csv.DictReader(io.StringIO(out.getvalue())))
     files = {Path(row["file"]).name for row in rows}
     assert files == {"1-dp1.jsonl", "2-dp2.jsonl", "4-dp4.jsonl", "8-dp8.jsonl"}
@@ -220,13 +245,13 @@ def test_a_study_without_its_last_point_says_what_is_missing(tmp_path: Path) -> 
     *points, last = judged.study.points
     study = replace(judged.study, points=(*points, replace(last, arms={}, complete=False)))
     (study.folder / "8-dp8.jsonl").unlink()
-    cut = InputFinding(path=study.folder, sha256=study.digest, finding=judged_study.judge(study))
+    cut = InputFinding(path=study.folder, sha256=study.digest, finding=study_sessions.judge(study))
     (exhibit,) = scaling.exhibits([cut])
     assert exhibit.headline.startswith("At 4 ranks no verdict on the container (3 pairs;")
     assert exhibit.headline.endswith("not measured: 8 ranks (dp8)")
     assert "Not complete: 8-dp8.jsonl" in exhibit.words
     sessions = next(t for t in exhibit.folded if t.name == "The sessions of the points")
-    assert ("8-dp8.jsonl", "not measured", "", "", "") in sessions.rows
+    assert ("8-dp8.jsonl", "2", "not measured", "", "", "") in sessions.rows
     nothing = replace(study, points=tuple(replace(point, arms={}) for point in study.points))
     empty = replace(cut, finding=JudgedStudy(study=nothing, sessions={}))
     assert first_lines(empty) == ["Can't tell: No point was measured (unsure)"]
@@ -250,6 +275,6 @@ def test_families_are_told_by_what_does_not_grow(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_no_study_is_refused(tmp_path: Path) -> None:
-    assert inputs.is_one(tmp_path)
+
     with pytest.raises(BenchDataError, match="this folder is not a scaling study"):
-        inputs.read(tmp_path)
+        given.read([tmp_path])

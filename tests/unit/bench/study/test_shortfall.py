@@ -13,7 +13,7 @@ from dlcontainer.bench.study import judged_study, shortfall, study_analysis
 from dlcontainer.bench.study.forecast import collective_times, placement, step_model
 from dlcontainer.bench.study.forecast.step_terms import Link, Machine, Network, StrategyChoice
 from dlcontainer.bench.study.judged_study import JudgedStudy
-from dlcontainer.bench.study.shortfall import Comparison
+from dlcontainer.bench.study.shortfall import ForeseenComparison
 from dlcontainer.bench.study.study_analysis import ForeseenStudy
 from dlcontainer.bench.study.study_records import ArmSteps, MeasuredPoint, Message
 from tests import planted_studies as studies
@@ -157,8 +157,8 @@ def test_below_is_surely_below() -> None:
 
 
 def test_the_sentence_names_the_first_point_that_is_below() -> None:
-    def at(ranks: int, term: str) -> Comparison:
-        return Comparison(
+    def at(ranks: int, term: str) -> ForeseenComparison:
+        return ForeseenComparison(
             ranks=ranks, strategy=f"dp{ranks}", measured=interval(0.82, 0.84),
             foreseen=interval(0.85, 0.9), is_below=bool(term), term=term,
         )  # fmt: skip
