@@ -78,7 +78,7 @@ def test_ranks_that_never_talk() -> None:
     ],
 )
 def test_what_is_refused(ranks: int, typed: dict[str, Any], says: str) -> None:
-    with pytest.raises(UsageError) as refused:  # noqa: PT011
+    with pytest.raises(UsageError) as refused:
         cell(TORCH, ranks, **typed)
     assert says in str(refused.value)
     assert refused.value.next_step
