@@ -67,7 +67,7 @@ LONG = {
 }
 # These have a test of their own.
 APART = {
-    *(*LONG, "group_rules", "import_figures", "page_faults", "slow_tree", "startup"),
+    *(*LONG, "group_rules", "hybrid_gate", "import_figures", "page_faults", "slow_tree", "startup"),
     "verdict_table",
 }
 
