@@ -70,7 +70,7 @@ LONG = {
 }
 # These have a test of their own.
 APART = {
-    *(*LONG, "group_rules", "import_figures", "page_faults", "slow_tree", "startup"),
+    *(*LONG, "group_rules", "hybrid_gate", "import_figures", "page_faults", "slow_tree", "startup"),
     *("node_to_nodes", "published_points", "small_batches"),
     *("strategy_choice", "verdict_table"),
     # The ranks of held_out_steps.

@@ -1,0 +1,70 @@
+"""Strategies in an image's own PyTorch, by gloo: right ones pass the gate, wrong ones don't."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import hybrid_gate
+from dlcontainer.bench.samples import reader
+from tests.integration.test_bench_ranks import raw
+from tests.integration.world import Built, World
+
+pytestmark = pytest.mark.timeout(5400)
+
+NETWORK = hybrid_gate.NETWORK
+
+
+def argv(built: Built, output: Path, *more: object) -> list[str]:
+    words = ["--site", "local", "--image", built.image, "--controls", 0, "--pairs", 1]
+    words += ["--steps", 2, "--threads", 1, "--script", f"{NETWORK}:build", "-o", output, *more]
+    return [str(word) for word in words]
+
+
+def test_a_strategy_is_measured_and_held_against_one_process(
+    launching: World, pytorch_image: Built, tmp_path: Path
+) -> None:
+    output = tmp_path / "x.jsonl"
+    more = ("--ranks", 2, "--parallel", "tp2", "--arms", "unpacked,container")
+    launching.run("bench", "train", *argv(pytorch_image, output, *more))
+    series = reader.read(output)
+    assert series.complete
+    work = series.session.declared.workload
+    assert (work["parallel"], work["script"]) == ("tp2", f"{NETWORK.name}:build")
+    warm = [sample for sample in series.samples if sample.role == "warmup"]
+    assert {sample.arm for sample in warm} == {"unpacked", "container"}
+    for sample in warm:
+        gate = raw(sample)[0]["gate"]
+        assert gate["ok"]
+        assert 0 <= max(gate["loss"], gate["weights"]) <= 1e-5
+    page = tmp_path / "page.md"
+    launching.run("report", str(output), "--markdown", str(page))
+    assert "Held against one process" in page.read_text()
+
+
+@pytest.fixture
+def twin(launching: World, pytorch_image: Built, tmp_path: Path) -> str:
+    """Give the Python of the image's native twin, which the first session makes."""
+    cache = Path(launching.environ["XDG_CACHE_HOME"]) / "dlcontainer/twins"
+    if not list(cache.glob("pytorch-*/tree/bin/python")):
+        launching.run("bench", "train", *argv(pytorch_image, tmp_path / "twin.jsonl"))
+    (python,) = cache.glob("pytorch-*/tree/bin/python")
+    return str(python)
+
+
+@pytest.mark.long  # each strategy is a launch of 2 to 8 processes
+@pytest.mark.parametrize("strategy", hybrid_gate.RIGHT)
+def test_right_trainings_pass(twin: str, strategy: str) -> None:
+    bodies = hybrid_gate.launched(twin, strategy)
+    assert len(bodies) == hybrid_gate.ranks_of(strategy)
+    for body in bodies:
+        assert body["ok"], body["error"]
+        assert body["gate"]["ok"], body["gate"]
+
+
+@pytest.mark.long  # each is a launch of 2 to 4 processes
+@pytest.mark.parametrize("wrong", hybrid_gate.WRONG)
+def test_wrong_trainings_do_not(twin: str, wrong: str) -> None:
+    for body in hybrid_gate.launched(twin, hybrid_gate.WRONG[wrong], wrong):
+        gate = body["gate"]
+        assert not gate["ok"]
+        assert max(gate["loss"], gate["weights"]) > 10 * gate["tolerance"], gate
