@@ -35,9 +35,10 @@ class Block(nn.Module):
 
     def forward(self, x):
         batch, length = x.shape[:2]
-        parts = self.parts(self.first_norm(x)).reshape(batch, length, 3, HEADS, WIDTH // HEADS)
+        # A rank of several that share the layer has its share of the heads.
+        parts = self.parts(self.first_norm(x)).reshape(batch, length, 3, -1, WIDTH // HEADS)
         query, key, value = parts.permute(2, 0, 3, 1, 4)
-        seen = self.attended(query, key, value).transpose(1, 2).reshape(batch, length, WIDTH)
+        seen = self.attended(query, key, value).transpose(1, 2).reshape(batch, length, -1)
         x = x + self.joined(seen)
         return x + self.feed(self.second_norm(x))
 
@@ -45,15 +46,31 @@ class Block(nn.Module):
 class Transformer(nn.Module):
     """Tokens in, the logits of each next token out."""
 
+    parallel_plan = {
+        "tensor": {
+            "blocks.*.parts": "column:3",
+            "blocks.*.joined": "row",
+            "blocks.*.feed.0": "column",
+            "blocks.*.feed.2": "row",
+        },
+        "heads": HEADS,
+        "stages": "blocks",
+        "begin": "embedded",
+    }
+
     def __init__(self, words):
         super(Transformer, self).__init__()
         self.words, self.places = nn.Embedding(words, WIDTH), nn.Embedding(PLACES, WIDTH)
         self.blocks = nn.Sequential(*[Block() for _ in range(LAYERS)])
         self.end = nn.Sequential(nn.LayerNorm(WIDTH), nn.Linear(WIDTH, words))
 
-    def forward(self, tokens):
+    def embedded(self, tokens):
+        """Give what the first block takes."""
         places = torch.arange(tokens.shape[1], device=tokens.device)
-        return self.end(self.blocks(self.words(tokens) + self.places(places)))
+        return self.words(tokens) + self.places(places)
+
+    def forward(self, tokens):
+        return self.end(self.blocks(self.embedded(tokens)))
 
 
 def transformer(_channels, classes):

@@ -13,7 +13,7 @@ named in WAYS (and in FILES, where the file has another name). Beside a Trainer'
 `framework`) it keeps to this:
 - `wanted.place` is this rank's ranks.Place; MASTER_ADDR and MASTER_PORT are free for it to use.
 - Weights are the same on all ranks (made from `wanted.seed`), data are this rank's own (from
-  `wanted.seed + 1 + place.rank`); the batch is that of one rank.
+  `wanted.seed + 1 + stream(wanted)`); the batch is that of one rank, or group of them.
 - `step` averages the gradients of all ranks; `losses` are this rank's own, the session averages.
 - It calls `stamp("import")` when the framework is loaded, `stamp("device")` when its device has
   data and weights, `stamp("process_group")` when all ranks have found each other, before or after
@@ -23,6 +23,10 @@ named in WAYS (and in FILES, where the file has another name). Beside a Trainer'
   reported by each rank; where ranks differ, nobody averaged, and the session refuses the launch.
 - A device for each rank of a node: that of its `place.local_rank`, counted round.
 - `feed(samples, wanted)` gives itself, training on those of train_input.py; waits are in `waited_s`.
+- Where ranks hold parts of the weights, `weights()` gives them by the part's name, and `movement`
+  how each part moved. `shares` is how many ranks train together on one batch.
+- `gate(wanted)` holds the training against one process, before a time counts (--gate).
+- `apart(number)` trains a step and talks to nobody; False where it can't be.
 - `close()` leaves the group; `transport()` gives what is known of the way between ranks, a dict.
 The frame holds the barrier before the clock starts, on every rank, by means of its own.
 """
@@ -33,6 +37,7 @@ import os
 import resource
 import time
 
+import accelerator
 import baton
 import calibrate
 import hand_over
@@ -44,7 +49,8 @@ from train_options import FRAMEWORKS, WAYS, options  # noqa: F401
 # The way whose file has another name: it would be train_tensorflow_tensorflow.
 FILES = {"tensorflow": "multiworker"}
 CLASSES = 10
-# device -> batch, image side, width of the first stage: a step of some 20 ms on either
+# device -> batch, image side, width of the first stage: a step of some 20 ms on either; cuda's are
+# those of every accelerator
 SIZES = {"cpu": (16, 32, 8), "cuda": (256, 64, 64)}
 BATCHES = 8  # made before the clock starts, used in turn
 RATE, MOMENTUM = 0.02, 0.9
@@ -59,9 +65,15 @@ def stamp(name):
 
 def settle_sizes(wanted, device):
     """Fill in what the options left to the device."""
-    batch, size, width = SIZES[device]
+    batch, size, width = accelerator.sizes(SIZES, device)
     wanted.batch, wanted.size = wanted.batch or batch, wanted.size or size
     wanted.width = wanted.width or width
+
+
+def stream(wanted):
+    """Number the samples that a rank trains on: those of its rank, or of its group."""
+    rank = wanted.place.rank
+    return wanted.axes.stream(rank) if wanted.axes else rank
 
 
 def stages(width):
@@ -155,32 +167,58 @@ def _trained(wanted):
         return held[0]
 
     wanted.place, wanted.meeting = place, meeting
+    if wanted.axes:
+        wanted.axes.hold(place.size)
     if wanted.baton:
         return _resident(wanted)
     calibrated = _calibrated()
     if os.environ.get("DLC_RANKS_START") == "storm":
         meeting().wait()
         stamp("barrier")
+    together = wanted.distributed not in (None, train_options.APART)
     way = FILES.get(wanted.distributed, wanted.distributed)
-    name = "_".join(["train", wanted.framework] + ([way] if way else []))
+    name = "_".join(["train", wanted.framework] + ([way] if together else []))
     trainer = importlib.import_module(name).Trainer(wanted)
     _fed(trainer, wanted, _samples(wanted))
-    before = trainer.weights() if wanted.distributed else []
+    gate = trainer.gate(wanted) if wanted.gate else None
+    before = trainer.weights() if together else []
     values, steps = measure(trainer, wanted, lambda: meeting().wait())
     values.update(_waited(getattr(trainer, "waited_s", []), wanted.steps))
     body = _report(trainer, wanted, values, steps)
+    if gate:
+        body["gate"] = gate
     # After the figures were taken, of all ranks: what it needs is none of theirs.
     meeting().wait()
     calibrated["after"] = calibrate.measure()
     body["calibration"] = calibrated
     values.update(calibrate.joined(calibrated["before"], calibrated["after"]))
-    if wanted.distributed:
-        body["moved"] = movement(before, trainer.weights())
+    if together:
+        moved = getattr(trainer, "movement", None)
+        body["moved"] = moved(before) if moved else movement(before, trainer.weights())
         body["transport"] = trainer.transport()
+        values.update(_apart(trainer, wanted, meeting))
         meeting().wait()  # nobody leaves while others need the group
         trainer.close()
     meeting().close()
     return body
+
+
+def _apart(trainer, wanted, meeting):
+    """Time steps of all ranks at once that talk to nobody; nothing where they can't."""
+    alone = getattr(trainer, "apart", None)
+    number = wanted.warmup + wanted.steps
+    # The first one is not timed: it may still talk.
+    if not wanted.apart or alone is None or not alone(number):
+        return {}
+    trainer.settle()
+    meeting().wait()
+    clock = trainer.clock()
+    clock.mark()
+    for one in range(wanted.apart):
+        alone(number + 1 + one)
+        clock.mark()
+    trainer.settle()
+    return {"apart_s_per_step": quantile(clock.steps_s(), 0.5)}
 
 
 def _resident(wanted):
@@ -272,13 +310,22 @@ def _calibrated():
     return found
 
 
+def _crowded(place):
+    per_node = place.local_size or ranks.number(os.environ, "DLC_RANKS_PER_NODE") or place.size
+    return per_node > (os.cpu_count() or per_node)
+
+
 def _report(trainer, wanted, values, steps):
     import attest
 
     usage = resource.getrusage(resource.RUSAGE_SELF)
     counts = {
         "max_rss_mb": usage.ru_maxrss / 1024.0,
-        "samples_per_s": wanted.batch * wanted.steps / values["wall_s"],
+        # Ranks that train together on one batch share it.
+        "samples_per_s": wanted.batch
+        * wanted.steps
+        / values["wall_s"]
+        / getattr(trainer, "shares", 1),
     }
     counts.update(trainer.counts())
     workload = dict(vars(wanted), device=trainer.device, ranks=wanted.place.size)
@@ -288,6 +335,11 @@ def _report(trainer, wanted, values, steps):
     own = ["framework", "place", "meeting", "baton", "process", "cpus"]
     for name in own + train_options.unsaid(wanted):
         del workload[name]
+    if trainer.device == accelerator.CPU and _crowded(wanted.place):
+        # Compute takes turns on cores: such times tell of communication alone.
+        workload["emulated"] = "compute: {} ranks on {} cores".format(
+            wanted.place.local_size or wanted.place.size, os.cpu_count()
+        )
     return {
         "schema": hand_over.SCHEMA,
         "probe": "train",

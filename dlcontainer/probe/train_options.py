@@ -2,9 +2,15 @@
 
 import argparse
 
+import accelerator
+
 FRAMEWORKS = ("torch", "tensorflow", "mxnet")
 # framework -> ways to train on several ranks, the first is the usual one
 WAYS = {"torch": ("ddp", "horovod"), "tensorflow": ("tensorflow", "horovod")}
+# Ranks that train side by side, and never talk.
+APART = "none"
+# The Trainer of ranks that share a training by a strategy.
+STRATEGY = "parallel"
 # The small network that every framework has; the others are those of workloads_NAME.py.
 RESIDUAL = "residual"
 WORKLOADS = {
@@ -32,17 +38,69 @@ def options(arguments):
         parser.add_argument(name, type=int, default=0, help="0: the device's usual one")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=0)
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--device", choices=("auto",) + accelerator.DEVICES, default="auto")
     parser.add_argument("--distributed", metavar="WAY", help="ranks train together, e.g. ddp")
     parser.add_argument("--baton", metavar="FOLDER", help="where the pipes lie: see baton.py")
     parser.add_argument("--process", metavar="NAME", default="", help="this process's pipes")
     parser.add_argument("--cpus", default="", help="the processors that it is bound to, e.g. 0,2")
     _of_input(parser)
+    _of_strategy(parser)
     wanted = parser.parse_args(arguments)
-    problem = _problem(wanted) or _input_problem(wanted)
+    problem = _strategy_problem(wanted) or _problem(wanted) or _input_problem(wanted)
     if problem:
         parser.error(problem)
     return wanted
+
+
+def _of_strategy(parser):
+    parser.add_argument("--parallel", metavar="NAME", help="how ranks share, e.g. dp2xtp2")
+    parser.add_argument("--micro-batches", type=int, default=0, help="of a batch; 0: 2 a stage")
+    parser.add_argument("--apart", type=int, default=0, help="steps of each rank alone, at the end")
+    parser.add_argument("--gate", action="store_true", help="hold it against one process first")
+    parser.add_argument("--script", metavar="FILE:build", help="a network of one's own")
+    parser.add_argument("--script-at", metavar="FOLDER", default="", help="where its FILE lies")
+
+
+def _strategy_problem(wanted):
+    """Say what is wrong with the strategy that was asked for; reads it where nothing is."""
+    wanted.axes = None
+    if min(wanted.micro_batches, wanted.apart) < 0:
+        return "--micro-batches, --apart: 0 or more"
+    if wanted.script and wanted.framework not in WORKLOADS:
+        return "--script: {} trains networks of this file only".format(wanted.framework)
+    if wanted.script and wanted.workload != RESIDUAL:
+        return "--script: it is the network, so leave out --workload"
+    if wanted.parallel is None:
+        return "--gate, --micro-batches: of --parallel" * bool(wanted.gate or wanted.micro_batches)
+    if wanted.framework not in WORKLOADS or wanted.distributed not in (None, "ddp", STRATEGY):
+        return "--parallel {}: {} has data parallelism only".format(
+            wanted.parallel, wanted.distributed or wanted.framework
+        )
+    import parallel_axes
+
+    try:
+        wanted.axes = parallel_axes.Axes(wanted.parallel)
+    except parallel_axes.AxesError as problem:
+        return str(problem)
+    wanted.distributed = STRATEGY
+    return _cut_problem(wanted)
+
+
+def _cut_problem(wanted):
+    axes, name = wanted.axes, "--parallel {}".format(wanted.parallel)
+    if axes["pp"] == 1 and wanted.micro_batches > 1:
+        return "--micro-batches {}: {} has no pipeline".format(wanted.micro_batches, name)
+    if axes.is_plain:
+        return ""
+    if wanted.precision == "fp16":
+        return "--precision fp16: its scaled losses are not written for {}; take bf16".format(name)
+    if wanted.optimizer != OPTIMIZERS[0] and max(axes["tp"], axes["fsdp"]) > 1:
+        return "--optimizer {}: its ratios are of whole layers, and ranks of {} hold parts".format(
+            wanted.optimizer, name
+        )
+    if wanted.input and axes.shares > 1:
+        return "--input {}: ranks of {} share samples; take dp or fsdp".format(wanted.input, name)
+    return ""
 
 
 def _of_input(parser):
@@ -78,10 +136,12 @@ def _input_problem(wanted):
 def _problem(wanted):
     """Say which options are incompatible; empty where none are."""
     name, ways = wanted.framework, WAYS.get(wanted.framework, ())
-    if wanted.distributed and wanted.distributed not in ways:
+    if wanted.distributed and wanted.distributed not in ways + (APART, STRATEGY):
         return "--distributed {}: for {} there is {}".format(
             wanted.distributed, name, ways or "none"
         )
+    if name != "torch" and wanted.device not in ("auto",) + accelerator.TABLED:
+        return "--device {}: {} takes {}".format(wanted.device, name, " or ".join(accelerator.TABLED))
     known = (RESIDUAL,) + WORKLOADS.get(name, ())
     if wanted.workload not in known:
         return "--workload {}: for {} there is {}".format(wanted.workload, name, ", ".join(known))
@@ -102,5 +162,8 @@ def unsaid(wanted):
     """Name what a report leaves out, as those of probes without workloads do: the usual ones."""
     usual = {"workload": RESIDUAL, "optimizer": OPTIMIZERS[0]}
     left = [name for name, value in usual.items() if getattr(wanted, name) == value]
-    # Where the folder lies is each side's own.
-    return left + ["at"] + ([] if wanted.input else list(INPUT))
+    # Of strategies, and of nothing else.
+    left += [name for name in ("parallel", "micro_batches", "apart") if not getattr(wanted, name)]
+    # Where a folder lies is each side's own; the gate is of one launch.
+    left += ["at", "script", "script_at", "gate", "axes"]
+    return left + ([] if wanted.input else list(INPUT))

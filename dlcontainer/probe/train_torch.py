@@ -3,6 +3,7 @@
 import sys
 import time
 
+import accelerator
 import precision_torch
 import probe_train
 import train_options
@@ -37,35 +38,17 @@ def network(torch, width):
     return nn.Sequential(*layers)
 
 
-class EventClock(object):
-    """Times of steps by a GPU's own events, which its queue is not stopped for."""
-
-    def __init__(self, torch):
-        self.torch, self.marks = torch, []
-
-    def mark(self):
-        """Mark the end of a step (first: the begin of all)."""
-        event = self.torch.cuda.Event(enable_timing=True)
-        event.record()
-        self.marks.append(event)
-
-    def steps_s(self):
-        """Give each step's time, s; the device must be idle."""
-        return [a.elapsed_time(b) / 1e3 for a, b in zip(self.marks, self.marks[1:])]
-
-
 class Residual(object):
     """The small network that every framework has, with its data, on a device."""
 
     counted = {}
 
-    def __init__(self, torch, wanted, device):
+    def __init__(self, torch, wanted, device, home):
         probe_train.settle_sizes(wanted, device)
         # What its samples in files are, where it has any: kind, shape, classes.
         self.sample = ("names", (3, wanted.size, wanted.size), probe_train.CLASSES)
-        torch.manual_seed(wanted.seed)
         make = torch.Generator()
-        make.manual_seed(wanted.seed + 1 + wanted.place.rank)
+        make.manual_seed(wanted.seed + 1 + probe_train.stream(wanted))
         shape = (wanted.batch, 3, wanted.size, wanted.size)
         # On the CPU, then moved: the same numbers on every device.
         self.images = [
@@ -75,8 +58,20 @@ class Residual(object):
             torch.randint(0, probe_train.CLASSES, (wanted.batch,), generator=make).to(device)
             for _ in range(probe_train.BATCHES)
         ]
-        self.model = network(torch, wanted.width).to(device)
+        self._torch, self._wanted = torch, wanted
+        self.model = self.build().to(home)
         self.loss = torch.nn.functional.cross_entropy
+
+    def build(self):
+        """Make the network, with the weights that all ranks begin with."""
+        self._torch.manual_seed(self._wanted.seed)
+        return network(self._torch, self._wanted.width)
+
+    def draw(self, make, count):
+        """Draw so many samples and their labels, on the CPU."""
+        side = self._wanted.size
+        images = self._torch.randn(count, 3, side, side, generator=make)
+        return images, self._torch.randint(0, probe_train.CLASSES, (count,), generator=make)
 
 
 class Trainer(object):
@@ -89,14 +84,15 @@ class Trainer(object):
         self.framework = torch
         if wanted.threads:
             torch.set_num_threads(wanted.threads)
-        has_gpu = torch.cuda.is_available()
-        if wanted.device == "cuda" and not has_gpu:
-            sys.exit("--device cuda: this PyTorch sees no GPU")
-        self.device = "cuda" if has_gpu and wanted.device != "cpu" else "cpu"
-        if self.device == "cuda":
-            torch.cuda.set_device(wanted.place.local_rank % torch.cuda.device_count())
+        try:
+            self._on = accelerator.chosen(torch, wanted.device)
+        except RuntimeError as problem:
+            sys.exit(str(problem))
+        self.device = self._on.type
+        self._index = self._on.take(wanted.place.local_rank)
         self._precision = precision_torch.made(torch, wanted.precision, self.device)
-        work = self._work(torch, wanted)
+        self._require(torch, wanted)
+        work = self.work = self._work(torch, wanted)
         self._images, self._labels, self._model = work.images, work.labels, work.model
         self._loss, self.counted, self._sample = work.loss, work.counted, work.sample
         # Seconds that each step waited for its batch from files.
@@ -106,14 +102,25 @@ class Trainer(object):
         self.settle()
         probe_train.stamp("device")
 
-    def _work(self, torch, wanted):
-        if wanted.workload == train_options.RESIDUAL:
-            return Residual(torch, wanted, self.device)
-        import workloads_torch
+    def _require(self, torch, wanted):
+        """End the process where this framework can't train so; nothing is made yet."""
 
-        return workloads_torch.Named(torch, wanted, self.device)
+    def _home(self):
+        """Name the device that the network is made on."""
+        return self.device
+
+    def _work(self, torch, wanted):
+        if wanted.script:
+            import workloads_script as workloads
+        elif wanted.workload == train_options.RESIDUAL:
+            return Residual(torch, wanted, self.device, self._home())
+        else:
+            import workloads_torch as workloads
+        return workloads.Named(torch, wanted, self.device, self._home())
 
     def _optimizer_of(self, torch, wanted):
+        if wanted.script:
+            return self.work.optimizer
         if (wanted.workload, wanted.optimizer) == (train_options.RESIDUAL, "sgd"):
             return torch.optim.SGD(
                 self._model.parameters(), lr=probe_train.RATE, momentum=probe_train.MOMENTUM
@@ -149,15 +156,15 @@ class Trainer(object):
             loss = self._loss(self._model(images), labels)
         self._precision.backward(loss, self._optimizer)
         self._kept.append(loss.detach())
+        self._on.end_step()
 
     def settle(self):
         """Wait until the device is idle."""
-        if self.device != "cpu":
-            self.framework.cuda.synchronize()
+        self._on.settle()
 
     def clock(self):
         """Give a clock that does not stop the device."""
-        return probe_train.Clock() if self.device == "cpu" else EventClock(self.framework)
+        return accelerator.EventClock(self._on) if self._on else probe_train.Clock()
 
     def losses(self):
         """Give the losses of all steps, warm-up included."""
@@ -170,6 +177,7 @@ class Trainer(object):
     def counts(self):
         """Give what else was counted."""
         found = self._precision.counts()
-        if self.device != "cpu":
-            found["device_memory_mb"] = self.framework.cuda.max_memory_allocated() / 1e6
+        most = self._on.peak_bytes()
+        if most is not None:
+            found["device_memory_mb"] = most / 1e6
         return found

@@ -7,10 +7,12 @@ own copy; a test holds both against sums by hand. Nothing here imports torch unt
 
 import importlib
 
+import accelerator
 import probe_train
 
 # kind: "names" (one class a sample), "pixels" (one a pixel), "text" (the next token at each place)
-# shape: of one sample, channels first; of text its length. On a CPU large images are cut.
+# shape: of one sample, channels first; of text its length. On a CPU large images are cut; cuda's
+# figures are those of every accelerator.
 WORKLOADS = {
     "convnet": {
         "module": "networks_images", "kind": "names", "classes": 10, "parameters": 145578,
@@ -75,34 +77,46 @@ def hold(name, found, published):
 class Named(object):
     """A published network with its data, on a device, its counts held before anything is timed."""
 
-    def __init__(self, torch, wanted, device):
+    def __init__(self, torch, wanted, device, home):
         import networks_count
 
         facts = WORKLOADS[wanted.workload]
-        own = facts[device]
-        wanted.batch = wanted.batch or own["batch"]
+        own = accelerator.sizes(facts, device)
+        # Micro-batches have one size: what is usual is rounded up to a multiple of them.
+        usual = -(-own["batch"] // max(1, wanted.micro_batches)) * max(1, wanted.micro_batches)
+        wanted.batch = wanted.batch or usual
         self._torch, self._kind = torch, facts["kind"]
         self.sample = (facts["kind"], own["shape"], facts["classes"])
         make = torch.Generator()
-        make.manual_seed(wanted.seed + 1 + wanted.place.rank)
+        make.manual_seed(wanted.seed + 1 + probe_train.stream(wanted))
         made = [
             _batch(torch, make, self._kind, (wanted.batch,) + own["shape"], facts["classes"])
             for _ in range(probe_train.BATCHES)
         ]
         self.images = [images.to(device) for images, _ in made]
         self.labels = [labels.to(device) for _, labels in made]
-        torch.manual_seed(wanted.seed)
-        network = getattr(importlib.import_module(facts["module"]), wanted.workload)
-        self.model = network(own["shape"][0], facts["classes"]).to(device)
+        self._wanted, self._facts, self._shape = wanted, facts, own["shape"]
+        self.model = self.build().to(home)
         found = {
             "parameters": networks_count.parameters(self.model),
-            "multiply_adds": networks_count.multiply_adds(self.model, self.images[0][:1]),
+            "multiply_adds": networks_count.multiply_adds(self.model, self.images[0][:1].to(home)),
         }
         published = {
             "parameters": facts["parameters"], "multiply_adds": own["multiply_adds"]
         }  # fmt: skip
         hold(wanted.workload, found, published)
         self.counted = dict(found, shape="x".join(map(str, own["shape"])))
+
+    def build(self):
+        """Make the network, with the weights that all ranks begin with."""
+        self._torch.manual_seed(self._wanted.seed)
+        network = getattr(importlib.import_module(self._facts["module"]), self._wanted.workload)
+        return network(self._shape[0], self._facts["classes"])
+
+    def draw(self, make, count):
+        """Draw so many samples and their labels, on the CPU."""
+        shape = (count,) + self._shape
+        return _batch(self._torch, make, self._kind, shape, self._facts["classes"])
 
     def loss(self, said, labels):
         """Give the mean cross-entropy of a batch, that of further heads in part."""

@@ -35,6 +35,8 @@ ROWS_METRICS = (
     Metric(name="wall_s", unit="s"),
     MEMORY,
 )
+# What --device takes, by PyTorch's words: GPUs of NVIDIA and AMD are cuda; the probe's own list.
+DEVICES = ("cpu", "cuda", "xpu", "xla")
 # Steps of a launch fill as many seconds where their number was not given.
 STEADY_S = 10.0
 
@@ -143,13 +145,14 @@ class ParameterContext:
 class ProbeCell:
     """One cell to launch: the settled parameters, the steps (0 where there are none), threads.
 
-    `ranks` is 0 where a launch is a single process.
+    `ranks` is 0 where a launch is a single process; `is_warmup`: its times don't count.
     """
 
     values: Values
     threads: int
     steps: int = 0
     ranks: int = 0
+    is_warmup: bool = False
 
 
 def given_or_default(

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from dlcontainer.bench.probes.inputs import training, waiting
 from dlcontainer.bench.probes.lending import SharedFolder, SharedStorage, lends_nothing
-from dlcontainer.bench.probes.networks import choices, gradient_check, utilisation
+from dlcontainer.bench.probes.networks import choices, gradient_check, parallel, utilisation
 from dlcontainer.bench.probes.probe import (
+    DEVICES,
     GROUP,
     MARGIN,
     MEMORY,
@@ -53,16 +54,17 @@ _SEED = 20190617
 
 _DEVICE = Option(
     name="device",
-    choices=("auto", "cpu", "cuda"),
+    choices=("auto", *DEVICES),
     default="auto",
-    help="Device to train on; auto: a GPU if there is one. Default: auto.",
+    help="Device to train on: cpu, cuda (NVIDIA, AMD), xpu (Intel), xla (TPU); auto: an "
+    "accelerator if there is one. Default: auto.",
     elsewhere="ignored",
 )
 _DISTRIBUTED = Option(
     name="distributed",
     metavar="WAY",
-    help="How ranks train together: ddp (PyTorch), tensorflow or horovod. Default: horovod "
-    "where the recipe has it, else the framework's own way.",
+    help="How ranks train together: ddp (PyTorch), tensorflow or horovod; none: each trains on "
+    "its own. Default: horovod where the recipe has it, else the framework's own way.",
 )
 
 
@@ -99,7 +101,11 @@ def way(choice: str | None, setting: ParameterContext) -> str:
     ]
     usual = HOROVOD if HOROVOD in usable else usable[0]
     before = begun and begun.workload.get(_DISTRIBUTED.name)
+    if before == parallel.WAY:
+        before = None
     chosen = choice or (before and str(before)) or usual
+    if chosen == parallel.APART_WAY:
+        return chosen
     if chosen not in usable:
         raise UsageError(
             f"--distributed {chosen}: not available with this image",
@@ -121,8 +127,13 @@ def _settled(typed: Values, setting: ParameterContext) -> Values:
         "framework": framework(setting.contents),
         _DISTRIBUTED.name: way(choice, setting) if setting.is_ranked else "",
     }
+    strategy = parallel.strategy(typed, setting)
+    if strategy:
+        usual, name = str(values[_DISTRIBUTED.name]), str(values["framework"])
+        values[_DISTRIBUTED.name] = parallel.way(strategy, choice, usual, name)
     values |= choices.settled(values, setting)
-    return {**values, **training.settled(values, setting)}
+    values |= training.settled(values, setting)
+    return {**values, **parallel.settled(strategy, values, setting)}
 
 
 def _arguments(cell: ProbeCell) -> tuple[str, ...]:
@@ -138,7 +149,8 @@ def _arguments(cell: ProbeCell) -> tuple[str, ...]:
     }
     if values["framework"] != FRAMEWORKS[0]:  # the only one that probes of older images know
         options["framework"] = values["framework"]
-    return as_options({**options, "distributed": values.get(_DISTRIBUTED.name) or None})
+    options["distributed"] = values.get(_DISTRIBUTED.name) or None
+    return as_options({**options, **parallel.arguments(values, is_warmup=cell.is_warmup)})
 
 
 def _declared(cell: ProbeCell) -> "Mapping[str, Json]":
@@ -149,6 +161,7 @@ def _declared(cell: ProbeCell) -> "Mapping[str, Json]":
         "seed": _SEED,
         **choices.declared(cell.values),
         **training.declared(cell.values),
+        **parallel.declared(cell.values),
     }
 
 
@@ -158,15 +171,16 @@ def _lent(values: Values, lending: SharedStorage) -> AbstractContextManager[Sequ
 
 
 def _phases(stamps: Mapping[str, Any]) -> tuple[str, ...]:
-    order = ("import", "device", "process_group", "input", "step_1", "steady")
+    order = ("import", "device", "process_group", "input", "gate", "step_1", "steady")
     if (stamps.get("process_group") or math.inf) < (stamps.get("device") or 0):
         # Some ways find the other ranks first, then make data and weights.
-        order = ("import", "process_group", "device", "input", "step_1", "steady")
+        order = ("import", "process_group", "device", "input", "gate", "step_1", "steady")
     return order
 
 
 def _named(declared: "SessionDeclaration") -> str:
-    return choices.named(declared.workload) + training.named(declared.workload)
+    work = declared.workload
+    return choices.named(work) + training.named(work) + parallel.named(work)
 
 
 def _subject(declared: "SessionDeclaration") -> str:
@@ -260,7 +274,10 @@ TRAIN = Probe(
         ),
         Metric(name="counts.samples_per_s", unit="1/s", better="more", statistic="rate"),
     ),
-    options=(STEPS, UNIT, GROUP, _DEVICE, _DISTRIBUTED, *choices.OPTIONS, *training.OPTIONS),
+    options=(
+        *(STEPS, UNIT, GROUP, _DEVICE, _DISTRIBUTED),
+        *(*choices.OPTIONS, *training.OPTIONS, *parallel.OPTIONS),
+    ),
     settle=_settled,
     arguments=_arguments,
     declared=_declared,

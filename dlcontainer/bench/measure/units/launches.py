@@ -28,6 +28,7 @@ class LaunchUnit:
     def warmed(self, _begun: WarmupOutcome | None) -> list[ArmLaunch]:
         """Launch each side once."""
         trial = self._work(declaration.trial_steps(self.task.settings))
+        trial = replace(trial, cell=replace(trial.cell, is_warmup=True))
         return [self._timed(side, trial) for side in self.task.sides.all()]
 
     def settled(self, thrown: Sequence[ArmLaunch]) -> WarmupOutcome:
