@@ -113,7 +113,8 @@ class Watched(object):
     """Run a user's code: what it does that a forecast can't follow is said with its line."""
 
     def __init__(self, script, what):
-        self._folder = os.path.dirname(os.path.abspath(script.rpartition(":")[0])) + os.sep
+        self._script = os.path.abspath(script.rpartition(":")[0])
+        self._folder = os.path.dirname(self._script) + os.sep
         self._what = what
 
     def __enter__(self):
@@ -170,7 +171,7 @@ class Watched(object):
             where = "{}:{}".format(os.path.abspath(problem.filename), problem.lineno)
         said = "{}: {}".format(kind.__name__, str(problem).strip().split("\n")[0])
         what, why, step = _classified(kind, problem, said)
-        return ScriptError("{} {}".format(self._what, what), where, why, step)
+        return ScriptError("{} {}".format(self._what, what), where or self._script, why, step)
 
 
 def _is_code(path):
