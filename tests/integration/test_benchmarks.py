@@ -68,7 +68,7 @@ LONG = {
 # These have a test of their own.
 APART = {
     *(*LONG, "group_rules", "import_figures", "page_faults", "slow_tree", "startup"),
-    "verdict_table",
+    *("node_to_nodes", "published_points", "small_batches", "verdict_table"),
 }
 
 
@@ -201,6 +201,38 @@ def test_page_faults(tmp_path: Path) -> None:
     text = run("page_faults", residents.write(tmp_path / "session.jsonl", residents.Truth()))
     assert "| turns of a process | 256 |" in text
     assert "| session.jsonl |" in text
+
+
+def test_published_points() -> None:
+    lines = run("published_points", "--draws", "20").splitlines()
+    assert len([line for line in lines if " KNL" in line and line.startswith("| ")]) == 18
+    assert any("by one input alone: link_share" in line for line in lines)
+
+
+def test_node_to_nodes(tmp_path: Path) -> None:
+    rates = "| DDP | PyTorch 9 | mahti |{0}| 2024-01-0{1} | {2} |".format
+    rows = [rates(n, day, 95 * n) for day in (1, 2) for n in (1, 4, 8)]
+    table = tmp_path / "results.md"
+    table.write_text("\n".join(rows))
+    assert "image: 2 sets" in run("node_to_nodes", table)
+
+
+def test_small_batches_start() -> None:
+    assert "usage:" in run("small_batches", "--help")
+
+
+@pytest.mark.long  # an image with PyTorch
+def test_small_batches(world: World, pytorch_image: Built) -> None:
+    engine = find_program("apptainer", world.environ)
+    script = BENCHMARKS / "small_batches.py"
+    words = (engine, "exec", "--bind", ROOT, pytorch_image.image, "/opt/pytorch/bin/python")
+    more = (script, "--networks", "convnet", "--batches", "4,2,1", "--rounds", "1")
+    done = subprocess.run(
+        [*map(str, words), *map(str, more)],
+        env=world.environ, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "fixed, of a step at batch 4:" in done.stdout
 
 
 def test_import_figures(launching: World, tiny_image: Built, tiny: Path, tmp_path: Path) -> None:

@@ -117,3 +117,5 @@ class MeasuredStudy:
     messages: tuple[Message, ...]
     idle_neighbours: tuple[IdleNeighbours, ...]
     digest: str
+    # gloo, nccl, ...; empty where no session has it.
+    backend: str = ""

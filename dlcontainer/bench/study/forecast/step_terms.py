@@ -2,8 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
+
+# gloo has rings alone; NCCL takes a ring or trees, whichever is quicker for the size.
+Algorithm = Literal["ring", "ring or tree"]
+# The order of a pipeline's passes: torch's Schedule1F1B and ScheduleGPipe.
+Schedule = Literal["1f1b", "gpipe"]
+# torch's DistributedDataParallel: bucket_cap_mb=25.
+BUCKET_BYTES = 25 * 2.0**20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,6 +26,13 @@ class Network:
     layers: int = 0
     # Bytes of one sample's activation between two layers, as they are sent.
     activation_bytes: float = 0.0
+    # The backward pass runs the forward pass again (activation checkpointing); `flops` has it too.
+    recomputed: bool = False
+
+    @property
+    def forward(self) -> float:
+        """Return the forward pass's share of both: backward is twice forward, or three times."""
+        return 1 / 4 if self.recomputed else 1 / 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +50,8 @@ class Machine:
     # Floating-point operations a second that one rank reaches with this network and batch.
     flops_per_s: float
     ranks_per_node: int
+    # What a rank sends to another of its node, and what a node's port sends to another node: ranks
+    # of a node that send at the same time share the port.
     in_node: Link
     between_nodes: Link
     # Share of the step that neighbours on the same node cost, with all of them busy.
@@ -45,6 +62,16 @@ class Machine:
     scatter: float = 0.0
     # Whether a send waits until its receive is posted (gloo): a pipeline does not hide it then.
     rendezvous: bool = False
+    # Messages from one stage of a pipeline to the next; None: as those of collectives.
+    stage_in_node: Link | None = None
+    stage_between_nodes: Link | None = None
+    algorithm: Algorithm = "ring"
+    # Bytes of gradients that data parallel sends at once.
+    bucket_bytes: float = BUCKET_BYTES
+    # Seconds of a forward and backward pass beside those of its samples: small batches show it.
+    pass_s: float = 0.0
+    # Seconds that a step waits for one sample of a rank's batch.
+    input_s: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,3 +110,4 @@ class StrategyChoice:
     strategy: ParallelStrategy
     global_batch: int
     micro_batches: int = 1
+    schedule: Schedule = "1f1b"
