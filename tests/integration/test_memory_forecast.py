@@ -25,7 +25,7 @@ from tests.values import ROOT
 pytestmark = pytest.mark.timeout(1800)
 
 # The versions that dlcontainer/probe/memory_torch.py calls tried.
-TORCHES = ("2.7.1", "2.10.0", "2.13.0+cpu")
+TORCHES = ("2.13.0+cpu",)
 SCRIPT = """
 import torch
 from torch import nn
@@ -67,7 +67,7 @@ def test_a_torch_without_the_private_modules_is_refused_by_name(tmp_path: Path) 
         memory.of(asked, native(Path(sys.executable), str(tmp_path)))
     assert "PyTorch 1.13.1" in failed.value.what
     assert "missing torch._subclasses.fake_tensor.FakeTensorMode" in failed.value.what
-    assert "2.7, 2.10, 2.13" in str(failed.value.why)
+    assert "tried with 2.13" in str(failed.value.why)
     assert failed.value.exit_code == 1
 
 
