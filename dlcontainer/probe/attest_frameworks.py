@@ -2,6 +2,8 @@
 
 import sys
 
+import accelerator
+
 DRIVER = "/proc/driver/nvidia/version"
 
 
@@ -41,7 +43,7 @@ def _torch(torch):
         "framework": "torch {}".format(torch.__version__),
         "framework_git": getattr(torch.version, "git_version", None),
         "torch": str(torch.__version__),
-        "cuda": torch.version.cuda,
+        "cuda": accelerator.toolkits(torch)["cuda"],
         "threads": torch.get_num_threads(),
         "interop_threads": torch.get_num_interop_threads(),
         "isa_dispatch": _asked(lambda: torch.backends.cpu.get_cpu_capability()),
@@ -53,12 +55,21 @@ def _torch(torch):
         "blas": None,
     }
     found.update(_torch_libraries(_asked(torch.__config__.show) or ""))
-    if _asked(torch.cuda.is_available):
-        found["cudnn"] = _asked(torch.backends.cudnn.version)
-        found["devices"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-        found["driver"] = _driver()
-        found["nccl"] = _asked(lambda: ".".join(map(str, torch.cuda.nccl.version())))
+    seen = _asked(lambda: accelerator.seen(torch))
+    if seen:
+        found.update(_torch_devices(torch, seen))
     return found
+
+
+def _torch_devices(torch, seen):
+    found = {"devices": seen.names()}
+    if seen.kind == "rocm":
+        found["hip"] = accelerator.toolkits(torch)["hip"]
+    if seen.kind in ("cuda", "rocm"):
+        found["cudnn"] = _asked(torch.backends.cudnn.version)
+        found["driver"] = _driver()
+    name, version = _asked(seen.library) or (seen.library_name, None)
+    return dict(found, **({name: version} if name else {}))
 
 
 def _torch_switches(torch):
@@ -82,7 +93,7 @@ def _torch_switches(torch):
         "cudnn_benchmark": lambda: torch.backends.cudnn.benchmark,
         "cudnn_deterministic": lambda: torch.backends.cudnn.deterministic,
         "cudnn_tf32": lambda: torch.backends.cudnn.allow_tf32,
-        "matmul_tf32": lambda: torch.backends.cuda.matmul.allow_tf32,
+        "matmul_tf32": lambda: accelerator.has_tf32(torch),
     }
     return {name: _asked(question) for name, question in questions.items()}
 

@@ -4,6 +4,7 @@ import horovod
 import horovod.torch as hvd
 import torch
 
+import accelerator
 from probe_collectives import IN_PLACE, PERIOD
 
 
@@ -15,10 +16,10 @@ class Group(object):
     def __init__(self, place, _backend, _patience):
         hvd.init()
         self.rank, self.size = hvd.rank(), hvd.size()
-        self._device = "cpu"
-        if torch.cuda.is_available() and hvd.nccl_built():
-            self._device = "cuda:{}".format(place.local_rank % torch.cuda.device_count())
-            torch.cuda.set_device(self._device)
+        # Horovod's own collectives between devices are NCCL's and RCCL's.
+        own = "auto" if hvd.nccl_built() else accelerator.CPU
+        self._on = accelerator.chosen(torch, own)
+        self._device = self._on.place(self._on.take(place.local_rank))
         # What an operation gives is a tensor of its own, but for those that work in place.
         self._first = self._result = None
 
@@ -39,8 +40,7 @@ class Group(object):
     def act(self, operation, elements):
         """Run one; see probe_collectives.py."""
         getattr(self, "_" + operation)(elements)
-        if self._device != "cpu":
-            torch.cuda.synchronize()
+        self._on.settle()
 
     def _broadcast(self, elements):
         name = _name("broadcast", elements)
@@ -74,7 +74,7 @@ class Group(object):
 
     def transport(self):
         """Give what is known of the way between ranks."""
-        way = "nccl" if self._device != "cpu" else "mpi" if hvd.mpi_enabled() else "gloo"
+        way = "nccl" if self._on else "mpi" if hvd.mpi_enabled() else "gloo"
         return {"backend": "horovod", "horovod": horovod.__version__, "way": way}
 
     def close(self):

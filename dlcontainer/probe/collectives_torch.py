@@ -1,4 +1,4 @@
-"""Collectives by torch.distributed: gloo between CPUs, nccl between GPUs, mpi. Python >= 3.6."""
+"""Collectives by torch.distributed: gloo, mpi, and those between devices. Python >= 3.6."""
 
 import datetime
 import os
@@ -6,6 +6,7 @@ import os
 import torch
 from torch import distributed
 
+import accelerator
 from probe_collectives import IN_PLACE, PERIOD
 
 
@@ -22,18 +23,20 @@ class Group(object):
     def __init__(self, place, backend, patience):
         if not distributed.is_available():
             raise RuntimeError("this PyTorch was built without torch.distributed")
-        self.backend, self._device = backend, "cpu"
-        if backend == "nccl":
-            count = torch.cuda.device_count()
-            if place.local_rank >= count:
-                raise RuntimeError(
-                    "nccl takes a GPU for each rank of a node, and there are {}".format(count)
+        self.backend, self._on = backend, accelerator.of_backend(torch, backend)
+        if backend in accelerator.BACKENDS and place.local_rank >= self._on.count():
+            raise RuntimeError(
+                "{} takes a {} for each rank of a node, and there are {}".format(
+                    backend, accelerator.title(backend), self._on.count()
                 )
-            torch.cuda.set_device(place.local_rank)
-            self._device = "cuda:{}".format(place.local_rank)
+            )
+        self._device = self._on.place(self._on.take(place.local_rank))
         place.export(os.environ)
         limit = datetime.timedelta(seconds=patience)
-        distributed.init_process_group(backend, init_method="env://", timeout=limit)
+        self._on.backend()  # some are known once a package of theirs is loaded
+        distributed.init_process_group(
+            backend, init_method=self._on.init_method, timeout=limit
+        )
         self.rank, self.size = distributed.get_rank(), distributed.get_world_size()
         self._first = self._second = None
 
@@ -58,8 +61,7 @@ class Group(object):
     def act(self, operation, elements):
         """Run one; see probe_collectives.py."""
         getattr(self, "_" + operation)(elements)
-        if self._device != "cpu":
-            torch.cuda.synchronize()
+        self._on.settle()
 
     def _broadcast(self, elements):
         distributed.broadcast(self._first[:elements], 0)
@@ -106,8 +108,8 @@ class Group(object):
     def transport(self):
         """Give what is known of the way between ranks."""
         found = {"backend": self.backend}
-        if self.backend == "nccl":
-            found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))
+        if self._on:
+            found.update(accelerator.library(torch))
         return found
 
     def close(self):

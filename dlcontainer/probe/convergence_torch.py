@@ -1,4 +1,4 @@
-"""A small network learns the digits, in PyTorch, on a CPU or (never run) by CUDA. Python >= 3.6.
+"""A small network learns the digits, in PyTorch, on a CPU or an accelerator. Python >= 3.6.
 
 Two layers without biases, 64 - 64 - 10, and tanh between: nothing in it has an edge, so that one
 step can be held against the same step in fp64.
@@ -8,6 +8,7 @@ import time
 
 import torch
 
+import accelerator
 import digits
 import lars
 import rows
@@ -25,9 +26,8 @@ class Trainer(object):
     framework = torch
 
     def __init__(self, device, threads, training, testing):
-        if device == "cuda" and not torch.cuda.is_available():
-            raise RuntimeError("--device cuda: this PyTorch sees no GPU")
-        torch.backends.cuda.matmul.allow_tf32 = False
+        self._on = accelerator.chosen(torch, device)
+        accelerator.products_in_full(torch)
         torch.set_num_threads(threads)
         self._device = device
         self._images, self._labels = self._placed(training)
@@ -63,15 +63,11 @@ class Trainer(object):
 
     def timed(self, weights, rule, number, batch):
         """Train on one batch; give the seconds."""
-        self._settle()
+        self._on.settle()
         begin = time.perf_counter()
         self.step(weights, rule, number, batch)
-        self._settle()
+        self._on.settle()
         return time.perf_counter() - begin
-
-    def _settle(self):
-        if self._device == "cuda":
-            torch.cuda.synchronize()
 
     def right(self, weights):
         """Count the images for testing that are told right."""

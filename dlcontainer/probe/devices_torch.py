@@ -1,6 +1,8 @@
-"""PyTorch's devices: CUDA and ROCm by torch.cuda, Intel's by torch.xpu. Python >= 3.6."""
+"""PyTorch's devices, whatever their kind: see accelerator.py. Python >= 3.6."""
 
 import torch
+
+import accelerator
 
 SEED = 20190617
 
@@ -9,24 +11,21 @@ class Devices(object):
     """See prove_devices.py."""
 
     def __init__(self):
-        # Older ones have no switch, and none of their devices would need it.
-        for holder in (getattr(torch.backends, "cudnn", None), _matmul()):
-            if holder is not None and hasattr(holder, "allow_tf32"):
-                holder.allow_tf32 = False
-        self._kind = next((kind for kind in ("cuda", "xpu") if _count(kind)), "cuda")
+        accelerator.convolutions_in_full(torch)
+        accelerator.products_in_full(torch)
+        self._seen = accelerator.seen(torch)
 
     def names(self):
         """Give the devices' names."""
-        module = getattr(torch, self._kind)
-        return [str(module.get_device_name(index)) for index in range(_count(self._kind))]
+        return self._seen.names()
 
     def losses(self, index, steps):
         """Train on a device, or on the CPU; give the losses."""
         if index is None:
             return _losses(torch.device("cpu"), steps)
         # Or the first device is opened beside it, which another rank may hold for itself.
-        with getattr(torch, self._kind).device(index):
-            return _losses(torch.device(self._kind, index), steps)
+        with self._seen.within(index):
+            return _losses(torch.device(self._seen.place(index)), steps)
 
 
 def _losses(device, steps):
@@ -52,12 +51,3 @@ def _losses(device, steps):
                 part.sub_(0.5 * slope)
         losses.append(float(loss.item()))
     return losses
-
-
-def _matmul():
-    return getattr(getattr(torch.backends, "cuda", None), "matmul", None)
-
-
-def _count(kind):
-    module = getattr(torch, kind, None)
-    return int(module.device_count()) if module is not None and module.is_available() else 0

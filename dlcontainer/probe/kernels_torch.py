@@ -1,10 +1,11 @@
-"""Single operations of PyTorch, on a CPU or (written, never run) by CUDA. Python >= 3.6."""
+"""Single operations of PyTorch, on a CPU or an accelerator. Python >= 3.6."""
 
 import random
 import time
 
 import torch
 
+import accelerator
 import kernels_check
 import kernels_log
 import kernels_shapes
@@ -13,8 +14,8 @@ TYPES = {
     "fp64": torch.float64, "fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16,
     "int8": torch.int8,
 }  # fmt: skip
-# By NVIDIA's CUDA programming guide, arithmetic by compute capability.
-LEAST_CAPABILITY = {"bf16": (8, 0), "int8": (7, 5)}
+# What some accelerators lack.
+NOT_EVERYWHERE = ("fp64", "bf16", "int8")
 SCALE = 3.0  # of the triad: no power of 2, so that it is multiplied
 _BLOCK = 1 << 16  # periods of the numbers that a stream reads
 
@@ -25,20 +26,20 @@ class Kernels(object):
     framework = torch
 
     def __init__(self, device, threads, precisions):
-        self.device, self._threads = device, threads
-        if device == "cuda":
-            _require_cuda(precisions)
+        self._on, self._threads = accelerator.chosen(torch, device), threads
+        if self._on:
+            _require(self._on, precisions)
         torch.set_grad_enabled(False)
         torch.set_num_threads(threads)
 
     def make(self, parameters):
         """Make an operation with its data."""
-        return Operation(parameters, self.device)
+        return Operation(parameters, self._on)
 
     def libraries(self, operations):
         """Name the libraries and kernels of one more call of each, which no clock sees."""
-        if self.device == "cuda":
-            return [_cuda_kernels(one) for one in operations]
+        if self._on:
+            return [_device_kernels(one, self._on) for one in operations]
         profile = torch.autograd.profiler.profile
         with kernels_log.Captured() as captured:
             found = []
@@ -62,17 +63,15 @@ class Kernels(object):
         torch.set_grad_enabled(True)
 
 
-def _require_cuda(precisions):
-    if not torch.cuda.is_available():
-        raise RuntimeError("--device cuda: this PyTorch sees no GPU")
-    own = torch.cuda.get_device_capability()
+def _require(device, precisions):
     for name in precisions:
-        if own < LEAST_CAPABILITY.get(name, (0, 0)):
-            raise RuntimeError("{}: this GPU, of compute capability {}.{}, computes none".format(name, *own))
+        problem = device.lacking(name) if name in NOT_EVERYWHERE else ""
+        if problem:
+            raise RuntimeError("{}: {}".format(name, problem))
     # What is asked for is what is computed: neither TF32 nor sums of parts in 16 bits.
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
-    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    accelerator.products_in_full(torch)
+    accelerator.convolutions_in_full(torch)
+    accelerator.sums_in_full(torch)
 
 
 def _label(number):
@@ -101,13 +100,13 @@ class _Verbose(object):
             one.__exit__(*problem)
 
 
-def _cuda_kernels(operation):
+def _device_kernels(operation, device):
     """Name the kernels that the device ran, by Kineto."""
-    kinds = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
-    with torch.profiler.profile(activities=kinds) as profiled:
+    kinds = [torch.profiler.ProfilerActivity.CPU, device.activity()]
+    with torch.profiler.profile(activities=[one for one in kinds if one is not None]) as profiled:
         operation.act()
-        torch.cuda.synchronize()
-    names = [event.name for event in profiled.events() if event.device_type.name == "CUDA"]
+        device.settle()
+    names = [one.name for one in profiled.events() if one.device_type.name == device.profiled_as]
     return kernels_log.said(sorted(set(names)), kernels_log.operations(profiled.events()))
 
 
@@ -131,7 +130,7 @@ class Operation(object):
     """One row: its data, and the call."""
 
     def __init__(self, parameters, device):
-        self.parameters, self._device = parameters, device
+        self.parameters, self._on = parameters, device
         kernel, shape = parameters["kernel"], parameters["shape"]
         self.sizes = kernels_shapes.read(kernel, shape)
         self.type = TYPES[parameters["precision"]]
@@ -146,8 +145,7 @@ class Operation(object):
     def act(self):
         """Run it once, and return when it is through."""
         result = self.call(*self.given)
-        if self._device == "cuda":
-            torch.cuda.synchronize()
+        self._on.settle()
         return result
 
     def call(self, *given):
@@ -163,9 +161,9 @@ class Operation(object):
     def timed(self, repeats):
         """Give the seconds of each repetition, after one that is not timed."""
         self.act()
-        if self._device == "cuda":
-            return self._by_events(repeats)
         call, given, times = self._call, self.given, []
+        if self._on:
+            return [self._on.seconds_of(lambda: call(*given)) for _ in range(repeats)]
         with self._library:
             for _ in range(repeats):
                 begin = time.perf_counter()
@@ -173,23 +171,12 @@ class Operation(object):
                 times.append(time.perf_counter() - begin)
         return times
 
-    def _by_events(self, repeats):
-        times = []
-        for _ in range(repeats):
-            marks = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-            marks[0].record()
-            self._call(*self.given)
-            marks[1].record()
-            torch.cuda.synchronize()
-            times.append(marks[0].elapsed_time(marks[1]) / 1e3)
-        return times
-
     def _normal(self, *size):
         if self.type == torch.int8:
             numbers = torch.randint(-127, 128, size, generator=self._make, dtype=torch.int8)
         else:
             numbers = torch.randn(*size, generator=self._make, dtype=torch.float64)
-        return numbers.to(self.type).to(self._device)
+        return numbers.to(self.type).to(self._on.type)
 
     def _given_gemm(self, m, n, k):
         return self._normal(m, k), self._normal(k, n)
@@ -215,7 +202,7 @@ class Operation(object):
 
     def _counting(self, n, period):
         # First a block: to repeat a few numbers 10^8 times takes seconds.
-        block = torch.arange(period, dtype=self.type, device=self._device).repeat(_BLOCK)
+        block = torch.arange(period, dtype=self.type, device=self._on.type).repeat(_BLOCK)
         return block.repeat(-(-n // len(block)))[:n]
 
     def _gemm(self, one, other):

@@ -6,6 +6,7 @@ a factor of its own accord (step_rules.LossScale).
 
 import sys
 
+import accelerator
 from step_rules import LossScale
 
 # precision -> flags of /proc/cpuinfo, any of which is arithmetic in it; the session's own table.
@@ -14,9 +15,6 @@ FLAGS = {
     "bf16": {"avx512_bf16", "amx_bf16", "bf16", "svebf16"},
     "fp16": {"avx512_fp16", "amx_fp16", "asimdhp"},
 }
-# The least compute capability of a GPU with arithmetic in it (CUDA C programming guide, section
-# "arithmetic instructions").
-CAPABILITIES = {"bf16": (8, 0), "fp16": (5, 3)}
 
 
 def flags(path="/proc/cpuinfo"):
@@ -44,10 +42,7 @@ def lacking(torch, name, device):
                 ", ".join(sorted(FLAGS[name]))
             )
         return ""
-    own, least = torch.cuda.get_device_capability(), CAPABILITIES[name]
-    if own < least:
-        return "this GPU's compute capability is {}.{}, it takes {}.{}".format(*(own + least))
-    return ""
+    return accelerator.named(torch, device).lacking(name)
 
 
 def made(torch, name, device):

@@ -34,7 +34,8 @@ SPLIT = ("reduce_scatter", "all_gather", "all_to_all")
 IN_PLACE = ("broadcast", "all_reduce")
 # backend -> the module that knows it
 BACKENDS = {
-    "gloo": "torch", "nccl": "torch", "mpi": "torch", "mpi4py": "mpi4py", "horovod": "horovod"
+    "gloo": "torch", "nccl": "torch", "xccl": "torch", "xla": "torch", "mpi": "torch",
+    "mpi4py": "mpi4py", "horovod": "horovod",
 }  # fmt: skip
 # backend -> operations that it has not
 ABSENT = {"horovod": ("send_recv",), "mpi": ("reduce_scatter",)}

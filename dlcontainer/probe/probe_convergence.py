@@ -19,6 +19,7 @@ import importlib
 import json
 import time
 
+import accelerator
 import digits
 import hand_over
 import rows
@@ -123,7 +124,7 @@ def options(arguments):
     parser.add_argument("--rules", type=json.loads, required=True, help="{OPTIMIZER: {...}}")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, required=True)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--device", choices=accelerator.DEVICES, default="cpu")
     parser.add_argument("--framework", choices=FRAMEWORKS, default=FRAMEWORKS[0])
     return parser.parse_args(arguments)
 

@@ -15,6 +15,7 @@ import importlib
 import json
 import time
 
+import accelerator
 import hand_over
 import rows
 
@@ -28,7 +29,7 @@ def options(arguments, name):
     parser.add_argument("--rounds", type=int, required=True)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, required=True)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--device", choices=accelerator.DEVICES, default="cpu")
     parser.add_argument("--framework", choices=FRAMEWORKS, default=FRAMEWORKS[0])
     return parser.parse_args(arguments)
 

@@ -198,7 +198,7 @@ def _group(own, wanted, others, collective):
 
     backend = prove_torch.backend()
     doubled = shared(others)
-    if backend == "nccl" and doubled:
+    if backend != "gloo" and doubled:
         # NCCL refuses it; that ranks find each other is still worth knowing.
         backend = "gloo"
         collective["why"] = "no NCCL: " + doubled

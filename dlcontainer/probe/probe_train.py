@@ -37,6 +37,7 @@ import os
 import resource
 import time
 
+import accelerator
 import baton
 import calibrate
 import hand_over
@@ -48,7 +49,8 @@ from train_options import FRAMEWORKS, WAYS, options  # noqa: F401
 # The way whose file has another name: it would be train_tensorflow_tensorflow.
 FILES = {"tensorflow": "multiworker"}
 CLASSES = 10
-# device -> batch, image side, width of the first stage: a step of some 20 ms on either
+# device -> batch, image side, width of the first stage: a step of some 20 ms on either; cuda's are
+# those of every accelerator
 SIZES = {"cpu": (16, 32, 8), "cuda": (256, 64, 64)}
 BATCHES = 8  # made before the clock starts, used in turn
 RATE, MOMENTUM = 0.02, 0.9
@@ -63,7 +65,7 @@ def stamp(name):
 
 def settle_sizes(wanted, device):
     """Fill in what the options left to the device."""
-    batch, size, width = SIZES[device]
+    batch, size, width = accelerator.sizes(SIZES, device)
     wanted.batch, wanted.size = wanted.batch or batch, wanted.size or size
     wanted.width = wanted.width or width
 
@@ -333,7 +335,7 @@ def _report(trainer, wanted, values, steps):
     own = ["framework", "place", "meeting", "baton", "process", "cpus"]
     for name in own + train_options.unsaid(wanted):
         del workload[name]
-    if trainer.device == "cpu" and _crowded(wanted.place):
+    if trainer.device == accelerator.CPU and _crowded(wanted.place):
         # Compute takes turns on cores: such times tell of communication alone.
         workload["emulated"] = "compute: {} ranks on {} cores".format(
             wanted.place.local_size or wanted.place.size, os.cpu_count()

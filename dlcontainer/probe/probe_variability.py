@@ -17,6 +17,7 @@ import os
 import platform
 import time
 
+import accelerator
 import barrier
 import hand_over
 import ranks
@@ -40,12 +41,9 @@ class Gemm(object):
 
         torch.set_num_threads(threads)
         self.framework, self._torch = torch, torch
-        self._settle = lambda: None
-        if device == "cuda":
-            if not torch.cuda.is_available():
-                raise RuntimeError("PyTorch sees no GPU here: leave out --device cuda")
-            torch.cuda.set_device(local_rank % torch.cuda.device_count())
-            self._settle = torch.cuda.synchronize
+        on = accelerator.chosen(torch, device)
+        on.take(local_rank)
+        self._settle = on.settle
         count = torch.arange(SIDE)
         line, column = count.remainder(PERIOD), count.remainder(PERIOD - 2)
         whole = line[:, None] + column[None, :]
@@ -102,7 +100,7 @@ def options(arguments):
     parser.add_argument("--kernel", choices=sorted(KERNELS), required=True)
     parser.add_argument("--timed", type=int, required=True, help="steps")
     parser.add_argument("--threads", type=int, required=True)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--device", choices=accelerator.DEVICES, default="cpu")
     parser.add_argument("--watch", action="store_true")
     return parser.parse_args(arguments)
 

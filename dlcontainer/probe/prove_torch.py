@@ -1,14 +1,16 @@
-"""Ranks of a proof meet by torch.distributed: nccl between GPUs, gloo between CPUs. Python >= 3.6."""
+"""Ranks of a proof meet by torch.distributed: gloo between CPUs, else by the devices' library. Python >= 3.6."""
 
 import datetime
 import os
 import time
 
-import prove_figures
 import torch
 
+import accelerator
+import prove_figures
+
 # Bytes. The last one is held against the site's floor: large enough to fill any network.
-SIZES = {"nccl": (1 << 20, 1 << 25, 1 << 28), "gloo": (1 << 16, 1 << 20, 1 << 23)}
+SIZES = {"cuda": (1 << 20, 1 << 25, 1 << 28), "cpu": (1 << 16, 1 << 20, 1 << 23)}
 WARM, TIMED = 2, 5
 
 
@@ -17,13 +19,14 @@ def own_device(index, shown):
 
     `shown` are the devices that the driver shows this process (attest_gpus.modes).
     """
-    if not torch.cuda.is_available():
+    seen = accelerator.seen(torch)
+    if not seen:
         return None
-    count = torch.cuda.device_count()
+    count = seen.count()
     index = index % count
-    uuid = getattr(torch.cuda.get_device_properties(index), "uuid", None)
+    uuid = seen.uuid(index)
     if uuid is not None:  # newer ones have it
-        return str(uuid)
+        return uuid
     if shown and len(shown) == count:
         return shown[index]["uuid"]
     # A cgroup may show each rank one device, and each as number 0.
@@ -31,20 +34,18 @@ def own_device(index, shown):
 
 
 class Group(object):
-    """A process group of all ranks; `backend` is nccl where each rank has a device of its own."""
+    """A process group of all ranks; `backend` is the devices' own where each rank has one for itself."""
 
     def __init__(self, place, backend, patience):
         self.backend, self._place = backend, place
         if not torch.distributed.is_available():
             raise RuntimeError("this PyTorch was built without torch.distributed")
         place.export(os.environ)
-        self._device = "cpu"
-        if backend == "nccl":
-            index = place.local_rank % torch.cuda.device_count()
-            torch.cuda.set_device(index)
-            self._device = "cuda:{}".format(index)
+        self._on = accelerator.of_backend(torch, backend)
+        self._device = self._on.place(self._on.take(place.local_rank))
+        limit = datetime.timedelta(seconds=patience)
         torch.distributed.init_process_group(
-            backend, init_method="env://", timeout=datetime.timedelta(seconds=patience)
+            backend, init_method=self._on.init_method, timeout=limit
         )
         self.size = torch.distributed.get_world_size()
 
@@ -60,7 +61,7 @@ class Group(object):
     def bandwidth(self):
         """Time all-reduces; busbw is nccl-tests' own figure: bytes / s * 2 (n - 1) / n, GB/s."""
         found = []
-        for size in SIZES[self.backend]:
+        for size in accelerator.sizes(SIZES, self._on.type):
             data = torch.ones(size // 4, device=self._device)
             for _ in range(WARM):
                 torch.distributed.all_reduce(data)
@@ -75,8 +76,7 @@ class Group(object):
         return found
 
     def _settle(self):
-        if self.backend == "nccl":
-            torch.cuda.synchronize()
+        self._on.settle()
         torch.distributed.barrier()
 
     def close(self):
@@ -86,13 +86,9 @@ class Group(object):
 
 def backend():
     """Name what ranks with a device of their own each use."""
-    has_device = torch.cuda.is_available() and torch.cuda.device_count()
-    return "nccl" if has_device and torch.distributed.is_nccl_available() else "gloo"
+    return accelerator.seen(torch).backend() or "gloo"
 
 
 def library():
-    """Give the version of NCCL or RCCL that PyTorch was built with; None without one."""
-    try:
-        return ".".join(map(str, torch.cuda.nccl.version()))
-    except Exception:
-        return None
+    """Give the version of the devices' collective library; None where nothing says it."""
+    return next(iter(accelerator.library(torch).values()), None)

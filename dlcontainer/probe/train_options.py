@@ -2,6 +2,8 @@
 
 import argparse
 
+import accelerator
+
 FRAMEWORKS = ("torch", "tensorflow", "mxnet")
 # framework -> ways to train on several ranks, the first is the usual one
 WAYS = {"torch": ("ddp", "horovod"), "tensorflow": ("tensorflow", "horovod")}
@@ -36,7 +38,7 @@ def options(arguments):
         parser.add_argument(name, type=int, default=0, help="0: the device's usual one")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=0)
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--device", choices=("auto",) + accelerator.DEVICES, default="auto")
     parser.add_argument("--distributed", metavar="WAY", help="ranks train together, e.g. ddp")
     parser.add_argument("--baton", metavar="FOLDER", help="where the pipes lie: see baton.py")
     parser.add_argument("--process", metavar="NAME", default="", help="this process's pipes")
@@ -138,6 +140,8 @@ def _problem(wanted):
         return "--distributed {}: for {} there is {}".format(
             wanted.distributed, name, ways or "none"
         )
+    if name != "torch" and wanted.device not in ("auto",) + accelerator.TABLED:
+        return "--device {}: {} takes {}".format(wanted.device, name, " or ".join(accelerator.TABLED))
     known = (RESIDUAL,) + WORKLOADS.get(name, ())
     if wanted.workload not in known:
         return "--workload {}: for {} there is {}".format(wanted.workload, name, ", ".join(known))

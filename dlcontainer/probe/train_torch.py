@@ -3,6 +3,7 @@
 import sys
 import time
 
+import accelerator
 import precision_torch
 import probe_train
 import train_options
@@ -35,23 +36,6 @@ def network(torch, width):
         layers += [Block(inner, outer, stride), Block(outer, outer, 1)]
     layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * width, probe_train.CLASSES)]
     return nn.Sequential(*layers)
-
-
-class EventClock(object):
-    """Times of steps by a GPU's own events, which its queue is not stopped for."""
-
-    def __init__(self, torch):
-        self.torch, self.marks = torch, []
-
-    def mark(self):
-        """Mark the end of a step (first: the begin of all)."""
-        event = self.torch.cuda.Event(enable_timing=True)
-        event.record()
-        self.marks.append(event)
-
-    def steps_s(self):
-        """Give each step's time, s; the device must be idle."""
-        return [a.elapsed_time(b) / 1e3 for a, b in zip(self.marks, self.marks[1:])]
 
 
 class Residual(object):
@@ -100,12 +84,12 @@ class Trainer(object):
         self.framework = torch
         if wanted.threads:
             torch.set_num_threads(wanted.threads)
-        has_gpu = torch.cuda.is_available()
-        if wanted.device == "cuda" and not has_gpu:
-            sys.exit("--device cuda: this PyTorch sees no GPU")
-        self.device = "cuda" if has_gpu and wanted.device != "cpu" else "cpu"
-        if self.device == "cuda":
-            torch.cuda.set_device(wanted.place.local_rank % torch.cuda.device_count())
+        try:
+            self._on = accelerator.chosen(torch, wanted.device)
+        except RuntimeError as problem:
+            sys.exit(str(problem))
+        self.device = self._on.type
+        self._index = self._on.take(wanted.place.local_rank)
         self._precision = precision_torch.made(torch, wanted.precision, self.device)
         self._require(torch, wanted)
         work = self.work = self._work(torch, wanted)
@@ -172,15 +156,15 @@ class Trainer(object):
             loss = self._loss(self._model(images), labels)
         self._precision.backward(loss, self._optimizer)
         self._kept.append(loss.detach())
+        self._on.end_step()
 
     def settle(self):
         """Wait until the device is idle."""
-        if self.device != "cpu":
-            self.framework.cuda.synchronize()
+        self._on.settle()
 
     def clock(self):
         """Give a clock that does not stop the device."""
-        return probe_train.Clock() if self.device == "cpu" else EventClock(self.framework)
+        return accelerator.EventClock(self._on) if self._on else probe_train.Clock()
 
     def losses(self):
         """Give the losses of all steps, warm-up included."""
@@ -193,6 +177,7 @@ class Trainer(object):
     def counts(self):
         """Give what else was counted."""
         found = self._precision.counts()
-        if self.device != "cpu":
-            found["device_memory_mb"] = self.framework.cuda.max_memory_allocated() / 1e6
+        most = self._on.peak_bytes()
+        if most is not None:
+            found["device_memory_mb"] = most / 1e6
         return found

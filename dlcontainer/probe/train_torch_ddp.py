@@ -1,4 +1,4 @@
-"""PyTorch's own data parallelism: gloo between CPUs, nccl between GPUs. Python >= 3.6.
+"""PyTorch's own data parallelism: gloo between CPUs, else the devices' library. Python >= 3.6.
 
 Running statistics of the normalizations are rank 0's, sent round before each step: DDP's default.
 """
@@ -20,18 +20,20 @@ class Trainer(train_torch.Trainer):
         if not self._group.is_available():
             raise RuntimeError("this PyTorch was built without torch.distributed")
         wanted.place.export(os.environ)
-        self._backend, self._log = "gloo", None
-        if self.device != "cpu":
-            self._backend, self._log = "nccl", ranks.aside(wanted.place, "nccl")
-            # Read once, when the first communicator is made; in steps NCCL writes nothing of this.
-            os.environ.update(NCCL_DEBUG="INFO", NCCL_DEBUG_FILE=self._log)
-        self._group.init_process_group(self._backend, init_method="env://")
+        self._backend, self._log = self._on.backend(), ranks.aside(wanted.place, "nccl")
+        if self._backend is None:
+            raise RuntimeError("this PyTorch has no backend between devices of type " + self.device)
+        # Read once, when the first communicator is made; in steps NCCL writes nothing of this.
+        log = self._on.log_variables(self._log)
+        os.environ.update(log)
+        self._log = self._log if log else None
+        self._group.init_process_group(self._backend, init_method=self._on.init_method)
         probe_train.stamp("process_group")
         self._model = self._together(wanted)
 
     def _together(self, _wanted):
         """Give the network as ranks train it together."""
-        devices = None if self.device == "cpu" else [self.framework.cuda.current_device()]
+        devices = [self._index] if self._on.is_numbered else None
         parallel = self.framework.nn.parallel.DistributedDataParallel
         return parallel(self._model, device_ids=devices)
 

@@ -6,6 +6,7 @@ rank holds is its part; ranks of one part hold the same, and `moved` says it of 
 
 import sys
 
+import accelerator
 import parallel_axes
 import parallel_plans
 import parallel_torch
@@ -24,7 +25,7 @@ class Trainer(train_torch_ddp.Trainer):
 
     def _home(self):
         # A network that is cut may be too large for one device.
-        return self.device if self._axes.is_plain else "cpu"
+        return self.device if self._axes.is_plain else accelerator.CPU
 
     def _require(self, torch, wanted):
         problem = parallel_torch.lacking(torch.__version__, self._axes)
@@ -76,6 +77,7 @@ class Trainer(train_torch_ddp.Trainer):
         loss = self._net.passes(images, labels, self._precision)
         self._optimizer.step()
         self._kept.append(loss)
+        self._on.end_step()
 
     def losses(self):
         """Give the losses of all steps, warm-up included; all stages have the last one's."""

@@ -1,4 +1,4 @@
-"""Transfers by PyTorch's copy_: in the host's memory, and by CUDA (written, never run).
+"""Transfers by PyTorch's copy_: in the host's memory, and to and from accelerators.
 
 Python >= 3.6. Each place has a block to copy from and one to copy to, as large as its largest row;
 smaller rows take its beginning. Values differ by place and position: (i + salt) % PERIOD.
@@ -9,6 +9,7 @@ import time
 
 import torch
 
+import accelerator
 import memory_nodes
 import rows
 
@@ -33,8 +34,9 @@ class Transfers(object):
             name: number for number, name in enumerate(sorted({name for name, _ in ends}))
         }
         self._devices = sorted({_number(name) for name, _ in ends if _is_device(name)})
+        self._on = accelerator.chosen(torch, "auto" if self._devices else accelerator.CPU)
         if self._devices:
-            _require(self._devices)
+            _require(self._on, self._devices)
         for name, row in sorted(ends, key=lambda end: -end[1]["bytes"]):
             self._make(name, row)
 
@@ -44,7 +46,7 @@ class Transfers(object):
             return
         count = row["bytes"] // WIDTH
         if _is_device(name):
-            pair = [torch.empty(count, dtype=torch.int32, device=_device(name)) for _ in range(2)]
+            pair = [self._on_device(count, _number(name)) for _ in range(2)]
         else:
             self._enter(name)
             pair = [_host(count, row["memory"] == "pinned") for _ in range(2)]
@@ -53,6 +55,9 @@ class Transfers(object):
         if not _is_device(name):
             self._require_placed(name, pair)
         self._blocks[key] = pair
+
+    def _on_device(self, count, number):
+        return torch.empty(count, dtype=torch.int32, device=self._on.place(number))
 
     def _enter(self, name):
         """Go to a node's processors: what is touched first then lies there."""
@@ -115,13 +120,13 @@ class Transfers(object):
         """Wait until the devices of a row are idle."""
         for end in ("from", "to"):
             if _is_device(row[end]):
-                torch.cuda.synchronize(_number(row[end]))
+                self._on.settle(_number(row[end]))
 
     def facts(self):
         """Give whether memory lies where it should, and which devices reach each other."""
         places = {name: "checked" if told else "not told" for name, told in self._told.items()}
         access = {
-            "gpu {} gpu {}".format(one, other): bool(torch.cuda.can_device_access_peer(one, other))
+            "gpu {} gpu {}".format(one, other): self._on.reaches(one, other)
             for one in self._devices
             for other in self._devices
             if one != other
@@ -155,11 +160,10 @@ def _pattern(block, salt):
     return block.add_(_SALT * salt).remainder_(PERIOD)
 
 
-def _require(devices):
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if devices[-1] >= count:
+def _require(seen, devices):
+    if devices[-1] >= seen.count():
         raise RuntimeError(
-            "gpu {} is asked for, and PyTorch sees {} GPUs here".format(devices[-1], count)
+            "gpu {} is asked for, and PyTorch sees {} GPUs here".format(devices[-1], seen.count())
         )
 
 
@@ -173,7 +177,3 @@ def _is_device(name):
 
 def _number(name):
     return int(name.rpartition(" ")[2])
-
-
-def _device(name):
-    return "cuda:{}".format(_number(name))

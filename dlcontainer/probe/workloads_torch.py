@@ -7,10 +7,12 @@ own copy; a test holds both against sums by hand. Nothing here imports torch unt
 
 import importlib
 
+import accelerator
 import probe_train
 
 # kind: "names" (one class a sample), "pixels" (one a pixel), "text" (the next token at each place)
-# shape: of one sample, channels first; of text its length. On a CPU large images are cut.
+# shape: of one sample, channels first; of text its length. On a CPU large images are cut; cuda's
+# figures are those of every accelerator.
 WORKLOADS = {
     "convnet": {
         "module": "networks_images", "kind": "names", "classes": 10, "parameters": 145578,
@@ -79,7 +81,7 @@ class Named(object):
         import networks_count
 
         facts = WORKLOADS[wanted.workload]
-        own = facts[device]
+        own = accelerator.sizes(facts, device)
         # Micro-batches have one size: what is usual is rounded up to a multiple of them.
         usual = -(-own["batch"] // max(1, wanted.micro_batches)) * max(1, wanted.micro_batches)
         wanted.batch = wanted.batch or usual

@@ -35,11 +35,13 @@ WIDTH = 4
 BACKENDS: "Mapping[str, tuple[str, ...]]" = {
     "gloo": ("torch",),
     "nccl": ("torch",),
+    "xccl": ("torch",),
+    "xla": ("torch",),
     "mpi": ("torch",),
     "mpi4py": ("mpi4py",),
     "horovod": ("horovod", "torch"),
 }
-# Taken where none was asked for; nccl takes GPUs, mpi a PyTorch built for it.
+# Taken where none was asked for; nccl, xccl and xla take devices, mpi a PyTorch built for it.
 _USUAL = ("gloo", "mpi4py")
 ABSENT = {"horovod": ("send_recv",), "mpi": ("reduce_scatter",)}
 
@@ -52,7 +54,8 @@ _SEED = 20261123
 _BACKEND = Option(
     name="backend",
     choices=tuple(BACKENDS),
-    help="Backend: gloo, nccl, mpi (torch.distributed), mpi4py or horovod. Default: gloo where the "
+    help="Backend: gloo, nccl (GPUs of NVIDIA, AMD), xccl (of Intel), xla (TPUs), mpi "
+    "(torch.distributed), mpi4py or horovod. Default: gloo where the "
     "recipe has PyTorch, else mpi4py.",
 )
 OPERATIONS_OPTION = Option(

@@ -11,6 +11,7 @@ from dlcontainer.bench.probes.learning import charts, outcomes
 from dlcontainer.bench.probes.learning.outcomes import ACCURACY_MARGIN, STEPS_MARGIN, TARGET
 from dlcontainer.bench.probes.lending import SharedFolder, SharedStorage
 from dlcontainer.bench.probes.probe import (
+    DEVICES,
     ROWS_METRICS,
     Option,
     ParameterContext,
@@ -87,9 +88,9 @@ _TARGET = Option(
 )
 _DEVICE = Option(
     name="device",
-    choices=("cpu", "cuda"),
+    choices=DEVICES,
     default="cpu",
-    help="Device to train on. Default: cpu.",
+    help="Device to train on: cpu, cuda (NVIDIA, AMD), xpu (Intel) or xla (TPU). Default: cpu.",
     elsewhere="ignored",
 )
 

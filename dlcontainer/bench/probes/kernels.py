@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from dlcontainer.bench.probes import kernel_shapes
 from dlcontainer.bench.probes.kernel_shapes import KERNELS, KernelShape
 from dlcontainer.bench.probes.probe import (
+    DEVICES,
     QUICK,
     ROWS_METRICS,
     Option,
@@ -58,9 +59,9 @@ _PRECISION = Option(
 )
 _DEVICE = Option(
     name="device",
-    choices=("cpu", "cuda"),
+    choices=DEVICES,
     default="cpu",
-    help="Device to compute on. Default: cpu.",
+    help="Device to compute on: cpu, cuda (NVIDIA, AMD), xpu (Intel) or xla (TPU). Default: cpu.",
     elsewhere="ignored",
 )
 ROUNDS = Option(

@@ -35,6 +35,8 @@ ROWS_METRICS = (
     Metric(name="wall_s", unit="s"),
     MEMORY,
 )
+# What --device takes, by PyTorch's words: GPUs of NVIDIA and AMD are cuda; the probe's own list.
+DEVICES = ("cpu", "cuda", "xpu", "xla")
 # Steps of a launch fill as many seconds where their number was not given.
 STEADY_S = 10.0
 

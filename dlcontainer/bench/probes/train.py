@@ -10,6 +10,7 @@ from dlcontainer.bench.probes.inputs import training, waiting
 from dlcontainer.bench.probes.lending import SharedFolder, SharedStorage, lends_nothing
 from dlcontainer.bench.probes.networks import choices, gradient_check, parallel, utilisation
 from dlcontainer.bench.probes.probe import (
+    DEVICES,
     GROUP,
     MARGIN,
     MEMORY,
@@ -53,9 +54,10 @@ _SEED = 20190617
 
 _DEVICE = Option(
     name="device",
-    choices=("auto", "cpu", "cuda"),
+    choices=("auto", *DEVICES),
     default="auto",
-    help="Device to train on; auto: a GPU if there is one. Default: auto.",
+    help="Device to train on: cpu, cuda (NVIDIA, AMD), xpu (Intel), xla (TPU); auto: an "
+    "accelerator if there is one. Default: auto.",
     elsewhere="ignored",
 )
 _DISTRIBUTED = Option(

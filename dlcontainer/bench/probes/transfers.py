@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from dlcontainer.bench.probes import byte_sizes, kernels
 from dlcontainer.bench.probes.probe import (
+    DEVICES,
     QUICK,
     ROWS_METRICS,
     Option,
@@ -43,9 +44,10 @@ _GROUP = ("transfer", "memory", "from", "to")
 
 _DEVICE = Option(
     name="device",
-    choices=("cpu", "cuda"),
+    choices=DEVICES,
     default="cpu",
-    help="cpu: copy within host memory; cuda: copy between host memory and GPUs. Default: cpu.",
+    help="cpu: copy within host memory; cuda (NVIDIA, AMD), xpu (Intel), xla (TPU): copy between "
+    "host memory and those devices. Default: cpu.",
     elsewhere="ignored",
 )
 _GPUS = Option(
@@ -53,8 +55,8 @@ _GPUS = Option(
     kind=int,
     metavar="N",
     least=1,
-    help="With --device cuda: use the first N visible GPUs; two or more also copy to one another. "
-    "Default: 1.",
+    help="With a --device other than cpu: use the first N visible devices; two or more also copy "
+    "to one another. Default: 1.",
 )
 _NUMA = Option(
     name="numa",
@@ -77,7 +79,7 @@ def _settled(typed: Values, setting: ParameterContext) -> Values:
     if is_cpu and gpus:
         raise UsageError(
             f"{_GPUS.flag} {gpus}: copies within host memory use no GPU",
-            next_step=f"use {_DEVICE.flag} cuda, or leave out {_GPUS.flag}",
+            next_step=f"use {_DEVICE.flag} cuda, xpu or xla, or leave out {_GPUS.flag}",
         )
     usual = _QUICK_LARGEST if quick else _LARGEST
     size = usual if largest is None else byte_sizes.read(_LARGEST_SIZE, str(largest), _LEAST)
@@ -228,8 +230,8 @@ def _peers(series: "Series") -> ProbeTable | None:
         title="Which devices reach each other",
         head=("from, to", *arms),
         rows=tuple((pair, *(_answer(facts.get(pair)) for facts in access)) for pair in pairs),
-        note="torch.cuda.can_device_access_peer. Without it a transfer goes through the host's "
-        "memory. It is attested: sides that differ are not comparable.",
+        note="As PyTorch says it, of GPUs of NVIDIA and AMD. Without it a transfer goes through "
+        "the host's memory. It is attested: sides that differ are not comparable.",
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dlcontainer.bench.probes.probe import (
+    DEVICES,
     QUICK,
     ROWS_METRICS,
     Option,
@@ -50,9 +51,9 @@ _KERNEL = Option(
 )
 _DEVICE = Option(
     name="device",
-    choices=("cpu", "cuda"),
+    choices=DEVICES,
     default="cpu",
-    help="Device to compute on. Default: cpu.",
+    help="Device to compute on: cpu, cuda (NVIDIA, AMD), xpu (Intel) or xla (TPU). Default: cpu.",
     elsewhere="ignored",
 )
 _WATCH = Option(

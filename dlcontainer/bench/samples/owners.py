@@ -20,6 +20,7 @@ OWNERS: Mapping[str, Owner] = {
             *("framework_git", "hooks.meta_path", "hooks.path_hooks", "horovod", "isa_dispatch"),
             *("keras", "libc", "libraries", "library_builds", "mkldnn", "mkldnn_enabled", "mpi"),
             *("mxnet", "nccl", "numpy", "numpy_blas", "onednn", "options", "prefix", "pth_files"),
+            *("hip", "rccl"),
             *("python", "python_flags", "python_threads", "soabi", "start_files", "switches"),
             *("sys_path", "sys_prefix", "system_library_builds", "tensorflow", "torch"),
             *("transport", "user_site", "kernel_libraries"),

@@ -135,8 +135,7 @@ def sample_bytes(workload: str, device: str) -> int:
     network = NETWORKS.get(workload)
     if network is None:
         return 2 + 3 * SIDE * SIDE
-    of = [device] if device in network.shapes else list(network.shapes)
-    shapes = {network.shapes[name] for name in of}
+    shapes = {network.shapes[name] for name in network.devices(device)}
     if len(shapes) > 1:
         raise UsageError(
             f"{INPUT.flag}: the size of a sample of {network.title} depends on the device",

@@ -196,8 +196,7 @@ def declared(values: Values) -> "Mapping[str, Json]":
     workload: dict[str, Json] = {**arguments(values)}
     network = NETWORKS.get(str(values.get(WORKLOAD.name)))
     if network:
-        device = str(values.get("device"))
-        of = [device] if device in network.multiply_adds else list(network.multiply_adds)
+        of = network.devices(str(values.get("device")))
         counts = sorted({network.multiply_adds[name] for name in of})
         workload |= {
             PRECISION.name: values[PRECISION.name],

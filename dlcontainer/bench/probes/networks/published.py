@@ -10,6 +10,7 @@ from typing import Literal
 
 # Backward goes through each product twice: for the gradients of inputs, and of weights.
 PASSES = 3
+# What a table of figures by device has: the CPU's own, and those of every accelerator.
 DEVICES = ("cpu", "cuda")
 
 
@@ -28,6 +29,12 @@ class PublishedNetwork:
     shapes: Mapping[str, str]
     source: str
     kind: Literal["names", "pixels", "text"] = "names"
+
+    def devices(self, device: str) -> tuple[str, ...]:
+        """Name the columns of figures that a device may have; several where it is found inside."""
+        if device == "auto":
+            return DEVICES
+        return (DEVICES[device != "cpu"],)
 
     def operations(self, multiply_adds: int) -> int:
         """Count the floating-point operations of training on one sample, forward and backward."""
