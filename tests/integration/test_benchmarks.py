@@ -16,7 +16,8 @@ from dlcontainer.lab.slowfs.mounting import DEVICE
 from dlcontainer.system.machine import find_program
 from tests import residents
 from tests.integration import standin
-from tests.integration.test_bench import environment_with
+from tests.integration.test_bench import environment_with, twin_packages
+from tests.integration.test_bench_slownet import kinds
 from tests.integration.test_emulation import (
     SITE,
     VERIFY,
@@ -63,12 +64,15 @@ ENGINES_OWN = {".singularity.d/Singularity", ".singularity.d/labels.json"}
 # These take minutes; beside their long test they are started with --help.
 LONG = {
     *("before_after", "beside_launches", "build", "emulation", "pack", "resident", "squash"),
-    *("slownet_beta", "storm", "storm_sshfs"),
+    *("held_out_steps", "slownet_beta", "storm", "storm_sshfs"),
 }
 # These have a test of their own.
 APART = {
     *(*LONG, "group_rules", "import_figures", "page_faults", "slow_tree", "startup"),
-    *("node_to_nodes", "published_points", "small_batches", "verdict_table"),
+    *("node_to_nodes", "published_points", "small_batches"),
+    *("strategy_choice", "verdict_table"),
+    # The ranks of held_out_steps.
+    "emulated_steps",
 }
 
 
@@ -195,6 +199,38 @@ def test_verdict_table() -> None:
 def test_group_rules() -> None:
     text = run("group_rules", "-n", "2")
     assert len([line for line in text.splitlines() if "arms' own AR(1)" in line]) == 12
+
+
+def test_strategy_choice(tmp_path: Path) -> None:
+    """Two invented models; steps in milliseconds, the columns of vTrain's table."""
+    rows = tmp_path / "rows.csv"
+    rows.write_text(
+        "P,N,B,b,h,a,l,s,t,d,p,T\n"
+        "1,8,64,2,1024,16,8,1024,2,4,1,100\n"
+        "1,8,64,2,1024,16,8,1024,1,4,2,90\n"
+        "2,16,64,2,1024,16,8,1024,2,8,1,70\n"
+        "2,16,64,2,1024,16,8,1024,1,16,1,40\n"
+    )
+    picks = json.loads(run("strategy_choice", rows, "--json"))["picks"]
+    assert [(pick["model"], pick["strategies"]) for pick in picks] == [("1", 2), ("2", 2)]
+    # tp2 sends twelve all-reduces a layer for nothing here, and dp16 has no bubble.
+    assert picks[1]["pick"] == picks[1]["best"] == "dp16 micro-batch 2"
+    assert picks[1]["regret"] == 0 < picks[1]["median_regret"]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_held_out_steps(world: World, pytorch_image: Built, tmp_path: Path) -> None:
+    if "tbf" not in kinds():
+        missing("what --by tbf takes: iproute2 and util-linux, as root")
+    packages = twin_packages(world, pytorch_image, tmp_path)
+    python = packages.parents[2] / "bin/python3"
+    words = ("--python", python, "--tiny", "--repetitions", 3, "--json")
+    body = json.loads(run("held_out_steps", *words, world=world))
+    assert [row["name"] for row in body["rows"]] == ["dp3", "tp3", "pp3"]
+    # A rank sleeps for 50 ms of each step, and messages come on top.
+    assert all(row["median_s"] >= row["least_s"] > 0.05 for row in body["rows"])
+    assert all(row["low_s"] <= row["high_s"] for row in body["rows"])
 
 
 def test_page_faults(tmp_path: Path) -> None:

@@ -20,11 +20,11 @@ from dlcontainer.bench.study.advice.ground import (
 from dlcontainer.bench.study.forecast import step_model
 from dlcontainer.bench.study.forecast.step_terms import Machine, Network, StepTerms, StrategyChoice
 
-# The model itself, of all terms but compute: declared, from held-out steps of gloo on emulated hosts
-# (docs/measurements/scaling.md): mean 4.2 % of a step, worst 19.4 %.
+# The model itself, of all terms but compute: declared, from held-out steps of gloo (emulated
+# compute, docs/measurements/scaling.md): mean 4.2 % of a step, worst 19.4 %.
 MODEL = DrawnInput(
-    key="model.terms", unit="factor", source="declared, from held-out steps of this model", independent="yes",
-    low=1 / 1.25, high=1.25, law="normal",
+    key="model.terms", unit="factor", source="declared, from held-out steps of this model",
+    independent="yes", low=1 / 1.25, high=1.25, law="normal",
 )  # fmt: skip
 # Beyond 16 times the last measured point each doubling widens all terms but compute by this.
 FAR = 16

@@ -1,20 +1,21 @@
 """A machine's constants from a scaling study, each with its uncertainty; draws of machines. Pure.
 
 Links are fitted to the rows of all_reduce at the first two numbers of ranks above one, in a node
-and between nodes apart, by least times: two ranks alone tell the form of no other operation.
+and between nodes apart (link_fit.py): two ranks alone tell the form of no other operation.
 Pipelines take send_recv where it was measured. Compute is the step of one rank.
 """
 
 import math
+import operator
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from statistics import mean, median, variance
+from statistics import mean, median, stdev, variance
 from typing import Literal, cast
 
 from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
 from dlcontainer.bench.study.forecast import link_fit, placement, step_model
-from dlcontainer.bench.study.forecast.estimates import ConstantName, Estimate
+from dlcontainer.bench.study.forecast.estimates import LONE_SPREAD, MANY, ConstantName, Estimate
 from dlcontainer.bench.study.forecast.step_terms import (
     Algorithm,
     Link,
@@ -34,6 +35,8 @@ SCATTER = (0.0, 0.02)
 LEAST_SPREAD = 0.01
 # Where hiding all communication or none moves a step by less, the step can't tell the overlap.
 TELLS = 0.02
+# Draws of the other constants that tell how uncertain the overlap is.
+OVERLAP_DRAWS = 60
 _Place = Literal["in a node", "between nodes"]
 _NO_LINK = Link(latency_s=0.0, second_per_byte=0.0)
 
@@ -108,31 +111,52 @@ class CalibratedMachine:
         )
 
     def _overlap(self, network: Network) -> Estimate:
-        values = {name: one.value for name, one in self.estimates.items()}
+        """Estimate the overlap; its error is that of all other constants and of the steps."""
+        chance = random.Random(0)  # noqa: S311  (no secret)
+        centre = self._shares({name: one.value for name, one in self.estimates.items()}, network)
+        if not centre:
+            return Estimate.within("overlap", *OVERLAP, "assumed: no step of the study tells it")
+        drawn = [
+            mean(shares)
+            for _ in range(OVERLAP_DRAWS)
+            if (
+                shares := self._shares(
+                    {name: one.drawn(chance) for name, one in self.estimates.items()}, network
+                )
+            )
+        ]
+        return Estimate(
+            name="overlap",
+            value=mean(centre),
+            se=max(stdev(drawn) if len(drawn) > 1 else LONE_SPREAD, LONE_SPREAD),
+            df=MANY,
+            source=f"data-parallel steps of {len(centre)} points",
+            share=True,
+            most=1.0,
+        )
 
-        def modelled(choice: StrategyChoice, overlap: float) -> float:
-            machine = self._of(network, {**values, "overlap": overlap})
-            return step_model.step(network, machine, choice).step_s
+    def _shares(self, values: Mapping[ConstantName, float], network: Network) -> list[float]:
+        """Return the overlap under which each first step is the model's; none where it tells none.
 
+        A step is linear in the overlap but for a corner, and falls: found by halving.
+        """
         shares = []
         for one in self.steps:
-            least, most = modelled(one.choice, 1.0), modelled(one.choice, 0.0)
-            if not self.unmeasured(one.choice.strategy) and most > least * (1 + TELLS):
-                shares += [_share(modelled, one.choice, step) for step in one.step_s]
-        if not shares:
-            return Estimate.within("overlap", *OVERLAP, "assumed: no step of the study tells it")
-        return Estimate.of_share("overlap", shares, "data-parallel steps of the first points")
+            if self.unmeasured(one.choice.strategy):
+                continue
 
+            def modelled(overlap: float, choice: StrategyChoice = one.choice) -> float:
+                machine = self._of(network, {**values, "overlap": overlap})
+                return step_model.step(network, machine, choice).step_s
 
-def _share(
-    modelled: Callable[[StrategyChoice, float], float], choice: StrategyChoice, step_s: float
-) -> float:
-    """Return the overlap under which the model gives a step, by halving; 0 or 1 beyond them."""
-    low, high = 0.0, 1.0
-    for _ in range(30):
-        middle = (low + high) / 2
-        low, high = (middle, high) if modelled(choice, middle) > step_s else (low, middle)
-    return (low + high) / 2
+            if modelled(0.0) <= modelled(1.0) * (1 + TELLS):
+                continue
+            low, high, step_s = 0.0, 1.0, median(one.step_s)
+            for _ in range(12):
+                middle = (low + high) / 2
+                low, high = (middle, high) if modelled(middle) > step_s else (low, middle)
+            shares.append((low + high) / 2)
+        return shares
 
 
 def from_study(study: MeasuredStudy, arm: str) -> CalibratedMachine:
@@ -202,24 +226,24 @@ def _neighbours(study: MeasuredStudy, arm: str, alone_s: float) -> Iterator[Esti
 
 def _scatter(study: MeasuredStudy, arm: str) -> Estimate:
     """Estimate how far ranks lie apart, by their own steps while nobody talks."""
-    launches = [
-        ranks
+    points = [
+        [ranks for ranks in point.arms[arm].apart_s if len(ranks) > 1]
         for point in study.points
         if arm in point.arms
-        for ranks in point.arms[arm].apart_s
-        if len(ranks) > 1
     ]
-    if not launches:
+    points = [launches for launches in points if launches]
+    if not points:
         return Estimate.within("scatter of ranks", *SCATTER, "assumed: no rank ran apart")
-    freedom = sum(len(ranks) - 1 for ranks in launches)
-    squares = sum(variance(ranks) / mean(ranks) ** 2 * (len(ranks) - 1) for ranks in launches)
-    sd = math.sqrt(squares / freedom)
+    # A slow device is slow in each launch: launches of the same ranks tell of no more devices.
+    freedom = [len(launches[0]) - 1 for launches in points]
+    squares = [mean(variance(ranks) / mean(ranks) ** 2 for ranks in one) for one in points]
+    sd = math.sqrt(sum(map(operator.mul, squares, freedom)) / sum(freedom))
     return Estimate(
         name="scatter of ranks",
         value=min(sd, 1.0),
-        se=sd / math.sqrt(2 * freedom),
-        df=float(freedom),
-        source=f"ranks' own steps, {len(launches)} launches",
+        se=sd / math.sqrt(2 * sum(freedom)),
+        df=float(sum(freedom)),
+        source=f"ranks' own steps at {len(points)} points",
         share=True,
         most=1.0,
     )

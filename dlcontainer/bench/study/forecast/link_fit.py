@@ -1,12 +1,15 @@
-"""A link's latency and seconds of a byte from rows of messages, by least times. Pure.
+"""A link's latency and seconds of a byte from rows of messages. Pure.
 
 Each row is a line in both constants: so many messages one behind the other, so many bytes through
-the link. The fit minimises squared relative errors, and neither constant is negative.
+the link. The fit minimises squared relative errors, and neither constant is negative. Rows count by
+their least times, those of the smallest size by the geometric mean of least and median: the least
+time of a small message is that of threads that never slept, its median has the barrier's skew too.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 from dlcontainer.bench.study.forecast.estimates import MANY, combined
 from dlcontainer.bench.study.forecast.step_terms import Link
@@ -14,6 +17,8 @@ from dlcontainer.bench.study.study_records import Message
 
 # A few rows of one session can't tell a link better than this.
 LEAST_SPREAD = 0.02
+# Of four rows and two constants.
+FREEDOM = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,30 +44,41 @@ def fit(rows: Sequence[Message]) -> LinkFit | None:
     """Fit a link to rows of all_reduce or of send_recv; None where two sizes are missing."""
     if len({row.bytes for row in rows}) < 2:
         return None
-    lines = [_line(row) for row in rows]
+    smallest = min(row.bytes for row in rows)
+    small = [row for row in rows if row.bytes == smallest]
+    large = [row for row in rows if row.bytes != smallest]
+    lines = [_line(row, math.sqrt(row.least_s * row.median_s)) for row in small]
+    lines += [_line(row, row.least_s) for row in large]
     link = _solved(lines)
-    residuals = [_of(link, line) / line.seconds - 1 for line in lines]
-    free = len(lines) - 2
-    noise = math.sqrt(sum(r * r for r in residuals) / free) if free else 0.0
+    # Small rows tell the latency, large rows the bytes: each constant has its own rows' residuals.
+    errors = [_error(link, group) for group in (lines[: len(small)], lines[len(small) :])]
     alone = (LEAST_SPREAD, MANY)
-    busy = (_busy(rows), MANY)
-    latency, byte = _errors(lines, link)
-    spread = (noise, float(max(free, 1)))
     ranks = sorted({row.ranks for row in rows})
     return LinkFit(
         link=link,
-        latency_error=combined((alone, busy, (spread[0] * latency, spread[1]))),
-        byte_error=combined((alone, busy, (spread[0] * byte, spread[1]))),
+        latency_error=combined((alone, (_between(small), MANY), (errors[0], FREEDOM))),
+        byte_error=combined((alone, (_between(large), MANY), (errors[1], FREEDOM))),
         source=f"{rows[0].operation} of {' and '.join(map(str, ranks))} ranks, least times",
     )
 
 
-def _line(row: Message) -> _Line:
-    n = row.ranks
+def _error(link: Link, lines: Sequence[_Line]) -> float:
+    """Return the standard error that rows' residuals give; of one row alone none is known."""
+    residuals = [_of(link, line) / line.seconds - 1 for line in lines]
+    return math.sqrt(sum(r * r for r in residuals)) / len(lines)
+
+
+def _between(rows: Sequence[Message]) -> float:
+    """Return the error of which least time and median are the ends of the 90 % interval."""
+    logs = sorted(math.log(max(row.median_s / row.least_s, 1.0)) for row in rows)
+    return logs[len(logs) // 2] / 2 / NormalDist().inv_cdf(0.95)
+
+
+def _line(row: Message, seconds: float) -> _Line:
     if row.operation == "send_recv":
-        return _Line(messages=1, bytes=row.bytes, seconds=row.least_s)
-    messages = 2 * (n - 1)
-    return _Line(messages=messages, bytes=messages / n * row.bytes, seconds=row.least_s)
+        return _Line(messages=1, bytes=row.bytes, seconds=seconds)
+    messages = 2 * (row.ranks - 1)
+    return _Line(messages=messages, bytes=messages / row.ranks * row.bytes, seconds=seconds)
 
 
 def _of(link: Link, line: _Line) -> float:
@@ -86,24 +102,3 @@ def _solved(lines: Sequence[_Line]) -> Link:
 def _products(lines: Sequence[_Line]) -> tuple[float, float, float]:
     rows = [(line.messages / line.seconds, line.bytes / line.seconds) for line in lines]
     return sum(x * x for x, _ in rows), sum(x * y for x, y in rows), sum(y * y for _, y in rows)
-
-
-def _errors(lines: Sequence[_Line], link: Link) -> tuple[float, float]:
-    """Return the relative errors of both constants where each row errs by 1."""
-    aa, ab, bb = _products(lines)
-    whole = aa * bb - ab * ab
-    return (
-        math.sqrt(bb / whole) / link.latency_s if link.latency_s > 0 else 1.0,
-        math.sqrt(aa / whole) / link.second_per_byte if link.second_per_byte > 0 else 1.0,
-    )
-
-
-def _busy(rows: Sequence[Message]) -> float:
-    """Return how far medians lie above least times: what others' work costs, half of it."""
-    above = sorted(_above(rows))
-    return above[len(above) // 2] / 2
-
-
-def _above(rows: Sequence[Message]) -> Iterator[float]:
-    for row in rows:
-        yield max(0.0, row.median_s / row.least_s - 1)

@@ -49,7 +49,10 @@ def of(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> StepForecast:
-    """Forecast a step; raises BenchDataError where the strategy takes a link nobody measured."""
+    """Forecast a step of the study's network.
+
+    Raises BenchDataError where the strategy takes a link that nobody measured.
+    """
     missing = calibrated.unmeasured(choice.strategy)
     if missing:
         ranks = choice.strategy.ranks

@@ -25,9 +25,8 @@ def step(network: Network, machine: Machine, choice: StrategyChoice) -> StepTerm
     neighbours = compute * _neighbours(machine, strategy.ranks)
     sharded = _tensor_parallel_s(network, machine, choice)
     # Seconds of one micro-batch in a stage, both passes, with what tensor parallel sends in them.
-    of_stage = (compute + neighbours + sharded) / choice.micro_batches
-    bubble, stages = _pipeline_s(network, machine, choice, of_stage)
-    micro = (compute + neighbours) / choice.micro_batches
+    micro = (compute + neighbours + sharded) / choice.micro_batches
+    bubble, stages = _pipeline_s(network, machine, choice, micro)
     gradients = _gradients_s(network, machine, choice, micro)
     return StepTerms(
         compute_s=compute,
