@@ -30,7 +30,7 @@ class DividedWork:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Candidate:
+class StrategyCandidate:
     """A strategy, as it was typed and at so many ranks."""
 
     typed: str
@@ -40,10 +40,10 @@ class Candidate:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CandidateList:
+class StrategyCandidates:
     """Candidates, and what was left out with the reason."""
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[StrategyCandidate, ...]
     left_out: tuple[LeftOutStrategy, ...]
 
 
@@ -63,14 +63,14 @@ def counts(least: int, ranks_per_node: int, most: int) -> tuple[int, ...]:
 
 def listed(
     typed: Sequence[str], ranks: Sequence[int], ranks_per_node: int, work: DividedWork
-) -> CandidateList:
+) -> StrategyCandidates:
     """Return each strategy at each number of ranks, or why it is none there."""
     if len(typed) * len(ranks) > MOST:
         raise UsageError(
             f"{len(typed) * len(ranks)} combinations of strategies and ranks; at most {MOST}",
             next_step="name fewer strategies, or fewer nodes with --nodes",
         )
-    candidates: dict[tuple[str, int], Candidate] = {}
+    candidates: dict[tuple[str, int], StrategyCandidate] = {}
     left_out: list[LeftOutStrategy] = []
     for name in typed:
         for count in ranks:
@@ -90,10 +90,10 @@ def listed(
                 micro_batches=micro_batches(strategy, work),
             )
             nodes = -(-count // ranks_per_node)
-            one = Candidate(typed=name, ranks=count, nodes=nodes, choice=choice)
+            one = StrategyCandidate(typed=name, ranks=count, nodes=nodes, choice=choice)
             # Two names may come to the same strategy: of one rank there is one.
             candidates.setdefault((strategy.name, count), one)
-    return CandidateList(candidates=tuple(candidates.values()), left_out=tuple(left_out))
+    return StrategyCandidates(candidates=tuple(candidates.values()), left_out=tuple(left_out))
 
 
 def micro_batches(strategy: ParallelStrategy, work: DividedWork) -> int:

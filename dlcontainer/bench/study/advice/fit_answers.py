@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from dlcontainer.bench.probes.networks.published import NETWORKS
 from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
-from dlcontainer.bench.study.advice.candidates import Candidate
+from dlcontainer.bench.study.advice.candidates import StrategyCandidate
 from dlcontainer.bench.study.advice.forecast_records import FitAnswer, FitRow, LeftOutStrategy
 from dlcontainer.bench.study.advice.ground import ForecastGround
 from dlcontainer.bench.study.forecast import memory_fit
@@ -20,7 +20,9 @@ RANK_BYTES = "network.rank_bytes"
 _PARTS = ("parameters", "gradients", "optimizer", "activations", "inputs", "temporary")
 
 
-def questions(candidates: Sequence[Candidate], about: MemoryQuestion) -> tuple[MemoryQuestion, ...]:
+def questions(
+    candidates: Sequence[StrategyCandidate], about: MemoryQuestion
+) -> tuple[MemoryQuestion, ...]:
     """Return what to ask: one question for each batch of a data-parallel group.
 
     Copies hold the same, however many there are: of data parallelism two ranks are asked.
@@ -40,7 +42,7 @@ def _asked(strategy: ParallelStrategy) -> ParallelStrategy:
 
 
 def of_memory(
-    candidates: Sequence[Candidate], forecasts: Sequence[MemoryForecast], limit: int | None
+    candidates: Sequence[StrategyCandidate], forecasts: Sequence[MemoryForecast], limit: int | None
 ) -> FitAnswer:
     """Return the rows of all candidates, and those that the network can't be trained with."""
     whys: Mapping[ParallelStrategy, str] = {
@@ -57,7 +59,7 @@ def of_memory(
     return FitAnswer(limit=limit, rows=tuple(rows), refused=tuple(refused))
 
 
-def _row(one: Candidate, forecasts: Sequence[MemoryForecast]) -> RankMemory | None:
+def _row(one: StrategyCandidate, forecasts: Sequence[MemoryForecast]) -> RankMemory | None:
     batch = one.choice.global_batch // one.choice.strategy.batches
     rows = (
         forecast.of(_asked(one.choice.strategy))
@@ -67,7 +69,7 @@ def _row(one: Candidate, forecasts: Sequence[MemoryForecast]) -> RankMemory | No
     return next((row for row in rows if row is not None), None)
 
 
-def fit_row(one: Candidate, memory: RankMemory, limit: int | None, torch: str) -> FitRow:
+def fit_row(one: StrategyCandidate, memory: RankMemory, limit: int | None, torch: str) -> FitRow:
     """Return one candidate's row."""
     fit = memory_fit.judge(memory, limit) if limit is not None else None
     return FitRow(
@@ -82,7 +84,7 @@ def fit_row(one: Candidate, memory: RankMemory, limit: int | None, torch: str) -
 
 
 def known_without_image(
-    ground: ForecastGround, candidates: Sequence[Candidate], limit: int | None
+    ground: ForecastGround, candidates: Sequence[StrategyCandidate], limit: int | None
 ) -> FitAnswer | None:
     """Return the answer that takes no image: not asked, or stated in the facts; None for others."""
     stated = next((one for one in ground.inputs if one.key == RANK_BYTES), None)

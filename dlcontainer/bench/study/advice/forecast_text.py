@@ -202,8 +202,9 @@ def many(forecast: Forecast) -> ForecastPart:
 def _best(answer: ManyAnswer, rows: Sequence[SpeedRow]) -> list[SpeedRow]:
     """Return the quickest strategy's row at each number of ranks that was tried."""
     assert answer.advice is not None  # noqa: S101 - asked for by the caller
+    counted = [row for row in rows if row.is_measured or not answer.remark]
     return [
-        max((row for row in rows if row.ranks == ranks), key=lambda row: row.efficiency.middle)
+        max((row for row in counted if row.ranks == ranks), key=lambda row: row.efficiency.middle)
         for ranks in answer.advice.tried
     ]
 

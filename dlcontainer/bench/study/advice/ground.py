@@ -7,7 +7,7 @@ from typing import NoReturn
 from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
 from dlcontainer.bench.study.advice import candidates as candidates_
 from dlcontainer.bench.study.advice import drawn_inputs
-from dlcontainer.bench.study.advice.candidates import CandidateList, DividedWork
+from dlcontainer.bench.study.advice.candidates import DividedWork, StrategyCandidates
 from dlcontainer.bench.study.advice.drawn_inputs import DrawnInput, Spread
 from dlcontainer.bench.study.advice.forecast_records import ForecastSubject, LeftOutStrategy
 from dlcontainer.bench.study.forecast.step_terms import Machine, Network, StrategyChoice
@@ -105,7 +105,7 @@ def ranks_asked(ground: ForecastGround, nodes: int | None) -> tuple[int, ...]:
     return tuple(sorted({*measured, *further}))
 
 
-def listed(ground: ForecastGround, nodes: int | None) -> CandidateList:
+def listed(ground: ForecastGround, nodes: int | None) -> StrategyCandidates:
     """Return the candidates of a question."""
     asked = ranks_asked(ground, nodes)
     every = candidates_.listed(ground.strategies, asked, ground.ranks_per_node, ground.work)
@@ -125,4 +125,4 @@ def listed(ground: ForecastGround, nodes: int | None) -> CandidateList:
             )
         else:
             kept.append(one)
-    return CandidateList(candidates=tuple(kept), left_out=(*every.left_out, *unknown))
+    return StrategyCandidates(candidates=tuple(kept), left_out=(*every.left_out, *unknown))

@@ -8,7 +8,7 @@ from statistics import median
 from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
 from dlcontainer.bench.study.advice import drawn_inputs
 from dlcontainer.bench.study.advice import ground as ground_
-from dlcontainer.bench.study.advice.candidates import Candidate
+from dlcontainer.bench.study.advice.candidates import StrategyCandidate
 from dlcontainer.bench.study.advice.drawn_inputs import DrawnInput, Spread
 from dlcontainer.bench.study.advice.forecast_records import SpeedAnswer, SpeedRow
 from dlcontainer.bench.study.advice.ground import (
@@ -20,11 +20,11 @@ from dlcontainer.bench.study.advice.ground import (
 from dlcontainer.bench.study.forecast import step_model
 from dlcontainer.bench.study.forecast.step_terms import Machine, Network, StepTerms, StrategyChoice
 
-# The model itself, of all terms but compute: declared, from the held-out steps of gloo on emulated
-# hosts (docs/measurements/scaling.md): mean 6 %, worst 18.5 % of a step.
+# The model itself, of all terms but compute: declared, from held-out steps of gloo (emulated
+# compute, docs/measurements/scaling.md): mean 4.2 % of a step, worst 19.4 %.
 MODEL = DrawnInput(
-    key="model.terms", unit="factor", source="held-out steps of this model", independent="yes",
-    low=1 / 1.25, high=1.25, law="normal",
+    key="model.terms", unit="factor", source="declared, from held-out steps of this model",
+    independent="yes", low=1 / 1.25, high=1.25, law="normal",
 )  # fmt: skip
 # Beyond 16 times the last measured point each doubling widens all terms but compute by this.
 FAR = 16
@@ -51,7 +51,7 @@ def draws_of(ground: ForecastGround, question: ForecastQuestion) -> int:
 
 
 def answer(
-    ground: ForecastGround, question: ForecastQuestion, fitting: Sequence[Candidate]
+    ground: ForecastGround, question: ForecastQuestion, fitting: Sequence[StrategyCandidate]
 ) -> SpeedAnswer:
     """Return a row for each candidate, and which are not told apart."""
     drawn = _DrawnGround.of(ground, question)
@@ -182,7 +182,7 @@ def _steps(
     return steps
 
 
-def _row(drawn: _DrawnGround, one: Candidate, steps: Sequence[_DrawnStep]) -> SpeedRow:
+def _row(drawn: _DrawnGround, one: StrategyCandidate, steps: Sequence[_DrawnStep]) -> SpeedRow:
     ground, choice = drawn.ground, one.choice
     shares = [step.rate / base for step, base in zip(steps, drawn.rates, strict=True)]
     measured = _measured(ground, one)
@@ -224,7 +224,7 @@ def _row(drawn: _DrawnGround, one: Candidate, steps: Sequence[_DrawnStep]) -> Sp
     )
 
 
-def _measured(ground: ForecastGround, one: Candidate) -> MeasuredSpeed | None:
+def _measured(ground: ForecastGround, one: StrategyCandidate) -> MeasuredSpeed | None:
     return next(
         (
             point
@@ -243,7 +243,7 @@ def _largest(terms: Mapping[str, float]) -> str:
 
 
 def _misses(
-    ground: ForecastGround, steps: Mapping[Candidate, Sequence[_DrawnStep]]
+    ground: ForecastGround, steps: Mapping[StrategyCandidate, Sequence[_DrawnStep]]
 ) -> Iterator[str]:
     """Say where the model misses a measured point: beyond it nobody should lean on the model."""
     for one, drawn in steps.items():
@@ -270,14 +270,14 @@ def _widened(ground: ForecastGround, strategy: ParallelStrategy) -> str:
 
 
 def _equals(
-    steps: Mapping[Candidate, Sequence[_DrawnStep]],
+    steps: Mapping[StrategyCandidate, Sequence[_DrawnStep]],
 ) -> Mapping[int, tuple[str, ...]]:
     """Return, by number of ranks, which strategies are not told apart from the quickest.
 
     Draws are compared one by one: an input that two strategies share does not tell them apart. The
     model errs in each strategy by itself: the other one has the factor of another draw.
     """
-    by_ranks: dict[int, list[Candidate]] = {}
+    by_ranks: dict[int, list[StrategyCandidate]] = {}
     for one in steps:
         by_ranks.setdefault(one.ranks, []).append(one)
     equals = {}

@@ -70,13 +70,13 @@ def test_a_frozen_forecast_is_scored(
 ) -> None:
     request_of = partial(StudyRequest, ranks_per_node=16, batch=16, looks=(8,))
     first = studies.plan(request_of(ranks=(1, 2, 4)), workload="alexnet")
-    studies.write(there / "first", first)
+    studies.write(there / "first", first, studies.Planted(cores=64))
     assert run("first", "-o", "f.json") == 0
     later = studies.plan(
         request_of(ranks=(4, 8, 16)),
         workload="alexnet", created="2099-01-01T00:00:00Z",
     )  # fmt: skip
-    studies.write(there / "later", later)
+    studies.write(there / "later", later, studies.Planted(cores=64))
     capsys.readouterr()
     assert run("f.json", "--held-out", "later") == 0
     held("forecast-score.txt", capsys.readouterr().out, request)
