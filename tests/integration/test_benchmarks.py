@@ -228,7 +228,7 @@ def test_held_out_steps(world: World, pytorch_image: Built, tmp_path: Path) -> N
         missing("what --by tbf takes: iproute2 and util-linux, as root")
     packages = twin_packages(world, pytorch_image, tmp_path)
     python = packages.parents[2] / "bin/python3"
-    words = ("--python", python, "--tiny", "--repetitions", 3, "--json")
+    words = ("--python", python, "--tiny", "--rate", "40Mbit", "--repetitions", 3, "--json")
     body = json.loads(run("held_out_steps", *words, world=world))
     assert [row["name"] for row in body["rows"]] == ["dp3", "tp3", "pp3"]
     # A rank sleeps for 50 ms of each step, and messages come on top.
