@@ -35,7 +35,7 @@ def held(trainer, wanted):
     small = bool(why) and getattr(trainer.work, "has_small", False)
     if why and not small:
         return {"checked": "nothing", "why": why, "tolerance": TOLERANCE}
-    _full_precision(trainer.framework)
+    switches = _full_precision(trainer.framework)
     work = trainer.work.smaller() if small else trainer.work
     batches = Batches(trainer, work, wanted)
     before = None if small else _kept(trainer)
@@ -58,6 +58,9 @@ def held(trainer, wanted):
         _restored(trainer, before)
         for module, share in loud:
             module.p = share
+    for holder, value in switches:
+        # Of the steps that are timed, as they were.
+        holder.allow_tf32 = value
     every = _exchanged(meeting, [loss, weight, name], gated, said["names"])
     return _judged(every, batches, small, wanted)
 
@@ -110,8 +113,11 @@ def _too_large(trainer, wanted):
 def _full_precision(torch):
     import accelerator
 
+    kinds = [accelerator._matmul(torch), getattr(torch.backends, "cudnn", None)]
+    before = [(kind, kind.allow_tf32) for kind in kinds if hasattr(kind, "allow_tf32")]
     accelerator.products_in_full(torch)
     accelerator.convolutions_in_full(torch)
+    return before
 
 
 def _quiet(torch, model):

@@ -55,6 +55,9 @@ class Named(object):
             )
         finally:
             sys.dont_write_bytecode = written
+            # Each side has the folder elsewhere, and sides are held to have one sys.path.
+            if own in sys.path:
+                sys.path.remove(own)
 
     def _line(self):
         """Name the last line of the script's own folder in what was raised."""
