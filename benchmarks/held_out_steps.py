@@ -35,10 +35,10 @@ from dlcontainer.bench.study.forecast.calibration import CalibratedMachine
 from dlcontainer.bench.study.forecast.estimates import Estimate
 from dlcontainer.bench.study.forecast.step_terms import (
     Machine,
-    Network,
     Schedule,
     StepTerms,
     StrategyChoice,
+    TrainedNetwork,
 )
 from dlcontainer.bench.study.study_records import (
     ArmSteps,
@@ -309,7 +309,7 @@ def compared(
     calibrated: CalibratedMachine, ranks: int, body: Mapping[str, Any]
 ) -> Iterator[HeldOut]:
     """Forecast each measured step."""
-    studied = Network(flops=ALONE_S, gradient_bytes=0)
+    studied = TrainedNetwork(flops=ALONE_S, gradient_bytes=0)
     centre, drawn = calibrated.machine(studied), calibrated.draws(studied)
     for row in body["rows"]:
         if "operation" in row:
@@ -338,7 +338,7 @@ def forecast_of(step: EmulatedStep, ranks: int, machine: Machine) -> StepTerms:
         micro_batches=step.micro_batches,
         schedule=step.schedule,
     )
-    network = Network(
+    network = TrainedNetwork(
         flops=step.rank_s * strategy.tp * strategy.pp / step.micro_batches,
         # A rank sends its own part.
         gradient_bytes=step.gradient_bytes * strategy.tp * strategy.pp,

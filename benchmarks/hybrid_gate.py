@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 PROBE = HERE.parent / "dlcontainer/probe"
@@ -55,7 +56,7 @@ def free_ports() -> list[int]:
         return [int(one.getsockname()[1]) for one in (first, second)]
 
 
-def launched(python: str, strategy: str, wrong: str = "", *more: str) -> list[dict]:
+def launched(python: str, strategy: str, wrong: str = "", *more: str) -> list[dict[str, Any]]:
     """Start the ranks of one launch with its gate; give what each of them said."""
     ranks, (meet, master) = ranks_of(strategy), free_ports()
     with tempfile.TemporaryDirectory() as folder:

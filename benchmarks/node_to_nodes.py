@@ -31,7 +31,12 @@ from statistics import fmean
 
 from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
 from dlcontainer.bench.study.forecast import step_model
-from dlcontainer.bench.study.forecast.step_terms import Link, Machine, Network, StrategyChoice
+from dlcontainer.bench.study.forecast.step_terms import (
+    Machine,
+    RankLink,
+    StrategyChoice,
+    TrainedNetwork,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,14 +155,16 @@ def _communication_s(table_set: TableSet, ranks: int, share: float) -> float:
     machine = Machine(
         flops_per_s=table_set.one,
         ranks_per_node=cluster.devices,
-        in_node=Link(latency_s=IN_NODE_LATENCY_S, second_per_byte=1 / (share * cluster.in_node)),
-        between_nodes=Link(
+        in_node=RankLink(
+            latency_s=IN_NODE_LATENCY_S, second_per_byte=1 / (share * cluster.in_node)
+        ),
+        between_nodes=RankLink(
             latency_s=BETWEEN_LATENCY_S, second_per_byte=1 / (share * cluster.between_nodes)
         ),
         algorithm="ring or tree",
     )
     # One operation a sample: a rank's operations a second are its samples a second.
-    network = Network(
+    network = TrainedNetwork(
         flops=1.0, gradient_bytes=IMAGE_GRADIENT_BYTES if is_image else LANGUAGE_GRADIENT_BYTES
     )
     batch = IMAGES * ranks if is_image else MICRO_BATCH * ACCUMULATED

@@ -31,10 +31,10 @@ from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
 from dlcontainer.bench.study.forecast import step_model
 from dlcontainer.bench.study.forecast.step_terms import (
     Algorithm,
-    Link,
     Machine,
-    Network,
+    RankLink,
     StrategyChoice,
+    TrainedNetwork,
 )
 from dlcontainer.system import digests
 
@@ -173,9 +173,11 @@ def _step_s(point: Point, draw: Draw, ranks: int) -> float:
     return step + (draw["coordinator_s"] if ranks > 1 else 0.0)
 
 
-def network_of(draw: Draw) -> Network:
+def network_of(draw: Draw) -> TrainedNetwork:
     """Return the network; where only samples a second are known, one operation a sample."""
-    return Network(flops=draw.get("flops_per_sample", 1.0), gradient_bytes=draw["gradient_bytes"])
+    return TrainedNetwork(
+        flops=draw.get("flops_per_sample", 1.0), gradient_bytes=draw["gradient_bytes"]
+    )
 
 
 def machine_of(draw: Draw) -> Machine:
@@ -200,8 +202,8 @@ def machine_of(draw: Draw) -> Machine:
     )
 
 
-def _link(draw: Draw, peak: float) -> Link:
-    return Link(latency_s=draw["latency_s"], second_per_byte=1 / (peak * draw["link_share"]))
+def _link(draw: Draw, peak: float) -> RankLink:
+    return RankLink(latency_s=draw["latency_s"], second_per_byte=1 / (peak * draw["link_share"]))
 
 
 def scored(point: Point, draws: int, seed: int) -> Score:

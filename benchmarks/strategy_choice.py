@@ -39,10 +39,15 @@ from statistics import mean, median
 
 from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
 from dlcontainer.bench.study.forecast import step_model
-from dlcontainer.bench.study.forecast.step_terms import Link, Machine, Network, StrategyChoice
+from dlcontainer.bench.study.forecast.step_terms import (
+    Machine,
+    RankLink,
+    StrategyChoice,
+    TrainedNetwork,
+)
 
 PEAK, MEMORY = 312e12, 2.039e12
-IN_NODE = Link(latency_s=93e-6 / 14, second_per_byte=1 / 229e9)
+IN_NODE = RankLink(latency_s=93e-6 / 14, second_per_byte=1 / 229e9)
 PORT = 800e9 / 8
 PORT_LATENCY = 5e-6
 GPUS_A_NODE, WORDS = 8, 51_200
@@ -145,14 +150,14 @@ def forecast_s(row: MeasuredStrategy, constants: Constants) -> float:
     # All stages as slow as the last one, which has the logits besides.
     stage_s = layer_s * row.layers / pp + logits_s
     parameters = 12 * row.layers * wide**2 + WORDS * wide
-    network = Network(
+    network = TrainedNetwork(
         flops=stage_s * tp * pp,
         gradient_bytes=parameters * BYTES,
         layers=row.layers,
         activation_bytes=long * wide * BYTES,
         recomputed=True,
     )
-    port = Link(latency_s=PORT_LATENCY, second_per_byte=1 / (PORT * constants.port_share))
+    port = RankLink(latency_s=PORT_LATENCY, second_per_byte=1 / (PORT * constants.port_share))
     machine = Machine(
         flops_per_s=1.0,
         ranks_per_node=GPUS_A_NODE,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dlcontainer.bench.samples.parallel_strategy import parse
-from dlcontainer.bench.study.advice import facts, facts_ground, forecast_run, study_ground
+from dlcontainer.bench.study.advice import facts_file, facts_ground, forecast_run, study_ground
 from dlcontainer.bench.study.advice.facts_ground import ForecastSource
 from dlcontainer.bench.study.advice.forecast_records import FitAnswer, Forecast
 from dlcontainer.bench.study.advice.forecast_run import ForecastStamp
@@ -52,7 +52,7 @@ def write(folder: Path, text: str = FACTS) -> Path:
 
 def source(folder: Path, text: str = FACTS, strategies: tuple[str, ...] = ()) -> ForecastSource:
     """Read a file of facts as a forecast's ground, by the name `facts.yaml`."""
-    read = facts.read(write(folder, text))
+    read = facts_file.read(write(folder, text))
     return facts_ground.of_facts(Path("facts.yaml"), read, "", strategies)
 
 

@@ -121,7 +121,16 @@ def test_a_script_s_wrong_line_is_named(
 def test_a_torch_foretells_a_real_step(tmp_path: Path, version: str) -> None:
     python = tmp_path / "venv" / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
-    install = [python, "-m", "pip", "install", "-q", "--no-cache-dir", f"torch=={version}", "numpy"]
+    install = [
+        str(python),
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-cache-dir",
+        f"torch=={version}",
+        "numpy",
+    ]
     subprocess.run(install, check=True)
     script = ROOT / "benchmarks" / "memory_truth.py"
     rows = json.dumps([["resnet50", 2, "sgd", "dp1"], ["transformer", 2, "adamw", "dp1"]])

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from dlcontainer.bench.scale.matrix import Matrix
-from dlcontainer.bench.study.advice.facts import ForecastFacts
+from dlcontainer.bench.study.advice.facts_file import ForecastFacts
 from dlcontainer.build.base.carried_base import BaseRecord
 from dlcontainer.image.record import Record
 from dlcontainer.lab.storm.parameters import FactsFile

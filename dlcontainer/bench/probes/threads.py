@@ -189,19 +189,28 @@ def choice(series: "Series", arm: "ArmName") -> ThreadChoice | None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ThreadSetting:
+class KernelSetting:
     """A kernel library and a number of threads, as they are set in a process."""
 
     library: str
     threads: int
 
 
-def times(series: "Series", arm: "ArmName") -> Mapping[ThreadSetting, Sequence[float]]:
+def attested(facts: "Mapping[str, Json]") -> KernelSetting | None:
+    """Return the setting that a side attests of itself; None where it says no number."""
+    number = facts.get(THREADS.name)
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        return None
+    enabled = facts.get("mkldnn_enabled") is not False
+    return KernelSetting(library=LIBRARIES[0 if enabled else 1], threads=number)
+
+
+def times(series: "Series", arm: "ArmName") -> Mapping[KernelSetting, Sequence[float]]:
     """Return the log of each setting's time over all kernels, a value for each launch of a side."""
-    columns: dict[ThreadSetting, list[list[float]]] = {}
+    columns: dict[KernelSetting, list[list[float]]] = {}
     for group in _groups(series):
         for row, column in zip(group.values(), _logs(series, arm, group), strict=True):
-            setting = ThreadSetting(library=str(row.get("library")), threads=int(row["threads"]))
+            setting = KernelSetting(library=str(row.get("library")), threads=int(row["threads"]))
             columns.setdefault(setting, []).append(column)
     return {
         setting: [math.fsum(launch) / len(launch) for launch in zip(*kernels_of, strict=True)]

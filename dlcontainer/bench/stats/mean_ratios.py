@@ -29,7 +29,7 @@ class Share:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Weighted:
+class WeightedMean:
     """Launches of another measurement, and what a second of their mean adds to a numerator."""
 
     values: Sequence[float]
@@ -55,7 +55,7 @@ def ratio(above: Sequence[float], below: Sequence[float], level: float) -> Inter
 
 
 def share(
-    part: Sequence[float], whole: Sequence[float], extras: Iterable[Weighted], level: float
+    part: Sequence[float], whole: Sequence[float], extras: Iterable[WeightedMean], level: float
 ) -> Share:
     """Return (mean of `part` + weighted means of `extras`) / mean of `whole`.
 

@@ -14,7 +14,7 @@ from dlcontainer.bench.stats.paired import Interval
 from dlcontainer.bench.study import efficiency, loss_terms
 from dlcontainer.bench.study.forecast import calibration, step_forecast
 from dlcontainer.bench.study.forecast.calibration import CalibratedMachine
-from dlcontainer.bench.study.forecast.step_terms import Network, StrategyChoice
+from dlcontainer.bench.study.forecast.step_terms import StrategyChoice, TrainedNetwork
 from dlcontainer.bench.study.shortfall import ForeseenPoint
 from dlcontainer.bench.study.study_records import MeasuredPoint, MeasuredStudy
 from dlcontainer.errors import BenchDataError
@@ -59,12 +59,16 @@ def of(study: MeasuredStudy, arm: str, parameters: int | None) -> StudyOutlook:
     return StudyOutlook(reason=reason)
 
 
-def _network(study: MeasuredStudy, parameters: int | None) -> Network | None:
+def _network(study: MeasuredStudy, parameters: int | None) -> TrainedNetwork | None:
     published = NETWORKS.get(study.plan.workload)
     if parameters is None and published is not None:
         parameters = published.parameters
     # The step model scales compute by samples alone: of operations any number does.
-    return Network(flops=1.0, gradient_bytes=_GRADIENT_BYTES * parameters) if parameters else None
+    return (
+        TrainedNetwork(flops=1.0, gradient_bytes=_GRADIENT_BYTES * parameters)
+        if parameters
+        else None
+    )
 
 
 def _later(study: MeasuredStudy, counts: tuple[int, ...]) -> list[MeasuredPoint]:
@@ -93,7 +97,7 @@ def _point(
     study: MeasuredStudy,
     arm: str,
     machine: CalibratedMachine,
-    network: Network,
+    network: TrainedNetwork,
     point: MeasuredPoint,
 ) -> ForeseenPoint:
     plan = point.plan

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dlcontainer.bench.stats import mean_ratios
-from dlcontainer.bench.stats.mean_ratios import Share, Weighted
+from dlcontainer.bench.stats.mean_ratios import Share, WeightedMean
 from dlcontainer.bench.study import efficiency
 from dlcontainer.bench.study.study_records import (
     ArmSteps,
@@ -114,7 +114,7 @@ class _PointPair:
         self, name: str, at_point: tuple[float, ...], at_base: tuple[float, ...]
     ) -> LossTerm:
         """Return what a part takes more than at the base."""
-        weighted = [Weighted(values=at_base, weight=-self.ideal)]
+        weighted = [WeightedMean(values=at_base, weight=-self.ideal)]
         share = mean_ratios.share(at_point, self.steps.step_s, weighted, efficiency.LEVEL)
         return LossTerm(name=name, share=share)
 
@@ -168,15 +168,15 @@ def _joined(pair: _PointPair, micro_batches: int | None) -> _LossSplit:
     base_waits = _input(pair.base_steps)
     compute = _less(pair.base_steps.step_s, base_waits)
     idle, (bubble, remarks) = _idle_neighbours(pair), _bubble(pair, micro_batches)
-    stalls = [Weighted(values=compute, weight=pair.ideal * bubble)] if bubble else []
+    stalls = [WeightedMean(values=compute, weight=pair.ideal * bubble)] if bubble else []
     terms = [LossTerm(name=pair.neighbours, share=_share(steps, idle))] if idle else []
     terms += [LossTerm(name=BUBBLE, share=_share(steps, stalls))] if stalls else []
     # All that the other terms do not take: launches of the base are one measurement.
     remaining = [wait - bubble * work for wait, work in zip(base_waits, compute, strict=True)]
     if not idle:
         remaining = [-(1 + bubble) * work for work in compute]
-    weighted = [Weighted(values=remaining, weight=pair.ideal)]
-    weighted += [Weighted(values=idle[0].values, weight=-idle[0].weight)] if idle else []
+    weighted = [WeightedMean(values=remaining, weight=pair.ideal)]
+    weighted += [WeightedMean(values=idle[0].values, weight=-idle[0].weight)] if idle else []
     rest = mean_ratios.share(_less(steps, waits), steps, weighted, efficiency.LEVEL)
     name = JOINED if idle else f"{pair.neighbours}, {JOINED}"
     terms += [LossTerm(name=name, share=rest), pair.growth(INPUT, waits, base_waits)]
@@ -184,7 +184,7 @@ def _joined(pair: _PointPair, micro_batches: int | None) -> _LossSplit:
     return _LossSplit(terms=tuple(terms), remarks=(remark, *remarks))
 
 
-def _idle_neighbours(pair: _PointPair) -> tuple[Weighted, ...]:
+def _idle_neighbours(pair: _PointPair) -> tuple[WeightedMean, ...]:
     """Return the two sides of the idle-neighbour baseline; none where it was not measured."""
     plan, study = pair.point.plan, pair.study
     # The ranks of a baseline train as each rank of the first point of their number.
@@ -194,8 +194,8 @@ def _idle_neighbours(pair: _PointPair) -> tuple[Weighted, ...]:
     for baseline in study.idle_neighbours if pair.first.plan.ranks == 1 else ():
         if (baseline.ranks, baseline.arm) == (plan.ranks, pair.arm) and baseline.step_s:
             return (
-                Weighted(values=baseline.step_s, weight=weight),
-                Weighted(values=pair.base_steps.step_s, weight=-pair.ideal),
+                WeightedMean(values=baseline.step_s, weight=weight),
+                WeightedMean(values=pair.base_steps.step_s, weight=-pair.ideal),
             )
     return ()
 
@@ -214,7 +214,7 @@ def _bubble(pair: _PointPair, micro_batches: int | None) -> tuple[float, tuple[s
     return (stages - 1) / micro_batches, ()
 
 
-def _share(steps: tuple[float, ...], weighted: Sequence[Weighted]) -> Share:
+def _share(steps: tuple[float, ...], weighted: Sequence[WeightedMean]) -> Share:
     nothing = (0.0,) * len(steps)
     return mean_ratios.share(nothing, steps, weighted, efficiency.LEVEL)
 

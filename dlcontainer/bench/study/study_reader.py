@@ -32,6 +32,7 @@ from dlcontainer.errors import BenchDataError
 # What a rank's own step took while nobody talked, s: a figure of each rank.
 APART = "apart_s_per_step"
 _WALL = "wall_s"
+_BACKEND = "backend"
 
 
 def read(folder: Path) -> MeasuredStudy:
@@ -66,7 +67,16 @@ def read(folder: Path) -> MeasuredStudy:
             for neighbours in _neighbours(extra, series)
         ),
         digest=hash_chain.digest("\n".join([study_folder.digest(plan), *seals])),
+        backend=_backend(extras),
     )
+
+
+def _backend(extras: "Sequence[tuple[ExtraPlan, Series]]") -> str:
+    """Return the backend that the messages went through; empty where none were measured."""
+    workloads = (
+        series.session.declared.workload for extra, series in extras if extra.kind == "messages"
+    )
+    return next((str(work[_BACKEND]) for work in workloads if work.get(_BACKEND)), "")
 
 
 def _session(path: Path, session: StudySession, plan: StudyPlan) -> Series | None:

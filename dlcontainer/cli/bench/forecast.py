@@ -133,7 +133,7 @@ Output = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Typed:
+class _ForecastWords:
     """What was typed of a forecast."""
 
     subject: Path
@@ -167,7 +167,7 @@ def forecast(
     verbose: options.Verbose = False,
 ) -> None:
     """Forecast how many GPUs, which parallel strategy and what limits; from a study or facts."""
-    typed = _Typed(
+    typed = _ForecastWords(
         subject=subject, image=image, nodes=nodes, parallel=parallel, memory=memory,
         budget=budget, goal=goal, script=script, arm=arm, held_out=held_out, target=target,
         site=site,
@@ -180,7 +180,7 @@ def forecast(
     _write(made, target, as_json=as_json)
 
 
-def _made(typed: _Typed, console: output.Console) -> "Forecast":
+def _made(typed: _ForecastWords, console: output.Console) -> "Forecast":
     from contextlib import ExitStack
     from datetime import UTC, datetime
 
@@ -206,9 +206,9 @@ def _made(typed: _Typed, console: output.Console) -> "Forecast":
     return forecast_run.complete(source.ground, question, fit, stamp)
 
 
-def _source(typed: _Typed, asking: "_MemoryAsking") -> "ForecastSource":
+def _source(typed: _ForecastWords, asking: "_MemoryAsking") -> "ForecastSource":
     from dlcontainer.bench.study import study_reader
-    from dlcontainer.bench.study.advice import facts, facts_ground, forecast_file, study_ground
+    from dlcontainer.bench.study.advice import facts_file, facts_ground, forecast_file, study_ground
     from dlcontainer.errors import UsageError
 
     image, strategies = str(typed.image or ""), _strategies(typed.parallel)
@@ -220,7 +220,7 @@ def _source(typed: _Typed, asking: "_MemoryAsking") -> "ForecastSource":
     if not typed.subject.is_dir():
         if typed.arm is not None:
             raise UsageError("--arm takes a study: facts have no arms")
-        read = facts.read(typed.subject)
+        read = facts_file.read(typed.subject)
         return facts_ground.of_facts(typed.subject, read, image, strategies)
     study = study_reader.read(typed.subject)
     asking.require_same(study)
@@ -238,7 +238,7 @@ def _source(typed: _Typed, asking: "_MemoryAsking") -> "ForecastSource":
 class _MemoryAsking:
     """Asks the image's torch for the memory of ranks; the engine is started once it is needed."""
 
-    typed: _Typed
+    typed: _ForecastWords
     limit: int | None
     console: output.Console
     stack: "ExitStack"
@@ -326,7 +326,7 @@ def _strategies(words: str | None) -> tuple[str, ...]:
     return names
 
 
-def _question(typed: _Typed, source: "ForecastSource") -> "ForecastQuestion":
+def _question(typed: _ForecastWords, source: "ForecastSource") -> "ForecastQuestion":
     import math
 
     from dlcontainer.bench.study.advice.ground import ForecastQuestion
@@ -355,7 +355,7 @@ def _share(words: str) -> float:
     return share
 
 
-def _score(typed: _Typed, *, as_json: bool) -> None:
+def _score(typed: _ForecastWords, *, as_json: bool) -> None:
     from dataclasses import asdict
 
     from dlcontainer.bench.study import study_reader

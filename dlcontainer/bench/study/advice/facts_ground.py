@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
-from dlcontainer.bench.study.advice import facts as facts_
+from dlcontainer.bench.study.advice import facts_file as facts_
 from dlcontainer.bench.study.advice.candidates import DividedWork
-from dlcontainer.bench.study.advice.facts import ForecastFacts
+from dlcontainer.bench.study.advice.facts_file import ForecastFacts
 from dlcontainer.bench.study.advice.forecast_records import ForecastSubject
 from dlcontainer.bench.study.advice.ground import ForecastGround
 from dlcontainer.bench.study.forecast.step_terms import StrategyChoice

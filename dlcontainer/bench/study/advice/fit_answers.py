@@ -79,7 +79,7 @@ def fit_row(one: StrategyCandidate, memory: RankMemory, limit: int | None, torch
         reserve=float(fit.reserve) if fit else 0.0,
         word=fit.word if fit else "",
         source=f"tensors by torch {torch} in the image, without data or device; reserve "
-        f"{memory_fit.ASSUMED.source}",
+        f"{memory_fit.DECLARED.source}",
     )
 
 

@@ -10,7 +10,7 @@ from dlcontainer.bench.study.advice import drawn_inputs
 from dlcontainer.bench.study.advice.candidates import DividedWork, StrategyCandidates
 from dlcontainer.bench.study.advice.drawn_inputs import DrawnInput, Spread
 from dlcontainer.bench.study.advice.forecast_records import ForecastSubject, LeftOutStrategy
-from dlcontainer.bench.study.forecast.step_terms import Machine, Network, StrategyChoice
+from dlcontainer.bench.study.forecast.step_terms import Machine, StrategyChoice, TrainedNetwork
 
 Draw = Mapping[str, float]
 # Without --nodes: so many nodes of a machine, so many doublings beyond a study's last point.
@@ -49,7 +49,7 @@ class ForecastGround:
     commands: Mapping[str, str]
     # Of a ground that tells memory only, nothing is drawn.
     inputs: tuple[DrawnInput, ...] = ()
-    network: Callable[[Draw], Network] = _not_known
+    network: Callable[[Draw], TrainedNetwork] = _not_known
     machine: Callable[[Draw], Machine] = _not_known
     optimizer: str = "sgd"
     # Why nothing but memory can be said.

@@ -18,7 +18,12 @@ from dlcontainer.bench.study.advice.ground import (
     MeasuredSpeed,
 )
 from dlcontainer.bench.study.forecast import step_model
-from dlcontainer.bench.study.forecast.step_terms import Machine, Network, StepTerms, StrategyChoice
+from dlcontainer.bench.study.forecast.step_terms import (
+    Machine,
+    StepTerms,
+    StrategyChoice,
+    TrainedNetwork,
+)
 
 # The model itself, of all terms but compute: declared, from held-out steps of gloo (emulated
 # compute, docs/measurements/scaling.md): mean 4.2 % of a step, worst 19.4 %.
@@ -68,7 +73,7 @@ class _DrawnWorld:
     """One draw with its network and machine."""
 
     draw: Draw
-    network: Network
+    network: TrainedNetwork
     machine: Machine
 
     @classmethod

@@ -21,7 +21,7 @@ from dlcontainer.bench.study.advice.how_many import PointSteps
 from dlcontainer.bench.study.forecast import calibration
 from dlcontainer.bench.study.forecast.calibration import CalibratedMachine
 from dlcontainer.bench.study.forecast.estimates import ConstantName, Estimate
-from dlcontainer.bench.study.forecast.step_terms import Machine, Network, StrategyChoice
+from dlcontainer.bench.study.forecast.step_terms import Machine, StrategyChoice, TrainedNetwork
 from dlcontainer.bench.study.study_records import MeasuredPoint, MeasuredStudy
 from dlcontainer.errors import BenchDataError, UsageError
 
@@ -213,7 +213,7 @@ def _work(study: MeasuredStudy, base: MeasuredPoint) -> DividedWork:
     )
 
 
-def _network(study: MeasuredStudy, gradient_bytes: float | None) -> Network | None:
+def _network(study: MeasuredStudy, gradient_bytes: float | None) -> TrainedNetwork | None:
     """Return the network: of the published ones, else by the bytes of gradients that are told.
 
     A study's own steps tell what a sample costs: operations are counted as one.
@@ -224,7 +224,7 @@ def _network(study: MeasuredStudy, gradient_bytes: float | None) -> Network | No
     if gradient_bytes is None:
         return None
     is_text = study.plan.workload == "transformer"
-    return Network(
+    return TrainedNetwork(
         flops=1.0,
         gradient_bytes=gradient_bytes,
         layers=_LAYERS if is_text else 0,
@@ -232,7 +232,9 @@ def _network(study: MeasuredStudy, gradient_bytes: float | None) -> Network | No
     )
 
 
-def _memory_only(study: MeasuredStudy, points: list[MeasuredPoint], network: Network | None) -> str:
+def _memory_only(
+    study: MeasuredStudy, points: list[MeasuredPoint], network: TrainedNetwork | None
+) -> str:
     ranks = {point.plan.ranks for point in points}
     if len(ranks) < 2:
         return (
@@ -315,7 +317,7 @@ def _input(estimate: Estimate) -> DrawnInput:
 def _machine(
     calibrated: CalibratedMachine,
     estimates: Mapping[ConstantName, Estimate],
-    network: Network,
+    network: TrainedNetwork,
     draw: Draw,
 ) -> Machine:
     drawn = {

@@ -18,10 +18,10 @@ from dlcontainer.bench.study.forecast import link_fit, placement, step_model
 from dlcontainer.bench.study.forecast.estimates import LONE_SPREAD, MANY, ConstantName, Estimate
 from dlcontainer.bench.study.forecast.step_terms import (
     Algorithm,
-    Link,
     Machine,
-    Network,
+    RankLink,
     StrategyChoice,
+    TrainedNetwork,
 )
 from dlcontainer.bench.study.study_records import ArmSteps, MeasuredPoint, MeasuredStudy
 from dlcontainer.errors import BenchDataError
@@ -38,7 +38,7 @@ TELLS = 0.02
 # Draws of the other constants that tell how uncertain the overlap is.
 OVERLAP_DRAWS = 60
 _Place = Literal["in a node", "between nodes"]
-_NO_LINK = Link(latency_s=0.0, second_per_byte=0.0)
+_NO_LINK = RankLink(latency_s=0.0, second_per_byte=0.0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,22 +60,22 @@ class CalibratedMachine:
     # What the overlap is estimated from: it takes the bytes of a network's gradients.
     steps: tuple[DataParallelStep, ...] = ()
 
-    def inputs(self, network: Network) -> Mapping[ConstantName, Estimate]:
+    def inputs(self, network: TrainedNetwork) -> Mapping[ConstantName, Estimate]:
         """Return all estimates, with the overlap that the first steps of `network` show."""
         if "overlap" in self.estimates:
             return self.estimates
         return {**self.estimates, "overlap": self._overlap(network)}
 
-    def machine(self, network: Network) -> Machine:
+    def machine(self, network: TrainedNetwork) -> Machine:
         """Return the machine of the estimates' own values; `network` is the study's."""
         return self._of(network, {name: one.value for name, one in self.inputs(network).items()})
 
-    def moved(self, network: Network, name: ConstantName, to: float) -> Machine:
+    def moved(self, network: TrainedNetwork, name: ConstantName, to: float) -> Machine:
         """Return the machine with one constant elsewhere."""
         known = {name: one.value for name, one in self.inputs(network).items()}
         return self._of(network, {**known, name: to})
 
-    def draws(self, network: Network, *, count: int = DRAWS, seed: int = 0) -> list[Machine]:
+    def draws(self, network: TrainedNetwork, *, count: int = DRAWS, seed: int = 0) -> list[Machine]:
         """Return machines drawn from the estimates, the same for the same seed."""
         chance = random.Random(seed)  # noqa: S311  (no secret)
         inputs = self.inputs(network)
@@ -93,7 +93,7 @@ class CalibratedMachine:
             names.append("bandwidth between nodes")
         return tuple(name for name in names if name not in self.estimates)
 
-    def _of(self, network: Network, known: Mapping[ConstantName, float]) -> Machine:
+    def _of(self, network: TrainedNetwork, known: Mapping[ConstantName, float]) -> Machine:
         return Machine(
             flops_per_s=network.flops / known["seconds of a sample"],
             ranks_per_node=self.ranks_per_node,
@@ -110,7 +110,7 @@ class CalibratedMachine:
             input_s=known.get("input of a sample", 0.0),
         )
 
-    def _overlap(self, network: Network) -> Estimate:
+    def _overlap(self, network: TrainedNetwork) -> Estimate:
         """Estimate the overlap; its error is that of all other constants and of the steps."""
         chance = random.Random(0)  # noqa: S311  (no secret)
         centre = self._shares({name: one.value for name, one in self.estimates.items()}, network)
@@ -135,7 +135,7 @@ class CalibratedMachine:
             most=1.0,
         )
 
-    def _shares(self, values: Mapping[ConstantName, float], network: Network) -> list[float]:
+    def _shares(self, values: Mapping[ConstantName, float], network: TrainedNetwork) -> list[float]:
         """Return the overlap under which each first step is the model's; none where it tells none.
 
         A step is linear in the overlap but for a corner, and falls: found by halving.
@@ -293,9 +293,9 @@ def _data_parallel(study: MeasuredStudy, arm: str) -> tuple[DataParallelStep, ..
     )
 
 
-def _link(known: Mapping[ConstantName, float], prefix: str, place: _Place) -> Link | None:
+def _link(known: Mapping[ConstantName, float], prefix: str, place: _Place) -> RankLink | None:
     byte = known.get(cast("ConstantName", f"{prefix}bandwidth {place}"))
     if byte is None:
         return None
     latency = known.get(cast("ConstantName", f"{prefix}latency {place}"), 0.0)
-    return Link(latency_s=latency, second_per_byte=byte)
+    return RankLink(latency_s=latency, second_per_byte=byte)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from dlcontainer.bench.study.forecast.estimates import MANY, combined
-from dlcontainer.bench.study.forecast.step_terms import Link
+from dlcontainer.bench.study.forecast.step_terms import RankLink
 from dlcontainer.bench.study.study_records import Message
 
 # A few rows of one session can't tell a link better than this.
@@ -25,7 +25,7 @@ FREEDOM = 2.0
 class LinkFit:
     """A link with the relative errors of its constants and their degrees of freedom."""
 
-    link: Link
+    link: RankLink
     latency_error: tuple[float, float]
     byte_error: tuple[float, float]
     source: str
@@ -62,7 +62,7 @@ def fit(rows: Sequence[Message]) -> LinkFit | None:
     )
 
 
-def _error(link: Link, lines: Sequence[_Line]) -> float:
+def _error(link: RankLink, lines: Sequence[_Line]) -> float:
     """Return the standard error that rows' residuals give; of one row alone none is known."""
     residuals = [_of(link, line) / line.seconds - 1 for line in lines]
     return math.sqrt(sum(r * r for r in residuals)) / len(lines)
@@ -81,11 +81,11 @@ def _line(row: Message, seconds: float) -> _Line:
     return _Line(messages=messages, bytes=messages / row.ranks * row.bytes, seconds=seconds)
 
 
-def _of(link: Link, line: _Line) -> float:
+def _of(link: RankLink, line: _Line) -> float:
     return line.messages * link.latency_s + line.bytes * link.second_per_byte
 
 
-def _solved(lines: Sequence[_Line]) -> Link:
+def _solved(lines: Sequence[_Line]) -> RankLink:
     """Solve the normal equations of relative errors; at a bound, the other constant alone."""
     aa, ab, bb = _products(lines)
     a = sum(line.messages / line.seconds for line in lines)
@@ -96,7 +96,7 @@ def _solved(lines: Sequence[_Line]) -> Link:
         latency, byte = 0.0, b / bb
     elif byte < 0:
         latency, byte = a / aa, 0.0
-    return Link(latency_s=latency, second_per_byte=byte)
+    return RankLink(latency_s=latency, second_per_byte=byte)
 
 
 def _products(lines: Sequence[_Line]) -> tuple[float, float, float]:

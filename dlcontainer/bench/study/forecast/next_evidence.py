@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from dlcontainer.bench.probes import threads
-from dlcontainer.bench.probes.threads import ThreadSetting
+from dlcontainer.bench.probes.threads import KernelSetting
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.study.forecast import next_step
 from dlcontainer.bench.study.forecast.next_step import Limit, NextStep, StepShare, UnmeasuredStage
@@ -167,7 +167,7 @@ def _kernels(scene: _Scene, computing: float) -> Limit | UnmeasuredStage:
     path = scene.folder / THREADS_FILE
     measure = scene.command("threads", f"-o {path}")
     facts = next((s.facts for s in scene.session.stacks if s.arm == scene.arm), {})
-    now = _setting(facts)
+    now = threads.attested(facts)
     if now is None:
         return UnmeasuredStage(
             stage="kernel", why="the session says no number of threads", command=measure
@@ -193,8 +193,8 @@ def _kernels(scene: _Scene, computing: float) -> Limit | UnmeasuredStage:
 
 def _gain(
     scene: _Scene,
-    times: "Mapping[ThreadSetting, object]",
-    now: ThreadSetting,
+    times: "Mapping[KernelSetting, object]",
+    now: KernelSetting,
     computing: float,
 ) -> Limit:
     cores = _cores(scene)
@@ -214,11 +214,11 @@ def _gain(
         gain=gain.times(computing),
         where=f"{scene.folder / THREADS_FILE}:1",
         knob=_knob(now, best),
-        confirm=scene.command("train", f"--threads {best.threads}"),
+        confirm=scene.command(scene.session.session.declared.probe, f"--threads {best.threads}"),
     )
 
 
-def _knob(now: ThreadSetting, best: ThreadSetting) -> str:
+def _knob(now: KernelSetting, best: KernelSetting) -> str:
     changes = [
         *([f"{_threads(best.threads)} a rank"] if best.threads != now.threads else []),
         *([best.library] if best.library != now.library else []),
@@ -228,14 +228,6 @@ def _knob(now: ThreadSetting, best: ThreadSetting) -> str:
 
 def _threads(number: int) -> str:
     return "1 thread" if number == 1 else f"{number} threads"
-
-
-def _setting(facts: Mapping[str, object]) -> ThreadSetting | None:
-    number = facts.get("threads")
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        return None
-    enabled = facts.get("mkldnn_enabled") is not False
-    return ThreadSetting(library=threads.LIBRARIES[0 if enabled else 1], threads=number)
 
 
 def _cores(scene: _Scene) -> int:

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 
 from dlcontainer.bench.samples.parallel_strategy import Axis, ParallelStrategy
-from dlcontainer.bench.study.forecast.step_terms import Link, Machine
+from dlcontainer.bench.study.forecast.step_terms import Machine, RankLink
 
 # From the outermost axis to the innermost.
 ORDER: tuple[Axis, ...] = ("pp", "dp", "fsdp", "tp")
@@ -42,19 +42,19 @@ def group(strategy: ParallelStrategy, axis: Axis, ranks_per_node: int) -> AxisGr
     return AxisGroup(size=size, on_a_node=on_a_node, groups_on_a_node=max(1, busy // on_a_node))
 
 
-def link(machine: Machine, ranks: AxisGroup) -> Link:
+def link(machine: Machine, ranks: AxisGroup) -> RankLink:
     """Return the slowest link of a ring of a group; groups that leave a node share its port."""
     if ranks.nodes == 1:
         return machine.in_node
     port = machine.between_nodes
     inside = machine.in_node.second_per_byte if ranks.on_a_node > 1 else 0.0
-    return Link(
+    return RankLink(
         latency_s=port.latency_s,
         second_per_byte=max(inside, port.second_per_byte * ranks.groups_on_a_node),
     )
 
 
-def borders(strategy: ParallelStrategy, machine: Machine) -> list[Link]:
+def borders(strategy: ParallelStrategy, machine: Machine) -> list[RankLink]:
     """Return the link of each border between two stages of a pipeline."""
     block, node = stride(strategy, "pp"), machine.ranks_per_node
     inside = machine.stage_in_node or machine.in_node
@@ -64,7 +64,7 @@ def borders(strategy: ParallelStrategy, machine: Machine) -> list[Link]:
         ranks = range(stage * block, (stage + 1) * block)
         leaving = [rank // node for rank in ranks if rank // node != (rank + block) // node]
         most = max(map(leaving.count, leaving), default=0)
-        away = Link(latency_s=port.latency_s, second_per_byte=port.second_per_byte * most)
+        away = RankLink(latency_s=port.latency_s, second_per_byte=port.second_per_byte * most)
         links.append(away if leaving else inside)
     return links
 

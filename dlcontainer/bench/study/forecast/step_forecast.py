@@ -7,7 +7,7 @@ from statistics import median
 from dlcontainer.bench.study.forecast import step_model
 from dlcontainer.bench.study.forecast.calibration import DRAWS, CalibratedMachine
 from dlcontainer.bench.study.forecast.estimates import LEVEL, ConstantName
-from dlcontainer.bench.study.forecast.step_terms import Network, StepTerms, StrategyChoice
+from dlcontainer.bench.study.forecast.step_terms import StepTerms, StrategyChoice, TrainedNetwork
 from dlcontainer.errors import BenchDataError
 
 
@@ -42,7 +42,7 @@ class StepForecast:
 
 def of(
     calibrated: CalibratedMachine,
-    network: Network,
+    network: TrainedNetwork,
     choice: StrategyChoice,
     *,
     level: float = LEVEL,
@@ -84,7 +84,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def _shares(
-    known: CalibratedMachine, network: Network, choice: StrategyChoice
+    known: CalibratedMachine, network: TrainedNetwork, choice: StrategyChoice
 ) -> Mapping[ConstantName, float]:
     """Return each constant's share of the variance.
 

@@ -14,10 +14,15 @@ from statistics import NormalDist
 
 from dlcontainer.bench.study.forecast import collective_times, pipeline_graph, placement
 from dlcontainer.bench.study.forecast.pipeline_graph import PipelineTimes
-from dlcontainer.bench.study.forecast.step_terms import Machine, Network, StepTerms, StrategyChoice
+from dlcontainer.bench.study.forecast.step_terms import (
+    Machine,
+    StepTerms,
+    StrategyChoice,
+    TrainedNetwork,
+)
 
 
-def step(network: Network, machine: Machine, choice: StrategyChoice) -> StepTerms:
+def step(network: TrainedNetwork, machine: Machine, choice: StrategyChoice) -> StepTerms:
     """Return a step's seconds by term; one rank's step is its compute and its input."""
     strategy = choice.strategy
     samples = choice.global_batch / strategy.batches
@@ -46,7 +51,7 @@ def slowest_of(ranks: int) -> float:
     return NormalDist().inv_cdf((ranks - 0.375) / (ranks + 0.25)) if ranks > 1 else 0.0
 
 
-def _compute_s(network: Network, machine: Machine, choice: StrategyChoice) -> float:
+def _compute_s(network: TrainedNetwork, machine: Machine, choice: StrategyChoice) -> float:
     strategy = choice.strategy
     samples = choice.global_batch / strategy.batches
     parts = strategy.tp * strategy.pp
@@ -63,13 +68,13 @@ def _neighbours(machine: Machine, ranks: int) -> float:
     return machine.neighbours * (busy - 1) / (machine.ranks_per_node - 1)
 
 
-def _activation_bytes(network: Network, choice: StrategyChoice) -> float:
+def _activation_bytes(network: TrainedNetwork, choice: StrategyChoice) -> float:
     """Return the bytes of a micro-batch's activation between two layers."""
     samples = choice.global_batch / choice.strategy.batches / choice.micro_batches
     return samples * network.activation_bytes
 
 
-def _tensor_parallel_s(network: Network, machine: Machine, choice: StrategyChoice) -> float:
+def _tensor_parallel_s(network: TrainedNetwork, machine: Machine, choice: StrategyChoice) -> float:
     strategy = choice.strategy
     if strategy.tp == 1:
         return 0.0
@@ -80,7 +85,7 @@ def _tensor_parallel_s(network: Network, machine: Machine, choice: StrategyChoic
 
 
 def _pipeline_s(
-    network: Network, machine: Machine, choice: StrategyChoice, micro: float
+    network: TrainedNetwork, machine: Machine, choice: StrategyChoice, micro: float
 ) -> tuple[float, float]:
     """Return a pipeline's bubble, and what its messages add to it."""
     strategy = choice.strategy
@@ -113,7 +118,9 @@ class _Gradients:
     backward_s: float
 
 
-def _gradients_s(network: Network, machine: Machine, choice: StrategyChoice, micro: float) -> float:
+def _gradients_s(
+    network: TrainedNetwork, machine: Machine, choice: StrategyChoice, micro: float
+) -> float:
     """Return what fsdp and dp add; `micro`: seconds of one micro-batch, both passes."""
     strategy = choice.strategy
     size = network.gradient_bytes / (strategy.tp * strategy.pp)

@@ -15,7 +15,7 @@ BUCKET_BYTES = 25 * 2.0**20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Network:
+class TrainedNetwork:
     """A network as a forecast needs it; counts are of one sample where they say so."""
 
     # Floating-point operations of one sample's forward and backward pass together.
@@ -36,7 +36,7 @@ class Network:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Link:
+class RankLink:
     """A way between ranks: seconds of a message are latency_s + bytes * second_per_byte."""
 
     latency_s: float
@@ -52,8 +52,8 @@ class Machine:
     ranks_per_node: int
     # What a rank sends to another of its node, and what a node's port sends to another node: ranks
     # of a node that send at the same time share the port.
-    in_node: Link
-    between_nodes: Link
+    in_node: RankLink
+    between_nodes: RankLink
     # Share of the step that neighbours on the same node cost, with all of them busy.
     neighbours: float = 0.0
     # Share of the communication that can hide behind the backward pass, 0 to 1.
@@ -63,8 +63,8 @@ class Machine:
     # Whether a send waits until its receive is posted (gloo): a pipeline does not hide it then.
     rendezvous: bool = False
     # Messages from one stage of a pipeline to the next; None: as those of collectives.
-    stage_in_node: Link | None = None
-    stage_between_nodes: Link | None = None
+    stage_in_node: RankLink | None = None
+    stage_between_nodes: RankLink | None = None
     algorithm: Algorithm = "ring"
     # Bytes of gradients that data parallel sends at once.
     bucket_bytes: float = BUCKET_BYTES

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from dlcontainer.bench.stats import mean_ratios
-from dlcontainer.bench.stats.mean_ratios import Weighted
+from dlcontainer.bench.stats.mean_ratios import WeightedMean
 
 LEVEL = 0.95
 SESSIONS = 500
@@ -44,7 +44,7 @@ def test_the_interval_of_a_share_holds_the_truth(base: int, last: int) -> None:
         alone = drawn(rng, base, 1.0, 0.015, 0.0)
         own = drawn(rng, last, 1.03, 0.015, 0.0)
         steps = [compute + 0.07 for compute in own]
-        share = mean_ratios.share(own, steps, [Weighted(values=alone, weight=-1.0)], LEVEL)
+        share = mean_ratios.share(own, steps, [WeightedMean(values=alone, weight=-1.0)], LEVEL)
         hits += share.low <= 0.03 / 1.1 <= share.high
     assert hits / SESSIONS >= 0.93
 
@@ -69,7 +69,7 @@ def test_one_launch_has_no_interval() -> None:
 
 
 def test_a_part_that_is_nothing_needs_no_launches() -> None:
-    alone = Weighted(values=[0.0], weight=-1.0)
+    alone = WeightedMean(values=[0.0], weight=-1.0)
     share = mean_ratios.share([0.1, 0.11], [1.0, 1.0], [alone], LEVEL)
     assert share.share == pytest.approx(0.105)
     assert share.high < math.inf

@@ -11,7 +11,12 @@ from dlcontainer.bench.samples.parallel_strategy import parse
 from dlcontainer.bench.stats.paired import Interval
 from dlcontainer.bench.study import judged_study, shortfall, study_analysis
 from dlcontainer.bench.study.forecast import collective_times, placement, step_model
-from dlcontainer.bench.study.forecast.step_terms import Link, Machine, Network, StrategyChoice
+from dlcontainer.bench.study.forecast.step_terms import (
+    Machine,
+    RankLink,
+    StrategyChoice,
+    TrainedNetwork,
+)
 from dlcontainer.bench.study.judged_study import JudgedStudy
 from dlcontainer.bench.study.shortfall import ForeseenComparison
 from dlcontainer.bench.study.study_analysis import ForeseenStudy
@@ -21,19 +26,19 @@ from tests.planted_studies import Planted, StudyCase
 
 # One rank a node, 100 MB of gradients on a link of 1 GB/s, of which half hides.
 PARAMETERS = 25_000_000
-NETWORK = Network(flops=1.0, gradient_bytes=4.0 * PARAMETERS)
+NETWORK = TrainedNetwork(flops=1.0, gradient_bytes=4.0 * PARAMETERS)
 ALONE_S = 0.4
 BATCH = 32
 MACHINE = Machine(
     flops_per_s=BATCH / ALONE_S,
     ranks_per_node=1,
-    in_node=Link(latency_s=0.0, second_per_byte=0.0),
-    between_nodes=Link(latency_s=50e-6, second_per_byte=1e-9),
+    in_node=RankLink(latency_s=0.0, second_per_byte=0.0),
+    between_nodes=RankLink(latency_s=50e-6, second_per_byte=1e-9),
     overlap=0.5,
     scatter=0.005,
     rendezvous=True,
 )
-HALF = replace(MACHINE, between_nodes=Link(latency_s=50e-6, second_per_byte=2e-9))
+HALF = replace(MACHINE, between_nodes=RankLink(latency_s=50e-6, second_per_byte=2e-9))
 COUNTS = (1, 2, 4)
 
 

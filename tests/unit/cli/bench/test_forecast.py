@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.study.advice import facts
+from dlcontainer.bench.study.advice import facts_file
 from dlcontainer.bench.study.study_plan import StudyRequest
 from dlcontainer.cli import main
 from tests import forecasts, publishing, studies
@@ -139,7 +139,7 @@ def test_two_sessions_mixed_are_refused(there: Path, capsys: pytest.CaptureFixtu
 
 def test_the_facts_of_the_docs_are_taken(capsys: pytest.CaptureFixture[str]) -> None:
     example = DOCS / "forecast-facts.yaml"
-    assert facts.read(example).goal.strategies == ("dp", "fsdp")
+    assert facts_file.read(example).goal.strategies == ("dp", "fsdp")
     assert run(str(example), "--nodes", "16") == 0
     assert "use " in capsys.readouterr().out
 

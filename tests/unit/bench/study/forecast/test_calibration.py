@@ -11,7 +11,12 @@ from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
 from dlcontainer.bench.study.forecast import calibration, link_fit, step_forecast, step_model
 from dlcontainer.bench.study.forecast.calibration import CalibratedMachine
 from dlcontainer.bench.study.forecast.estimates import ConstantName, Estimate
-from dlcontainer.bench.study.forecast.step_terms import Link, Machine, Network, StrategyChoice
+from dlcontainer.bench.study.forecast.step_terms import (
+    Machine,
+    RankLink,
+    StrategyChoice,
+    TrainedNetwork,
+)
 from dlcontainer.bench.study.study_records import (
     ArmSteps,
     ExtraPlan,
@@ -25,9 +30,9 @@ from dlcontainer.bench.study.study_records import (
 from dlcontainer.errors import BenchDataError
 
 ARM = "container"
-NETWORK = Network(flops=2e9, gradient_bytes=40e6, layers=4, activation_bytes=1e5)
-IN_NODE = Link(latency_s=2e-5, second_per_byte=2e-10)
-PORT = Link(latency_s=1e-4, second_per_byte=1e-9)
+NETWORK = TrainedNetwork(flops=2e9, gradient_bytes=40e6, layers=4, activation_bytes=1e5)
+IN_NODE = RankLink(latency_s=2e-5, second_per_byte=2e-10)
+PORT = RankLink(latency_s=1e-4, second_per_byte=1e-9)
 TRUTH = Machine(
     flops_per_s=4e11,
     ranks_per_node=2,
@@ -41,7 +46,7 @@ NOISE = (0.995, 1.0, 1.004, 0.998, 1.01)
 BATCH = 16
 
 
-def message(ranks: int, size: int, link: Link, operation: str = "all_reduce") -> Message:
+def message(ranks: int, size: int, link: RankLink, operation: str = "all_reduce") -> Message:
     n = ranks
     seconds = 2 * (n - 1) * link.latency_s + 2 * (n - 1) / n * size * link.second_per_byte
     if operation == "send_recv":
@@ -127,7 +132,7 @@ def test_gloo_waits_and_has_rings_alone() -> None:
 
 def test_the_first_two_points_calibrate() -> None:
     """A third point at half the rate changes nothing: it is what a forecast is judged by."""
-    slow = Link(latency_s=1e-4, second_per_byte=2e-9)
+    slow = RankLink(latency_s=1e-4, second_per_byte=2e-9)
     later = [message(16, size, slow) for size in (4096, 1 << 22)]
     before = calibration.from_study(study(ROWS), ARM).estimates
     assert calibration.from_study(study([*ROWS, *later]), ARM).estimates == before
@@ -140,7 +145,7 @@ def test_the_other_arm_s_rows_do_not_count() -> None:
 
 
 def test_pipelines_take_send_recv() -> None:
-    apart = Link(latency_s=3e-4, second_per_byte=3e-9)
+    apart = RankLink(latency_s=3e-4, second_per_byte=3e-9)
     rows = [message(4, size, apart, "send_recv") for size in (4096, 1 << 22)]
     machine = calibration.from_study(study([*ROWS, *rows]), ARM).machine(NETWORK)
     assert machine.stage_between_nodes is not None

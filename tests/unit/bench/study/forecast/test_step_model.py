@@ -7,18 +7,23 @@ import pytest
 
 from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
 from dlcontainer.bench.study.forecast import collective_times, placement, step_model
-from dlcontainer.bench.study.forecast.step_terms import Link, Machine, Network, StrategyChoice
+from dlcontainer.bench.study.forecast.step_terms import (
+    Machine,
+    RankLink,
+    StrategyChoice,
+    TrainedNetwork,
+)
 
 MS = 1e-3
 # A sample of 90 ms: 30 forward, 60 backward; gradients of 2 MB, 8 layers, 10 kB between them.
-NETWORK = Network(flops=0.09, gradient_bytes=2e6, layers=8, activation_bytes=1e4)
+NETWORK = TrainedNetwork(flops=0.09, gradient_bytes=2e6, layers=8, activation_bytes=1e4)
 # A megabyte in 10 ms in a node, in 40 ms through a port; messages of 1 and of 2 ms.
-IN_NODE = Link(latency_s=1 * MS, second_per_byte=1e-8)
-PORT = Link(latency_s=2 * MS, second_per_byte=4e-8)
+IN_NODE = RankLink(latency_s=1 * MS, second_per_byte=1e-8)
+PORT = RankLink(latency_s=2 * MS, second_per_byte=4e-8)
 ALONE_ON_NODES = Machine(
     flops_per_s=1.0, ranks_per_node=1, in_node=IN_NODE, between_nodes=PORT, rendezvous=True
 )
-FREE = Link(latency_s=0.0, second_per_byte=0.0)
+FREE = RankLink(latency_s=0.0, second_per_byte=0.0)
 STRATEGIES = (
     ParallelStrategy(dp=4),
     ParallelStrategy(fsdp=4),
@@ -58,7 +63,7 @@ def test_buckets_beside_the_backward_pass() -> None:
     terms = step_model.step(NETWORK, machine, choice(ParallelStrategy(dp=2), 1))
     assert terms.step_s == pytest.approx(0.148)
     # Four of 0.5 MB, at a tenth of the time: the last one alone is exposed.
-    quick = Link(latency_s=0.2 * MS, second_per_byte=4e-9)
+    quick = RankLink(latency_s=0.2 * MS, second_per_byte=4e-9)
     machine = replace(machine, between_nodes=quick, bucket_bytes=5e5)
     terms = step_model.step(NETWORK, machine, choice(ParallelStrategy(dp=2), 1))
     assert terms.exposed_communication_s == pytest.approx(0.4 * MS + 5e5 * 4e-9)
@@ -140,7 +145,7 @@ def test_limits(strategy: ParallelStrategy) -> None:
     assert terms.compute_s == pytest.approx(work)
     before = terms.step_s
     for factor in (0.1, 1.0, 3.0, 50.0):
-        link = Link(latency_s=PORT.latency_s * factor, second_per_byte=4e-8 * factor)
+        link = RankLink(latency_s=PORT.latency_s * factor, second_per_byte=4e-8 * factor)
         now = step_model.step(NETWORK, replace(free, between_nodes=link), asked).step_s
         assert now > before
         before = now
@@ -188,7 +193,7 @@ def test_stages_lie_outermost() -> None:
     # Stages 0 and 1 share a node, 1 and 2 don't: both ranks of stage 1 send at once.
     assert inside == third == IN_NODE
     assert away.second_per_byte == pytest.approx(2 * 4e-8)
-    apart = Link(latency_s=3 * MS, second_per_byte=5e-8)
+    apart = RankLink(latency_s=3 * MS, second_per_byte=5e-8)
     machine = replace(machine, stage_in_node=apart)
     assert placement.borders(ParallelStrategy(pp=2), machine) == [apart]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.bench.study.advice import facts, facts_ground
+from dlcontainer.bench.study.advice import facts_file, facts_ground
 from dlcontainer.errors import ConfigError
 from tests import forecasts
 from tests.forecasts import FACTS
@@ -13,13 +13,13 @@ from tests.forecasts import FACTS
 
 def refused(folder: Path, text: str) -> str:
     with pytest.raises(ConfigError) as caught:
-        facts.read(forecasts.write(folder, text))
+        facts_file.read(forecasts.write(folder, text))
     assert caught.value.exit_code == 3
     return str(caught.value)
 
 
 def test_figures_are_in_si_units_with_their_sources(tmp_path: Path) -> None:
-    inputs = {one.key: one for one in facts.inputs(facts.read(forecasts.write(tmp_path)))}
+    inputs = {one.key: one for one in facts_file.inputs(facts_file.read(forecasts.write(tmp_path)))}
     assert inputs["network.gradient_bytes"].low == 100e6
     assert inputs["machine.in_node.latency"].low == pytest.approx(1e-5)
     speed = inputs["machine.samples_per_s"]
@@ -143,7 +143,7 @@ def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
 
 def test_a_file_that_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
-        facts.read(tmp_path / "nothing.yaml")
+        facts_file.read(tmp_path / "nothing.yaml")
 
 
 def test_the_digest_is_of_what_is_stated_not_of_its_form(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 from dlcontainer import config
 from dlcontainer.bench.study.advice import candidates
 from dlcontainer.bench.study.advice.drawn_inputs import DrawnInput, Independence
-from dlcontainer.bench.study.forecast.step_terms import Algorithm, Link, Machine, Network
+from dlcontainer.bench.study.forecast.step_terms import Algorithm, Machine, RankLink, TrainedNetwork
 from dlcontainer.bench.study.study_records import Scaling
 from dlcontainer.config.field_types import Line, Strict
 from dlcontainer.errors import ConfigError
@@ -300,9 +300,9 @@ def _input(key: str, figure: StatedFigure) -> DrawnInput:
     )  # fmt: skip
 
 
-def network(drawn: Mapping[str, float]) -> Network:
+def network(drawn: Mapping[str, float]) -> TrainedNetwork:
     """Return the network of one draw; without operations a sample counts as one."""
-    return Network(
+    return TrainedNetwork(
         flops=drawn.get("network.flops", 1.0),
         gradient_bytes=drawn["network.gradient_bytes"],
         layers=int(drawn.get("network.layers", 0)),
@@ -329,5 +329,7 @@ def machine(facts: ForecastFacts, drawn: Mapping[str, float]) -> Machine:
     )
 
 
-def _link(drawn: Mapping[str, float], key: str) -> Link:
-    return Link(latency_s=drawn[f"{key}.latency"], second_per_byte=1 / drawn[f"{key}.bandwidth"])
+def _link(drawn: Mapping[str, float], key: str) -> RankLink:
+    return RankLink(
+        latency_s=drawn[f"{key}.latency"], second_per_byte=1 / drawn[f"{key}.bandwidth"]
+    )
