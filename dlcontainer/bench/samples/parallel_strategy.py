@@ -70,8 +70,8 @@ def parse(text: str, ranks: int) -> ParallelStrategy:
             else f"--parallel {text}: it takes {fixed} ranks, and there are {ranks}",
             next_step=f"set --ranks to a multiple of {fixed}, or take another strategy",
         )
-    known = {axis: size for axis, size in sizes.items() if size}
-    return ParallelStrategy(**known, **dict.fromkeys(free, ranks // fixed))
+    numbered = {axis: size for axis, size in sizes.items() if size}
+    return ParallelStrategy(**numbered, **dict.fromkeys(free, ranks // fixed))
 
 
 def _sizes(text: str) -> dict[str, int | None]:

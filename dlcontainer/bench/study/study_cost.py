@@ -48,14 +48,17 @@ def of_session(session: StudySession, shape: NodeShape, *, nodes: int | None = N
     """Return the cost of a session on its own nodes, or on those that are held for it."""
     first, last = session.looks[0], session.looks[-1]
     controls = last if session.controls is None else session.controls
-    held = (nodes or session.nodes) * shape.count / 3600
+    node_hours = (nodes or session.nodes) * shape.count / 3600
     # Controls come in between, as many at a look as its share of the pairs.
     least_s, most_s = (
         _BEGIN_S + LAUNCH_S * (_WARM_UPS + 2 * (pairs + controls * pairs / last))
         for pairs in (first, last)
     )
     return StudyCost(
-        least_s=least_s, most_s=most_s, least_hours=least_s * held, most_hours=most_s * held
+        least_s=least_s,
+        most_s=most_s,
+        least_hours=least_s * node_hours,
+        most_hours=most_s * node_hours,
     )
 
 

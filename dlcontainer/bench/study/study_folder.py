@@ -166,12 +166,12 @@ def state(path: Path, session: StudySession, plan: StudyPlan, allocation: str | 
 
 def _is_here(series: Series, allocation: str | None) -> bool:
     machine = series.session.machine
-    here: Mapping[str, object] = {
+    expected: Mapping[str, object] = {
         "node": platform.node(),
         "boot_id": declaration.boot_id(),
         "allocation": allocation,
     }
-    return all(machine.get(name) == value for name, value in here.items())
+    return all(machine.get(name) == value for name, value in expected.items())
 
 
 def set_aside(path: Path) -> Path:
@@ -194,12 +194,12 @@ def require_same(series: Series, session: StudySession, plan: StudyPlan) -> None
     ]
     if session.trains:
         of_file, planned = (
-            {True: "never", False: "as they train"}[way == study_points.ALONE]
-            for way in (work.get("distributed"), session.values.get("distributed"))
+            {True: "never", False: "as they train"}[transport == study_points.ALONE]
+            for transport in (work.get("distributed"), session.values.get("distributed"))
         )
         facts.append(("ranks talk", of_file, planned))
-        told = (work.get(script.DIGEST), plan.options.get(script.DIGEST))
-        facts.append(("the script's SHA-256", *told))
+        digests = (work.get(script.DIGEST), plan.options.get(script.DIGEST))
+        facts.append(("the script's SHA-256", *digests))
     # What is as usual stands in no file.
     facts += [
         (f"--{name}", work.get(name) or usual, session.values.get(name) or usual)
@@ -208,13 +208,13 @@ def require_same(series: Series, session: StudySession, plan: StudyPlan) -> None
     ]
     if (count := session.values.get("micro_batches")) is not None:
         facts.append(("--micro-batches", work.get("micro_batches"), count))
-    for what, recorded, wanted in facts:
-        if recorded != wanted:
+    for what, recorded, required in facts:
+        if recorded != required:
             raise BenchDataError(
                 f"this session is not the one that the study declares as {series.path.name}",
                 where=str(series.path),
                 why=f"{what}: {comparable.shown(recorded)} in the file, "
-                f"{comparable.shown(wanted)} in {STUDY_FILE}",
+                f"{comparable.shown(required)} in {STUDY_FILE}",
                 next_step=f"put it back where it was measured; {_OWN_FOLDER}",
             )
 
@@ -239,11 +239,11 @@ def _facts(plan: StudyPlan) -> dict[str, object]:
 
 def _require_empty(folder: Path) -> None:
     """Refuse a folder with sessions of somebody else's: they would be taken for points."""
-    there = sorted(path.name for path in folder.glob("*.jsonl"))
-    if there:
+    session_files = sorted(path.name for path in folder.glob("*.jsonl"))
+    if session_files:
         raise BenchDataError(
             f"this folder holds sessions and no {STUDY_FILE}",
-            where=str(folder / there[0]),
+            where=str(folder / session_files[0]),
             why="sessions that were measured alone are no points of a study",
             next_step=_OWN_FOLDER,
         )
@@ -255,7 +255,9 @@ def _require_names(path: Path, plan: StudyPlan) -> None:
         raise _unfit(path, "it has no point")
     wrong = next((name for name in names if not _NAME.fullmatch(name)), None)
     if wrong is not None or len(set(names)) < len(names):
-        raise _unfit(path, f"the names of its sessions: {wrong or 'one stands there twice'}")
+        raise _unfit(
+            path, f"the names of its sessions: {wrong or 'one stands session_files twice'}"
+        )
 
 
 def _unfit(path: Path, why: str) -> BenchDataError:

@@ -105,12 +105,12 @@ def _require_different(read_sessions: Iterable[Series]) -> None:
     """Refuse one session under two names."""
     paths: dict[str, Path] = {}
     for series in read_sessions:
-        other = paths.setdefault(series.seal, series.path)
-        if other != series.path:
+        earlier = paths.setdefault(series.seal, series.path)
+        if earlier != series.path:
             raise BenchDataError(
                 "two files hold the same session",
                 where=str(series.path),
-                why=f"it is a copy of {other.name}",
+                why=f"it is a copy of {earlier.name}",
                 next_step="restore the file from where it was measured, or measure again",
             )
 

@@ -176,8 +176,8 @@ def forecast(
         _score(typed, as_json=as_json)
         return
     console = output.Console(verbose=verbose, quiet=as_json)
-    made = _made(typed, console)
-    _write(made, target, as_json=as_json)
+    answers = _made(typed, console)
+    _write(answers, target, as_json=as_json)
 
 
 def _made(typed: _ForecastWords, console: output.Console) -> "Forecast":
@@ -268,8 +268,8 @@ class _MemoryAsking:
 
         if not self.typed.script or self.typed.image is None or study_ground.is_published(study):
             return None
-        asked = MemoryQuestion(strategies=(ParallelStrategy(),), script=self.typed.script)
-        row = memory.of(asked, self._place(self.typed.image)).of(ParallelStrategy())
+        question_of_one = MemoryQuestion(strategies=(ParallelStrategy(),), script=self.typed.script)
+        row = memory.of(question_of_one, self._place(self.typed.image)).of(ParallelStrategy())
         return float(row.parameters) if row else None
 
     def answer(self, source: "ForecastSource", question: "ForecastQuestion") -> "FitAnswer":
@@ -280,15 +280,18 @@ class _MemoryAsking:
         script = self.typed.script or ""
         candidates = ground.listed(source.ground, question.nodes).candidates
         if not script:
-            known = fit_answers.known_without_image(source.ground, candidates, self.limit)
-            if known is not None:
-                return known
+            without_image = fit_answers.known_without_image(source.ground, candidates, self.limit)
+            if without_image is not None:
+                return without_image
         about = fit_answers.question(source.ground, script)
         if self.typed.image is None or about is None:
             has_image = self.typed.image is not None
             return fit_answers.not_known(source.ground, self.limit, has_image=has_image)
         place = self._place(self.typed.image)
-        forecasts = [memory.of(asked, place) for asked in fit_answers.questions(candidates, about)]
+        forecasts = [
+            memory.of(question_of_one, place)
+            for question_of_one in fit_answers.questions(candidates, about)
+        ]
         return fit_answers.of_memory(candidates, forecasts, self.limit)
 
     def _image(self, path: Path) -> "BenchImage":
@@ -363,15 +366,15 @@ def _score(typed: _ForecastWords, *, as_json: bool) -> None:
     from dlcontainer.errors import UsageError
 
     assert typed.held_out is not None  # noqa: S101 - asked for by the caller
-    others = {
+    exclusive = {
         "--image": typed.image, "--nodes": typed.nodes, "--memory": typed.memory,
         "--budget": typed.budget, "--goal": typed.goal, "--script": typed.script,
         "--parallel": typed.parallel, "--arm": typed.arm, "-o": typed.target, "--site": typed.site,
     }  # fmt: skip
-    given = [name for name, words in others.items() if words is not None]
-    if given:
+    typed_names = [name for name, words in exclusive.items() if words is not None]
+    if typed_names:
         raise UsageError(
-            f"--held-out takes no {given[0]}: a frozen forecast is scored as it is",
+            f"--held-out takes no {typed_names[0]}: a frozen forecast is scored as it is",
             next_step="dlcontainer bench forecast FORECAST.json --held-out STUDY2",
         )
     frozen = forecast_file.read(typed.subject)
@@ -392,27 +395,27 @@ def _say_score(score: "HeldOutScore") -> None:
         output.say(line)
 
 
-def _write(made: "Forecast", target: Path | None, *, as_json: bool) -> None:
+def _write(answers: "Forecast", target: Path | None, *, as_json: bool) -> None:
     from dlcontainer.bench.study.advice import forecast_file
     from dlcontainer.system import report_files
 
-    body = forecast_file.body(made)
+    body = forecast_file.body(answers)
     if target is not None:
         report_files.write(f"{output.document('forecast', body)}\n", target)
     if as_json:
         output.emit("forecast", body)
         return
-    _say(made)
+    _say(answers)
     if target is not None:
         output.say(f"wrote {target}, frozen as {body['frozen'][:12]}")
         output.copied(f"dlcontainer bench forecast {target} --held-out STUDY2", before="score it: ")
 
 
-def _say(made: "Forecast") -> None:
+def _say(answers: "Forecast") -> None:
     from dlcontainer.bench.study.advice import forecast_text
 
-    output.say(forecast_text.headline(made))
-    for number, part in enumerate(forecast_text.parts(made), 1):
+    output.say(forecast_text.headline(answers))
+    for number, part in enumerate(forecast_text.parts(answers), 1):
         output.say(f"\n{number} {part.question}")
         for line in part.above:
             output.say(line)
@@ -420,5 +423,5 @@ def _say(made: "Forecast") -> None:
             output.say(output.table(part.rows, head=part.head))
         for line in part.below:
             output.say(line)
-        for each in part.commands:
-            output.copied(each.command, before=f"{each.label}: ")
+        for command in part.commands:
+            output.copied(command.command, before=f"{command.label}: ")

@@ -166,19 +166,19 @@ def shared() -> tuple[Option, ...]:
 
 def parameters() -> Iterator[inspect.Parameter]:
     """Yield the parameters of the command, in the order of its page."""
-    for own in fields(StudyOptions):
-        if own.name == "values":
+    for option in fields(StudyOptions):
+        if option.name == "values":
             yield from (probe_command.parameter(option, is_own=True) for option in shared())
             continue
-        default = inspect.Parameter.empty if own.default is MISSING else own.default
+        default = inspect.Parameter.empty if option.default is MISSING else option.default
         yield inspect.Parameter(
-            own.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=own.type
+            option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option.type
         )
 
 
 def read(typed: Mapping[str, Any]) -> StudyOptions:
     """Return what was typed, by the names of parameters."""
     names = {option.name for option in shared()}
-    own = {name: value for name, value in typed.items() if name not in names}
-    given = {name: typed[name] for name in names if typed[name] is not None}
-    return StudyOptions(**own, values=given)
+    option = {name: value for name, value in typed.items() if name not in names}
+    typed_options = {name: typed[name] for name in names if typed[name] is not None}
+    return StudyOptions(**option, values=typed_options)

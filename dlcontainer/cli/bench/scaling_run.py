@@ -147,8 +147,8 @@ class _StudyRun:
             # A job has nodes of its own, where nothing that was begun elsewhere goes on.
             if state == "cut" and self.study.in_jobs:
                 state = "again"
-            said = {"whole": ": complete already", "cut": ": resumed"}.get(state, "")
-            self.console.step(f"{session.title}, {place}{said}")
+            remark = {"whole": ": complete already", "cut": ": resumed"}.get(state, "")
+            self.console.step(f"{session.title}, {place}{remark}")
             if state == "whole":
                 return SessionResult(session=session.title, outcome="was whole", file=path)
             if state == "again":

@@ -159,7 +159,7 @@ def _require_cut(chosen: ParallelStrategy, values: Values) -> None:
         (chosen.pp, cut.blocks, "layers"),
     ):
         if number % ranks:
-            fits = [str(one) for one in range(1, number + 1) if number % one == 0]
+            fits = [str(divisor) for divisor in range(1, number + 1) if number % divisor == 0]
             axis = "tp" if what == "heads" else "pp"
             raise UsageError(
                 f"{flag}: the {number} {what} of {name} can't be divided by {axis}{ranks}",
@@ -168,15 +168,15 @@ def _require_cut(chosen: ParallelStrategy, values: Values) -> None:
 
 
 def _micro_batches(chosen: ParallelStrategy, values: Values) -> int | None:
-    given, batch = values.get(MICRO_BATCHES.name), values.get("batch")
+    micro, batch = values.get(MICRO_BATCHES.name), values.get("batch")
     if chosen.pp == 1:
-        if given is not None:
+        if micro is not None:
             raise UsageError(
-                f"{MICRO_BATCHES.flag} {given}: {PARALLEL.flag} {chosen.name} has no pipeline",
+                f"{MICRO_BATCHES.flag} {micro}: {PARALLEL.flag} {chosen.name} has no pipeline",
                 next_step=f"leave out {MICRO_BATCHES.flag}, or use a strategy with pp",
             )
         return None
-    count = int(given or PER_STAGE * chosen.pp)
+    count = int(micro or PER_STAGE * chosen.pp)
     if count < chosen.pp:
         raise UsageError(
             f"{MICRO_BATCHES.flag} {count}: {chosen.pp} pipeline stages need as many or more",

@@ -42,12 +42,12 @@ def emulated(series: "Series") -> str:
 
 
 def _rows(series: "Series") -> Iterator[tuple[str, ...]]:
-    seen: set[str] = set()
+    shown_gates: set[str] = set()
     for sample in series.samples:
         gate = next((rank.get("gate") for rank in sample.ranks if rank.get("gate")), None)
-        if not isinstance(gate, Mapping) or sample.arm in seen:
+        if not isinstance(gate, Mapping) or sample.arm in shown_gates:
             continue
-        seen.add(sample.arm)
+        shown_gates.add(sample.arm)
         if gate.get("checked") == "nothing":
             yield (sample.arm, f"NOT CHECKED: {gate.get('why')}", "-", "-", "-", "-")
             continue

@@ -90,9 +90,9 @@ def listed(
                 micro_batches=micro_batches(strategy, work),
             )
             nodes = -(-count // ranks_per_node)
-            one = StrategyCandidate(typed=name, ranks=count, nodes=nodes, choice=choice)
+            candidate = StrategyCandidate(typed=name, ranks=count, nodes=nodes, choice=choice)
             # Two names may come to the same strategy: of one rank there is one.
-            candidates.setdefault((strategy.name, count), one)
+            candidates.setdefault((strategy.name, count), candidate)
     return StrategyCandidates(candidates=tuple(candidates.values()), left_out=tuple(left_out))
 
 

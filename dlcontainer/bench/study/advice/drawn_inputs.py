@@ -101,12 +101,14 @@ def draws(
 ) -> tuple[Mapping[str, float], ...]:
     """Draw so many times a value of each input; the same for the same inputs and seed."""
     columns: dict[str, list[float]] = {}
-    for one in inputs:
+    for drawn_input in inputs:
         # Of its own: an input more does not change what the others draw.
-        chance = random.Random(f"{seed} {one.key}")  # noqa: S311 - it draws no secret
+        chance = random.Random(f"{seed} {drawn_input.key}")  # noqa: S311 - it draws no secret
         places = [(part + chance.random()) / count for part in range(count)]
         chance.shuffle(places)
-        columns[one.key] = [one.at(min(max(place, 1e-9), 1 - 1e-9)) for place in places]
+        columns[drawn_input.key] = [
+            drawn_input.at(min(max(place, 1e-9), 1 - 1e-9)) for place in places
+        ]
     return tuple(
         {key: column[number] for key, column in columns.items()} for number in range(count)
     )
@@ -137,21 +139,23 @@ def ruling(
     the width.
     """
     whole = pvariance(numbers)
-    unknown = [one for one in inputs if not one.is_known]
+    unknown = [drawn_input for drawn_input in inputs if not drawn_input.is_known]
     if not unknown or whole <= (1e-9 * fmean(numbers)) ** 2:
         return None
-    shares = {one.key: _share(one, drawn, numbers, whole) for one in unknown}
-    first = max(unknown, key=lambda one: shares[one.key])
-    held, width = again(first), spread(numbers).width
+    shares = {
+        drawn_input.key: _share(drawn_input, drawn, numbers, whole) for drawn_input in unknown
+    }
+    first = max(unknown, key=lambda drawn_input: shares[drawn_input.key])
+    narrow, width = again(first), spread(numbers).width
     return RulingInput(
         key=first.key,
         share=shares[first.key],
-        narrowed=min(spread(held).width / width, 1.0) if width else 0.0,
+        narrowed=min(spread(narrow).width / width, 1.0) if width else 0.0,
     )
 
 
 def _share(
-    one: DrawnInput,
+    drawn_input: DrawnInput,
     drawn: Sequence[Mapping[str, float]],
     numbers: Sequence[float],
     whole: float,
@@ -160,11 +164,11 @@ def _share(
 
     The chance differences between bins are taken off: without effect it is 0 on average.
     """
-    order = sorted(range(len(numbers)), key=lambda place: drawn[place][one.key])
-    if one.choices:
+    order = sorted(range(len(numbers)), key=lambda place: drawn[place][drawn_input.key])
+    if drawn_input.choices:
         groups = [
-            [numbers[place] for place in order if drawn[place][one.key] == choice]
-            for choice in one.choices
+            [numbers[place] for place in order if drawn[place][drawn_input.key] == choice]
+            for choice in drawn_input.choices
         ]
     else:
         groups = [

@@ -266,17 +266,17 @@ def _missing(facts: ForecastFacts) -> list[tuple[str, str]]:
 def inputs(facts: ForecastFacts) -> tuple[DrawnInput, ...]:
     """Return what is drawn, in SI units; what nobody stated with the range that is assumed."""
     drawn = [_input(key, figure) for key, figure in figures(facts)]
-    stated = {one.key for one in drawn}
+    stated = {drawn_input.key for drawn_input in drawn}
     word = facts.machine.algorithm
-    known = (0.0, 1.0) if word == "unknown" else (float(_ALGORITHMS.index(word)),)
+    bounds = (0.0, 1.0) if word == "unknown" else (float(_ALGORITHMS.index(word)),)
     algorithm = DrawnInput(
         key=_ALGORITHM,
         unit="0 ring, 1 ring or tree",
         source="machine.algorithm",
         independent="assumed" if word == "unknown" else "yes",
-        low=known[0],
-        high=known[-1],
-        choices=known if word == "unknown" else (),
+        low=bounds[0],
+        high=bounds[-1],
+        choices=bounds if word == "unknown" else (),
     )
     return (
         *drawn,

@@ -75,9 +75,9 @@ def of_facts(
 ) -> ForecastSource:
     """Return the ground of a file of facts; `image` as it was typed."""
     inputs = facts_.inputs(facts)
-    middle = {one.key: one.middle for one in inputs}
+    middle = {drawn_input.key: drawn_input.middle for drawn_input in inputs}
     batch = int(middle["goal.batch"])
-    told = commands(str(path), "SITE", image, facts.network.workload or "", "1,2,4")
+    measuring = commands(str(path), "SITE", image, facts.network.workload or "", "1,2,4")
     cores = int(middle.get("machine.cores_per_rank", 1))
     ground = ForecastGround(
         subject=ForecastSubject(
@@ -104,7 +104,7 @@ def of_facts(
         strategies=strategies or facts.goal.strategies,
         ranks_per_node=int(middle["machine.ranks_per_node"]),
         base=StrategyChoice(strategy=ParallelStrategy(), global_batch=batch),
-        commands=told,
-        more=told["machine"],
+        commands=measuring,
+        more=measuring["machine"],
     )
     return ForecastSource(ground=ground, goal=facts.goal.efficiency)

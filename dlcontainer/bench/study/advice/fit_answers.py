@@ -28,9 +28,9 @@ def questions(
     Copies hold the same, however many there are: of data parallelism two ranks are asked.
     """
     by_batch: dict[int, dict[ParallelStrategy, None]] = {}
-    for one in candidates:
-        batch = one.choice.global_batch // one.choice.strategy.batches
-        by_batch.setdefault(batch, {})[_asked(one.choice.strategy)] = None
+    for candidate in candidates:
+        batch = candidate.choice.global_batch // candidate.choice.strategy.batches
+        by_batch.setdefault(batch, {})[_asked(candidate.choice.strategy)] = None
     return tuple(
         replace(about, strategies=tuple(strategies), batch=batch)
         for batch, strategies in by_batch.items()
@@ -49,32 +49,36 @@ def of_memory(
         refusal.strategy: refusal.why for forecast in forecasts for refusal in forecast.refusals
     }
     rows, refused = [], []
-    for one in candidates:
-        memory, asked = _row(one, forecasts), _asked(one.choice.strategy)
+    for candidate in candidates:
+        memory, question = _row(candidate, forecasts), _asked(candidate.choice.strategy)
         if memory is not None:
-            rows.append(fit_row(one, memory, limit, forecasts[0].torch))
-        elif asked in whys:
-            name = one.choice.strategy.name
-            refused.append(LeftOutStrategy(strategy=name, ranks=one.ranks, why=whys[asked]))
+            rows.append(fit_row(candidate, memory, limit, forecasts[0].torch))
+        elif question in whys:
+            name = candidate.choice.strategy.name
+            refused.append(
+                LeftOutStrategy(strategy=name, ranks=candidate.ranks, why=whys[question])
+            )
     return FitAnswer(limit=limit, rows=tuple(rows), refused=tuple(refused))
 
 
-def _row(one: StrategyCandidate, forecasts: Sequence[MemoryForecast]) -> RankMemory | None:
-    batch = one.choice.global_batch // one.choice.strategy.batches
+def _row(candidate: StrategyCandidate, forecasts: Sequence[MemoryForecast]) -> RankMemory | None:
+    batch = candidate.choice.global_batch // candidate.choice.strategy.batches
     rows = (
-        forecast.of(_asked(one.choice.strategy))
+        forecast.of(_asked(candidate.choice.strategy))
         for forecast in forecasts
         if forecast.question.batch == batch
     )
     return next((row for row in rows if row is not None), None)
 
 
-def fit_row(one: StrategyCandidate, memory: RankMemory, limit: int | None, torch: str) -> FitRow:
+def fit_row(
+    candidate: StrategyCandidate, memory: RankMemory, limit: int | None, torch: str
+) -> FitRow:
     """Return one candidate's row."""
     fit = memory_fit.judge(memory, limit) if limit is not None else None
     return FitRow(
-        strategy=one.choice.strategy.name,
-        ranks=one.ranks,
+        strategy=candidate.choice.strategy.name,
+        ranks=candidate.ranks,
         parts={name: float(getattr(memory, name)) for name in _PARTS},
         reserve=float(fit.reserve) if fit else 0.0,
         word=fit.word if fit else "",
@@ -87,21 +91,23 @@ def known_without_image(
     ground: ForecastGround, candidates: Sequence[StrategyCandidate], limit: int | None
 ) -> FitAnswer | None:
     """Return the answer that takes no image: not asked, or stated in the facts; None for others."""
-    stated = next((one for one in ground.inputs if one.key == RANK_BYTES), None)
+    stated = next(
+        (rank_bytes for rank_bytes in ground.inputs if rank_bytes.key == RANK_BYTES), None
+    )
     if stated is None:
         return FitAnswer(limit=None) if limit is None else None
     rows = tuple(
         FitRow(
-            strategy=one.choice.strategy.name,
-            ranks=one.ranks,
+            strategy=candidate.choice.strategy.name,
+            ranks=candidate.ranks,
             parts={"stated": stated.low},
             reserve=0.0,
             word="" if limit is None else "fits" if stated.low <= limit else "does not fit",
             source=f"{RANK_BYTES}: {stated.source}",
         )
-        for one in candidates
+        for candidate in candidates
         # It is of data parallelism, whose copies are all alike.
-        if one.choice.strategy.dp == one.choice.strategy.ranks
+        if candidate.choice.strategy.dp == candidate.choice.strategy.ranks
     )
     # Of the others an image can tell.
     return FitAnswer(limit=limit, rows=rows) if len(rows) == len(candidates) else None

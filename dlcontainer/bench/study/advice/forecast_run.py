@@ -50,11 +50,11 @@ def answer(ground: ForecastGround, question: ForecastQuestion, fit: FitAnswer) -
         )
         return ForecastAnswers(speed=unknown, many=_unknown("not answered: does it fit"))
     refused = {(row.strategy, row.ranks) for row in fit.rows if row.word == "does not fit"}
-    refused |= {(each.strategy, each.ranks) for each in fit.refused}
+    refused |= {(refusal.strategy, refusal.ranks) for refusal in fit.refused}
     fitting = [
-        one
-        for one in ground_.listed(ground, question.nodes).candidates
-        if (one.choice.strategy.name, one.ranks) not in refused
+        candidate
+        for candidate in ground_.listed(ground, question.nodes).candidates
+        if (candidate.choice.strategy.name, candidate.ranks) not in refused
     ]
     if not fitting:
         unknown = SpeedAnswer(equals={}, unknown="no strategy fits", command="")
@@ -103,28 +103,34 @@ def many(
 
 
 def _bought(row: SpeedRow, hours: float, units_per_rank: int) -> BudgetRow:
-    each = row.samples_an_hour
+    hourly = row.samples_an_hour
     return BudgetRow(
         ranks=row.ranks,
         strategy=row.strategy,
         hours=hours,
         wall_hours=hours / row.ranks / units_per_rank,
-        samples=Spread(low=hours * each.low, middle=hours * each.middle, high=hours * each.high),
+        samples=Spread(
+            low=hours * hourly.low, middle=hours * hourly.middle, high=hours * hourly.high
+        ),
     )
 
 
 def notes(ground: ForecastGround) -> tuple[str, ...]:
     """Return what a reader must know beside the figures."""
-    assumed = [one.key for one in ground.inputs if one.independent == "assumed"]
-    dependent = [one.key for one in ground.inputs if one.independent == "no"]
-    told = []
+    assumed = [
+        drawn_input.key for drawn_input in ground.inputs if drawn_input.independent == "assumed"
+    ]
+    dependent = [
+        drawn_input.key for drawn_input in ground.inputs if drawn_input.independent == "no"
+    ]
+    remarks = []
     if assumed:
-        told.append(
+        remarks.append(
             f"{len(assumed)} of {len(ground.inputs)} inputs are assumed: {', '.join(assumed)}"
         )
     if dependent:
-        told.append(f"taken from what is forecast (not independent): {', '.join(dependent)}")
-    return (*ground.remarks, *told)
+        remarks.append(f"taken from what is forecast (not independent): {', '.join(dependent)}")
+    return (*ground.remarks, *remarks)
 
 
 def complete(

@@ -130,10 +130,10 @@ def _equal(speed: SpeedAnswer) -> Iterator[str]:
 def _left_out(left_out: Sequence[LeftOutStrategy]) -> Iterator[str]:
     """Say each reason once, with its numbers of ranks."""
     reasons: dict[str, dict[str, list[int]]] = {}
-    for each in left_out:
+    for omitted in left_out:
         # The number of ranks of a reason is the point's own: it is said before.
-        why = each.why.removeprefix(f"{each.ranks} ranks ")
-        reasons.setdefault(each.strategy, {}).setdefault(why, []).append(each.ranks)
+        why = omitted.why.removeprefix(f"{omitted.ranks} ranks ")
+        reasons.setdefault(omitted.strategy, {}).setdefault(why, []).append(omitted.ranks)
     for strategy, whys in reasons.items():
         for why, ranks in whys.items():
             yield f"{strategy} left out at {', '.join(map(str, ranks))} ranks: {why}"
@@ -141,8 +141,8 @@ def _left_out(left_out: Sequence[LeftOutStrategy]) -> Iterator[str]:
 
 def _missing(left_out: Sequence[LeftOutStrategy]) -> Iterator[LabelledCommand]:
     """Name the measurements without which strategies are left out, each once."""
-    for command in dict.fromkeys(each.command for each in left_out if each.command):
-        why = next(each.why for each in left_out if each.command == command)
+    for command in dict.fromkeys(omitted.command for omitted in left_out if omitted.command):
+        why = next(omitted.why for omitted in left_out if omitted.command == command)
         yield LabelledCommand(
             label=f"measure {why.removesuffix(' was not measured')}", command=command
         )
@@ -161,19 +161,19 @@ def _telling(rows: Sequence[SpeedRow]) -> Iterator[LabelledCommand]:
 
 def speed_row(row: SpeedRow) -> tuple[str, ...]:
     """Return a row of SPEED_HEAD."""
-    ruled, known = "-", "-"
+    ruled, narrowed = "-", "-"
     if row.is_measured:
         ruled = "measured"
     elif row.input is not None:
         ruled = f"{row.input.key}, {row.input.share:.0%} of the variance"
-        known = f"{row.input.narrowed:.0%} as wide"
+        narrowed = f"{row.input.narrowed:.0%} as wide"
     term = row.term
     total = sum(row.terms.values())
     if total:
         term = f"{row.term}, {row.terms[row.term] / total:.0%}"
     return (
         row.strategy, str(row.ranks), str(row.nodes), seconds(row.step_s), share(row.efficiency),
-        term, ruled, known,
+        term, ruled, narrowed,
     )  # fmt: skip
 
 
@@ -217,13 +217,20 @@ def bought(row: BudgetRow, unit: str) -> str:
     )
 
 
-def input_row(one: DrawnInput) -> tuple[str, ...]:
+def input_row(drawn_input: DrawnInput) -> tuple[str, ...]:
     """Return a row of INPUT_HEAD."""
-    if one.choices:
-        low, high = "one of", ", ".join(f"{choice:.4g}" for choice in one.choices)
+    if drawn_input.choices:
+        low, high = "one of", ", ".join(f"{choice:.4g}" for choice in drawn_input.choices)
     else:
-        low, high = f"{one.low:.4g}", f"{one.high:.4g}"
-    return (one.key, low, high, one.unit, one.independent, one.source)
+        low, high = f"{drawn_input.low:.4g}", f"{drawn_input.high:.4g}"
+    return (
+        drawn_input.key,
+        low,
+        high,
+        drawn_input.unit,
+        drawn_input.independent,
+        drawn_input.source,
+    )
 
 
 def seconds(spread: Spread) -> str:

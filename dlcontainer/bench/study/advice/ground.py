@@ -107,22 +107,26 @@ def ranks_asked(ground: ForecastGround, nodes: int | None) -> tuple[int, ...]:
 
 def listed(ground: ForecastGround, nodes: int | None) -> StrategyCandidates:
     """Return the candidates of a question."""
-    asked = ranks_asked(ground, nodes)
-    every = candidates_.listed(ground.strategies, asked, ground.ranks_per_node, ground.work)
+    counts = ranks_asked(ground, nodes)
+    every = candidates_.listed(ground.strategies, counts, ground.ranks_per_node, ground.work)
     measured = {(point.strategy, point.ranks) for point in ground.measured}
     kept, unknown = [], []
-    for one in every.candidates:
-        name = one.choice.strategy.name
-        missing = () if (name, one.ranks) in measured else ground.unmeasured(one.choice.strategy)
+    for candidate in every.candidates:
+        name = candidate.choice.strategy.name
+        missing = (
+            ()
+            if (name, candidate.ranks) in measured
+            else ground.unmeasured(candidate.choice.strategy)
+        )
         if missing:
             unknown.append(
                 LeftOutStrategy(
-                    strategy=one.typed,
-                    ranks=one.ranks,
+                    strategy=candidate.typed,
+                    ranks=candidate.ranks,
                     why=f"{missing[0]} was not measured",
                     command=command(ground, missing[0]),
                 )
             )
         else:
-            kept.append(one)
+            kept.append(candidate)
     return StrategyCandidates(candidates=tuple(kept), left_out=(*every.left_out, *unknown))

@@ -198,30 +198,30 @@ def _lines(scored: Sequence[ScoredPoint]) -> tuple[ScoreLine, ...]:
     names = dict.fromkeys(point.name for point in scored)
     lines = []
     for name in names:
-        own = [point for point in scored if point.name == name]
+        matching = [point for point in scored if point.name == name]
         lines.append(
             ScoreLine(
                 name=name,
-                mean_error=fmean(abs(point.error) for point in own),
-                worst_error=max(abs(point.error) for point in own),
-                score=fmean(point.score for point in own),
-                inside=sum(point.is_inside for point in own),
+                mean_error=fmean(abs(point.error) for point in matching),
+                worst_error=max(abs(point.error) for point in matching),
+                score=fmean(point.score for point in matching),
+                inside=sum(point.is_inside for point in matching),
             )
         )
     return tuple(lines)
 
 
 def _notes(forecast: Forecast, study: MeasuredStudy) -> list[str]:
-    told = []
+    remarks = []
     subject, plan = forecast.subject, study.plan
     if plan.created < forecast.created:
-        told.append(
+        remarks.append(
             f"the study was begun ({plan.created}) before the forecast was frozen "
             f"({forecast.created}): this is no forecast of what nobody knew"
         )
     if not subject.image_sha256:
-        told.append("the forecast names no image: only scaling and batch were compared")
+        remarks.append("the forecast names no image: only scaling and batch were compared")
     if subject.kind == "facts":
-        told.append("a forecast from facts has no measured point: no baseline to beat")
-    told += dict.fromkeys(point.emulated for point in study.points if point.emulated)
-    return told
+        remarks.append("a forecast from facts has no measured point: no baseline to beat")
+    remarks += dict.fromkeys(point.emulated for point in study.points if point.emulated)
+    return remarks

@@ -53,12 +53,12 @@ class RanksAdvice:
         """Return the advice in a line."""
         if self.at_most is None:
             return f"no number of ranks is at {self.goal:.0%}"
-        told = f"use {self.use}" if self.use else "use none of these"
+        words = f"use {self.use}" if self.use else "use none of these"
         if self.steps_apart:
-            told += f"; {self.surely or 'none'} to {self.at_most} not told apart"
+            words += f"; {self.surely or 'none'} to {self.at_most} not told apart"
         surely = f"largest number surely at {self.goal:.0%}: {self.surely or 'none'}"
         more = "; the largest number may be at the goal: more ranks may be too"
-        return f"{told}; {surely}" + (more if self.goes_on else "")
+        return f"{words}; {surely}" + (more if self.goes_on else "")
 
 
 def advise(points: Sequence[RankedEfficiency], goal: float) -> RanksAdvice:

@@ -49,8 +49,8 @@ def inputs(ground: ForecastGround) -> tuple[DrawnInput, ...]:
 def draws_of(ground: ForecastGround, question: ForecastQuestion) -> int:
     """Return how many draws there are: fewer where a pipeline's graph takes its time."""
     passes = sum(
-        _ONCE + one.choice.strategy.pp * one.choice.micro_batches
-        for one in ground_.listed(ground, question.nodes).candidates
+        _ONCE + candidate.choice.strategy.pp * candidate.choice.micro_batches
+        for candidate in ground_.listed(ground, question.nodes).candidates
     )
     return max(min(_MOST_PASSES // max(passes, 1), drawn_inputs.DRAWS), _FEWEST_DRAWS)
 
@@ -60,9 +60,9 @@ def answer(
 ) -> SpeedAnswer:
     """Return a row for each candidate, and which are not told apart."""
     drawn = _DrawnGround.of(ground, question)
-    steps = {one: _steps(ground, drawn.worlds, one.choice) for one in fitting}
+    steps = {candidate: _steps(ground, drawn.worlds, candidate.choice) for candidate in fitting}
     return SpeedAnswer(
-        rows=tuple(_row(drawn, one, steps[one]) for one in fitting),
+        rows=tuple(_row(drawn, candidate, steps[candidate]) for candidate in fitting),
         equals=_equals(steps),
         misses=tuple(_misses(ground, steps)),
     )
@@ -90,7 +90,7 @@ class _DrawnGround:
     worlds: tuple[_DrawnWorld, ...]
     rates: tuple[float, ...]
     # The same with one input at its middle, by the input.
-    held: dict[str, "_DrawnGround"] = field(default_factory=dict)
+    narrowed: dict[str, "_DrawnGround"] = field(default_factory=dict)
 
     @classmethod
     def of(cls, ground: ForecastGround, question: ForecastQuestion) -> "_DrawnGround":
@@ -108,14 +108,16 @@ class _DrawnGround:
 
     def middle(self) -> _DrawnWorld:
         """Return the world with all inputs at their middles."""
-        return _DrawnWorld.of(self.ground, {one.key: one.middle for one in self.inputs})
+        return _DrawnWorld.of(
+            self.ground, {drawn_input.key: drawn_input.middle for drawn_input in self.inputs}
+        )
 
-    def holding(self, one: DrawnInput) -> "_DrawnGround":
+    def holding(self, drawn_input: DrawnInput) -> "_DrawnGround":
         """Return the ground with one input held at its middle in every draw."""
-        if one.key not in self.held:
-            drawn = [{**world.draw, one.key: one.middle} for world in self.worlds]
-            self.held[one.key] = self._made(self.ground, self.inputs, drawn)
-        return self.held[one.key]
+        if drawn_input.key not in self.narrowed:
+            drawn = [{**world.draw, drawn_input.key: drawn_input.middle} for world in self.worlds]
+            self.narrowed[drawn_input.key] = self._made(self.ground, self.inputs, drawn)
+        return self.narrowed[drawn_input.key]
 
     def shares(self, choice: StrategyChoice) -> list[float]:
         """Return a choice's efficiency in each draw."""
@@ -187,10 +189,12 @@ def _steps(
     return steps
 
 
-def _row(drawn: _DrawnGround, one: StrategyCandidate, steps: Sequence[_DrawnStep]) -> SpeedRow:
-    ground, choice = drawn.ground, one.choice
+def _row(
+    drawn: _DrawnGround, candidate: StrategyCandidate, steps: Sequence[_DrawnStep]
+) -> SpeedRow:
+    ground, choice = drawn.ground, candidate.choice
     shares = [step.rate / base for step, base in zip(steps, drawn.rates, strict=True)]
-    measured = _measured(ground, one)
+    measured = _measured(ground, candidate)
     middle = _terms(drawn.middle(), choice, _doublings(ground, choice.strategy))
     ruling = None
     if measured is None:
@@ -198,7 +202,7 @@ def _row(drawn: _DrawnGround, one: StrategyCandidate, steps: Sequence[_DrawnStep
             drawn.inputs,
             [world.draw for world in drawn.worlds],
             shares,
-            lambda held: drawn.holding(held).shares(choice),
+            lambda drawn_input: drawn.holding(drawn_input).shares(choice),
         )
     step_s = drawn_inputs.spread([step.seconds for step in steps])
     efficiency = drawn_inputs.spread(shares)
@@ -214,8 +218,8 @@ def _row(drawn: _DrawnGround, one: StrategyCandidate, steps: Sequence[_DrawnStep
         )
     return SpeedRow(
         strategy=choice.strategy.name,
-        ranks=one.ranks,
-        nodes=one.nodes,
+        ranks=candidate.ranks,
+        nodes=candidate.nodes,
         global_batch=choice.global_batch,
         step_s=step_s,
         efficiency=efficiency,
@@ -229,12 +233,12 @@ def _row(drawn: _DrawnGround, one: StrategyCandidate, steps: Sequence[_DrawnStep
     )
 
 
-def _measured(ground: ForecastGround, one: StrategyCandidate) -> MeasuredSpeed | None:
+def _measured(ground: ForecastGround, candidate: StrategyCandidate) -> MeasuredSpeed | None:
     return next(
         (
             point
             for point in ground.measured
-            if (point.strategy, point.ranks) == (one.choice.strategy.name, one.ranks)
+            if (point.strategy, point.ranks) == (candidate.choice.strategy.name, candidate.ranks)
         ),
         None,
     )
@@ -242,18 +246,18 @@ def _measured(ground: ForecastGround, one: StrategyCandidate) -> MeasuredSpeed |
 
 def _largest(terms: Mapping[str, float]) -> str:
     """Name the largest term beside compute; compute itself where nothing else takes time."""
-    others = {name: second for name, second in terms.items() if name != "compute"}
-    name = max(others, key=lambda each: others[each], default="compute")
-    return name if others.get(name, 0.0) > 0 else "compute"
+    lost = {name: second for name, second in terms.items() if name != "compute"}
+    name = max(lost, key=lambda term: lost[term], default="compute")
+    return name if lost.get(name, 0.0) > 0 else "compute"
 
 
 def _misses(
     ground: ForecastGround, steps: Mapping[StrategyCandidate, Sequence[_DrawnStep]]
 ) -> Iterator[str]:
     """Say where the model misses a measured point: beyond it nobody should lean on the model."""
-    for one, drawn in steps.items():
-        measured = _measured(ground, one)
-        if measured is None or one.ranks < ground.last:
+    for candidate, drawn in steps.items():
+        measured = _measured(ground, candidate)
+        if measured is None or candidate.ranks < ground.last:
             continue
         model = drawn_inputs.spread([step.seconds for step in drawn])
         if model.high < measured.step_s.low or model.low > measured.step_s.high:
@@ -283,15 +287,15 @@ def _equals(
     model errs in each strategy by itself: the other one has the factor of another draw.
     """
     by_ranks: dict[int, list[StrategyCandidate]] = {}
-    for one in steps:
-        by_ranks.setdefault(one.ranks, []).append(one)
+    for candidate in steps:
+        by_ranks.setdefault(candidate.ranks, []).append(candidate)
     equals = {}
     for ranks, several in by_ranks.items():
-        best = max(several, key=lambda one: median(step.rate for step in steps[one]))
+        best = max(several, key=lambda candidate: median(step.rate for step in steps[candidate]))
         like = [
-            one.choice.strategy.name
-            for one in several
-            if one is not best and _may_win(steps[one], steps[best])
+            candidate.choice.strategy.name
+            for candidate in several
+            if candidate is not best and _may_win(steps[candidate], steps[best])
         ]
         if like:
             equals[ranks] = (best.choice.strategy.name, *like)
@@ -302,7 +306,7 @@ def _may_win(steps: Sequence[_DrawnStep], best: Sequence[_DrawnStep]) -> bool:
     half = len(steps) // 2
     factors = [step.factor for step in (*best[half:], *best[:half])]
     wins = sum(
-        step.rate_with(factor) > other.rate
-        for step, other, factor in zip(steps, best, factors, strict=True)
+        step.rate_with(factor) > base.rate
+        for step, base, factor in zip(steps, best, factors, strict=True)
     )
     return wins > drawn_inputs.TAIL * len(steps)

@@ -70,7 +70,7 @@ def of_study(
     base = min(points, key=lambda point: point.plan.ranks)
     last = max(points, key=lambda point: point.plan.ranks)
     more = ",".join(str(last.plan.ranks * factor) for factor in (2, 4))
-    told = commands(words.origin, study.plan.site, words.image, study.plan.workload, more)
+    measuring = commands(words.origin, study.plan.site, words.image, study.plan.workload, more)
     ground = ForecastGround(
         subject=_subject(study, words.origin, name, points),
         inputs=(),
@@ -81,8 +81,8 @@ def of_study(
             strategy=base.plan.strategy, global_batch=max(base.plan.global_batch, 1)
         ),
         measured=tuple(_speeds(study, base, points, name)),
-        commands=told,
-        more=told[""],
+        commands=measuring,
+        more=measuring[""],
         remarks=tuple(_remarks(points)),
         optimizer=str(study.plan.options.get("optimizer", "")),
     )
@@ -118,12 +118,14 @@ def _placed(calibrated: CalibratedMachine, per_node: int) -> CalibratedMachine:
 
     What neighbours cost grows with their number: points may not have filled a node.
     """
-    beside = calibrated.estimates.get(_BESIDE)
+    neighbours = calibrated.estimates.get(_BESIDE)
     fullest = calibrated.ranks_per_node
-    if beside is None or fullest < 2 or per_node == fullest:
+    if neighbours is None or fullest < 2 or per_node == fullest:
         return replace(calibrated, ranks_per_node=per_node)
     scale = (per_node - 1) / (fullest - 1)
-    full = replace(beside, value=min(scale * beside.value, beside.most), se=scale * beside.se)
+    full = replace(
+        neighbours, value=min(scale * neighbours.value, neighbours.most), se=scale * neighbours.se
+    )
     return replace(
         calibrated, ranks_per_node=per_node, estimates={**calibrated.estimates, _BESIDE: full}
     )
@@ -169,8 +171,8 @@ def _subject(
 
 
 def _device(study: MeasuredStudy) -> Device:
-    told = str(study.plan.options.get("device", "")), study.backend
-    return "gpu" if any(word in _GPU_BACKENDS for word in told) else "cpu"
+    devices = str(study.plan.options.get("device", "")), study.backend
+    return "gpu" if any(word in _GPU_BACKENDS for word in devices) else "cpu"
 
 
 def _end(point: MeasuredPoint, arm: str) -> MeasuredEnd:

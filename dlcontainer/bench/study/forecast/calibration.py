@@ -68,19 +68,21 @@ class CalibratedMachine:
 
     def machine(self, network: TrainedNetwork) -> Machine:
         """Return the machine of the estimates' own values; `network` is the study's."""
-        return self._of(network, {name: one.value for name, one in self.inputs(network).items()})
+        return self._of(
+            network, {name: estimate.value for name, estimate in self.inputs(network).items()}
+        )
 
     def moved(self, network: TrainedNetwork, name: ConstantName, to: float) -> Machine:
         """Return the machine with one constant elsewhere."""
-        known = {name: one.value for name, one in self.inputs(network).items()}
-        return self._of(network, {**known, name: to})
+        constants = {name: estimate.value for name, estimate in self.inputs(network).items()}
+        return self._of(network, {**constants, name: to})
 
     def draws(self, network: TrainedNetwork, *, count: int = DRAWS, seed: int = 0) -> list[Machine]:
         """Return machines drawn from the estimates, the same for the same seed."""
         chance = random.Random(seed)  # noqa: S311  (no secret)
         inputs = self.inputs(network)
         return [
-            self._of(network, {name: one.drawn(chance) for name, one in inputs.items()})
+            self._of(network, {name: estimate.drawn(chance) for name, estimate in inputs.items()})
             for _ in range(count)
         ]
 
@@ -93,27 +95,29 @@ class CalibratedMachine:
             names.append("bandwidth between nodes")
         return tuple(name for name in names if name not in self.estimates)
 
-    def _of(self, network: TrainedNetwork, known: Mapping[ConstantName, float]) -> Machine:
+    def _of(self, network: TrainedNetwork, constants: Mapping[ConstantName, float]) -> Machine:
         return Machine(
-            flops_per_s=network.flops / known["seconds of a sample"],
+            flops_per_s=network.flops / constants["seconds of a sample"],
             ranks_per_node=self.ranks_per_node,
-            in_node=_link(known, "", "in a node") or _NO_LINK,
-            between_nodes=_link(known, "", "between nodes") or _NO_LINK,
-            stage_in_node=_link(known, "stage ", "in a node"),
-            stage_between_nodes=_link(known, "stage ", "between nodes"),
-            neighbours=known.get("idle neighbours", 0.0),
-            overlap=known["overlap"],
-            scatter=known.get("scatter of ranks", 0.0),
+            in_node=_link(constants, "", "in a node") or _NO_LINK,
+            between_nodes=_link(constants, "", "between nodes") or _NO_LINK,
+            stage_in_node=_link(constants, "stage ", "in a node"),
+            stage_between_nodes=_link(constants, "stage ", "between nodes"),
+            neighbours=constants.get("idle neighbours", 0.0),
+            overlap=constants["overlap"],
+            scatter=constants.get("scatter of ranks", 0.0),
             rendezvous=self.rendezvous,
             algorithm=self.algorithm,
-            pass_s=known.get("seconds of a pass", 0.0),
-            input_s=known.get("input of a sample", 0.0),
+            pass_s=constants.get("seconds of a pass", 0.0),
+            input_s=constants.get("input of a sample", 0.0),
         )
 
     def _overlap(self, network: TrainedNetwork) -> Estimate:
         """Estimate the overlap; its error is that of all other constants and of the steps."""
         chance = random.Random(0)  # noqa: S311  (no secret)
-        centre = self._shares({name: one.value for name, one in self.estimates.items()}, network)
+        centre = self._shares(
+            {name: estimate.value for name, estimate in self.estimates.items()}, network
+        )
         if not centre:
             return Estimate.within("overlap", *OVERLAP, "assumed: no step of the study tells it")
         drawn = [
@@ -121,7 +125,8 @@ class CalibratedMachine:
             for _ in range(OVERLAP_DRAWS)
             if (
                 shares := self._shares(
-                    {name: one.drawn(chance) for name, one in self.estimates.items()}, network
+                    {name: estimate.drawn(chance) for name, estimate in self.estimates.items()},
+                    network,
                 )
             )
         ]
@@ -141,17 +146,17 @@ class CalibratedMachine:
         A step is linear in the overlap but for a corner, and falls: found by halving.
         """
         shares = []
-        for one in self.steps:
-            if self.unmeasured(one.choice.strategy):
+        for estimate in self.steps:
+            if self.unmeasured(estimate.choice.strategy):
                 continue
 
-            def modelled(overlap: float, choice: StrategyChoice = one.choice) -> float:
+            def modelled(overlap: float, choice: StrategyChoice = estimate.choice) -> float:
                 machine = self._of(network, {**values, "overlap": overlap})
                 return step_model.step(network, machine, choice).step_s
 
             if modelled(0.0) <= modelled(1.0) * (1 + TELLS):
                 continue
-            low, high, step_s = 0.0, 1.0, median(one.step_s)
+            low, high, step_s = 0.0, 1.0, median(estimate.step_s)
             for _ in range(12):
                 middle = (low + high) / 2
                 low, high = (middle, high) if modelled(middle) > step_s else (low, middle)
@@ -179,7 +184,7 @@ def from_study(study: MeasuredStudy, arm: str) -> CalibratedMachine:
         *_links(study, arm),
     ]
     return CalibratedMachine(
-        estimates={one.name: one for one in estimates},
+        estimates={estimate.name: estimate for estimate in estimates},
         ranks_per_node=node,
         rendezvous=study.backend == "gloo",
         algorithm="ring" if study.backend == "gloo" else "ring or tree",
@@ -213,13 +218,13 @@ def _neighbours(study: MeasuredStudy, arm: str, alone_s: float) -> Iterator[Esti
     """Estimate what a full node costs, by the ranks that train side by side and never talk."""
     nodes = {plan.ranks: plan.nodes for plan in study.plan.extras if plan.kind == "idle_neighbours"}
     full = max((math.ceil(plan.ranks / plan.nodes) for plan in study.plan.points), default=1)
-    for beside in sorted(study.idle_neighbours, key=lambda one: -one.ranks):
-        busy = math.ceil(beside.ranks / nodes.get(beside.ranks, 1))
-        if beside.arm == arm and beside.step_s and busy > 1:
+    for idle in sorted(study.idle_neighbours, key=lambda baseline: -baseline.ranks):
+        busy = math.ceil(idle.ranks / nodes.get(idle.ranks, 1))
+        if idle.arm == arm and idle.step_s and busy > 1:
             # In proportion to the neighbours, as the step model has it.
             scale = (full - 1) / (busy - 1)
-            shares = [(step / alone_s - 1) * scale for step in beside.step_s]
-            source = f"{beside.ranks} ranks that never talk, {len(shares)} launches"
+            shares = [(step / alone_s - 1) * scale for step in idle.step_s]
+            source = f"{idle.ranks} ranks that never talk, {len(shares)} launches"
             yield Estimate.of_share("idle neighbours", shares, source)
             return
 
@@ -236,7 +241,9 @@ def _scatter(study: MeasuredStudy, arm: str) -> Estimate:
         return Estimate.within("scatter of ranks", *SCATTER, "assumed: no rank ran apart")
     # A slow device is slow in each launch: launches of the same ranks tell of no more devices.
     freedom = [len(launches[0]) - 1 for launches in points]
-    squares = [mean(variance(ranks) / mean(ranks) ** 2 for ranks in one) for one in points]
+    squares = [
+        mean(variance(ranks) / mean(ranks) ** 2 for ranks in launches) for launches in points
+    ]
     sd = math.sqrt(sum(map(operator.mul, squares, freedom)) / sum(freedom))
     return Estimate(
         name="scatter of ranks",
@@ -293,9 +300,9 @@ def _data_parallel(study: MeasuredStudy, arm: str) -> tuple[DataParallelStep, ..
     )
 
 
-def _link(known: Mapping[ConstantName, float], prefix: str, place: _Place) -> RankLink | None:
-    byte = known.get(cast("ConstantName", f"{prefix}bandwidth {place}"))
+def _link(constants: Mapping[ConstantName, float], prefix: str, place: _Place) -> RankLink | None:
+    byte = constants.get(cast("ConstantName", f"{prefix}bandwidth {place}"))
     if byte is None:
         return None
-    latency = known.get(cast("ConstantName", f"{prefix}latency {place}"), 0.0)
+    latency = constants.get(cast("ConstantName", f"{prefix}latency {place}"), 0.0)
     return RankLink(latency_s=latency, second_per_byte=byte)

@@ -56,8 +56,8 @@ class Estimate:
         if len(values) < 2:
             return cls(name=name, value=median(values), se=LONE_SPREAD, df=MANY, source=source)
         logs = [math.log(max(value, 1e-12)) for value in values]
-        own = stdev(logs) / math.sqrt(len(logs))
-        se, df = combined(((own, len(logs) - 1.0), (floor, MANY)))
+        deviation = stdev(logs) / math.sqrt(len(logs))
+        se, df = combined(((deviation, len(logs) - 1.0), (floor, MANY)))
         return cls(name=name, value=median(values), se=se, df=df, source=source)
 
     @classmethod

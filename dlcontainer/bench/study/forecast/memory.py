@@ -214,8 +214,8 @@ def _words(question: MemoryQuestion, shown: str) -> tuple[str, ...]:
 
 
 def _ending(done: CompletedCommand, lines: Sequence[str]) -> str:
-    said = " | ".join(last_lines("\n".join(lines))[-3:])
-    return f"{how(done.returncode)}{': ' if said else ''}{said}"
+    ending = " | ".join(last_lines("\n".join(lines))[-3:])
+    return f"{how(done.returncode)}{': ' if ending else ''}{ending}"
 
 
 def _failed(place: MemoryPython, why: str) -> ChecksFailedError:

@@ -113,7 +113,7 @@ def share(values: Sequence[float]) -> StepShare:
     centre, df = sum(values) / len(values), len(values) - 1
     if df < 1:
         return StepShare(centre=_bounded(centre), low=0.0, high=1.0)
-    variance = sum((one - centre) ** 2 for one in values) / df
+    variance = sum((number - centre) ** 2 for number in values) / df
     half = student_t.quantile((1 - _LEVEL) / 2, df) * (variance / len(values)) ** 0.5
     return StepShare(
         centre=_bounded(centre), low=_bounded(centre - half), high=_bounded(centre + half)

@@ -60,18 +60,18 @@ def of(
             f"{choice.strategy.name} on {ranks} ranks: {missing[0]} was not measured",
             next_step="measure it: a study with two nodes in --ranks (bench scaling --ranks 1,2,4)",
         )
-    known = replace(calibrated, estimates=calibrated.inputs(network))
-    machines = known.draws(network, count=draws, seed=seed)
+    model = replace(calibrated, estimates=calibrated.inputs(network))
+    machines = model.draws(network, count=draws, seed=seed)
     steps = sorted(step_model.step(network, machine, choice).step_s for machine in machines)
     tail = (1 - level) / 2
     return StepForecast(
         choice=choice,
         level=level,
-        terms=step_model.step(network, known.machine(network), choice),
+        terms=step_model.step(network, model.machine(network), choice),
         low_s=quantile(steps, tail),
         median_s=median(steps),
         high_s=quantile(steps, 1 - tail),
-        shares=_shares(known, network, choice),
+        shares=_shares(model, network, choice),
     )
 
 
@@ -84,16 +84,16 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def _shares(
-    known: CalibratedMachine, network: TrainedNetwork, choice: StrategyChoice
+    model: CalibratedMachine, network: TrainedNetwork, choice: StrategyChoice
 ) -> Mapping[ConstantName, float]:
     """Return each constant's share of the variance.
 
     By the step at both ends of its 90 % interval, the others at their values.
     """
     squares: dict[ConstantName, float] = {}
-    for name, constant in known.estimates.items():
+    for name, constant in model.estimates.items():
         ends = [
-            step_model.step(network, known.moved(network, name, end), choice).step_s
+            step_model.step(network, model.moved(network, name, end), choice).step_s
             for end in constant.interval()
         ]
         squares[name] = (ends[1] - ends[0]) ** 2

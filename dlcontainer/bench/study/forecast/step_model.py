@@ -146,10 +146,10 @@ def buckets_s(buckets: int, once: float, window: float, overlap: float) -> float
     The first is ready a bucket's share of the pass after its begin, and one goes at a time. Of each
     a share of 1 - overlap stands in the pass's way.
     """
-    beside = once * overlap
-    last = beside
-    from_first = buckets * beside - window * (1 - 1 / buckets)
-    return buckets * (once - beside) + max(last, from_first)
+    overlapped = once * overlap
+    last = overlapped
+    from_first = buckets * overlapped - window * (1 - 1 / buckets)
+    return buckets * (once - overlapped) + max(last, from_first)
 
 
 def _sharded_s(
@@ -162,7 +162,7 @@ def _sharded_s(
     """
     ranks = placement.group(choice.strategy, "fsdp", machine.ranks_per_node)
     once = collective_times.all_gather(machine, ranks, gradients.bytes / units)
-    beside = once * machine.overlap
-    hidden = beside + (units - 1) * max(0.0, beside - gradients.forward_s / units)
-    hidden += beside + (units - 1) * max(0.0, 2 * beside - gradients.backward_s / units)
-    return choice.micro_batches * (hidden + 3 * units * (once - beside))
+    overlapped = once * machine.overlap
+    hidden = overlapped + (units - 1) * max(0.0, overlapped - gradients.forward_s / units)
+    hidden += overlapped + (units - 1) * max(0.0, 2 * overlapped - gradients.backward_s / units)
+    return choice.micro_batches * (hidden + 3 * units * (once - overlapped))
