@@ -7,7 +7,6 @@ rank holds is its part; ranks of one part hold the same, and `moved` says it of 
 import sys
 
 import accelerator
-import parallel_axes
 import parallel_plans
 import parallel_torch
 import probe_train
