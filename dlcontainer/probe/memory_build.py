@@ -120,8 +120,10 @@ class Watched(object):
     def __enter__(self):
         global _open_files, _has_hook
         _open_files = []
-        if not _has_hook and hasattr(sys, "addaudithook"):
-            sys.addaudithook(_heard)
+        # Python 3.8 and newer, as every PyTorch with fake tensors needs.
+        add_hook = getattr(sys, "addaudithook", None)
+        if not _has_hook and add_hook is not None:
+            add_hook(_heard)
             _has_hook = True
         return self
 
