@@ -113,5 +113,5 @@ def test_a_probe_that_is_not_there(tmp_path: Path, name: str) -> None:
     words = [sys.executable, "-S", str(copied(tmp_path / "p")), name]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    known = "collectives, convergence, devices, import, input, kernels, prove, threads"
+    known = "collectives, convergence, devices, import, input, kernels, memory, prove, threads"
     assert f"NAME is one of: {known}, train, transfers, variability" in done.stderr
