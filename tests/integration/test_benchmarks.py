@@ -74,6 +74,8 @@ APART = {
     *(*LONG, "group_rules", "hybrid_gate", "import_figures", "page_faults", "slow_tree", "startup"),
     *("node_to_nodes", "published_points", "small_batches"),
     *("strategy_choice", "verdict_table"),
+    # A torch of their own: test_memory_forecast.py runs the last; a GPU the second.
+    *("memory_forecast", "memory_on_gpu", "memory_truth"),
     # The ranks of held_out_steps.
     "emulated_steps",
 }

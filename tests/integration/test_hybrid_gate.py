@@ -20,6 +20,7 @@ def argv(built: Built, output: Path, *more: object) -> list[str]:
     return [str(word) for word in words]
 
 
+@pytest.mark.long  # an image with PyTorch, and a session of two ranks
 def test_a_strategy_is_measured_and_held_against_one_process(
     launching: World, pytorch_image: Built, tmp_path: Path
 ) -> None:
@@ -37,7 +38,7 @@ def test_a_strategy_is_measured_and_held_against_one_process(
         assert gate["ok"]
         assert 0 <= max(gate["loss"], gate["weights"]) <= 1e-5
     page = tmp_path / "page.md"
-    launching.run("report", str(output), "--markdown", str(page))
+    launching.run("report", str(output), "-o", str(page))
     assert "Held against one process" in page.read_text()
 
 

@@ -89,6 +89,7 @@ def inside(
     )
 
 
+@pytest.mark.long  # an image with PyTorch
 def test_an_image_s_torch_tells(inside: memory.ImagePython, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
@@ -97,7 +98,9 @@ def test_an_image_s_torch_tells(inside: memory.ImagePython, tmp_path: Path) -> N
     told = memory.of(asked, inside)
     weights = 4 * 65 * 2**34
     one, sharded = told.rows
-    assert one.parameters == one.gradients == weights
+    assert one.parameters == weights
+    # At the peak a gradient that is still being made is temporary.
+    assert one.gradients + one.temporary >= weights
     assert sharded.parameters == weights // 1024
     assert [refusal.strategy.tp for refusal in told.refusals] == [2]
     assert "no plan for tensor parallelism" in told.refusals[0].why
