@@ -91,18 +91,22 @@ def of_study(
     if why:
         return ForecastSource(ground=replace(ground, memory_only=why), goal=GOAL, study=study)
     assert network is not None  # noqa: S101 - else there is a reason above
-    calibrated = _placed(calibration.from_study(study, name), ground.ranks_per_node)
+    forecastable = _calibrated(ground, study, name, network)
+    return ForecastSource(ground=forecastable, goal=GOAL, study=study)
+
+
+def _calibrated(
+    ground: ForecastGround, study: MeasuredStudy, arm: str, network: TrainedNetwork
+) -> ForecastGround:
+    """Return a ground with the machine that an arm's points and messages tell."""
+    calibrated = _placed(calibration.from_study(study, arm), ground.ranks_per_node)
     estimates = calibrated.inputs(network)
-    return ForecastSource(
-        ground=replace(
-            ground,
-            inputs=tuple(map(_input, estimates.values())),
-            network=lambda _: network,
-            machine=lambda draw: _machine(calibrated, estimates, network, draw),
-            unmeasured=calibrated.unmeasured,
-        ),
-        goal=GOAL,
-        study=study,
+    return replace(
+        ground,
+        inputs=tuple(map(_input, estimates.values())),
+        network=lambda _: network,
+        machine=lambda draw: _machine(calibrated, estimates, network, draw),
+        unmeasured=calibrated.unmeasured,
     )
 
 
