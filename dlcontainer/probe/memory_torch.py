@@ -10,7 +10,7 @@ import importlib
 
 # Versions of PyTorch whose forecasts were held against real steps (tests, and
 # docs/measurements/scaling.md): by their first two numbers.
-TRIED = ("2.13",)
+TRIED = ("2.11", "2.13")
 FAKE = ("torch._subclasses.fake_tensor", "FakeTensorMode")
 UNSET = ("torch._subclasses.fake_tensor", "unset_fake_temporarily")
 DISPATCH = ("torch.utils._python_dispatch", "TorchDispatchMode")

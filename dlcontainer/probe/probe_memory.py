@@ -45,7 +45,7 @@ def run(arguments, stamps):
 
     missing = memory_torch.missing()
     if missing:
-        _refuse_torch(torch, missing)
+        _refuse_torch(torch, "it is missing {}".format(missing))
         return
     import memory_build
     import memory_step
@@ -62,6 +62,12 @@ def run(arguments, stamps):
         except memory_build.ScriptError as problem:
             _refuse("script", str(problem), problem.where, problem.why, problem.next_step)
             return
+        except Exception as problem:
+            # A private module that went another way: no fault of the user's, nor of the network.
+            if memory_torch.is_tried(torch.__version__):
+                raise
+            _refuse_torch(torch, "{}: {}: {}".format(name, type(problem).__name__, problem))
+            return
     weighed = {
         "torch": torch.__version__, "tried": memory_torch.is_tried(torch.__version__),
         "rows": rows, "refused": refused,
@@ -73,15 +79,13 @@ def run(arguments, stamps):
     )  # fmt: skip
 
 
-def _refuse_torch(torch, missing):
+def _refuse_torch(torch, reason):
     import memory_torch
 
     tried = ", ".join(memory_torch.TRIED)
     _refuse(
         "torch",
-        "its PyTorch {} can't tell memory without a device: it is missing {}".format(
-            torch.__version__, missing
-        ),
+        "its PyTorch {} can't tell memory without a device: {}".format(torch.__version__, reason),
         None,
         "the forecast takes private modules of PyTorch; tried with {}".format(tried),
         "take an image with one of these versions, or measure a step: dlcontainer bench train",
