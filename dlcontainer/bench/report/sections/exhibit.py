@@ -24,6 +24,8 @@ class Exhibit:
     raw: tuple[Table, ...] = ()
     # What a terminal shows of the tables.
     lines: tuple[str, ...] = ()
+    # How many plates are seen before anything is unfolded.
+    open_plates: int = 0
 
 
 def plate(finding: InputFinding, name: str, svg: Markup, caption: str) -> Plate:

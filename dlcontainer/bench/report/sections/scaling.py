@@ -47,6 +47,7 @@ def _study(finding: InputFinding, judged: JudgedStudy) -> Exhibit:
         headline=words.headline(judged, points, ahead),
         words=" ".join(filter(None, (words.paragraph(judged, points), words.outlook(ahead)))),
         plates=tuple(_plates(finding, points, ahead)),
+        open_plates=len(scaling_plots.families(points)),
         tables=(
             tables.points(points, finding.anchor),
             *tables.losses(points),

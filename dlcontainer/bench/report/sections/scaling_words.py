@@ -21,7 +21,7 @@ _NAMED = {"native": "native side", "bare": "image's own Python", "unpacked": "un
 def headline(
     judged: JudgedStudy, points: tuple[PointAnalysis, ...], ahead: ForeseenStudy | None
 ) -> str:
-    """Answer at the most ranks: does the container cost anything, how efficient, what is lost."""
+    """Answer at the most ranks: does the container cost anything, and how efficient is it."""
     finals = study_analysis.last(points)
     if not finals:
         return "no point of this study was measured"
@@ -40,9 +40,6 @@ def _final(judged: JudgedStudy, point: PointAnalysis, *, several: bool) -> str:
     reading = point.efficiencies.get(shown)
     if reading is not None and not reading.is_base:
         parts.append(f"efficiency {cells.bracketed(reading.efficiency)} ({shown})")
-    loss = point.losses.get(shown)
-    if loss is not None and not several:
-        parts.append(f"what is lost: {lost(loss)}")
     return "; ".join(parts)
 
 
