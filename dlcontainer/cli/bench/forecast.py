@@ -41,8 +41,8 @@ def forecast(
         _score(typed, as_json=as_json)
         return
     console = output.Console(verbose=verbose, quiet=as_json)
-    answers = _made(typed, console)
-    _write(answers, target, as_json=as_json)
+    content = _made(typed, console)
+    _write(content, target, as_json=as_json)
 
 
 def _made(typed: ForecastWords, console: output.Console) -> "Forecast":
@@ -180,27 +180,27 @@ def _say_score(score: "HeldOutScore") -> None:
         output.say(line)
 
 
-def _write(answers: "Forecast", target: Path | None, *, as_json: bool) -> None:
+def _write(content: "Forecast", target: Path | None, *, as_json: bool) -> None:
     from dlcontainer.bench.study.advice import forecast_file
     from dlcontainer.system import report_files
 
-    body = forecast_file.body(answers)
+    body = forecast_file.body(content)
     if target is not None:
         report_files.write(f"{output.document('forecast', body)}\n", target)
     if as_json:
         output.emit("forecast", body)
         return
-    _say(answers)
+    _say(content)
     if target is not None:
         output.say(f"wrote {target}, frozen as {body['frozen'][:12]}")
         output.copied(f"dlcontainer bench forecast {target} --held-out STUDY2", before="score it: ")
 
 
-def _say(answers: "Forecast") -> None:
+def _say(content: "Forecast") -> None:
     from dlcontainer.bench.study.advice import forecast_text
 
-    output.say(forecast_text.headline(answers))
-    for number, part in enumerate(forecast_text.parts(answers), 1):
+    output.say(forecast_text.headline(content))
+    for number, part in enumerate(forecast_text.parts(content), 1):
         output.say(f"\n{number} {part.question}")
         for line in part.above:
             output.say(line)

@@ -52,8 +52,8 @@ class MemoryAsking:
 
         if not self.typed.script or self.typed.image is None or study_ground.is_published(study):
             return None
-        question_of_one = MemoryQuestion(strategies=(ParallelStrategy(),), script=self.typed.script)
-        row = memory.of(question_of_one, self._place(self.typed.image)).of(ParallelStrategy())
+        question = MemoryQuestion(strategies=(ParallelStrategy(),), script=self.typed.script)
+        row = memory.of(question, self._place(self.typed.image)).of(ParallelStrategy())
         return float(row.parameters) if row else None
 
     def answer(self, source: "ForecastSource", question: "ForecastQuestion") -> "FitAnswer":
@@ -73,8 +73,8 @@ class MemoryAsking:
             return fit_answers.not_known(source.ground, self.limit, has_image=has_image)
         place = self._place(self.typed.image)
         forecasts = [
-            memory.of(question_of_one, place)
-            for question_of_one in fit_answers.questions(candidates, about)
+            memory.of(memory_question, place)
+            for memory_question in fit_answers.questions(candidates, about)
         ]
         return fit_answers.of_memory(candidates, forecasts, self.limit)
 

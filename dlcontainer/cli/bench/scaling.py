@@ -241,7 +241,7 @@ def _planned(study: "SettledStudy") -> dict[str, object]:
             "most_hours": round(cost.most_hours, 2),
         }
 
-    hours = _held(study)
+    nodes_held = _held(study)
     total = study_cost.of_study(
         study.sessions, study.shape, one_allocation=study.plan.one_allocation
     )
@@ -252,7 +252,7 @@ def _planned(study: "SettledStudy") -> dict[str, object]:
                 "ranks": session.ranks,
                 "nodes": session.nodes,
                 "looks": list(session.looks),
-                **costs(study_cost.of_session(session, study.shape, nodes=hours)),
+                **costs(study_cost.of_session(session, study.shape, nodes=nodes_held)),
             }
             for session in study.sessions
         ],
@@ -292,10 +292,10 @@ def _say(study: "SettledStudy", console: output.Console) -> None:
     from dlcontainer.bench.samples.vocabulary import counted
     from dlcontainer.bench.study import study_cost
 
-    unit, hours = study.shape.unit, _held(study)
+    unit, nodes_held = study.shape.unit, _held(study)
     rows = []
     for session in study.sessions:
-        cost = study_cost.of_session(session, study.shape, nodes=hours)
+        cost = study_cost.of_session(session, study.shape, nodes=nodes_held)
         looks = ",".join(map(str, session.looks))
         rows.append((session.title, str(session.ranks), str(session.nodes), looks, *_cells(cost)))
     total = study_cost.of_study(
@@ -328,20 +328,18 @@ def _end(study: "SettledStudy", results: "Sequence[SessionResult]", options: Stu
     failed = [result for result in results if result.outcome == "failed"]
     if options.as_json:
         body = {"folder": str(options.folder), **_planned(study)}
-        output.emit(
-            "bench-scaling", {**body, "results": [session.as_json() for session in results]}
-        )
+        output.emit("bench-scaling", {**body, "results": [result.as_json() for result in results]})
         raise typer.Exit(ChecksFailedError.exit_code if failed else 0)
     rows = [
-        (session.session, session.outcome, f"{session.seconds:.0f} s", session.in_short)
-        for session in results
+        (result.session, result.outcome, f"{result.seconds:.0f} s", result.in_short)
+        for result in results
     ]
     output.say(output.table(rows, head=("point", "outcome", "time", "why")))
     if failed:
         raise ChecksFailedError(
             f"{len(failed)} of {len(results)} sessions failed",
             where=str(options.folder),
-            why="; ".join(f"{session.session}: {session.why}" for session in failed),
+            why="; ".join(f"{result.session}: {result.why}" for result in failed),
             next_step="fix the cause, then run the same command again; complete sessions are kept",
         )
     output.copied(f"dlcontainer report {options.folder}", before="next: ")
