@@ -152,7 +152,7 @@ def _measured(judged: JudgedStudy, points: tuple[PointAnalysis, ...]) -> Iterato
     yield (
         f"{plan.scaling.capitalize()} scaling ({batch}) of {plan.workload} in {plan.precision}, "
         f"{plan.recipe} at site {plan.site}, on {counts} ranks: a session of both arms at each "
-        f"point, {'in one allocation' if plan.one_allocation else 'each point a job of its own'}."
+        f"point{', all in one allocation' if plan.one_allocation else ''}."
     )
     if unreal := emulated(points):
         yield f"{unreal[:1].upper()}{unreal[1:]}."

@@ -87,7 +87,7 @@ def _input(scene: _Scene) -> Iterator[Limit]:
     shares = [
         waited / step for waited, step in zip(scene.steps.input_s, scene.steps.step_s, strict=False)
     ]
-    if not shares:
+    if not any(shares):  # Samples were made in memory, before the first step.
         return
     yield Limit(
         stage="input",

@@ -181,6 +181,13 @@ def test_points_that_are_not_whole_say_nothing(tmp_path: Path) -> None:
     assert next_evidence.of(study(tmp_path, point(1, arm(1.0), complete=False))) is None
 
 
+def test_samples_made_in_memory_are_no_stage(tmp_path: Path) -> None:
+    measured_threads(tmp_path)
+    answer = next_evidence.of(study(tmp_path, point(1, arm(1.0))))
+    assert answer is not None
+    assert [limit.stage for limit in answer.limits] == ["kernel"]
+
+
 def test_one_launch_is_never_sure() -> None:
     alone = next_step.share([0.5])
     assert (alone.low, alone.high) == (0.0, 1.0)
