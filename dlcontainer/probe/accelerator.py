@@ -71,6 +71,12 @@ def _matmul(torch):
     return getattr(getattr(torch.backends, "cuda", None), "matmul", None)
 
 
+def tf32_switches(torch):
+    """Give what holds a switch for TF32: of products, of convolutions."""
+    holders = (_matmul(torch), getattr(torch.backends, "cudnn", None))
+    return [holder for holder in holders if hasattr(holder, "allow_tf32")]
+
+
 def products_in_full(torch):
     """Compute products of float32 in float32, not in TF32."""
     _switched_off(_matmul(torch), "allow_tf32")

@@ -5,7 +5,6 @@ process group that sends nothing. Python >= 3.6.
 """
 
 import contextlib
-import inspect
 import time
 
 import memory_build
@@ -69,26 +68,16 @@ class Alone(parallel_torch.Parallel):
         finally:
             torch.nn.Module.to = kept
 
-    def _schedule(self, batch):
-        if batch not in self._schedules:
-            from torch.distributed import pipelining
-
-            stage, count = self.places["pp"], self.micro_batches
-            given, made = self.shapes[stage], self.shapes[stage + 1]
-            if stage:
-                given = given.detach().requires_grad_()
-            made = made.detach().requires_grad_()
-            part = _stage_class()(
-                self.model, stage, self.axes["pp"], self.torch.device("cpu"),
-                input_args=(given,), output_args=(made,), group=self.mesh["pp"].get_group(),
-            )  # fmt: skip
-            kind, more = pipelining.Schedule1F1B, {}
-            if "scale_grads" in inspect.signature(kind).parameters:
-                more["scale_grads"] = False
-            self._schedules[batch] = kind(
-                part, count, loss_fn=lambda said, labels: self.loss(said, labels) / count, **more
-            )
-        return self._schedules[batch]
+    def _stage(self):
+        number = self.places["pp"]
+        given, made = self.shapes[number], self.shapes[number + 1]
+        if number:
+            given = given.detach().requires_grad_()
+        made = made.detach().requires_grad_()
+        return _stage_class()(
+            self.model, number, self.axes["pp"], self.torch.device("cpu"),
+            input_args=(given,), output_args=(made,), group=self.mesh["pp"].get_group(),
+        )  # fmt: skip
 
 
 class _Rank(object):

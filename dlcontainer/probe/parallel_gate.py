@@ -113,8 +113,7 @@ def _too_large(trainer, wanted):
 def _full_precision(torch):
     import accelerator
 
-    kinds = [accelerator._matmul(torch), getattr(torch.backends, "cudnn", None)]
-    before = [(kind, kind.allow_tf32) for kind in kinds if hasattr(kind, "allow_tf32")]
+    before = [(holder, holder.allow_tf32) for holder in accelerator.tf32_switches(torch)]
     accelerator.products_in_full(torch)
     accelerator.convolutions_in_full(torch)
     return before

@@ -154,7 +154,7 @@ class Parallel(object):
         return loss
 
     def _piped(self, images, labels):
-        schedule, losses = self._schedule(len(images)), []
+        schedule, losses = self._schedule(tuple(images.shape)), []
         if self.is_first and self.is_last:
             raise ValueError("a pipeline of one stage")
         if self.is_first:
@@ -166,24 +166,31 @@ class Parallel(object):
         # Each is its share of the mean.
         return sum(loss.detach() for loss in losses) if losses else self.torch.zeros(())
 
-    def _schedule(self, batch):
-        # What a stage sends has one size, that of the first batch that it saw.
-        if batch not in self._schedules:
+    def _schedule(self, shape):
+        # What a stage sends has one size, that of the first batch that it saw: the gate's samples
+        # are shorter than those that are timed, and may be as many.
+        if shape not in self._schedules:
             from torch.distributed import pipelining
 
-            stage = pipelining.PipelineStage(
-                self.model, self.places["pp"], self.axes["pp"], self.torch.device(self.device),
-                group=self.mesh["pp"].get_group(),
-            )  # fmt: skip
             kind, more = pipelining.Schedule1F1B, {}
             if "scale_grads" in inspect.signature(kind).parameters:
                 # Older ones add the gradients up: all of them are handed losses that are shares.
                 more["scale_grads"] = False
             count = self.micro_batches
-            self._schedules[batch] = kind(
-                stage, count, loss_fn=lambda said, labels: self.loss(said, labels) / count, **more
-            )
-        return self._schedules[batch]
+            self._schedules[shape] = kind(
+                self._stage(), count, loss_fn=lambda said, labels: self.loss(said, labels) / count,
+                **more
+            )  # fmt: skip
+        return self._schedules[shape]
+
+    def _stage(self):
+        """Make this rank's stage of the pipeline."""
+        from torch.distributed import pipelining
+
+        return pipelining.PipelineStage(
+            self.model, self.places["pp"], self.axes["pp"], self.torch.device(self.device),
+            group=self.mesh["pp"].get_group(),
+        )  # fmt: skip
 
     def _average(self):
         """Average the gradients of the copies, a bucket at a time."""

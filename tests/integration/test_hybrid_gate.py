@@ -14,23 +14,40 @@ pytestmark = pytest.mark.timeout(5400)
 NETWORK = hybrid_gate.NETWORK
 
 
+SCRIPT = ("--script", f"{NETWORK}:build")
+# With as many samples in the gate as in a timed step, of another length.
+PUBLISHED = ("--workload", "transformer", "--batch", 4)
+
+
 def argv(built: Built, output: Path, *more: object) -> list[str]:
     words = ["--site", "local", "--image", built.image, "--controls", 0, "--pairs", 1]
-    words += ["--steps", 2, "--threads", 1, "--script", f"{NETWORK}:build", "-o", output, *more]
+    words += ["--steps", 2, "--threads", 1, "-o", output, *more]
     return [str(word) for word in words]
 
 
-@pytest.mark.long  # an image with PyTorch, and a session of two ranks
-def test_a_strategy_is_measured_and_held_against_one_process(
-    launching: World, pytorch_image: Built, tmp_path: Path
+@pytest.mark.parametrize(
+    ("strategy", "network"),
+    [
+        ("pp2", PUBLISHED),
+        pytest.param("tp2", SCRIPT, marks=pytest.mark.long),  # the same road, another network
+    ],
+    ids=["pp2", "tp2-script"],
+)
+def test_a_strategy_is_held_against_one_process_and_then_measured(
+    strategy: str,
+    network: tuple[object, ...],
+    launching: World,
+    pytorch_image: Built,
+    tmp_path: Path,
 ) -> None:
     output = tmp_path / "x.jsonl"
-    more = ("--ranks", 2, "--parallel", "tp2", "--arms", "unpacked,container")
+    more = (*network, "--ranks", 2, "--parallel", strategy, "--arms", "unpacked,container")
     launching.run("bench", "train", *argv(pytorch_image, output, *more))
     series = reader.read(output)
     assert series.complete
     work = series.session.declared.workload
-    assert (work["parallel"], work["script"]) == ("tp2", f"{NETWORK.name}:build")
+    assert work["parallel"] == strategy
+    assert work.get("script") == (f"{NETWORK.name}:build" if network is SCRIPT else None)
     warm = [sample for sample in series.samples if sample.role == "warmup"]
     assert {sample.arm for sample in warm} == {"unpacked", "container"}
     for sample in warm:
@@ -47,7 +64,7 @@ def twin(launching: World, pytorch_image: Built, tmp_path: Path) -> str:
     """Give the Python of the image's native twin, which the first session makes."""
     cache = Path(launching.environ["XDG_CACHE_HOME"]) / "dlcontainer/twins"
     if not list(cache.glob("pytorch-*/tree/bin/python")):
-        launching.run("bench", "train", *argv(pytorch_image, tmp_path / "twin.jsonl"))
+        launching.run("bench", "train", *argv(pytorch_image, tmp_path / "twin.jsonl", *SCRIPT))
     (python,) = cache.glob("pytorch-*/tree/bin/python")
     return str(python)
 

@@ -89,7 +89,6 @@ def inside(
     )
 
 
-@pytest.mark.long  # an image with PyTorch
 def test_an_image_s_torch_tells(inside: memory.ImagePython, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
