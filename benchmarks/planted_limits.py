@@ -35,7 +35,6 @@ LAUNCHER = f"{sys.executable} {HERE / 'planted' / 'planted_launcher.py'}"
 ON_ONE = " ".join(rank_processes.words())
 ON_HOSTS = "dlc-launch {ranks} {ranks_per_node}"
 FULL, HALF = "200Mbit", "100Mbit"
-STEPS = 20
 TIMEOUT_S = 7200
 
 
@@ -49,6 +48,7 @@ class PlantedLimit:
     ranks: str = "2"
     threads: int = 1
     script: str = "build"
+    steps: int = 20
     rate: str = ""
     launcher: str = ON_ONE
     more: tuple[str, ...] = ()
@@ -73,11 +73,11 @@ LIMITS = (
 # What the last point met, and the term that the report is to name.
 SHORTFALLS = (
     PlantedLimit(
-        name="last-half-link", stage="communication", ranks="1,2,4", script="sleeping",
+        name="last-half-link", stage="communication", ranks="1,2,4", script="sleeping", steps=8,
         rate=HALF, launcher=ON_HOSTS,
     ),
     PlantedLimit(
-        name="last-slow-host", stage="waiting", ranks="1,2,4", script="sleeping",
+        name="last-slow-host", stage="waiting", ranks="1,2,4", script="sleeping", steps=8,
         rate=FULL, launcher=f"{ON_HOSTS} {LAUNCHER} slow-host",
     ),
 )  # fmt: skip
@@ -104,7 +104,7 @@ class Trial:
         """Measure a study, or go on with it."""
         words = ["bench", "scaling", "--site", "local", "--image", str(self.image)]
         words += ["--ranks", limit.ranks, "--threads", str(limit.threads), "-o", str(folder)]
-        words += ["--pairs", str(self.pairs), "--steps", str(STEPS), *limit.more, *more]
+        words += ["--pairs", str(self.pairs), "--steps", str(limit.steps), *limit.more, *more]
         words += ["--launcher", limit.launcher]
         if limit.script:
             words += ["--script", f"{NETWORK}:{limit.script}"]
@@ -139,7 +139,13 @@ def fell_short(trial: Trial, limit: PlantedLimit) -> dict[str, Any]:
     """Measure a study whose last point alone met the limit, and return what the report says."""
     whole, folder = trial.folder / "sound", trial.folder / limit.name
     sound = PlantedLimit(
-        name="sound", stage="", ranks=limit.ranks, script=limit.script, rate=FULL, launcher=ON_HOSTS
+        name="sound",
+        stage="",
+        ranks=limit.ranks,
+        script=limit.script,
+        steps=limit.steps,
+        rate=FULL,
+        launcher=ON_HOSTS,
     )
     trial.measure(sound, whole)
     if not folder.exists():
