@@ -41,9 +41,9 @@ def network(torch, width):
 class Residual(object):
     """The small network that every framework has, with its data, on a device."""
 
-    counted = {}
-
     def __init__(self, torch, wanted, device, home):
+        import networks_count
+
         probe_train.settle_sizes(wanted, device)
         # What its samples in files are, where it has any: kind, shape, classes.
         self.sample = ("names", (3, wanted.size, wanted.size), probe_train.CLASSES)
@@ -60,6 +60,7 @@ class Residual(object):
         ]
         self._torch, self._wanted = torch, wanted
         self.model = self.build().to(home)
+        self.counted = {"parameters": networks_count.parameters(self.model)}
         self.loss = torch.nn.functional.cross_entropy
 
     def build(self):

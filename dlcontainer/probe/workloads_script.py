@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 
+import networks_count
 import probe_train
 import user_build
 
@@ -35,8 +36,7 @@ class Named(object):
         drawn = [self.draw(make, wanted.batch) for _ in range(probe_train.BATCHES)]
         self.images = [images.to(device) for images, _ in drawn]
         self.labels = [labels.to(device) for _, labels in drawn]
-        trained = sum(one.numel() for one in self.model.parameters() if one.requires_grad)
-        self.counted = {"parameters": trained}
+        self.counted = {"parameters": networks_count.parameters(self.model)}
 
     def _asked(self, act):
         """Run what is the script's; ends the process with its file and line where it raises."""

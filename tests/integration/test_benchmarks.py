@@ -67,7 +67,7 @@ ENGINES_OWN = {".singularity.d/Singularity", ".singularity.d/labels.json"}
 # These take minutes; beside their long test they are started with --help.
 LONG = {
     *("before_after", "beside_launches", "build", "emulation", "pack", "resident", "squash"),
-    *("held_out_steps", "slownet_beta", "storm", "storm_sshfs"),
+    *("held_out_steps", "planted_limits", "slownet_beta", "storm", "storm_sshfs"),
 }
 # These have a test of their own.
 APART = {
@@ -116,6 +116,17 @@ def test_pack(world: World, tiny_image: Built) -> None:
     assert body["cold"]["tiny"]["MB"] > 1
     assert set(body["samples"]["1"]) == {"seconds", "processor seconds"}
     assert [len(one) for one in body["samples"]["1"]["processor seconds"].values()] == [1] * 3
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_planted_limits(world: World, pytorch_image: Built, tmp_path: Path) -> None:
+    argv = (pytorch_image.image, "-o", tmp_path / "studies", "--pairs", 1, "--only", "one-thread")
+    table = run("planted_limits", *argv, world=world)
+    # One pair is sure of nothing: what it names is the machine's.
+    assert [line.split("|")[1:3] for line in table.splitlines()[-1:]] == [
+        [" one-thread ", " kernel "]
+    ]
 
 
 def test_a_slow_tree(tmp_path: Path) -> None:

@@ -39,9 +39,9 @@ class StudyOutlook:
     reason: str = ""
 
 
-def of(study: MeasuredStudy, arm: str, parameters: int | None) -> StudyOutlook:
+def of(study: MeasuredStudy, arm: str) -> StudyOutlook:
     """Foresee the later data-parallel points of a study from its first ones."""
-    network = _network(study, parameters)
+    network = _network(study)
     if network is None:
         return StudyOutlook(reason="the sessions don't say how many parameters the network has")
     counts = tuple(dict.fromkeys(point.plan.ranks for point in study.points))
@@ -59,10 +59,9 @@ def of(study: MeasuredStudy, arm: str, parameters: int | None) -> StudyOutlook:
     return StudyOutlook(reason=reason)
 
 
-def _network(study: MeasuredStudy, parameters: int | None) -> TrainedNetwork | None:
+def _network(study: MeasuredStudy) -> TrainedNetwork | None:
     published = NETWORKS.get(study.plan.workload)
-    if parameters is None and published is not None:
-        parameters = published.parameters
+    parameters = study.parameters or (published.parameters if published else None)
     # The step model scales compute by samples alone: of operations any number does.
     return (
         TrainedNetwork(flops=1.0, gradient_bytes=_GRADIENT_BYTES * parameters)

@@ -47,13 +47,6 @@ class JudgedStudy:
         measured = [point for point in self.study.points if any(_steps(point))]
         return measured[-1] if measured else None
 
-    @property
-    def parameters(self) -> int | None:
-        """Return the network's parameters; None where no session says them."""
-        works = (analysis.series.session.declared.workload for analysis in self.sessions.values())
-        counts = (work.get("parameters") for work in works)
-        return next((count for count in counts if isinstance(count, int)), None)
-
     def micro_batches(self, point: MeasuredPoint) -> int | None:
         """Return the micro-batches of a point's step; None where its session does not say."""
         analysis = self.session(point)

@@ -56,7 +56,7 @@ def against_first_points(
     if not points:
         return None
     arm = list(points[0].point.arms)[-1]
-    outlook = foreseen.of(judged.study, arm, judged.parameters)
+    outlook = foreseen.of(judged.study, arm)
     readings = [
         PointReading(
             plan=point.point.plan, efficiency=point.efficiencies[arm], loss=point.losses.get(arm)

@@ -9,6 +9,7 @@ from dlcontainer.bench.probes.probe import QUICK, Value
 from dlcontainer.bench.samples.schedule import FEWEST
 from dlcontainer.bench.study import study_plan
 from dlcontainer.bench.study.study_records import ExtraPlan, PointPlan, StudyPlan
+from dlcontainer.system.runner import quote
 
 # Small enough for its latency alone, large enough for its bytes alone: KiB, MiB.
 SIZES = "4K,4M"
@@ -115,6 +116,13 @@ def of_extra(extra: ExtraPlan, plan: StudyPlan) -> StudySession:
         file=extra.file,
         values=values,
     )
+
+
+def network_words(plan: StudyPlan) -> str:
+    """Return the words that name the study's network to another command of `bench`."""
+    words = plan.options.get(script.SCRIPT.name)
+    named = (script.SCRIPT.flag, str(words)) if words else (choices.WORKLOAD.flag, plan.workload)
+    return quote(named)
 
 
 def _training(plan: StudyPlan) -> dict[str, Value]:

@@ -68,6 +68,7 @@ def read(folder: Path) -> MeasuredStudy:
         ),
         digest=hash_chain.digest("\n".join([study_folder.digest(plan), *seals])),
         backend=_backend(extras),
+        parameters=_parameters(by_file.values()),
     )
 
 
@@ -77,6 +78,21 @@ def _backend(extras: "Sequence[tuple[ExtraPlan, Series]]") -> str:
         series.session.declared.workload for extra, series in extras if extra.kind == "messages"
     )
     return next((str(work[_BACKEND]) for work in workloads if work.get(_BACKEND)), "")
+
+
+def _parameters(sessions: Iterable[Series]) -> int | None:
+    for series in sessions:
+        count = _attested(series, "parameters")
+        if count:
+            return count
+    return None
+
+
+def _attested(series: Series, name: str) -> int | None:
+    """Return a number of what the ranks trained, as the first side that has it attests it."""
+    works = (stack.facts.get("workload") for stack in series.stacks)
+    counts = (work.get(name) for work in works if isinstance(work, Mapping))
+    return next((count for count in counts if isinstance(count, int)), None)
 
 
 def _session(path: Path, session: StudySession, plan: StudyPlan) -> Series | None:
@@ -130,12 +146,8 @@ def _point(plan: PointPlan, series: Series | None) -> MeasuredPoint:
 
 def _with_batch(plan: PointPlan, series: Series) -> PointPlan:
     """Return a point with the batch that a user's own build() was seen to give."""
-    for stack in series.stacks:
-        work = stack.facts.get("workload")
-        batch = work.get("batch") if isinstance(work, Mapping) else None
-        if isinstance(batch, int):
-            return replace(plan, global_batch=batch * plan.strategy.batches)
-    return plan
+    batch = _attested(series, "batch")
+    return replace(plan, global_batch=batch * plan.strategy.batches) if batch else plan
 
 
 def _used(series: Series) -> dict[ArmName, Sequence[int]]:

@@ -124,3 +124,5 @@ class MeasuredStudy:
     digest: str
     # gloo, nccl, ...; empty where no session has it.
     backend: str = ""
+    # Of the whole network, as a rank counted them; None where no session says it.
+    parameters: int | None = None

@@ -15,16 +15,12 @@ from dlcontainer.bench.study.forecast.step_terms import StrategyChoice
 from dlcontainer.bench.study.study_records import MeasuredStudy
 
 _MACHINE = (
-    "dlcontainer bench scaling --site {site} --image {image} --workload {workload} "
-    "--ranks 1,2,4 -o STUDY"
+    "dlcontainer bench scaling --site {site} --image {image} {network} --ranks 1,2,4 -o STUDY"
 )
 _NODES = "dlcontainer bench collectives --site {site} --image {image} --ranks 2 --nodes 2"
 _NODE = "dlcontainer bench collectives --site {site} --image {image} --ranks 2"
-_ONE = "dlcontainer bench train --site {site} --image {image} --workload {workload}"
-_NEXT = (
-    "dlcontainer bench scaling --site {site} --image {image} --workload {workload} "
-    "--ranks {more} -o STUDY"
-)
+_ONE = "dlcontainer bench train --site {site} --image {image} {network}"
+_NEXT = "dlcontainer bench scaling --site {site} --image {image} {network} --ranks {more} -o STUDY"
 # The command that tells an input, by the start of the input's name: of facts, then of a study.
 _COMMANDS: Mapping[str, str] = {
     "network": "dlcontainer bench forecast {origin} --image {image} --script FILE:build",
@@ -58,13 +54,13 @@ class ForecastSource:
     study: MeasuredStudy | None = None
 
 
-def commands(origin: str, site: str, image: str, workload: str, more: str) -> Mapping[str, str]:
+def commands(origin: str, site: str, image: str, network: str, more: str) -> Mapping[str, str]:
     """Return the command that tells each input, for one subject."""
     words = {
         "origin": origin,
         "site": site,
         "image": image or "IMAGE",
-        "workload": workload or "WORKLOAD",
+        "network": network,
         "more": more,
     }
     return {key: command.format(**words) for key, command in _COMMANDS.items()}
@@ -77,7 +73,8 @@ def of_facts(
     inputs = facts_.inputs(facts)
     middle = {drawn_input.key: drawn_input.middle for drawn_input in inputs}
     batch = int(middle["goal.batch"])
-    measuring = commands(str(path), "SITE", image, facts.network.workload or "", "1,2,4")
+    name = facts.network.workload or "WORKLOAD"
+    measuring = commands(str(path), "SITE", image, f"--workload {name}", "1,2,4")
     cores = int(middle.get("machine.cores_per_rank", 1))
     ground = ForecastGround(
         subject=ForecastSubject(

@@ -70,7 +70,8 @@ def of_study(
     base = min(points, key=lambda point: point.plan.ranks)
     last = max(points, key=lambda point: point.plan.ranks)
     more = ",".join(str(last.plan.ranks * factor) for factor in (2, 4))
-    measuring = commands(words.origin, study.plan.site, words.image, study.plan.workload, more)
+    network = study_points.network_words(study.plan)
+    measuring = commands(words.origin, study.plan.site, words.image, network, more)
     ground = ForecastGround(
         subject=_subject(study, words.origin, name, points),
         inputs=(),
@@ -86,12 +87,12 @@ def of_study(
         remarks=tuple(_remarks(points)),
         optimizer=str(study.plan.options.get("optimizer", "")),
     )
-    network = _network(study, gradient_bytes)
-    why = _memory_only(study, points, network)
+    trained = _network(study, gradient_bytes)
+    why = _memory_only(study, points, trained)
     if why:
         return ForecastSource(ground=replace(ground, memory_only=why), goal=GOAL, study=study)
-    assert network is not None  # noqa: S101 - else there is a reason above
-    forecastable = _calibrated(ground, study, name, network)
+    assert trained is not None  # noqa: S101 - else there is a reason above
+    forecastable = _calibrated(ground, study, name, trained)
     return ForecastSource(ground=forecastable, goal=GOAL, study=study)
 
 
@@ -220,13 +221,14 @@ def _work(study: MeasuredStudy, base: MeasuredPoint) -> DividedWork:
 
 
 def _network(study: MeasuredStudy, gradient_bytes: float | None) -> TrainedNetwork | None:
-    """Return the network: of the published ones, else by the bytes of gradients that are told.
+    """Return the network by the bytes of its gradients: told, else of the parameters counted.
 
     A study's own steps tell what a sample costs: operations are counted as one.
     """
     published = NETWORKS.get(study.plan.workload)
-    if gradient_bytes is None and published is not None:
-        gradient_bytes = float(published.parameters * _GRADIENT)
+    parameters = study.parameters or (published.parameters if published else None)
+    if gradient_bytes is None and parameters is not None:
+        gradient_bytes = float(parameters * _GRADIENT)
     if gradient_bytes is None:
         return None
     is_text = study.plan.workload == "transformer"

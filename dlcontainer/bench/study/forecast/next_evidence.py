@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from dlcontainer.bench.probes import threads
 from dlcontainer.bench.probes.threads import KernelSetting
 from dlcontainer.bench.samples import reader
+from dlcontainer.bench.study import study_points
 from dlcontainer.bench.study.forecast import next_step
 from dlcontainer.bench.study.forecast.next_step import Limit, NextStep, StepShare, UnmeasuredStage
 from dlcontainer.bench.study.study_records import ArmSteps, MeasuredPoint, MeasuredStudy, StudyPlan
@@ -214,7 +215,10 @@ def _gain(
         gain=gain.times(computing),
         where=f"{scene.folder / THREADS_FILE}:1",
         knob=_knob(now, best),
-        confirm=scene.command(scene.session.session.declared.probe, f"--threads {best.threads}"),
+        confirm=scene.command(
+            scene.session.session.declared.probe,
+            f"{study_points.network_words(scene.plan)} --threads {best.threads}",
+        ),
     )
 
 
