@@ -228,3 +228,10 @@ app.add(
         "Show which variables of this shell enter an image, and which stay outside.",
     )
 )
+app.add(
+    at(
+        "site_outdated:outdated",
+        "outdated",
+        "Show how old a site's sources are, and what changed in them since, by clones you give.",
+    )
+)
