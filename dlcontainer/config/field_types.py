@@ -185,7 +185,7 @@ TimeLimit = Annotated[
 Interfaces = Annotated[
     str, _matching(r"[\^=]?[A-Za-z0-9][A-Za-z0-9_.:,-]{0,127}", "names of network interfaces")
 ]
-# A file of the host whose folder is bound: a bind has ':' between its paths, and options behind ','.
+# A file of the host whose folder is bound: a bind has ':' between paths, options behind ','.
 HostFile = Annotated[
     str,
     _matching(
