@@ -85,6 +85,7 @@ READS: Mapping[str, tuple[str | Typed, ...]] = {
     "report": ("{session}", "{session} {imports} {findings}", "{groups}", "{nosuch}"),
     "site diff": ("lumi frontier", "summit@2021 summit@2024"),
     "site list": ("", "-v"),
+    "site outdated": ("perlmutter", "lum"),
     "site schema": (Typed(words="", verbatim=True),),
     "site show": ("lumi", "lumi -v", "frontier", "lum", "delta --proof {good}"),
     "validate": (Typed(words="{image}", runs=True),),

@@ -66,7 +66,8 @@ def _roots() -> list[Path]:
     folder = user_folders.folder(os.environ, "XDG_CONFIG_HOME", home, ".config")
     # A wheel brings its own data; a checkout has none there.
     shipped = _PACKAGE / "_data"
-    return [folder, shipped if shipped.is_dir() else _PACKAGE.parent]
+    centre = user_folders.centre(os.environ)
+    return [folder, *centre, shipped if shipped.is_dir() else _PACKAGE.parent]
 
 
 def _name(kind: Kind, path: Path) -> str:

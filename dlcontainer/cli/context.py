@@ -15,7 +15,7 @@ from dlcontainer.config.resources import Kind, ResourceFolders
 from dlcontainer.errors import ConfigError, EngineError, MisfitError, UsageError
 from dlcontainer.sites import loading
 from dlcontainer.sites.site import USUAL, Site, SiteTarget, read_target
-from dlcontainer.system import digests
+from dlcontainer.system import centre_files, digests
 from dlcontainer.system.environ import variables
 from dlcontainer.system.machine import HostMachine, read_host
 
@@ -82,8 +82,15 @@ class CliContext:
 
     @cached_property
     def resources(self) -> ResourceFolders:
-        """The folders of recipes, templates and site configs."""
-        return resources.locate(self.user_folder)
+        """The folders of recipes, templates and site configs.
+
+        Raises ConfigError for a folder of $DLCONTAINER_PATH that is none.
+        """
+        centre = [
+            resources.Root(origin="centre", path=path, vet=centre_files.require_trusted)
+            for path in user_folders.centre(self.environ)
+        ]
+        return resources.locate(self.user_folder, centre=centre)
 
     @cached_property
     def overrides(self) -> Document | None:

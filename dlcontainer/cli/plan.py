@@ -51,6 +51,7 @@ def plan(
         ("base", settled.recipe.base.title),
         ("python", f"{base_python(settled.recipe) or 'of the base'} in {settled.recipe.prefix}"),
         ("engine", _engine(settled.site.engine.kind, trial)),
+        *_collectives(settled),
         *_job(settled),
         ("digest", f"sha256:{settled.digest}"),
     ]
@@ -85,6 +86,13 @@ def _say_notes(settled: "Plan") -> None:
         if lines:
             output.title(f"\n{title}")
             output.listed(lines)
+
+
+def _collectives(settled: "Plan") -> list[tuple[str, str]]:
+    from dlcontainer.sites import fabric_jobs
+
+    said = fabric_jobs.said(settled.site)
+    return [("collectives", said)] if said else []
 
 
 def _job(settled: "Plan") -> list[tuple[str, str]]:

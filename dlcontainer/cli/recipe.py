@@ -4,7 +4,14 @@ from typing import Annotated
 
 import typer
 
-from dlcontainer.cli import command_list, completion, options, output, wrong_files
+from dlcontainer.cli import (
+    command_list,
+    completion,
+    found_files,
+    options,
+    output,
+    wrong_files,
+)
 from dlcontainer.cli.app import App
 
 app = App(help="Recipes: the software in an image.")
@@ -36,16 +43,22 @@ def list_(as_json: options.Json = False, verbose: options.Verbose = False) -> No
         version = ", ".join(dict.fromkeys(versions.get(name, ()))) or None
         written = data.get("variants")
         count = len(written) if isinstance(written, dict) else 0
-        rows.append(
-            {"name": name, "version": version, "variants": count, "summary": data.get("summary")}
-        )
+        origin = world.resources.origin(world.locate("recipes", name))
+        rows.append({
+            "name": name, "version": version, "variants": count, "from": origin,
+            "summary": data.get("summary"),
+        })  # fmt: skip
     if as_json:
         body = {"recipes": rows, "errors": list(dict.fromkeys(map(str, wrong)))}
-        output.emit("recipes", body)
+        output.emit("recipes", {**body, "hidden": found_files.hidden(world.resources, "recipes")})
     else:
-        head = ("name", "version here", "variants", "summary")
-        cells = [["-" if cell is None else cell for cell in row.values()] for row in rows]
+        keys = ["name", "version", "variants", "from", "summary"]
+        if all(row["from"] == found_files.SHIPPED for row in rows):
+            keys.remove("from")
+        cells = [["-" if row[key] is None else row[key] for key in keys] for row in rows]
+        head = ["version here" if key == "version" else key for key in keys]
         output.say(output.table(cells, head=head))
+        found_files.say_hidden(world.resources, "recipes")
     wrong_files.raise_all(wrong)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dlcontainer.cli import completion, options, output, wrong_files
+from dlcontainer.cli import completion, found_files, options, output, wrong_files
 from dlcontainer.cli.app import App, at
 
 if TYPE_CHECKING:
@@ -50,9 +50,13 @@ def list_(as_json: options.Json = False, verbose: options.Verbose = False) -> No
             wrong.append(error)
     rows.sort(key=lambda row: STATUSES.index(row["status"]))
     if as_json:
-        output.emit("sites", {"sites": rows, "errors": [str(error) for error in wrong]})
+        body = {"sites": rows, "errors": [str(error) for error in wrong]}
+        output.emit(
+            "sites", {**body, "hidden": found_files.hidden(world.resources, "site-configs")}
+        )
     else:
         _say(rows, every=verbose)
+        found_files.say_hidden(world.resources, "site-configs")
     wrong_files.raise_all(wrong)
 
 
@@ -60,7 +64,9 @@ def _say(rows: "Sequence[Mapping[str, str]]", *, every: bool) -> None:
     """Print the targets, those of one status together."""
     head = ["target", "accelerator or CPU", "scheduler"]
     if every:
-        head = ["target", "arch", "cpu", "accelerator", "scheduler", "engine", "summary"]
+        head = ["target", "arch", "cpu", "accelerator", "scheduler", "engine", "from", "summary"]
+    elif any(row["from"] != found_files.SHIPPED for row in rows):
+        head = [*head, "from"]
     # One that is very long stands alone, and pushes no other column aside.
     lengths = [len(row["target"]) for row in rows]
     widest = max((length for length in lengths if length <= _LONGEST), default=0)
@@ -73,9 +79,12 @@ def _say(rows: "Sequence[Mapping[str, str]]", *, every: bool) -> None:
 def _rows(world: "CliContext", name: str, read: "FileReader") -> "Iterator[dict[str, str]]":
     from dlcontainer.sites.site import targets
 
+    origin = world.resources.origin(world.locate("site-configs", name))
     for target in targets(world.site(name, read=read).value):
         site = world.site(name, target, read=read).value
-        yield {"name": site.name, "target": target.named(site.name), **_row(site)}
+        yield {
+            "name": site.name, "target": target.named(site.name), **_row(site), "from": origin,
+        }  # fmt: skip
 
 
 def _row(site: "Site") -> dict[str, str]:
@@ -217,5 +226,12 @@ app.add(
         "site_environment:environment",
         "environment",
         "Show which variables of this shell enter an image, and which stay outside.",
+    )
+)
+app.add(
+    at(
+        "site_outdated:outdated",
+        "outdated",
+        "Show how old a site's sources are, and what changed in them since, by clones you give.",
     )
 )

@@ -181,6 +181,18 @@ TimeLimit = Annotated[
     str,
     _matching(r"([0-9]{1,4}-)?[0-9]{0,6}(:[0-9]{0,4}){0,2}", "a time limit: 0:30:00 (H:MM:SS)"),
 ]
+# Names of network interfaces, or how they begin; NCCL's marks: ^ but not these, = the whole name.
+Interfaces = Annotated[
+    str, _matching(r"[\^=]?[A-Za-z0-9][A-Za-z0-9_.:,-]{0,127}", "names of network interfaces")
+]
+# A file of the host whose folder is bound: a bind has ':' between paths, options behind ','.
+HostFile = Annotated[
+    str,
+    _matching(
+        r"(?!.*\.\.)(/[A-Za-z0-9._+@-]+)+",
+        "an absolute path of letters, digits and . _ + @ -",
+    ),
+]
 HostSuffix = Annotated[str, _matching(r"[A-Za-z0-9.-]{1,200}", "the end of a host's name")]
 GroupName = Annotated[str, _matching(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}", "a group's name")]
 Identifier = Annotated[str, _matching(r"[a-z_][a-z0-9_]{0,62}", "an identifier")]

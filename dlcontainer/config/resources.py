@@ -1,9 +1,9 @@
-"""Where recipes/, templates/ and site-configs/ are: the user's, the checkout's or the wheel's."""
+"""Where recipes/, templates/ and site-configs/ are: the user's, a centre's, or what is shipped."""
 
 import contextlib
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -13,7 +13,7 @@ from dlcontainer.config.suggestions import suggest
 from dlcontainer.errors import ConfigError
 
 Kind = Literal["recipes", "templates", "site-configs"]
-RootOrigin = Literal["user", "checkout", "wheel"]
+RootOrigin = Literal["user", "centre", "checkout", "wheel"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 NOUNS: dict[Kind, str] = {
@@ -27,10 +27,26 @@ PROBE = installation.PACKAGE / "probe"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Root:
-    """A folder that holds some of the three."""
+    """A folder that holds some of the three; a centre's has no templates."""
 
     origin: RootOrigin
     path: Path
+    # Refuses a file of this folder that others could have written: ConfigError, OSError.
+    vet: Callable[[Path, Path], None] | None = None
+
+    @property
+    def is_shipped(self) -> bool:
+        """Whether it came with this package."""
+        return self.origin in ("checkout", "wheel")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HiddenResource:
+    """A site or recipe of a name that a folder before its own has too."""
+
+    name: str
+    path: Path
+    by: Path
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,24 +58,53 @@ class ResourceFolders:
     def names(self, kind: Kind) -> list[str]:
         """List what can be found: recipe folders, site configs, folders of templates."""
         names: set[str] = set()
-        for root in self.roots:
-            try:
-                names.update(_names(root.path, kind))
-            except OSError as error:
-                raise _unreadable(root.path / kind, error) from error
+        for root in self._roots(kind):
+            names.update(self._names_of(root, kind))
         return sorted(names)
 
+    def _names_of(self, root: Root, kind: Kind) -> list[str]:
+        try:
+            return list(_names(root.path, kind))
+        except OSError as error:
+            raise _unreadable(root.path / kind, error) from error
+
+    def origin(self, path: Path) -> str:
+        """Say where a file that was found is from: yours, shipped, or the centre's folder."""
+        root = next(root for root in self.roots if path.is_relative_to(root.path))
+        if root.is_shipped:
+            return "shipped"
+        return str(root.path) if root.origin == "centre" else "yours"
+
+    def hidden(self, kind: Kind) -> list[HiddenResource]:
+        """List what no name leads to, since a folder before its own has the name too."""
+        found: dict[str, Path] = {}
+        hidden: list[HiddenResource] = []
+        for root in self._roots(kind):
+            for name in sorted(self._names_of(root, kind)):
+                path = _path(root.path, kind, name)
+                if found.setdefault(name, path) != path:
+                    hidden.append(HiddenResource(name=name, path=path, by=found[name]))
+        return hidden
+
+    def _roots(self, kind: Kind) -> list[Root]:
+        return [root for root in self.roots if kind != "templates" or root.origin != "centre"]
+
     def find(self, kind: Kind, name: str) -> Path:
-        """Return the recipe.yaml, the site config or the template folder of this name."""
+        """Return the recipe.yaml, the site config or the template folder of this name.
+
+        Raises ConfigError for a centre's that others could have written.
+        """
         if NAME.fullmatch(name):
-            for root in self.roots:
+            for root in self._roots(kind):
                 path = _path(root.path, kind, name)
                 try:
                     if _is_there(path, kind):
+                        if root.vet is not None:
+                            root.vet(root.path, path)
                         return path
                 except OSError as error:
                     raise _unreadable(path, error) from error
-        searched = ", ".join(str(root.path / kind) for root in self.roots)
+        searched = ", ".join(str(root.path / kind) for root in self._roots(kind))
         misnamed = self._misnamed(kind, name)
         if misnamed is not None:
             raise ConfigError(
@@ -77,7 +122,7 @@ class ResourceFolders:
         """Find a file of the name with another ending: .yml, or one in capitals."""
         if kind == "templates" or not NAME.fullmatch(name):
             return None
-        for path in (_path(root.path, kind, name) for root in self.roots):
+        for path in (_path(root.path, kind, name) for root in self._roots(kind)):
             with contextlib.suppress(OSError):
                 for entry in sorted(path.parent.iterdir()):
                     if entry.stem == path.stem and entry.suffix.lower() in (".yml", ".yaml"):
@@ -96,21 +141,23 @@ class ResourceFolders:
 
     def template_folders(self) -> list[Path]:
         """List the template folders that exist, the first to be searched first."""
-        folders = [root.path / "templates" for root in self.roots]
+        folders = [root.path / "templates" for root in self._roots("templates")]
         return [folder for folder in folders if folder.is_dir()]
 
     def display(self, path: Path) -> str:
         """Name a path for messages: what is shipped relative to its root, all else as given."""
         for root in self.roots:
-            if root.origin != "user" and path.is_relative_to(root.path):
+            if root.is_shipped and path.is_relative_to(root.path):
                 return path.relative_to(root.path).as_posix()
         return str(path)
 
 
-def locate(user_folder: Path | None, *, package: Path = installation.PACKAGE) -> ResourceFolders:
-    """Return where to search: the user's folder, then what came with this package."""
+def locate(
+    user_folder: Path | None, *, centre: Sequence[Root] = (), package: Path = installation.PACKAGE
+) -> ResourceFolders:
+    """Return where to search: the user's folder, a centre's, then what came with this package."""
     user = () if user_folder is None else (Root(origin="user", path=user_folder),)
-    return ResourceFolders(roots=(*user, _shipped(package)))
+    return ResourceFolders(roots=(*user, *centre, _shipped(package)))
 
 
 def probe_files(folder: Path = PROBE) -> tuple[Path, ...]:

@@ -6,7 +6,7 @@ from dlcontainer.formats.runtimes import RuntimeStart
 from dlcontainer.planning.launch import surroundings
 from dlcontainer.planning.plan import Plan
 from dlcontainer.schedulers import SCHEDULERS, directives
-from dlcontainer.sites import gpu_jobs
+from dlcontainer.sites import fabric_jobs, gpu_jobs
 from dlcontainer.sites.site import Site
 
 _SCRIPT = "job.sh"
@@ -40,7 +40,9 @@ def comments(
 ) -> list[str]:
     """Return where the script comes from, and what can be chosen when it is submitted."""
     site = plan.site
+    collectives = fabric_jobs.said(site)
     comment_lines = [
+        *([f"Collectives between nodes: {collectives}"] if collectives else []),
         f"{plan.recipe.name} {plan.recipe.version} at site {site.target} ({site.arch})",
         f"plan: sha256:{plan.digest}",
         f"Rendered by dlcontainer. To submit it: {submitted(site)}",

@@ -18,7 +18,7 @@ from dlcontainer.planning import candidates, changed_pins, conflicts, layers, ne
 from dlcontainer.planning.choice import VariantChoice
 from dlcontainer.recipes.extends import WrittenRecipe
 from dlcontainer.recipes.recipe import Recipe
-from dlcontainer.sites import gpu_jobs, rank_requests
+from dlcontainer.sites import citations, gpu_jobs, rank_requests
 from dlcontainer.sites.site import Site
 from dlcontainer.system import digests, machine
 from dlcontainer.system.machine import HostMachine
@@ -198,7 +198,7 @@ def resolve(
             *_variant_notes(choice),
             *_notes(settled, site.value, setting.host, setting.trial),
             *conflicts.notes(site, settled, merged, setting.today),
-            *_site_notes(site.value),
+            *_site_notes(site.value, setting.today),
         ),
         trial=setting.trial,
     )
@@ -326,8 +326,14 @@ def _notes(
     return notes
 
 
-def _site_notes(site: Site) -> list[str]:
+def _site_notes(site: Site, today: datetime.date | None) -> list[str]:
     notes = list(rank_requests.disagreements(site))
+    old = citations.old(site.sources, today) if today and site.status == "active" else ()
+    if old:
+        notes.append(
+            f"{len(old)} of the site's {len(site.sources)} sources are over a year old, the oldest "
+            f"of {old[0].day} ({old[0].name}): see `dlcontainer site outdated {site.name}`"
+        )
     notes += [f"{UNKNOWN}{line}" for line in site.unknown]
     if site.status == "decommissioned":
         notes.append("the site is decommissioned: this plan is for the record only")

@@ -19,6 +19,7 @@ import attest_gpus
 import nccl_log
 import prove_devices
 import prove_place
+import prove_plugin
 
 SCHEMA = "dlcontainer/proof/1"
 FILE = "proof.json"
@@ -112,6 +113,10 @@ def _looked(report, own, wanted):
 
         report["device"] = prove_torch.own_device(own.local_rank, report["modes"])
         report["library"] = prove_torch.library()
+    # After the framework, which brought its NCCL.
+    report["plugin"] = plugin = prove_plugin.facts()
+    if plugin and plugin["error"]:
+        raise RuntimeError("NCCL's plug-in: " + plugin["error"])
 
 
 def _verified(path=MANIFEST):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dlcontainer.image.record import Record
 from dlcontainer.planning import built_for
 from dlcontainer.proof import devices
-from dlcontainer.proof.proof import Collective, Proof
+from dlcontainer.proof.proof import Collective, PlugIn, Proof
 from dlcontainer.proof.verdict import (
     State,
     Verdicts,
@@ -16,6 +16,8 @@ from dlcontainer.proof.verdict import (
     ok,
     seen,
 )
+from dlcontainer.sites import fabric_jobs
+from dlcontainer.sites.collectives import BRINGING
 from dlcontainer.sites.site import Site, SiteTarget
 
 _SHOWN = 3
@@ -169,6 +171,10 @@ def _network(case: ProofCase) -> Verdicts:
     slow = [rank.rank for rank in ranks if rank.nccl and rank.nccl.network in ("socket", "mixed")]
     if len(case.proof.nodes) == 1:
         yield not_tried(f"one node: nothing goes over a network ({names})")
+    elif slow and case.site and _has_fabric(case) and fabric_jobs.plugin(case.site) == "none":
+        yield not_tried(
+            f"{_numbers(slow)} used TCP, as the site says: {fabric_jobs.said(case.site)}"
+        )
     elif slow and _has_fabric(case) and case.site and case.site.network:
         yield failed(
             f"{_numbers(slow)} used TCP sockets, and the site has {case.site.network.model}: "
@@ -184,6 +190,26 @@ def _network(case: ProofCase) -> Verdicts:
         kinds = sorted({str(rank.nccl.network) for rank in ranks if rank.nccl})
         rdma = all(rank.nccl and rank.nccl.direct_rdma for rank in ranks)
         yield ok(f"{', '.join(kinds)}: {names}{', from GPU memory' if rdma else ''}")
+
+
+def _plugin(case: ProofCase) -> Verdicts:
+    """Which plug-in ranks would load; one that can't be used brought down its rank."""
+    ranks = case.proof.content.ranks
+    found = [rank.plugin for rank in ranks if rank.plugin is not None]
+    brings = fabric_jobs.plugin(case.site) if case.site else "none"
+    lacking = [rank.rank for rank in ranks if rank.plugin is None]
+    if lacking and brings in BRINGING and _has_gpus(case):
+        yield failed(f"{_numbers(lacking)}: none is found, and the site says: plugin: {brings}")
+    if found:
+        yield seen(_few(sorted({_named(plugin) for plugin in found})))
+
+
+def _named(plugin: PlugIn) -> str:
+    if plugin.error:
+        return plugin.error
+    versions = ", ".join(f"v{number}" for number in plugin.versions)
+    asked = f"; NCCL asks for v{plugin.asked[0]} to v{plugin.asked[-1]}" if plugin.asked else ""
+    return f"{plugin.name or 'one without a name'} ({versions}) of {plugin.file}{asked}"
 
 
 def _bandwidth(case: ProofCase) -> Verdicts:
@@ -257,6 +283,7 @@ RULES: dict[str, Callable[[ProofCase], Verdicts]] = {
     "devices": _devices,
     "device a rank": _own_device,
     "sums": _sums,
+    "plug-in": _plugin,
     "network": _network,
     "bandwidth": _bandwidth,
     "mounts": _mounts,

@@ -98,6 +98,17 @@ class Nccl(_ProofPart):
     direct_rdma: bool = False
 
 
+class PlugIn(_ProofPart):
+    """The network plug-in that NCCL would load: its name, and versions of ncclNetPlugin."""
+
+    file: Line
+    name: Line | None = None
+    versions: tuple[int, ...] = ()
+    # That the NCCL of the process asks for; none where there is no NCCL.
+    asked: tuple[int, ...] = ()
+    error: str | None = None
+
+
 class ProofMount(_ProofPart):
     """The mount that the framework's files are on."""
 
@@ -122,6 +133,7 @@ class RankReport(_ProofPart):
     collective: Collective | None = None
     nccl: Nccl | None = None
     library: Line | None = None
+    plugin: PlugIn | None = None
     mount: ProofMount | None = None
     import_s: float | None = None
 

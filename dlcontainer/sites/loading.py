@@ -9,7 +9,7 @@ from typing import Protocol
 from dlcontainer import config
 from dlcontainer.config import Document, SelectedDocument
 from dlcontainer.errors import ConfigError
-from dlcontainer.sites import binding, gpu_flags, gpu_jobs, sources
+from dlcontainer.sites import binding, fabric_jobs, gpu_flags, gpu_jobs, sources
 from dlcontainer.sites.scheduler_words import require_one_scheduler
 from dlcontainer.sites.site import USUAL, WHOLE_SITE, Site, SiteTarget
 from dlcontainer.sites.sources import FileSource
@@ -94,7 +94,9 @@ def load(
     _require_annotations(site)
     require_one_scheduler(site)
     binding.require_near(site)
-    return SelectedDocument(value=gpu_jobs.settle(site.value), document=site.document)
+    fabric_jobs.require_brought(site)
+    settled = fabric_jobs.settle(gpu_jobs.settle(site.value))
+    return SelectedDocument(value=settled, document=site.document)
 
 
 def _require_annotations(site: SelectedDocument[Site]) -> None:

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field
 from dlcontainer import config
 from dlcontainer.config.field_types import Arch, EnvName, Line, Name, Strict
 from dlcontainer.config.image_names import parse_image
+from dlcontainer.sites.collectives import Collectives
 from dlcontainer.sites.engine import EngineConfig
 from dlcontainer.sites.facts import (
     Accelerator,
@@ -112,6 +113,7 @@ class Site(Strict):
     memory: Memory | None = None
     accelerator: Accelerator | None = None
     network: Network | None = None
+    collectives: Collectives = Collectives.model_construct()
     mpi: Mpi | None = None
     scheduler: Scheduler = Scheduler.model_construct()
     jobs: Jobs = Jobs.model_construct()
@@ -163,7 +165,17 @@ class Site(Strict):
 
     def groups(self) -> Iterable[tuple[config.KeyPath, SiteFacts]]:
         """Yield each group of facts with its path."""
-        keys = ("os", "cpu", "memory", "accelerator", "network", "mpi", "scheduler", "jobs")
+        keys = (
+            "os",
+            "cpu",
+            "memory",
+            "accelerator",
+            "network",
+            "collectives",
+            "mpi",
+            "scheduler",
+            "jobs",
+        )
         for key in (*keys, "modules", "engine"):
             group = getattr(self, key)
             if group is not None:

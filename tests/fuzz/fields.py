@@ -13,7 +13,7 @@ from tests.values import IMAGE_BASE
 Path = tuple[str | int, ...]
 # In a path: any key of a mapping, any item of a list, and a key itself.
 ANY, ITEM, KEY = "*", 0, "(key)"
-GROUPS = ("os", "cpu", "accelerator", "network")
+GROUPS = ("os", "cpu", "accelerator", "network", "collectives")
 
 PAYLOADS = (
     *("a'; touch CANARY; '", 'a"; touch CANARY; "', "$(touch CANARY)", "`touch CANARY`"),
@@ -161,6 +161,8 @@ def site(rich: dict[str, Any]) -> dict[str, Any]:
     data["os"]["glibc"] = "2.36"
     data["cpu"]["target"] = "znver3"
     data["accelerator"] |= {"driver": "550.54", "toolkit": "12.4", "target": "sm_90"}
+    data["collectives"] |= {"plugin": "host", "library": "/opt/ofi/lib/libnccl-net.so"}
+    data["collectives"] |= {"interface": "hsn", "gloo_interface": "hsn0"}
     data["mpi"] |= {"scripts": ["/etc/mpi.sh"], "version_variable": "MPI_V"}
     data["mpi"] |= {"known_versions": ["1"]}
     data["scheduler"] |= {"resources": {"account": "ABC", "partition": "gpu", "time": "1:00"}}

@@ -66,6 +66,7 @@ def hostile(line: str, host: str, runtime: str, *, kind: str = "slurm") -> dict[
         "cpu": {"model": line, "cores": 1},
         "accelerator": {"vendor": "nvidia", "model": line, "per_node": 1},
         "network": {"kind": "ethernet", "model": line},
+        "collectives": {"plugin": "hook", "environment": {"HOSTILE_D": host}},
         "environment": {"HOSTILE_C": line.replace("$", "$$")},
         "jobs": {**around, "prefix": ["numactl", line], **jobs},
         "mpi": mpi,

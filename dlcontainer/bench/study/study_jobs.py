@@ -8,7 +8,10 @@ from pathlib import Path
 from dlcontainer.system import atomic_files
 
 # What a scheduler may hand on or not: where programs, caches and settings of the user's are.
-_HANDED = ("PATH", "LD_LIBRARY_PATH", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "APPTAINER_USERNS")
+_HANDED = (
+    *("PATH", "LD_LIBRARY_PATH", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"),
+    *("DLCONTAINER_PATH", "APPTAINER_USERNS"),
+)
 _START = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from dlcontainer.cli.main import run; run()"
 )

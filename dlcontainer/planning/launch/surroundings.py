@@ -25,6 +25,14 @@ ALWAYS_SHOWN = frozenset({"/", "/dev", "/proc", "/sys", "/tmp", "/var/tmp"})  # 
 _RUN_MODES = frozenset(flag for flags in RUN_MODES.values() for flag in flags)
 
 
+# Ranks in user namespaces of their own can't copy from each other's memory: large messages hang.
+# Sources: docs/measure/collectives.md.
+_APART: Mapping[str, Mapping[str, str]] = {
+    "openmpi": {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"},
+    "mpich": {"UCX_POSIX_USE_PROC_LINK": "n", "MPIR_CVAR_CH4_CMA_ENABLE": "0"},
+}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImageFacts:
     """The facts of an image that decide its surroundings: both a plan and a record have them."""
@@ -121,7 +129,12 @@ def of(site: Site, image: ImageFacts, trial: EngineCapabilities | None = None) -
                 f"site {site.name}: a job can't set {name}",
                 why=f"names that begin with {OWN} are reserved for the job script",
             )
-    inside = {**jobs.inside, **(mpi.inside if mpi else {})}
+    apart = {
+        name: value
+        for name, value in _apart(site, mpi).items()
+        if name not in image.environment and name not in environment
+    }
+    inside = {**apart, **jobs.inside, **(mpi.inside if mpi else {})}
     preload = _list("LD_PRELOAD", mpi.preload if mpi else (), inside, image)
     library_path = _list("LD_LIBRARY_PATH", mpi.library_path if mpi else (), inside, image)
     gpu = gpu_flags.flags(site)
@@ -142,6 +155,15 @@ def of(site: Site, image: ImageFacts, trial: EngineCapabilities | None = None) -
         preload=preload,
         library_path=library_path,
     )
+
+
+def _apart(site: Site, mpi: Mpi | None) -> Mapping[str, str]:
+    """Return what an image's own MPI takes where each rank has a user namespace of its own."""
+    if mpi is None or mpi.mode != "container" or not is_apptainer(site):
+        return {}
+    return {
+        name: value for family in mpi.families for name, value in _APART.get(family, {}).items()
+    }
 
 
 def folders(site: Site) -> tuple[str, ...]:

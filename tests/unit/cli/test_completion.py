@@ -59,8 +59,13 @@ def test_the_same_names_as_the_program_takes(
     (own / "recipes/mine/recipe.yaml").write_text("name: mine\nvariants:\n  'one': {}\n")
     (own / "site-configs").mkdir()
     (own / "site-configs/here.yaml").write_text("name: here\nepochs:\n  y1: {}\n\nother: 1\n")
+    centre = tmp_path / "centre's"
+    (centre / "site-configs").mkdir(parents=True)
+    (centre / "site-configs/ours.yaml").write_text("name: ours\n")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(own.parent))
-    known = resources.locate(own)
+    monkeypatch.setenv("DLCONTAINER_PATH", str(centre))
+    known = resources.locate(own, centre=[resources.Root(origin="centre", path=centre)])
+    assert "ours" in completion.names("site-configs")
     for kind in ("recipes", "site-configs"):
         assert completion.names(kind) == known.names(kind)
     assert "mine" in completion.names("recipes")

@@ -201,6 +201,42 @@ def test_site_list_has_a_line_a_target(run: Run) -> None:
         assert all(lines[1].startswith("target ") for lines in groups)
 
 
+def test_site_list_says_where_each_is_from(
+    run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    centre = tmp_path / "it's the centre's"
+    for name in ("ours", "mine"):
+        write_yaml(centre / f"site-configs/{name}.yaml", {**SITE, "name": name})
+    write_yaml(centre / "recipes/ours/recipe.yaml", {**RECIPE, "name": "ours"})
+    (centre / "recipes/ours/verify.py").write_text("")
+    monkeypatch.setenv("DLCONTAINER_PATH", str(centre))
+    body = json.loads(run("site", "list", "--json")[1])
+    origins = {row["name"]: row["from"] for row in body["sites"]}
+    assert (origins["ours"], origins["mine"], origins["summit"]) == (
+        str(centre), "yours", "shipped",
+    )  # fmt: skip
+    taken, not_taken = folder / "site-configs/mine.yaml", centre / "site-configs/mine.yaml"
+    assert body["hidden"] == [{"name": "mine", "file": str(not_taken), "by": str(taken)}]
+    code, out, err = run("site", "list")
+    assert (code, err) == (0, f"note: mine: {taken} is taken, {not_taken} is not\n")
+    [line] = [line for line in out.splitlines() if line.startswith("ours ")]
+    assert line.endswith(str(centre))
+    assert str(centre) in run("recipe", "list")[1]
+    assert run("plan", "ours", "--site", "ours")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "what"), [("/no/such", "is no folder"), ("sites", "is not an absolute path")]
+)
+def test_a_wrong_folder_of_a_centre(
+    run: Run, monkeypatch: pytest.MonkeyPatch, typed: str, what: str
+) -> None:
+    monkeypatch.setenv("DLCONTAINER_PATH", f":{typed}")
+    code, _, err = run("site", "list")
+    assert code == 3
+    assert f"DLCONTAINER_PATH: {typed} {what}" in err
+
+
 WRONG = {
     "site-configs/broken.yaml": "schema: 1\nname: broken\narch: vax\n",
     "recipes/broken/recipe.yaml": "schema: 1\nname: another\n",

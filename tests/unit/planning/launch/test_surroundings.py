@@ -111,3 +111,20 @@ def test_a_plan_and_its_record_have_the_same_surroundings(tmp_path: Path) -> Non
     plan = plan_of(folder_of(tmp_path, stack=stack), site=site, cpu=True)
     image = ImageFacts(uses_mpi=True, environment=plan.environment)
     assert surroundings.of_plan(plan) == surroundings.of(plan.site, image)
+
+
+def test_an_images_own_mpi_copies_from_no_other_rank() -> None:
+    """Ranks have user namespaces of their own, where large messages would hang."""
+    name = "OMPI_MCA_btl_vader_single_copy_mechanism"
+    own = {"family": "openmpi", "also": ["mpich"], "mode": "container", "name": "the image's"}
+    site = at(mpi=own)
+    assert surroundings.of(site, MPI).inside == {
+        name: "none", "UCX_POSIX_USE_PROC_LINK": "n", "MPIR_CVAR_CH4_CMA_ENABLE": "0",
+    }  # fmt: skip
+    assert name not in surroundings.of(site, replace(MPI, environment={name: "emulated"})).inside
+    assert surroundings.of(at(mpi=own, jobs={"inside": {name: "cma"}}), MPI).inside[name] == "cma"
+    assert name not in surroundings.of(at(mpi=own, jobs={"environment": {name: "cma"}}), MPI).inside
+    # No MPI in the image, the host's MPI in its place, a runtime whose ranks share a namespace.
+    assert surroundings.of(site, ImageFacts()).inside == {}
+    assert name not in surroundings.of(at(mpi={**SWAP, "family": "openmpi"}), MPI).inside
+    assert surroundings.of(at(mpi=own, engine={"runtime": "podman-hpc"}), MPI).inside == {}

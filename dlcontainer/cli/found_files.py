@@ -1,0 +1,27 @@
+"""What a list of sites or recipes says of files that a name does not lead to."""
+
+from typing import TYPE_CHECKING
+
+from dlcontainer.cli import output
+
+if TYPE_CHECKING:
+    from dlcontainer.config.resources import Kind, ResourceFolders
+
+# As ResourceFolders.origin says it.
+SHIPPED = "shipped"
+
+
+def hidden(resources: "ResourceFolders", kind: "Kind") -> list[dict[str, str]]:
+    """Return those that a folder before their own hides, for JSON."""
+    return [
+        {"name": one.name, "file": str(one.path), "by": str(one.by)}
+        for one in resources.hidden(kind)
+    ]
+
+
+def say_hidden(resources: "ResourceFolders", kind: "Kind") -> None:
+    """Name them, each with the file that is taken."""
+    for one in resources.hidden(kind):
+        output.complain(
+            f"note: {one.name}: {one.by} is taken, {resources.display(one.path)} is not"
+        )

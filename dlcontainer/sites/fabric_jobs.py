@@ -1,0 +1,61 @@
+"""What surrounds a site's jobs so that collectives use the fabric: from `collectives`.
+
+As the request for accelerators is (`gpu_jobs`): what the site's own `jobs` say wins.
+"""
+
+from collections.abc import Iterator
+
+from dlcontainer.config import KeyPath, SelectedDocument, dotted
+from dlcontainer.errors import ConfigError
+from dlcontainer.sites import collectives
+from dlcontainer.sites.site import Site
+
+_NO_FABRIC = ("ethernet",)
+
+
+def settle(site: Site) -> Site:
+    """Return the site whose jobs set and bind what its collectives need."""
+    facts, jobs = site.collectives, site.jobs
+    inside = {**facts.inside, **jobs.inside}
+    if inside == jobs.inside and not facts.binds:
+        return site
+    binds = (*(bind for bind in facts.binds if bind not in jobs.binds), *jobs.binds)
+    changed = jobs.model_copy(update={"inside": inside, "binds": binds})
+    return site.model_copy(update={"jobs": changed})
+
+
+def plugin(site: Site) -> collectives.PlugIn:
+    """Return who brings the plug-in for the fabric, as written, else by the kind of network."""
+    is_known = site.network is not None and site.network.kind == "infiniband"
+    return site.collectives.plugin or ("own" if is_known else "none")
+
+
+def said(site: Site) -> str | None:
+    """Say what collectives of a site's GPUs use between nodes; None where nothing is to be said."""
+    network = site.network
+    if site.accelerator is None or network is None or network.kind in _NO_FABRIC:
+        return None
+    return collectives.said(plugin(site), site.collectives, network.model)
+
+
+def require_brought(site: SelectedDocument[Site]) -> None:
+    """Refuse a variable that names a plug-in or a provider which nothing at the site brings."""
+    if plugin(site.value) in collectives.BRINGING:
+        return
+    for path, names in _variables(site.value):
+        for name in collectives.NEEDING:
+            if name in names:
+                raise ConfigError(
+                    f"{dotted((*path, name))}: nothing at this site brings what it names",
+                    where=site.document.origin((*path, name)).where,
+                    why="NCCL ends, and libfabric finds no device, where it is not there",
+                    next_step="say who brings it by collectives.plugin: host, image or hook; or "
+                    "leave the variable out",
+                )
+
+
+def _variables(site: Site) -> Iterator[tuple[KeyPath, set[str]]]:
+    yield ("collectives", "environment"), set(site.collectives.environment)
+    yield ("jobs", "inside"), set(site.jobs.inside)
+    yield ("jobs", "environment"), set(site.jobs.environment)
+    yield ("environment",), set(site.environment)
