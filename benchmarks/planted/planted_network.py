@@ -5,6 +5,7 @@ were computed. `sleeping()` computes nothing: its step is a sleep, which every h
 """
 
 import time
+from typing import Any
 
 import torch
 from torch import nn
@@ -12,7 +13,7 @@ from torch import nn
 SLEEP_S = 0.25
 
 
-def build():
+def build() -> Any:
     """Return the model, its optimizer, a batch and the loss."""
     layers = []
     for _ in range(4):
@@ -21,23 +22,26 @@ def build():
     return _made(model, torch.randn(8, 64, 48, 48))
 
 
-def without_onednn():
+def without_onednn() -> Any:
     """Return the same, computed by PyTorch's own kernels."""
     torch.backends.mkldnn.set_flags(_enabled=False)
     return build()
 
 
-def sleeping():
+def sleeping() -> Any:
     """Return a layer of 2 MB of gradients whose step sleeps: emulated compute."""
     return _made(nn.Sequential(_Sleep(), nn.Linear(512, 1024)), torch.randn(4, 512))
 
 
 class _Sleep(nn.Module):
-    def forward(self, inputs):
+    """Sleep, and give what came in."""
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Run it."""
         time.sleep(SLEEP_S)
         return inputs
 
 
-def _made(model, inputs):
+def _made(model: nn.Module, inputs: torch.Tensor) -> Any:
     sample = inputs, torch.zeros(len(inputs), dtype=torch.long)
     return model, torch.optim.SGD(model.parameters(), lr=0.01), sample, nn.functional.cross_entropy

@@ -25,6 +25,14 @@ SITE: dict[str, Any] = {
         "busbw_min": 20.0,
         "remembered": ["kind", "model", "busbw_min"],
     },
+    "collectives": {"plugin": "hook", "remembered": ["plugin"]},
+}
+PLUGIN = {
+    "file": "/opt/ofi/lib/libnccl-net.so",
+    "name": "AWS Libfabric",
+    "versions": [8, 9],
+    "asked": [6, 7, 8],
+    "error": None,
 }
 
 
@@ -58,6 +66,7 @@ def rank(number: int, **changes: Any) -> dict[str, Any]:
         "node": f"n{number // GPUS + 1}",
         "error": None,
         "present": GPUS,
+        "plugin": PLUGIN,
         "modes": [{"uuid": f"GPU-{one}", "mode": "default"} for one in range(GPUS)],
         "device": f"GPU-{local}",
         "devices": {

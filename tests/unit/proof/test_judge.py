@@ -153,6 +153,29 @@ def test_one_rank_over_sockets_is_enough(tmp_path: Path) -> None:
     assert (found.state, found.detail[:6]) == ("failed", "rank 6")
 
 
+def test_sockets_where_the_site_says_tcp_are_not_tried(tmp_path: Path) -> None:
+    site = gpu_site(collectives={"plugin": "none", "interface": "hsn", "remembered": ["plugin"]})
+    found = judged(tmp_path, site, ranks=changed(**network("socket", "Socket")))
+    assert found["network"].state == "not tried"
+    assert "as the site says: TCP on hsn: nothing at this site brings" in found["network"].detail
+
+
+def test_the_plug_in_is_named_once(tmp_path: Path) -> None:
+    found = judged(tmp_path)["plug-in"]
+    assert (found.state, found.detail) == (
+        "seen",
+        "AWS Libfabric (v8, v9) of /opt/ofi/lib/libnccl-net.so; NCCL asks for v6 to v8",
+    )
+
+
+def test_a_plug_in_that_the_site_brings_and_no_rank_finds(tmp_path: Path) -> None:
+    found = judged(tmp_path, ranks=changed(plugin=None))["plug-in"]
+    assert found.state == "failed"
+    assert "none is found, and the site says: plugin: hook" in found.detail
+    site = gpu_site(collectives={"plugin": "own", "remembered": ["plugin"]})
+    assert "plug-in" not in judged(tmp_path, site, ranks=changed(plugin=None))
+
+
 def test_sockets_over_ethernet_are_what_there_is(tmp_path: Path) -> None:
     lan = {"kind": "ethernet", "model": "10 GbE", "remembered": ["kind", "model"]}
     site = gpu_site(network=lan)

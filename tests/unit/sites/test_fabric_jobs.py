@@ -23,7 +23,9 @@ def made(**changes: Any) -> Site:
     collectives = changes.pop("collectives", None)
     if collectives is not None:
         changes["collectives"] = {**collectives, "remembered": list(collectives)}
-    return site_of(**{"accelerator": GPU, "network": FABRIC, **changes}).value
+    site = site_of(**{"accelerator": GPU, "network": FABRIC, **changes})
+    fabric_jobs.require_brought(site)
+    return fabric_jobs.settle(site.value)
 
 
 def test_the_host_s_plug_in_is_bound_and_named() -> None:
@@ -78,12 +80,13 @@ def test_a_site_without_gpus_says_nothing() -> None:
 @pytest.mark.parametrize("place", ["collectives", "inside", "environment", "site"])
 def test_what_nothing_brings_is_refused(name: str, place: str) -> None:
     named = {name: "cxi"}
-    changes: dict[str, Any] = {
+    ways: dict[str, dict[str, Any]] = {
         "collectives": {"collectives": {"environment": named}},
         "inside": {"jobs": {"inside": named, "remembered": ["inside"]}},
         "environment": {"jobs": {"environment": named, "remembered": ["environment"]}},
         "site": {"environment": named},
-    }[place]
+    }
+    changes = ways[place]
     with pytest.raises(ConfigError, match=f"{name}: nothing at this site brings") as refused:
         made(**changes)
     assert "collectives.plugin" in str(refused.value.next_step)
