@@ -6,6 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 #SBATCH --exclusive
+# Collectives between nodes: TCP: nothing at this site brings NCCL a plug-in for 4 x Slingshot-11 (cxi)
 # mxnet 1.9.1 at site perlmutter-gpu (x86_64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]

@@ -6,6 +6,7 @@
 #PBS -l filesystems=home:eagle
 #PBS -q debug
 #PBS -A ABC123
+# Collectives between nodes: TCP: nothing at this site brings NCCL a plug-in for 2 x Slingshot-11 (cxi)
 # mxnet 1.9.1 at site polaris-2024-04 (x86_64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: qsub job.sh

@@ -7,6 +7,7 @@
 #BSUB -o dlcontainer.%J
 #BSUB -e dlcontainer.%J
 #BSUB -alloc_flags "smt4 nvme"
+# Collectives between nodes: dual-rail EDR InfiniBand, non-blocking fat tree, by NCCL's own transport
 # pytorch 1.13.0 at site summit-2024 (ppc64le)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]

@@ -6,6 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
+# Collectives between nodes: TCP: nothing at this site brings NCCL a plug-in for 4 x Slingshot-11, 200 Gb/s (cxi)
 # pytorch 2.3.1 at site lumi (x86_64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]

@@ -5,6 +5,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:4
+# Collectives between nodes: 4 x NDR200 (ConnectX-7), by NCCL's own transport
 # pytorch 2.8.0 at site jupiter (aarch64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]

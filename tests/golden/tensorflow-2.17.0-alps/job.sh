@@ -4,6 +4,7 @@
 #SBATCH --partition=normal
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
+# Collectives between nodes: TCP: nothing at this site brings NCCL a plug-in for 4 x Slingshot-11 (cxi)
 # tensorflow 2.17.0 at site alps (aarch64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
