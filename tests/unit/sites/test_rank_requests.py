@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.formats import texts
+from dlcontainer.formats import job_forms, texts
 from dlcontainer.planning.plan import Plan
 from dlcontainer.sites import rank_requests
 from dlcontainer.sites.site import Site
@@ -123,11 +123,11 @@ def lines_of(one: Site) -> str:
 
 
 def plans() -> list[Plan]:
-    """Give a plan for each shipped target whose scheduler is Slurm."""
+    """Give a plan, with a way to its job, for each shipped target whose scheduler is Slurm."""
     found = {
         plan.site.target: plan
         for plan in goldens.plans().values()
-        if plan.site.scheduler.kind == "slurm"
+        if plan.site.scheduler.kind == "slurm" and job_forms.has_way(plan)
     }
     return list(found.values())
 

@@ -10,7 +10,7 @@ from tests.values import shipped_site
 
 POWER9 = ("summit", "ascent", "lassen", "longhorn")
 KNL = ("stampede2", "theta", "cori-knl")
-REAL = (*POWER9, *KNL, "frontera", "vista")
+REAL = (*POWER9, *KNL, "frontera", "stampede3", "vista")
 SITES = (*REAL, "generic-slurm")
 SONAMES = {"mpich": "libmpi.so.12", "openmpi": "libmpi.so.40", "spectrum": "libmpi_ibm.so.3"}
 # What starts a line of the job script's head.
@@ -75,6 +75,7 @@ def test_the_generic_site_claims_nothing() -> None:
         ("theta", "archive", "x86_64"),
         ("cori-knl", "archive", "x86_64"),
         ("frontera", "active", "x86_64"),
+        ("stampede3", "active", "x86_64"),
         ("vista", "active", "aarch64"),
     ],
 )
@@ -104,13 +105,14 @@ def test_heads_are_the_schedulers_and_charge_nobody(name: str) -> None:
         assert option(lines, account) == "ABC123"
 
 
-@pytest.mark.parametrize("name", ["stampede2", "longhorn", "frontera", "vista"])
+@pytest.mark.parametrize("name", ["stampede2", "stampede3", "longhorn", "frontera", "vista"])
 def test_heads_at_tacc_keep_its_rules(name: str) -> None:
     for one in every(name):
         head = one.scheduler.directives
         nodes, ranks = option(head, "-N"), option(head, "-n")
+        each = option(head, "--ntasks-per-node")
         assert nodes
-        assert ranks
+        assert (ranks is None) != (each is None)
         assert option(head, "-p")
         assert option(head, "-t")
         assert not re.search(r"--(mem|array|export|gres|gpus-per-task)\b|-a ", "\n".join(head))
@@ -120,7 +122,7 @@ def test_heads_at_tacc_keep_its_rules(name: str) -> None:
         assert form.launcher == ("ibrun",)
         # A script that is rendered for torchrun counts one a node.
         assert [more.inside for more in forms[1:]] == ["torchrun"] * (len(forms) - 1)
-        assert int(ranks) == int(nodes) * form.ranks_per_node
+        assert int(ranks or int(each or 0) * int(nodes)) == int(nodes) * form.ranks_per_node
 
 
 @pytest.mark.parametrize("name", SITES)

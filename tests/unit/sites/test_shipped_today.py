@@ -16,7 +16,10 @@ from tests.values import ROOT, shipped_site
 SITES = (
     *("alps", "aurora", "delta", "frontier", "jupiter"),
     *("leonardo", "lumi", "perlmutter", "polaris"),
+    *("isambard-ai", "jean-zay", "marenostrum5", "roihu"),
 )
+# A user's project there is part of the login, and the centre's examples name no account.
+WITHOUT_ACCOUNT = {"isambard-ai"}
 # How each vendor's devices come into a container: the runtimes' switches, and the annotation of
 # the Container Engine's plug-in.
 DEVICE_FLAGS = {
@@ -93,7 +96,8 @@ def test_a_job_script_has_its_head_and_a_way_to_place_ranks(name: str, target: S
     scheduler = load(name, target).scheduler
     marker = {"slurm": "#SBATCH ", "pbs": "#PBS "}[scheduler.kind]
     assert all(line.startswith(marker) for line in scheduler.directives)
-    assert re.search(r"(-A |--account=)(ABC123|project_)", "\n".join(scheduler.directives))
+    account = re.search(r"(-A |--account=)(ABC123|project_)", "\n".join(scheduler.directives))
+    assert (account is None) == (name in WITHOUT_ACCOUNT)
     assert scheduler.forms
     for form in scheduler.forms.values():
         assert form.launcher[: len(scheduler.launcher)] == scheduler.launcher
@@ -291,8 +295,40 @@ def test_alps_images_ask_for_the_driver() -> None:
         ("delta", "cpu", "cpu"),
         ("leonardo", "booster", "boost_usr_prod"),
         ("leonardo", "dcgp", "dcgp_usr_prod"),
+        ("marenostrum5", "acc", "acc"),
+        ("marenostrum5", "gpp", "gpp"),
+        ("roihu", "cpu", "medium"),
+        ("roihu", "gpu", "gputest"),
     ],
 )
 def test_node_types_have_partitions_of_their_own(name: str, node_type: str, partition: str) -> None:
     lines = load(name, SiteTarget(node_type=node_type)).scheduler.directives
     assert [line for line in lines if "--partition" in line] == [f"#SBATCH --partition={partition}"]
+
+
+@pytest.mark.parametrize(("node_type", "arch"), [("gpu", "aarch64"), ("cpu", "x86_64")])
+def test_the_two_halves_of_roihu_have_architectures_of_their_own(node_type: str, arch: str) -> None:
+    assert load("roihu", SiteTarget(node_type=node_type)).arch == arch
+
+
+def test_jean_zay_says_where_images_start_from() -> None:
+    site = load("jean-zay")
+    assert any("$SINGULARITY_ALLOWED_DIR" in line for line in site.unknown)
+    # A copy beside that folder would not start.
+    assert site.jobs.staging.how == "none"
+    assert site.jobs.modules[:2] == ("purge", "load arch/h100")
+
+
+def test_marenostrum5_tells_srun_the_cores_of_a_rank_again() -> None:
+    for node_type in ("acc", "gpp"):
+        scheduler = load("marenostrum5", SiteTarget(node_type=node_type)).scheduler
+        (asked,) = re.findall(r"--cpus-per-task=\d+", "\n".join(scheduler.directives))
+        assert all(asked in form.launcher for form in scheduler.forms.values())
+
+
+def test_isambard_ai_starts_images_with_open_mpi_by_pmi2_and_promises_tcp_only() -> None:
+    site = load("isambard-ai")
+    (form,) = (form for form in site.scheduler.forms.values() if form.mpi == "openmpi")
+    assert "--mpi=pmi2" in form.launcher
+    assert site.jobs.inside == {"NCCL_SOCKET_IFNAME": "hsn"}
+    assert any("TCP on hsn only" in line for line in site.unknown)

@@ -1,0 +1,559 @@
+#!/bin/bash
+#SBATCH --account=ABC123
+#SBATCH --job-name=dlcontainer
+#SBATCH --partition=gpp
+#SBATCH --qos=gp_debug
+#SBATCH --time=00:30:00
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=2
+#SBATCH --cpus-per-task=56
+# pytorch 2.13.0 at site marenostrum5-gpp (x86_64)
+# plan: sha256:PLAN-DIGEST
+# Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
+# Account, partition, time and nodes above are yours to change, here or when it
+# is rendered: --account, --partition, --time, --nodes.
+# Without one mount for a node's ranks: DLCONTAINER_KEEP=0 sbatch job.sh
+# source: TRUBA-HPC/Belgeler@e9065b8 source/1-kaynaklar/mn5/kuyruk_bilgisi.rst
+# source: jtthachil-domyn/gpu-training@9842b22 mn5_guide/ (README, 00_new_essential_changes, 11_distributed_training)
+# source: jtthachil-domyn/gpu-training@29a654f mn5_guide/12_containers.md
+# source: ainagaya/auto-UQ4ClimateDT@058d0c5 templates/sim_neuralgcm.sh
+# Not known, so not promised (why: dlcontainer site show marenostrum5): driver 535.86.10, kernel
+#   and glibc are of one record of an ACC node of March 2026, no promise that they stay; operating
+#   system and glibc of GPP nodes were not seen, those of ACC are written for both; newest CUDA
+#   that BSC supports; MPI from containers; NCCL over InfiniBand; which NUMA domain is beside
+#   which GPU; version of Singularity
+set -eu
+dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+[ "$PWD" != /tmp ] || [ -d "${SLURM_SUBMIT_DIR:-/tmp}" ] || dlc_fail "this node can't enter the folder that the job was submitted from" \
+    "submit it from a folder that all nodes have"
+
+# The current folder: dlc_pwd is its name for the user, dlc_here the one without links. Where the
+# engine can't show it, the engine says nothing and starts in the home or in an empty folder.
+dlc_real() {  # the folder $1 without links, in dlc_folder
+    dlc_folder=$(cd -P -- "$1" 2>/dev/null && printf '%s.' "$PWD") || return 1
+    dlc_folder=${dlc_folder%.}
+}
+dlc_is_text() {  # the engine takes names of UTF-8 only
+    case $1 in *[!A-Za-z0-9/._@%+=:,\ -]*) ;; *) return 0 ;; esac
+    command -v iconv >/dev/null || return 0
+    printf %s "$1" | iconv -f UTF-8 -t UTF-8 >/dev/null 2>&1
+}
+dlc_find_here() {
+    dlc_pwd=${PWD-}
+    # shellcheck disable=SC3013
+    dlc_real . && [ "$dlc_folder" -ef . ] ||
+        dlc_lost "its path does not lead there: it was removed or renamed, or a folder on the way is closed to you" \
+            "cd to a folder that is there"
+    dlc_here=$dlc_folder
+    dlc_is_text "$dlc_here" || dlc_lost "its name is not UTF-8, and the engine takes no other" \
+        "rename it, or cd to another folder"
+    # A variable may say anything.
+    # shellcheck disable=SC3013
+    case $dlc_pwd/ in
+        [!/]* | *//* | */./* | */../*) dlc_pwd=$dlc_here ;;
+        *) [ "$dlc_pwd" -ef . ] && dlc_is_text "$dlc_pwd" || dlc_pwd=$dlc_here ;;
+    esac
+    # The engine looks at the variable.
+    cd -P -- "$dlc_here" || exit 3
+    export PWD
+}
+dlc_lost() { dlc_fail "the image can't show the job's folder: ${dlc_pwd:-its name is not known}
+  why: $1" "$2"; }
+dlc_find_here
+
+# The image, and the command that each rank runs in it: what follows the script's name, else the
+# proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
+dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.13.0-marenostrum5-gpp.sif}
+[ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
+dlc_proof=
+if [ $# -eq 0 ]; then
+    dlc_job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-${SGE_TASK_ID:+${JOB_ID-}}}}}}
+    # A job that begins again keeps its number: each time has a folder of its own.
+    dlc_again=${SLURM_RESTART_COUNT:-0}
+    case $dlc_again in '' | *[!0-9]*) dlc_again=0 ;; esac
+    while :; do
+        dlc_proof=$PWD/proof-${dlc_job:-$$}
+        [ "$dlc_again" -eq 0 ] || dlc_proof=$dlc_proof-restart-$dlc_again
+        ! dlc_said=$(mkdir "$dlc_proof" 2>&1) || break
+        [ -e "$dlc_proof" ] || [ -L "$dlc_proof" ] ||
+            dlc_fail "$dlc_said" "submit this from a folder that you can write to"
+        dlc_again=$((dlc_again + 1))
+    done
+    set -- /opt/pytorch/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
+fi
+
+# `module` is a function of the shell: where this shell has none, /etc/profile defines it. Older
+# ones read variables that are not set.
+set +eu
+dlc_stop() { dlc_fail "line ${BASH_LINENO[0]}: a module command failed, see above" "ask what the site has: module avail"; }
+type module >/dev/null 2>&1 || . /etc/profile
+module load singularity || dlc_stop
+set -eu
+
+# The host's own Python and libraries are none of the image's.
+unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
+
+# A relative or empty entry of PATH is the current folder or one below it, where anybody's files may
+# lie: the engine and its helpers are not taken from there.
+case ":${PATH-}:" in
+    *:[!/]*)
+        dlc_rest=${PATH-}: dlc_path=
+        while [ -n "$dlc_rest" ]; do
+            dlc_one=${dlc_rest%%:*} dlc_rest=${dlc_rest#*:}
+            case $dlc_one in /*) dlc_path=${dlc_path:+$dlc_path:}$dlc_one ;; esac
+        done
+        PATH=${dlc_path:-/usr/bin:/bin}
+        export PATH
+        ;;
+esac
+
+# Folders of the host in the image, under the names that they have outside. dlc_roots has a line for
+# each that shows there; a name with a line break is not noted.
+dlc_newline='
+'
+dlc_under() {  # is $1 in one of them? dlc_root is that one
+    for dlc_root in $dlc_roots; do
+        case $1/ in "$dlc_root"/*) return 0 ;; esac
+    done
+    return 1
+}
+dlc_last=
+dlc_show() {  # the engine's two words that bind $1, in dlc_option and dlc_value
+    dlc_option=--bind dlc_value=$1 dlc_last=$1
+    case $1 in
+        *[\"\\:,]* | *[[:space:]] | *"$dlc_newline"*)
+            # A line of CSV: quotes are doubled.
+            dlc_value='' dlc_rest=$1
+            while :; do
+                case $dlc_rest in *\"*) ;; *) break ;; esac
+                dlc_value=$dlc_value${dlc_rest%%\"*}\"\"
+                dlc_rest=${dlc_rest#*\"}
+            done
+            dlc_value=$dlc_value$dlc_rest
+            dlc_option=--mount dlc_value="type=bind,\"source=$dlc_value\",\"destination=$dlc_value\""
+            ;;
+    esac
+    case $1 in *"$dlc_newline"*) ;; *) dlc_roots="$dlc_roots$dlc_newline$1" ;; esac
+}
+# A link that shows is followed in the image as on the host, whether its target shows or not. So the
+# first name on the way that does not show is bound; dlc_option is empty where there is none.
+dlc_reach() {  # fails where the image would find another folder by the name $1
+    dlc_option='' dlc_at='' dlc_rest=$1/ dlc_left=40
+    while [ -n "$dlc_rest" ]; do
+        dlc_next=${dlc_rest%%/*}
+        dlc_rest=${dlc_rest#*/}
+        case $dlc_next in
+            '' | .) continue ;;
+            ..) dlc_at=${dlc_at%/*}; continue ;;
+        esac
+        dlc_next=$dlc_at/$dlc_next
+        # What does not show is no link in the image, and neither is a place where a bind begins.
+        if dlc_under "$dlc_next" && [ "$dlc_next" != "$dlc_root" ] && [ -L "$dlc_next" ]; then
+            dlc_left=$((dlc_left - 1))
+            [ "$dlc_left" -gt 0 ] && dlc_link=$(readlink -- "$dlc_next" && printf .) || return 1
+            dlc_link=${dlc_link%??}
+            dlc_link=${dlc_link%/}
+            case $dlc_link in '' | /*) dlc_at= ;; esac
+            dlc_rest=$dlc_link/$dlc_rest
+            continue
+        fi
+        dlc_at=$dlc_next
+    done
+    dlc_at=${dlc_at:-/}
+    # shellcheck disable=SC3013
+    [ "$dlc_at" -ef "$1" ] || return 1
+    [ "$dlc_at" = "$1" ] || ! dlc_hides "$dlc_at" || return 1
+    dlc_under "$dlc_at" || [ "$dlc_at" = "$dlc_last" ] || dlc_show "$dlc_at"
+}
+dlc_hides() {  # would a bind at $1 hide what the image has there?
+    dlc_under "$1" && return 1
+    case $1 in
+        /bin | /sbin | /lib | /lib32 | /lib64 | /etc | /opt | /usr | /var) ;;
+        /usr/bin | /usr/sbin | /usr/lib | /usr/lib32 | /usr/lib64 | /usr/libexec | /usr/share) ;;
+        /lib/* | /lib64/* | /usr/lib/* | /usr/lib64/* | /usr/share/* | /usr/local) ;;
+        "$dlc_prefix" | "$dlc_prefix"/bin | "$dlc_prefix"/lib | "$dlc_prefix"/lib/*) ;;
+        /opt/dlcontainer | /opt/dlcontainer/*) ;;
+        *) return 1 ;;
+    esac
+}
+dlc_require_here() {  # once dlc_roots is known
+    ! dlc_hides "$dlc_here" || dlc_lost "the image has its own, which a bind would hide" \
+        "cd to another folder, of your own; DLCONTAINER_BIND=/a/folder shows a further one"
+    ! dlc_hides "$dlc_pwd" || dlc_pwd=$dlc_here
+}
+# The folder that the job starts in, for the image: dlc_shown has the words for the runtime. What is
+# bound in any case is given, as the runtime takes it.
+dlc_prefix=/opt/pytorch dlc_shown=()
+dlc_is_near() {  # does the first link on the way of $1 lead to dlc_here itself?
+    dlc_way='' dlc_rest=${1#/}/
+    while [ -n "$dlc_rest" ]; do
+        dlc_way=$dlc_way/${dlc_rest%%/*} dlc_rest=${dlc_rest#*/}
+        [ -L "$dlc_way" ] || continue
+        dlc_link=$(readlink -- "$dlc_way" && printf .) || return 1
+        dlc_link=${dlc_link%??} dlc_rest=${dlc_rest%/}
+        [ "${dlc_link%/}${dlc_rest:+/$dlc_rest}" = "$dlc_here" ]
+        return
+    done
+}
+dlc_show_here() {
+    local IFS=$'\n' dlc_bind dlc_name
+    set -f
+    dlc_roots=$'/dev\n/proc\n/sys\n/tmp\n/var/tmp'
+    for dlc_bind; do
+        dlc_name=${dlc_bind#*:}
+        [ "${dlc_bind%%:*}" != "${dlc_name%%:*}" ] || dlc_roots=$dlc_roots$'\n'${dlc_bind%%:*}
+    done
+    dlc_require_here
+    for dlc_name in "$dlc_pwd" "$dlc_here"; do
+        [ "$dlc_name" != / ] || continue
+        # A name that the image would follow elsewhere is none.
+        dlc_reach "$dlc_name" || { dlc_pwd=$dlc_here; continue; }
+        # Nor is one that leads through several links, where the engine shows only the first.
+        [ "$dlc_at" != "$dlc_name" ] || dlc_is_near "$dlc_name" || { dlc_pwd=$dlc_here; continue; }
+        [ -z "$dlc_option" ] || dlc_shown+=("$dlc_option" "$dlc_value")
+    done
+    dlc_shown+=(--pwd "$dlc_pwd")
+    set +f
+}
+
+dlc_show_here /gpfs/projects /gpfs/scratch
+
+dlc_nodes=${SLURM_NNODES-}
+case $dlc_nodes in
+    '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
+esac
+
+dlc_number=${SLURM_JOB_ID-}
+dlc_number=${dlc_number%%.*}
+dlc_number=${dlc_number//[!0-9]/}
+MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
+# Where the ranks meet: the job's first node. The port follows from the job's number, so that two
+# jobs on one node have two, unless the site's own documentation gives one.
+# DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
+MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
+dlc_hosts=$(scontrol show hostnames "${SLURM_JOB_NODELIST-}" 2>/dev/null) || dlc_hosts=
+# What other nodes can't reach: the loopback, and addresses that hold on one link. Of lines that
+# begin with an address: the first that is none of these, and 1 where one of them is.
+dlc_away() {
+    awk -v first=4 '
+        { a = tolower($1); sub(/%.*/, "", a); sub(/^::ffff:/, "", a); v = a ~ /:/ ? 6 : 4 }
+        a == "" { next }
+        a ~ /^(127|0|169\.254)\./ || a ~ /^::1?$/ || a ~ /^fe[89ab]/ { near = 1; next }
+        !(v in found) { found[v] = a }
+        END { print (first in found) ? found[first] : found[10 - first]; exit near + 0 }'
+}
+dlc_addresses() {  # the addresses of this host
+    PATH=$PATH:/usr/sbin:/sbin ip -o addr show 2>/dev/null | awk '{ sub("/.*", "", $4); print $4, "at", $2 }'
+}
+dlc_meet() {  # $1, a name of the job's first node, as all nodes reach it: MASTER_ADDR
+    # A resolver that does not answer says nothing of the loopback.
+    dlc_found=$(timeout 4 getent ahosts "$1" 2>/dev/null) || dlc_found=
+    if dlc_address=$(printf '%s\n' "$dlc_found" | dlc_away); then dlc_near=; else dlc_near=yes; fi
+    case $dlc_hosts in
+        *$'\n'*) ;;
+        *)  # one node: its own loopback serves
+            MASTER_ADDR=$1
+            return ;;
+    esac
+    if [ -n "$dlc_near" ] && [ -z "$dlc_address" ]; then
+        # Its own /etc/hosts says so; what others are told may be more.
+        dlc_address=$(timeout 1 getent -s dns ahosts "$1" 2>/dev/null | dlc_away) || :
+        [ -n "$dlc_address" ] || dlc_unreachable "$1"
+    fi
+    MASTER_ADDR=$dlc_address
+    [ -n "$dlc_near" ] || MASTER_ADDR=$1
+}
+dlc_unreachable() {
+    dlc_list=$(dlc_addresses | while read -r dlc_line; do
+        [ -z "$(printf '%s\n' "$dlc_line" | dlc_away)" ] || printf '%s, ' "$dlc_line"
+    done) || :
+    dlc_fail "the other nodes can't reach $1: to $(uname -n) it is $(printf '%s' "$dlc_found" |
+        awk '{ print $1 }' | sort -u | tr '\n' ' ')" \
+        "DLCONTAINER_MASTER_ADDR=ADDRESS sbatch job.sh (${dlc_list:+$(uname -n) has ${dlc_list%, }; }for all jobs: jobs.rendezvous of the site config)"
+}
+if [ -z "$MASTER_ADDR" ]; then
+    dlc_first=${dlc_hosts%%$'\n'*}
+    if [ "${SLURM_NODEID-}" = 0 ]; then
+        dlc_first=$(uname -n)
+    fi
+    [ -z "$dlc_first" ] || [ -n "$MASTER_ADDR" ] || dlc_meet "$dlc_first"
+    [ -n "$MASTER_ADDR" ] || dlc_fail "can't tell where the ranks of this job meet" \
+        "run this in a job, or name its first node: DLCONTAINER_MASTER_ADDR=HOST"
+fi
+export MASTER_ADDR MASTER_PORT
+
+# Where the file system begins in the image, for the one mount that a node's ranks share.
+# DLCONTAINER_KEEP=0 gives each its own, DLCONTAINER_KEEP=SECONDS keeps it so long after its last use.
+dlc_offset=$(singularity sif list "$dlc_image" |
+    awk -F'|' '/Squashfs.*System/ { split($4, at, "-"); print at[1] + 0; exit }') || dlc_offset=
+dlc_key=$(stat -Lc %d-%i-%s-%Y-%Z "$dlc_image")
+# Where the engine has a setuid starter, or root starts it, ranks have no user namespaces: as it is.
+case ${SINGULARITY_USERNS-} in
+    1 | [tT]*) ;;
+    *)
+        dlc_lib=$(singularity buildcfg LIBEXECDIR) || dlc_offset=
+        if [ "$(id -u)" = 0 ] || [ -u "$dlc_lib/singularity/bin/starter-suid" ]; then dlc_offset=; fi
+        ;;
+esac
+
+# What starts the ranks.
+dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter='' \
+    dlc_gpus=''
+# socket: One rank for each processor
+dlc_ranks_per_node=2 dlc_ranks=$((dlc_nodes * 2))
+dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
+    --cpus-per-task=56)
+# A rank gets one CPU (Slurm 22.05 and later) unless its launcher is told how many the job asked for.
+[ -z "${SLURM_CPUS_PER_TASK-}" ] || export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"
+# A rank that fails ends the others, which would wait for it. A proof tells of it instead.
+[ -n "$dlc_proof" ] || export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}
+
+# What each rank runs.
+set -- singularity exec --bind /gpfs/projects --bind /gpfs/scratch \
+    ${dlc_shown[@]+"${dlc_shown[@]}"} "$dlc_image" "$@"
+{ printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
+read -r -d '' dlc_rank <<'END_OF_RANK' || :
+# A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
+MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
+shift 7
+dlc_image=$1 dlc_offset=$2 dlc_key=$3
+shift 3
+dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
+    [ -n "$1" ] || return 1
+    RANK=$1 WORLD_SIZE=${2:-$dlc_ranks} LOCAL_RANK=$3
+    case $4 in
+        *,* | '') LOCAL_WORLD_SIZE=$dlc_per_node ;;
+        *) LOCAL_WORLD_SIZE=${4%%"("*} ;;
+    esac
+    # Where a launcher says no more than a rank, ranks lie node by node.
+    [ -n "$LOCAL_RANK$dlc_per_node" ] && LOCAL_RANK=${LOCAL_RANK:-$((RANK % dlc_per_node))}
+    [ -n "$WORLD_SIZE" ]
+}
+dlc_take "${SLURM_PROCID-}" "${SLURM_NTASKS-}" "${SLURM_LOCALID-}" "${SLURM_TASKS_PER_NODE-}" ||
+    { echo "job: srun does not say which rank this is" >&2; exit 3; }
+if [ "$dlc_starter" = torchrun ]; then
+    # One a node: torchrun numbers the ranks itself, and reads its node's number here.
+    PET_NODE_RANK=$RANK
+    export PET_NODE_RANK
+else
+    export RANK WORLD_SIZE
+    [ -z "$LOCAL_RANK" ] || export LOCAL_RANK
+    [ -z "$LOCAL_WORLD_SIZE" ] || export LOCAL_WORLD_SIZE
+    [ -z "$dlc_workers" ] || export TF_CONFIG="{\"cluster\": {\"worker\": [$dlc_workers]}, \
+\"task\": {\"type\": \"worker\", \"index\": $RANK}}"
+fi
+export MASTER_ADDR MASTER_PORT
+# A relative or empty entry of PATH is the current folder or one below it, where anybody's files may
+# lie: the engine and its helpers are not taken from there.
+case ":${PATH-}:" in
+    *:[!/]*)
+        dlc_rest=${PATH-}: dlc_path=
+        while [ -n "$dlc_rest" ]; do
+            dlc_one=${dlc_rest%%:*} dlc_rest=${dlc_rest#*:}
+            case $dlc_one in /*) dlc_path=${dlc_path:+$dlc_path:}$dlc_one ;; esac
+        done
+        PATH=${dlc_path:-/usr/bin:/bin}
+        export PATH
+        ;;
+esac
+# The site's file systems, as wrappers of published modules show them: those that this node has, and
+# the real folder behind a link.
+dlc_roots='/dev
+/proc
+/sys
+/tmp
+/var/tmp
+/gpfs/projects
+/gpfs/scratch'
+dlc_bound=${SINGULARITY_BIND:-${SINGULARITY_BINDPATH-}}
+dlc_show() {
+    case $1 in *[,:]*) echo "job: $1 is not shown: no bind can name it" >&2; return ;; esac
+    for dlc_root in $dlc_roots; do
+        case $1/ in "$dlc_root"/*) return ;; esac
+    done
+    dlc_roots="$dlc_roots
+$1" dlc_bound=${dlc_bound:+$dlc_bound,}$1
+}
+set -f
+IFS='
+'
+# shellcheck disable=SC2043
+for dlc_folder in /scratch/tmp; do
+    [ -e "$dlc_folder" ] || continue
+    dlc_show "$dlc_folder"
+    dlc_folder=$(cd -P -- "$dlc_folder" 2>/dev/null && pwd -P) && dlc_show "$dlc_folder" || :
+done
+unset IFS
+set +f
+[ -z "$dlc_bound" ] || export SINGULARITY_BIND="$dlc_bound"
+# One mount for the ranks of a node, in a namespace of its own that they enter: it ends with their
+# processes, however these end, and this node's list of mounts never has it. Where something is
+# missing for it, each rank mounts the image itself; who set DLCONTAINER_KEEP is told why.
+dlc_say() { printf 'job: %s\n' "$1" >&2; shift; [ $# -eq 0 ] || printf '  %s\n' "$@" >&2; }
+dlc_die() { dlc_code=$1; shift; dlc_say "$@"; exit "$dlc_code"; }
+dlc_keep=${DLCONTAINER_KEEP:-60}
+case $dlc_keep in
+    0) dlc_offset= ;;
+    *[!0-9]* | [0-9] | 0*) dlc_die 2 "DLCONTAINER_KEEP is '$dlc_keep'" \
+        "next: give seconds, at least 10; 0: each rank mounts the image itself" ;;
+esac
+case $dlc_starter-${LOCAL_WORLD_SIZE:-${dlc_per_node:-1}} in
+    torchrun-* | *-1) dlc_offset= ;;
+esac
+dlc_engine=$(command -v singularity) dlc_pid='' dlc_given=$dlc_image
+dlc_no() {
+    [ -z "${DLCONTAINER_KEEP-}" ] || dlc_say "the image's mount can't be shared: $1"
+    return 1
+}
+dlc_find_user() {
+    while IFS='	 ' read -r dlc_name dlc_uid dlc_line; do
+        [ "$dlc_name" != Uid: ] || break
+    done < /proc/self/status
+}
+# shellcheck disable=SC3067
+dlc_own_folder() {  # another user may have been first with the name, or have put a link there
+    [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ]
+}
+# Whose mount it is: a scheduler ends a job's processes with the job, and Slurm and jsrun a step's
+# with the step. So no step hangs on a process of another.
+dlc_find_point() {
+    dlc_find_user
+    dlc_base=/tmp/dlcontainer-$dlc_uid
+    dlc_job="$dlc_key"
+    for dlc_line in "${SLURM_JOB_ID-}" "${SLURM_JOB_ID:+${SLURM_STEP_ID-}}" "${PBS_JOBID-}" \
+        "${LSB_JOBID-}" "${LSB_JOBID:+${LSB_JOBINDEX-}}" "${LSB_JOBID:+${PMIX_NAMESPACE-}}" \
+        "${FLUX_JOB_ID-}" "${COBALT_JOBID-}" "${SGE_TASK_ID:+${JOB_ID-}}" "${SGE_TASK_ID-}"; do
+        case $dlc_line in
+            '') ;;
+            *[!][A-Za-z0-9._@-]*) dlc_no "the job's id has characters of its own" || return 1 ;;
+            *) dlc_job=$dlc_job-$dlc_line ;;
+        esac
+    done
+    dlc_point=$dlc_base/$dlc_job
+    [ -d "$dlc_base" ] || mkdir -m 700 -- "$dlc_base" 2>/dev/null || :
+    # Another user's folder of this name would show another user's image.
+    dlc_own_folder "$dlc_base" ||
+        dlc_no "$dlc_base is not your own folder"
+}
+# Seen in a process's own namespace, so the number of a process that ended is told apart.
+dlc_shown() {
+    read -r dlc_line < "/proc/$1/root$2/.singularity.d/actions/exec"
+} 2>/dev/null
+# shellcheck disable=SC2016
+dlc_there='cd -- "$1" && shift && exec "$@"'
+dlc_enter() {
+    nsenter --preserve-credentials -U -m -t "$dlc_pid" /bin/sh -c "$dlc_there" dlc-enter "$PWD" "$@"
+}
+dlc_share() (  # ranks come at once: one mounts, the others wait
+    for dlc_line in bash flock unshare nsenter; do
+        command -v "$dlc_line" >/dev/null || dlc_no "no $dlc_line on PATH" || exit 1
+    done
+    for dlc_server in "$(command -v squashfuse_ll)" "${dlc_engine%/*}/../libexec/apptainer/bin/squashfuse_ll" \
+        /usr/libexec/apptainer/bin/squashfuse_ll ; do
+        [ ! -x "$dlc_server" ] || break
+    done
+    [ -x "$dlc_server" ] || dlc_no "no squashfuse_ll on PATH, nor beside the engine" || exit 1
+    exec 8> "$dlc_point.lock" && flock -w 120 8 || dlc_no "$dlc_point.lock is held" || exit 1
+    if read -r dlc_pid < "$dlc_point.pid"; then
+        [ "$dlc_pid" != - ] || exit 1
+        ! dlc_shown "$dlc_pid" "$dlc_point" || exit 0
+    fi 2>/dev/null
+    # What jobs before this one left: a folder and two small files each.
+    set +f
+    for dlc_old in "$dlc_base"/*.pid; do
+        dlc_old=${dlc_old%.pid} dlc_pid=
+        if [ "$dlc_old" != "$dlc_point" ] && read -r dlc_pid < "$dlc_old.pid"; then
+            dlc_shown "$dlc_pid" "$dlc_old" || rm -f -- "$dlc_old.pid" "$dlc_old.lock"
+            rmdir -- "$dlc_old"
+        fi
+    done 2>/dev/null
+    set -f
+    mkdir -p -- "$dlc_point" || exit 1
+    set -- "$dlc_server" -f -o "ro,nosuid,nodev,offset=$dlc_offset,timeout=$dlc_keep" \
+        "$dlc_image" "$dlc_point"
+    # It ends itself by this signal, which a launcher in the background has its ranks ignore.
+    ! env --default-signal=INT true 2>/dev/null || set -- env --default-signal=INT "$@"
+    # Of what a rank has open (a socket of its launcher, the lock) it keeps nothing, and a job's
+    # first signal, at which ranks may still write a checkpoint, is none of its own.
+    dlc_pid=$(bash -c 'set -m
+        for f in /proc/self/fd/*; do f=${f##*/}; [ "$f" -lt 3 ] || eval "exec $f>&-"; done
+        unshare --user --map-current-user --keep-caps --mount --propagation slave \
+            /bin/sh -c "trap \"\" HUP TERM; exec \"\$@\"" dlc-mount "$@" </dev/null >/dev/null 2>&1 &
+        echo "$!"' bash "$@")
+    dlc_left=200
+    until dlc_shown "$dlc_pid" "$dlc_point"; do
+        dlc_left=$((dlc_left - 1))
+        [ -e "/proc/$dlc_pid" ] && [ "$dlc_left" -gt 0 ] || break
+        sleep 0.1
+    done
+    dlc_said=$(dlc_enter "$dlc_engine" --nocolor exec --userns --cleanenv "$dlc_point" /bin/sh -c : \
+        2>&1 </dev/null 8>&-) || {
+        kill -9 "$dlc_pid" 2>/dev/null
+        dlc_no "${dlc_said##*
+}" || :
+        dlc_pid=-  # not tried again by the others
+    }
+    printf '%s\n' "$dlc_pid" > "$dlc_point.pid"
+)
+if [ -n "$dlc_offset" ] && dlc_find_point && dlc_share && read -r dlc_pid < "$dlc_point.pid" &&
+    dlc_shown "$dlc_pid" "$dlc_point"; then
+    dlc_image=$dlc_point dlc_flags=--userns
+fi
+# The mount takes the image's place among the words.
+if [ "$dlc_image" != "$dlc_given" ]; then
+    dlc_left=$#
+    while [ "$dlc_left" -gt 0 ]; do
+        dlc_word=$1
+        shift
+        dlc_left=$((dlc_left - 1))
+        if [ "$dlc_word" = "$dlc_given" ]; then
+            set -- "$@" "$dlc_flags" "$dlc_image"
+            dlc_given=
+        else
+            set -- "$@" "$dlc_word"
+        fi
+    done
+fi
+[ -n "$dlc_given" ] || set -- \
+    nsenter --preserve-credentials -U -m -t "$dlc_pid" /bin/sh -c "$dlc_there" dlc-enter "$PWD" "$@"
+# What stays outside of the image, which gets all else: `dlcontainer site environment` tells why.
+dlc_exported=$(export -p)
+set -f
+IFS='
+'
+for dlc_name in $dlc_exported; do
+    dlc_name=${dlc_name#export }
+    dlc_name=${dlc_name%%=*}
+    case $dlc_name in
+        '' | [0-9]* | *[!A-Za-z0-9_]*) ;;
+        APPTAINER* | SINGULARITY* | DLCONTAINER_* | PATH | HOME | PWD | OLDPWD | SHLVL | _ | IFS | \
+            SHELL | ENV | BASH* | SHELLOPTS | CDPATH | GLOBIGNORE | PROMPT_COMMAND | PS1 | PS2 | PS3 | \
+            PS4 | OPTIND | OPTARG | OPTERR | UID | EUID | GID | PPID | FPATH | dlc_* | LD_LIBRARY_PATH | \
+            XDG_RUNTIME_DIR) ;;
+        PYTHONPATH | PYTHONHOME | PYTHONSTARTUP | PYTHONUSERBASE | PYTHONPLATLIBDIR | \
+            PYTHONEXECUTABLE | PYTHONNOUSERSITE | PYTHONPYCACHEPREFIX | __PYVENV_LAUNCHER__ | CONDA_* | \
+            _CONDA_* | _CE_* | MAMBA_* | VIRTUAL_ENV* | PYENV* | PIPENV_* | PIXI_* | _OLD_VIRTUAL_* | \
+            LD_* | *_PRELOAD | GCONV_PATH | LOCPATH | GLIBC_TUNABLES | LMOD_* | __LMOD_* | \
+            _ModuleTable* | _LMFILES_* | LOADEDMODULES | MODULE* | __MODULES_* | EBROOT* | EBVERSION* | \
+            EBDEVEL* | CC | CXX | FC | F77 | F90 | CPP | CFLAGS | CXXFLAGS | CPPFLAGS | FFLAGS | \
+            FCFLAGS | LDFLAGS | NVCC_PREPEND_FLAGS | NVCC_APPEND_FLAGS | CPATH | *INCLUDE_PATH | \
+            *LIBRARY_PATH | COMPILER_PATH | GCC_EXEC_PREFIX | CRAYPE* | PKG_CONFIG* | CMAKE_* | \
+            ACLOCAL_PATH | PERL5* | PERLLIB | PERL_* | RUBYLIB | RUBYOPT | GEM_* | LUA_* | TCLLIBPATH | \
+            R_HOME | R_LIBS* | NODE_PATH | JAVA_HOME | CLASSPATH | MANPATH | INFOPATH | TERMINFO* | \
+            XDG_DATA_DIRS | XDG_CONFIG_DIRS | CUDA_HOME | CUDA_PATH | CUDA_ROOT | CUDA_DIR | \
+            CUDATOOLKIT_HOME | CUDNN_ROOT | NVHPC* | ROCM_PATH | ROCM_HOME | HIP_PATH | MKLROOT | \
+            TBBROOT | ONEAPI_ROOT | CMPLR_ROOT | NCCL_HOME | NCCL_ROOT | LANG | LANGUAGE | LC_* | \
+            NLSPATH)
+            case " ${DLCONTAINER_PASS-} " in *[\ ,]"$dlc_name"[\ ,]*) ;; *) unset "$dlc_name" || : ;; esac
+            ;;
+    esac
+done
+unset IFS
+set +f
+exec "$@"
+END_OF_RANK
+set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
+    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" "$dlc_gpus" \
+    "$dlc_image" "$dlc_offset" "$dlc_key" \
+    "$@"
+"$@"
