@@ -14,14 +14,14 @@ SHIPPED = "shipped"
 def hidden(resources: "ResourceFolders", kind: "Kind") -> list[dict[str, str]]:
     """Return those that a folder before their own hides, for JSON."""
     return [
-        {"name": one.name, "file": str(one.path), "by": str(one.by)}
-        for one in resources.hidden(kind)
+        {"name": resource.name, "file": str(resource.path), "by": str(resource.by)}
+        for resource in resources.hidden(kind)
     ]
 
 
 def say_hidden(resources: "ResourceFolders", kind: "Kind") -> None:
     """Name them, each with the file that is taken."""
-    for one in resources.hidden(kind):
+    for resource in resources.hidden(kind):
         output.complain(
-            f"note: {one.name}: {one.by} is taken, {resources.display(one.path)} is not"
+            f"note: {resource.name}: {resource.by} is taken, {resources.display(resource.path)} is not"
         )

@@ -66,21 +66,21 @@ def outdated(
 
     world, today = here(), datetime.date.today()
     clones = [Clone(folder=folder, environ=world.of_user) for folder in clone or []]
-    for one in clones:
-        one.require()
+    for copy in clones:
+        copy.require()
     cited = dict(_sources(world, name) for name in _names(world, site))
     _require_cited(clones, cited)
-    ages = {name: [_age(one, clones) for one in found] for name, found in cited.items()}
+    ages = {name: [_age(source, clones) for source in sources] for name, sources in cited.items()}
     if as_json:
         sites = [
-            {"name": name, "sources": [_plain(one, today) for one in found]}
-            for name, found in ages.items()
+            {"name": name, "sources": [_plain(age, today) for age in aged]}
+            for name, aged in ages.items()
         ]
         output.emit("site-outdated", {"today": today.isoformat(), "sites": sites})
         return
-    for number, (name, found) in enumerate(ages.items()):
-        output.title(f"{chr(10) * bool(number)}{name}: {_summary(found, today)}")
-        _say(found, today, every=verbose)
+    for number, (name, aged) in enumerate(ages.items()):
+        output.title(f"{chr(10) * bool(number)}{name}: {_summary(aged, today)}")
+        _say(aged, today, every=verbose)
     if not clones:
         output.say("\nto see what changed: clone a repository, and give its folder by --clone")
 
@@ -110,10 +110,10 @@ def _require_cited(clones: "Sequence[Clone]", cited: "Mapping[str, Sequence[Cita
     """Refuse a clone that holds no commit that was read."""
     from dlcontainer.errors import UsageError
 
-    every = [one for found in cited.values() for one in found if one.repository]
+    every = [source for sources in cited.values() for source in sources if source.repository]
     for clone in clones:
-        if not any(clone.has(one.commit) for one in every):
-            names = ", ".join(sorted({one.repository for one in every})) or "none"
+        if not any(clone.has(source.commit) for source in every):
+            names = ", ".join(sorted({source.repository for source in every})) or "none"
             raise UsageError(
                 f"--clone {clone.folder}: no commit that a source names is in it",
                 why=f"cited are: {names}",
@@ -124,7 +124,7 @@ def _require_cited(clones: "Sequence[Clone]", cited: "Mapping[str, Sequence[Cita
 def _age(cited: "Citation", clones: "Sequence[Clone]") -> SourceAge:
     if not cited.repository:
         return SourceAge(cited=cited, day=cited.day, state="a page")
-    clone = next((one for one in clones if one.has(cited.commit)), None)
+    clone = next((copy for copy in clones if copy.has(cited.commit)), None)
     if clone is None:
         return SourceAge(cited=cited, day=cited.day, state="not in a clone")
     day = clone.day(cited.commit) or cited.day

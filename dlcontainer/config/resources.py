@@ -77,13 +77,13 @@ class ResourceFolders:
 
     def hidden(self, kind: Kind) -> list[HiddenResource]:
         """List what no name leads to, since a folder before its own has the name too."""
-        found: dict[str, Path] = {}
+        taken: dict[str, Path] = {}
         hidden: list[HiddenResource] = []
         for root in self._roots(kind):
             for name in sorted(self._names_of(root, kind)):
                 path = _path(root.path, kind, name)
-                if found.setdefault(name, path) != path:
-                    hidden.append(HiddenResource(name=name, path=path, by=found[name]))
+                if taken.setdefault(name, path) != path:
+                    hidden.append(HiddenResource(name=name, path=path, by=taken[name]))
         return hidden
 
     def _roots(self, kind: Kind) -> list[Root]:

@@ -195,21 +195,21 @@ def _network(case: ProofCase) -> Verdicts:
 def _plugin(case: ProofCase) -> Verdicts:
     """Which plug-in ranks would load; one that can't be used brought down its rank."""
     ranks = case.proof.content.ranks
-    found = [rank.plugin for rank in ranks if rank.plugin is not None]
+    plugins = [rank.plugin for rank in ranks if rank.plugin is not None]
     brings = fabric_jobs.plugin(case.site) if case.site else "none"
     lacking = [rank.rank for rank in ranks if rank.plugin is None]
     if lacking and brings in BRINGING and _has_gpus(case):
         yield failed(f"{_numbers(lacking)}: none is found, and the site says: plugin: {brings}")
-    if found:
-        yield seen(_few(sorted({_named(plugin) for plugin in found})))
+    if plugins:
+        yield seen(_few(sorted({_named(plugin) for plugin in plugins})))
 
 
 def _named(plugin: PlugIn) -> str:
     if plugin.error:
         return plugin.error
     versions = ", ".join(f"v{number}" for number in plugin.versions)
-    asked = f"; NCCL asks for v{plugin.asked[0]} to v{plugin.asked[-1]}" if plugin.asked else ""
-    return f"{plugin.name or 'one without a name'} ({versions}) of {plugin.file}{asked}"
+    span = f"; NCCL asks for v{plugin.asked[0]} to v{plugin.asked[-1]}" if plugin.asked else ""
+    return f"{plugin.name or 'one without a name'} ({versions}) of {plugin.file}{span}"
 
 
 def _bandwidth(case: ProofCase) -> Verdicts:

@@ -53,8 +53,8 @@ class Clone:
 
     def day(self, commit: str) -> datetime.date | None:
         """Return the day on which a commit was made; None for one that is not here."""
-        said = self._git("log", "-1", "--format=%cs", commit, "--")
-        return datetime.date.fromisoformat(said.strip()) if said and said.strip() else None
+        day = (self._git("log", "-1", "--format=%cs", commit, "--") or "").strip()
+        return datetime.date.fromisoformat(day) if day else None
 
     def leads_to(self, commit: str) -> bool:
         """Whether HEAD came after a commit, or is it; not of a later one, nor of another branch."""

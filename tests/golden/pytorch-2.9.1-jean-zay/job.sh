@@ -9,6 +9,7 @@
 #SBATCH --cpus-per-task=24
 #SBATCH --gres=gpu:4
 #SBATCH --hint=nomultithread
+# Collectives between nodes: InfiniBand of the H100 nodes, by NCCL's own transport
 # pytorch 2.9.1 at site jean-zay (x86_64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
