@@ -22,6 +22,5 @@ def hidden(resources: "ResourceFolders", kind: "Kind") -> list[dict[str, str]]:
 def say_hidden(resources: "ResourceFolders", kind: "Kind") -> None:
     """Name them, each with the file that is taken."""
     for resource in resources.hidden(kind):
-        output.complain(
-            f"note: {resource.name}: {resource.by} is taken, {resources.display(resource.path)} is not"
-        )
+        hidden_file = resources.display(resource.path)
+        output.complain(f"note: {resource.name}: {resource.by} is taken, {hidden_file} is not")
