@@ -279,7 +279,7 @@ def test_alps_images_ask_for_the_driver() -> None:
     assert site.environment["NVIDIA_VISIBLE_DEVICES"] == "all"
     # The runtime's flags are annotations of the environment's file.
     for flag in (*site.jobs.flags, *mpi_of(site).flags):
-        assert re.fullmatch(r"com\.hooks\.[a-z_.]+=\w+", flag)
+        assert re.fullmatch(r"com\.hooks\.[a-z_.]+=[\w-]+", flag)
     assert "--mpi=pmi2" in usual_form(site).launcher
 
 
