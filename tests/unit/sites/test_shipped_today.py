@@ -289,6 +289,7 @@ def test_alps_images_ask_for_the_driver() -> None:
         ("delta", "a100x4", "gpuA100x4"),
         ("delta", "a40x4", "gpuA40x4"),
         ("delta", "a100x8", "gpuA100x8"),
+        ("delta", "h200x8", "gpuH200x8"),
         ("delta", "cpu", "cpu"),
         ("leonardo", "booster", "boost_usr_prod"),
         ("leonardo", "dcgp", "dcgp_usr_prod"),
