@@ -89,9 +89,11 @@ def _say_notes(settled: "Plan") -> None:
 
 
 def _collectives(settled: "Plan") -> list[tuple[str, str]]:
+    from dlcontainer.planning.launch import surroundings
     from dlcontainer.sites import fabric_jobs
 
-    said = fabric_jobs.said(settled.site)
+    uses_mpi = surroundings.used_mpi(settled) is not None
+    said = fabric_jobs.said(settled.site, uses_mpi=uses_mpi)
     return [("collectives", said)] if said else []
 
 

@@ -40,7 +40,8 @@ def comments(
 ) -> list[str]:
     """Return where the script comes from, and what can be chosen when it is submitted."""
     site = plan.site
-    collectives = fabric_jobs.said(site)
+    mpi = surroundings.used_mpi(plan)
+    collectives = fabric_jobs.said(site, uses_mpi=mpi is not None)
     comment_lines = [
         *([f"Collectives between nodes: {collectives}"] if collectives else []),
         f"{plan.recipe.name} {plan.recipe.version} at site {site.target} ({site.arch})",
@@ -59,8 +60,13 @@ def comments(
         comment_lines += textwrap.wrap(f"note: {note}", _WIDTH, subsequent_indent="  ")
     if start.prefix is None and start.image:
         comment_lines.append(start.hint)
-    used = [site.scheduler, *site.scheduler.forms.values(), site.jobs, site.engine]
-    mpi = surroundings.used_mpi(plan)
+    used = [
+        site.scheduler,
+        *site.scheduler.forms.values(),
+        site.jobs,
+        site.engine,
+        site.collectives,
+    ]
     named = [source for facts in used for source in facts.sources]
     ids = dict.fromkeys([*named, *(mpi.sources if mpi else ())])
     comment_lines += [f"source: {site.sources[source]}" for source in ids]

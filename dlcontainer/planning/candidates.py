@@ -8,7 +8,7 @@ from dlcontainer.planning import device_code, newness
 from dlcontainer.planning.choice import Candidate
 from dlcontainer.planning.conflicts import table, toolkits
 from dlcontainer.planning.conflicts.model import Contradiction
-from dlcontainer.planning.versions import compare, numbers
+from dlcontainer.planning.versions import compare, numbers, written
 from dlcontainer.recipes.stack import Stack
 from dlcontainer.recipes.variant import Needs, Variant
 from dlcontainer.sites.site import Site
@@ -84,11 +84,29 @@ def _misfits(needs: Needs, stack: Stack, site: Site) -> Iterator[str]:
             yield f"needs {key} {' or '.join(accepted)}, the site's is {actual or 'not known'}"
     yield from _of_target(needs, stack, site)
     yield from _of_mpi(needs, site)
-    toolkit = gpu.toolkit if gpu else None
-    least = numbers(needs.toolkit or "")
-    if least and compare(numbers(toolkit or "") or (), least) not in {0, 1}:
-        actual = toolkit or "not known"
+    yield from _of_toolkit(needs, site)
+
+
+def _of_toolkit(needs: Needs, site: Site) -> Iterator[str]:
+    least, gpu = numbers(needs.toolkit or ""), site.accelerator
+    if not least:
+        return
+    # A variant that names how the host's MPI comes in is for an image with an MPI.
+    key, newest = toolkits.newest_toolkit(site, with_mpi=bool(needs.mpi_mode))
+    if compare(newest or (), least) not in {0, 1}:
+        if key == "driver":
+            yield (
+                f"needs a driver that runs ROCm {needs.toolkit}, the site's is "
+                f"{gpu and gpu.driver}, which runs it up to {written(newest or ())}"
+            )
+            return
+        actual = (gpu and gpu.toolkit) or "not known"
         yield f"needs accelerator.toolkit {needs.toolkit} or newer, the site's is {actual}"
+    elif needs.mpi_mode and toolkits.brings_gtl(site) and newest and newest[0] > least[0]:
+        yield (
+            f"is made with ROCm {needs.toolkit}, and the host's GPU-aware MPI wants the HIP of "
+            f"ROCm {newest[0]} (accelerator.toolkit {gpu and gpu.toolkit})"
+        )
 
 
 def _of_target(needs: Needs, stack: Stack, site: Site) -> Iterator[str]:

@@ -99,5 +99,5 @@ def by_newness(candidate: Candidate, site: Site) -> bool:
     driver or toolkit is written, so that it is known to run.
     """
     gpu = site.accelerator
-    version = gpu is not None and (gpu.toolkit or (gpu.vendor == "nvidia" and gpu.driver))
+    version = gpu is not None and (gpu.toolkit or (gpu.vendor != "intel" and gpu.driver))
     return candidate.has_code and bool(version)

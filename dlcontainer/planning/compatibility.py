@@ -39,6 +39,38 @@ CUDA_DRIVERS = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RocmDriver:
+    """A line of the amdgpu kernel module, and the first and last line of ROCm that it runs."""
+
+    module: Numbers
+    first: Numbers
+    last: Numbers
+
+
+# What `modinfo amdgpu` says has a numbering of its own: 6.10.5 came with ROCm 6.3. Which module is
+# of which release: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst, System Updates
+# (6.3.6 is of ROCm 6.0.0, 6.7.0 of 6.1.0, 6.8.5 of 6.2.0, 6.10.5 of 6.3.1, 6.12.12 of 6.4.0,
+# 6.14.14 of 7.0.2, 6.16.13 of 7.2.0); 6.16.6 of 7.1: bottlerocket-kernel-kit PR 326. What each
+# release's driver runs: AMD's matrix in its newest form (the driver of 6.3: ROCm 6.1 to 7.0; 30.10
+# there is 6.14.14, 30.20 and 30.30 are 6.16). The newest line stands first.
+ROCM_DRIVER_SOURCE = (
+    "instinct.docs.amd.com, AMD GPU Driver: Compatibility matrix (read 2026-11-27); "
+    "olcf-user-docs@2745903, System Updates"
+)
+ROCM_DRIVERS = (
+    RocmDriver(module=(6, 16), first=(6, 3), last=(10, 0)),
+    RocmDriver(module=(6, 14), first=(6, 2), last=(10, 0)),
+    RocmDriver(module=(6, 12), first=(6, 1), last=(7, 2)),
+    RocmDriver(module=(6, 10), first=(6, 1), last=(7, 0)),
+    RocmDriver(module=(6, 8), first=(6, 0), last=(7, 0)),
+    RocmDriver(module=(6, 7), first=(5, 7), last=(6, 4)),
+    RocmDriver(module=(6, 3), first=(5, 6), last=(6, 2)),
+)
+# A package's version (6.3.60300) is not the module's: its third number holds the release.
+ROCM_PACKAGE = 10_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LastRelease:
     """The last release that serves something, and where that is said."""
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from dlcontainer.config.templating import Literal, Text, render_template
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import host_variables
+from dlcontainer.planning.conflicts import toolkits
 from dlcontainer.planning.launch import model_folders, surroundings
 from dlcontainer.planning.launch.surroundings import ImageFacts, Surroundings
-from dlcontainer.planning.versions import is_newer
+from dlcontainer.planning.versions import is_newer, numbers
 from dlcontainer.publish.modulefiles import CACHES, ModuleRelease, WrapperContext, epoch_of
 from dlcontainer.sites.facts import Mpi
 from dlcontainer.sites.site import Site, SiteTarget
@@ -27,7 +28,8 @@ def sites_of(
     """Return the site as it is in each of its epochs, by the launch file's name; `site` is the
     image's own.
 
-    Left out is one whose host libraries the image's C library can't load.
+    Left out is one whose host libraries the image's C library can't load, and one whose GPU-aware
+    MPI is made for another major release of ROCm or CUDA than that of the image's own epoch.
     """
     by_file = {epoch_of(site): site}
     for epoch in site.epochs if at else ():
@@ -37,13 +39,24 @@ def sites_of(
     return {
         name: epoch_site
         for name, epoch_site in by_file.items()
-        if epoch_site is site or _fits(epoch_site, release)
+        if epoch_site is site or _fits(epoch_site, site, release)
     }
 
 
-def _fits(site: Site, release: ModuleRelease) -> bool:
+def _fits(site: Site, own: Site, release: ModuleRelease) -> bool:
+    if swaps(site, release) is None:
+        return True
     host = site.os.glibc if site.os else None
-    return swaps(site, release) is None or not is_newer(host, release.glibc)
+    return not is_newer(host, release.glibc) and _takes_its_buffers(site, own)
+
+
+def _takes_its_buffers(site: Site, own: Site) -> bool:
+    majors = {
+        version[0]
+        for gpu in (site.accelerator, own.accelerator)
+        if gpu and (version := numbers(gpu.toolkit or ""))
+    }
+    return len(majors) < 2 or not toolkits.brings_gtl(site)
 
 
 def swaps(site: Site, release: ModuleRelease) -> Mpi | None:

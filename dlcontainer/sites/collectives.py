@@ -28,6 +28,9 @@ class Collectives(SiteFacts):
         "flags or hooks); own: NCCL needs none, as on InfiniBand; none: TCP. Default: own on "
         "InfiniBand, else none",
     )
+    without_mpi: bool = Field(
+        default=False, description="the plug-in comes to images without an MPI alone"
+    )
     library: HostFile | None = Field(
         default=None, description="with host: the plug-in's file on the host, libnccl-net.so"
     )

@@ -24,18 +24,20 @@ def settle(site: Site) -> Site:
     return site.model_copy(update={"jobs": changed})
 
 
-def plugin(site: Site) -> collectives.PlugIn:
-    """Return who brings the plug-in for the fabric, as written, else by the kind of network."""
+def plugin(site: Site, *, uses_mpi: bool = False) -> collectives.PlugIn:
+    """Return who brings an image the plug-in for the fabric, else what the kind of network says."""
+    if uses_mpi and site.collectives.without_mpi:
+        return "none"
     is_known = site.network is not None and site.network.kind == "infiniband"
     return site.collectives.plugin or ("own" if is_known else "none")
 
 
-def said(site: Site) -> str | None:
+def said(site: Site, *, uses_mpi: bool = False) -> str | None:
     """Say what collectives of a site's GPUs use between nodes; None where nothing is to be said."""
     network = site.network
     if site.accelerator is None or network is None or network.kind in _NO_FABRIC:
         return None
-    return collectives.said(plugin(site), site.collectives, network.model)
+    return collectives.said(plugin(site, uses_mpi=uses_mpi), site.collectives, network.model)
 
 
 def require_brought(site: SelectedDocument[Site]) -> None:

@@ -79,7 +79,9 @@ class Accelerator(SiteFacts):
     near: tuple[NonNegativeInt, ...] = Field(
         default=(), description="NUMA domain of the processor beside each device: [3, 2, 1, 0]"
     )
-    driver: Version | None = None
+    driver: Version | None = Field(
+        default=None, description="NVIDIA's release; AMD's as modinfo amdgpu says it: 6.10.5"
+    )
     toolkit: Version | None = Field(
         default=None, description="newest CUDA, ROCm or oneAPI that the site supports"
     )

@@ -17,6 +17,7 @@ from dlcontainer.planning.compatibility import (
     FIRST_ROCM_SOURCE,
     MPI_SOURCE,
     NEWEST_GCC_SOURCE,
+    ROCM_DRIVER_SOURCE,
     SPECTRUM_SOURCE,
     WHEEL_SOURCE,
 )
@@ -262,7 +263,7 @@ STACK: tuple[Rule[StackCheck], ...] = (
     Rule(
         id="toolkit-driver",
         compares="stack.cuda, rocm, oneapi against accelerator.driver, toolkit",
-        source=CUDA_SOURCE,
+        source=f"{CUDA_SOURCE}; {ROCM_DRIVER_SOURCE}",
         check=toolkits.newer_than_site,
     ),
     Rule(

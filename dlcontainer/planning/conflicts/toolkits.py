@@ -8,7 +8,11 @@ from dlcontainer.planning.compatibility import (
     FIRST_CUDA_FOR_GPU,
     LAST_CUDA_BELOW,
     LAST_CUDA_FOR_ARCH,
+    ROCM_DRIVER_SOURCE,
+    ROCM_DRIVERS,
+    ROCM_PACKAGE,
     LastRelease,
+    RocmDriver,
     Toolkit,
 )
 from dlcontainer.planning.conflicts.model import Contradiction, Finding, UnknownFact
@@ -52,6 +56,10 @@ def newer_than_site(site: Site, stack: Stack) -> Iterator[Finding]:
             )
         elif key == "cuda" and accelerator.driver is not None:
             yield from _against_driver(site, accelerator.driver, version)
+        elif key == "rocm" and (line := rocm_driver(accelerator)) is not None:
+            yield from _against_amdgpu(accelerator, line, version)
+            if stack.mpi is not None and brings_gtl(site):
+                yield from _against_gtl(site, accelerator, version)
         else:
             yield from _against_toolkit(site, accelerator, key, version)
 
@@ -191,6 +199,81 @@ def _against_toolkit(
                 else ""
             ),
         )
+
+
+def rocm_driver(accelerator: Accelerator) -> RocmDriver | None:
+    """Return the line of the amdgpu module that runs at a site; None where that is not known."""
+    module = numbers(accelerator.driver or "") if accelerator.vendor == "amd" else None
+    if not module or (len(module) > 2 and module[2] >= ROCM_PACKAGE):
+        return None
+    return next((line for line in ROCM_DRIVERS if compare(module, line.module) == 0), None)
+
+
+def brings_gtl(site: Site) -> bool:
+    """Return whether the host's GPU-aware MPI comes into images, made for one ROCm of the host."""
+    mpi = site.mpi
+    return (
+        mpi is not None
+        and mpi.mode == "swap"
+        and any("libmpi_gtl_" in library for library in (*mpi.preload, *mpi.libraries))
+    )
+
+
+def _against_amdgpu(
+    accelerator: Accelerator, line: RocmDriver, version: Numbers
+) -> Iterator[Finding]:
+    runs = f"{written(line.first)} to {written(line.last)}"
+    newer, older = compare(version, line.last), compare(version, line.first)
+    if newer is None or older is None:
+        yield UnknownFact(
+            text=f"ROCm {written(version)} is not exact: driver {accelerator.driver} runs {runs}"
+        )
+    elif newer == 1:
+        yield Contradiction(
+            what=f"ROCm {written(version)} is newer than what driver {accelerator.driver} runs, "
+            f"{runs}",
+            why=f"its libraries ask the driver for what it does not have ({ROCM_DRIVER_SOURCE})",
+            in_site=("accelerator", "driver"),
+            in_recipe=("stack", "rocm"),
+            pin=written(line.last),
+            way_out="use an older build of the framework",
+        )
+    elif older == -1:
+        yield UnknownFact(
+            text=f"ROCm {written(version)} is older than what driver {accelerator.driver} is "
+            f"tested with, {runs}: cannot guarantee that it runs, or computes right"
+        )
+
+
+def _against_gtl(site: Site, accelerator: Accelerator, version: Numbers) -> Iterator[Finding]:
+    """Hold an image with an MPI against the ROCm of the host's library that takes GPU buffers."""
+    host = numbers(accelerator.toolkit or "")
+    if host and version[0] < host[0]:
+        yield Contradiction(
+            what=f"ROCm {written(version)} is of another major release than "
+            f"{accelerator.toolkit}, for which the host's GPU-aware MPI is made",
+            why="its libmpi_gtl_hsa wants the HIP of its own major release, from the image "
+            "(olcf-user-docs@2745903, compatibility of cray-mpich and ROCm)",
+            in_site=("accelerator", "toolkit"),
+            in_recipe=("stack", "rocm"),
+            pin=accelerator.toolkit,
+            way_out=f"use a variant with ROCm {host[0]}, or another epoch",
+        )
+        return
+    yield from _against_toolkit(site, accelerator, "rocm", version)
+
+
+def newest_toolkit(site: Site, *, with_mpi: bool) -> tuple[str, Numbers | None]:
+    """Return the newest toolkit that an image may bring, with the key of the fact that says so.
+
+    An image brings its own ROCm, so the driver decides; with an MPI in whose place the host's
+    GPU-aware one comes, the host's does.
+    """
+    gpu = site.accelerator
+    line = rocm_driver(gpu) if gpu else None
+    if line is not None and not (with_mpi and brings_gtl(site)):
+        return "driver", line.last
+    return "toolkit", numbers((gpu and gpu.toolkit) or "")
 
 
 def newest_cuda(site: Site) -> str | None:

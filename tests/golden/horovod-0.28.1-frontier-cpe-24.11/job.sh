@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 #SBATCH -C nvme
-# Collectives between nodes: TCP: nothing at this site brings NCCL a plug-in for 4 x Slingshot-11, 200 Gb/s (cxi)
+# Collectives between nodes: TCP on hsn0,hsn1,hsn2,hsn3: nothing at this site brings NCCL a plug-in for 4 x Slingshot-11, 200 Gb/s (cxi)
 # horovod 0.28.1 at site frontier-cpe-24.11 (x86_64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
@@ -15,7 +15,7 @@
 # Without a copy of the image in /mnt/bb/$USER: DLCONTAINER_STAGE=0 sbatch job.sh
 # Without one mount for a node's ranks: DLCONTAINER_KEEP=0 sbatch job.sh
 # source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst
-# source: olcf/olcf_containers_examples@1612888 frontier/sample_apps/pytorch/amdrocmregistry/submit.sbatch
+# source: olcf/olcf_containers_examples@47bd137 frontier/sample_apps/pytorch/amdrocmregistry/submit.sbatch
 # source: olcf/olcf-user-docs@2745903 software/containers_on_frontier.rst
 # source: olcf/olcf-user-docs@2745903 software/analytics/pytorch_frontier.rst
 # source: olcf/olcf-user-docs@1177599 software/python/sbcast_conda.rst
@@ -23,9 +23,10 @@
 # source: olcf/olcf_containers_examples@017d524 frontier/containers_on_frontier_docs/gpu_aware_mpi_example/submit624.sbatch
 # source: olcf/afar-prgenv afar_modules/docs/mpich.md (read 2026-11-22)
 # Not known, so not promised (why: dlcontainer site show frontier): glibc of the compute nodes;
-#   epoch cpe-24.11; ROCm in the image must be the module's (6.4.2, 6.2.4); RCCL over Slingshot
-#   needs the aws-ofi plug-in, built by hand or of module rccl-net-plugin; that cray-mpich-abi
-#   sets CRAY_MPICH_VERSION; libmpicxx
+#   epoch cpe-24.11; ROCm in an image with MPI must be the module's (6.4.2, 6.2.4, 7.0.2); epoch
+#   cpe-26.03; RCCL over Slingshot needs the aws-ofi plug-in, built by hand or of module
+#   rccl-net-plugin (since 2026-07-01; its folder and variables were not found in OLCF's pages);
+#   that cray-mpich-abi sets CRAY_MPICH_VERSION; libmpicxx
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 dlc_need() {
@@ -133,6 +134,7 @@ done
 # The runtime evaluates these as a shell does between double quotes.
 dlc_inside() { export "APPTAINERENV_$1=$(printf %s "$2" | LC_ALL=C sed 's/[\\$`]/\\&/g')"; }
 dlc_inside NCCL_SOCKET_IFNAME hsn0,hsn1,hsn2,hsn3
+dlc_inside GLOO_SOCKET_IFNAME hsn0
 dlc_inside NCCL_CROSS_NIC 1
 dlc_inside NCCL_NET_GDR_LEVEL PHB
 dlc_inside FI_MR_CACHE_MONITOR kdreg2
@@ -140,6 +142,10 @@ dlc_inside FI_CXI_DISABLE_HOST_REGISTER 1
 dlc_inside FI_CXI_DEFAULT_CQ_SIZE 131072
 dlc_inside FI_CXI_DEFAULT_TX_SIZE 2048
 dlc_inside FI_CXI_RX_MATCH_MODE hybrid
+dlc_inside FI_CXI_RDZV_EAGER_SIZE 0
+dlc_inside FI_CXI_RDZV_GET_MIN 0
+dlc_inside FI_CXI_RDZV_THRESHOLD 0
+dlc_inside HSA_FORCE_FINE_GRAIN_PCIE 1
 dlc_inside MIOPEN_USER_DB_PATH /tmp/miopen-"${USER}"
 dlc_inside MIOPEN_CUSTOM_CACHE_DIR /tmp/miopen-"${USER}"
 dlc_inside LD_PRELOAD "${CRAY_MPICH_ROOTDIR}"/gtl/lib/libmpi_gtl_hsa.so.0

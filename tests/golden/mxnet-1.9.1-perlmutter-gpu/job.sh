@@ -6,7 +6,7 @@
 #SBATCH -t 00:30:00
 #SBATCH -N 2
 #SBATCH --exclusive
-# Collectives between nodes: TCP: nothing at this site brings NCCL a plug-in for 4 x Slingshot-11 (cxi)
+# Collectives between nodes: 4 x Slingshot-11 (cxi), by the plug-in that the runtime brings
 # mxnet 1.9.1 at site perlmutter-gpu (x86_64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
@@ -18,10 +18,12 @@
 # source: https://docs.nersc.gov/machinelearning/launchers
 # source: https://github.com/BLAST-WarpX/warpx/pull/5683 (cores beside each GPU)
 # source: srun(1): --cpu-bind=map_ldom
-# source: NERSC/podman-hpc@f16c6fe README.md
+# source: NERSC/podman-hpc@823cb34 README.md
 # source: NERSC/podman-hpc@5a15724 etc/modules.d/gpu.yaml
-# source: NERSC/podman-hpc@c3362cc etc/modules.d/nccl.yaml
+# source: NERSC/podman-hpc@6d64dfb etc/modules.d/nccl.yaml
 # source: dingp/communication-libraries-image@1c80027 scripts/perlmutter-images/run-nccl-gpu.sbatch
+# source: dingp/communication-libraries-image@871cfe2 user-docs/nccl.md
+# source: NERSC/podman-hpc@4e038d1 etc/modules.d/scratch.yaml
 # Not known, so not promised (why: dlcontainer site show perlmutter): service pack of SLES and
 #   glibc; which Cray MPICH stands in /usr/lib/shifter/mpich-2.2; NCCL over Slingshot; driver
 set -eu
@@ -110,7 +112,7 @@ esac
 # of this user's own off the home, unless the user, the site or the image names another place. Where
 # that folder is not on this node, or is not this user's, the frameworks' own places hold.
 dlc_models=
-[ -z "${PSCRATCH-}" ] || dlc_models="${PSCRATCH}"
+[ -z "${SCRATCH-}" ] || dlc_models="${SCRATCH}"
 # shellcheck disable=SC3067
 case $dlc_models in
     /*) [ -d "$dlc_models" ] && [ -O "$dlc_models" ] && [ -w "$dlc_models" ] || dlc_models= ;;
@@ -246,13 +248,13 @@ dlc_show_here() {
     set +f
 }
 
-dlc_need PSCRATCH
+dlc_need SCRATCH
 dlc_systems=()
 # shellcheck disable=SC2043
 for dlc_folder in /global/cfs /pscratch; do
     [ ! -e "$dlc_folder" ] || dlc_systems+=("$dlc_folder:$dlc_folder")
 done
-dlc_show_here "${PSCRATCH}":"${PSCRATCH}" ${dlc_systems[@]+"${dlc_systems[@]}"}
+dlc_show_here "${SCRATCH}":"${SCRATCH}" ${dlc_systems[@]+"${dlc_systems[@]}"}
 
 dlc_nodes=${SLURM_NNODES-}
 case $dlc_nodes in
@@ -369,13 +371,14 @@ for dlc_name in $dlc_exported; do
 done
 
 # What each rank runs.
-set -- podman-hpc run --rm --gpu --network=host --ipc=host --pid=host \
-    -v "${PSCRATCH}":"${PSCRATCH}" ${dlc_systems[@]+"${dlc_systems[@]/#/--volume=}"} \
-    ${dlc_shown[@]+"${dlc_shown[@]}"} ${dlc_names[@]+"${dlc_names[@]}"} -e CUDA_VISIBLE_DEVICES \
-    -e ROCR_VISIBLE_DEVICES -e GPU_DEVICE_ORDINAL -e ZE_AFFINITY_MASK -e 'OMPI_*' -e 'PMI_*' \
-    -e 'PMIX_*' -e 'PALS_*' -e 'MPI_LOCAL*' -e NCCL_SOCKET_IFNAME=hsn -e MASTER_ADDR \
-    -e MASTER_PORT -e RANK -e WORLD_SIZE -e LOCAL_RANK -e LOCAL_WORLD_SIZE -e PET_NODE_RANK \
-    -e TF_CONFIG -e 'SLURM*' "$dlc_image" "$@"
+set -- podman-hpc run --rm --gpu --network=host --ipc=host --pid=host --nccl \
+    --volume=/dev/cxi0:/dev/cxi0 --volume=/dev/cxi1:/dev/cxi1 --volume=/dev/cxi2:/dev/cxi2 \
+    --volume=/dev/cxi3:/dev/cxi3 -v "${SCRATCH}":"${SCRATCH}" \
+    ${dlc_systems[@]+"${dlc_systems[@]/#/--volume=}"} ${dlc_shown[@]+"${dlc_shown[@]}"} \
+    ${dlc_names[@]+"${dlc_names[@]}"} -e CUDA_VISIBLE_DEVICES -e ROCR_VISIBLE_DEVICES \
+    -e GPU_DEVICE_ORDINAL -e ZE_AFFINITY_MASK -e 'OMPI_*' -e 'PMI_*' -e 'PMIX_*' -e 'PALS_*' \
+    -e 'MPI_LOCAL*' -e NCCL_SOCKET_IFNAME=hsn -e MASTER_ADDR -e MASTER_PORT -e RANK -e WORLD_SIZE \
+    -e LOCAL_RANK -e LOCAL_WORLD_SIZE -e PET_NODE_RANK -e TF_CONFIG -e 'SLURM*' "$dlc_image" "$@"
 { printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
 read -r -d '' dlc_rank <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.

@@ -13,14 +13,14 @@
 # Account, partition, time and nodes above are yours to change, here or when it
 # is rendered: --account, --partition, --time, --nodes.
 # Without one mount for a node's ranks: DLCONTAINER_KEEP=0 sbatch job.sh
-# source: ncsa/Delta_doc@0acc04b docs/source/user_guide/running_jobs.rst
-# source: ncsa/Delta_doc@1314d79 docs/source/user_guide/containers.rst
-# source: ncsa/Delta_doc@617ccd7 docs/source/user_guide/architecture.rst
+# source: ncsa/Delta_doc@43c8f4c docs/source/user_guide/running_jobs.rst
+# source: ncsa/Delta_doc@938f41b docs/source/user_guide/containers.rst
+# source: ncsa/Delta_doc@457ba38 docs/source/user_guide/architecture.rst
 # source: https://docs.ncsa.illinois.edu/systems/delta/en/latest/user_guide/data_mgmt.html
 # source: ncsa/Delta_doc@826840d docs/source/user_guide/running_jobs.rst (PyTorch on several nodes)
 # Not known, so not promised (why: dlcontainer site show delta): minor release of Red Hat 9, and
 #   glibc (2.34 is remembered); NVIDIA driver; MPI from containers; Slingshot from containers;
-#   version of Apptainer
+#   pages after May 2025; version of Apptainer
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 [ "$PWD" != /tmp ] || [ -d "${SLURM_SUBMIT_DIR:-/tmp}" ] || dlc_fail "this node can't enter the folder that the job was submitted from" \
@@ -105,6 +105,11 @@ case ":${PATH-}:" in
         export PATH
         ;;
 esac
+
+# In the image.
+# The runtime evaluates these as a shell does between double quotes.
+dlc_inside() { export "APPTAINERENV_$1=$(printf %s "$2" | LC_ALL=C sed 's/[\\$`]/\\&/g')"; }
+dlc_inside NCCL_SOCKET_IFNAME hsn
 
 # Folders of the host in the image, under the names that they have outside. dlc_roots has a line for
 # each that shows there; a name with a line break is not noted.

@@ -3,7 +3,7 @@
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
 #SBATCH --gpus-per-node=4
-# Collectives between nodes: TCP: nothing at this site brings NCCL a plug-in for 4 x Slingshot-11 (cxi)
+# Collectives between nodes: TCP on hsn: nothing at this site brings NCCL a plug-in for 4 x Slingshot-11 (cxi)
 # pytorch 2.8.0 at site isambard-ai (aarch64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]

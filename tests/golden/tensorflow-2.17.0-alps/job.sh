@@ -4,7 +4,7 @@
 #SBATCH --partition=normal
 #SBATCH --time=00:30:00
 #SBATCH --nodes=2
-# Collectives between nodes: TCP: nothing at this site brings NCCL a plug-in for 4 x Slingshot-11 (cxi)
+# Collectives between nodes: 4 x Slingshot-11 (cxi), by the plug-in that the runtime brings
 # tensorflow 2.17.0 at site alps (aarch64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
@@ -12,18 +12,18 @@
 # is rendered: --account, --partition, --time, --nodes.
 # Ways to place ranks: pmi2, pmix, own-gpu. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh
 # the EDF is written beside this script: dlcontainer render --format job -o FOLDER/
-# source: eth-cscs/cscs-docs@02609e6 docs/running/slurm.md
+# source: eth-cscs/cscs-docs@e1fb7d1 docs/running/slurm.md
 # source: eth-cscs/cscs-docs@02a7acc docs/clusters/daint.md
-# source: eth-cscs/cscs-docs@77c5f2f docs/software/container-engine/examples/image-mpich.md
+# source: eth-cscs/cscs-docs@a186743 docs/software/communication/mpich.md
 # source: eth-cscs/cscs-docs@8cea92b docs/tutorials/ml/llm-nanotron-training.md
 # source: eth-cscs/cscs-reframe-tests@2f81355 config/systems
-# source: eth-cscs/cscs-docs@03b4ca9 docs/software/container-engine/resource-hook.md
-# source: eth-cscs/cscs-docs@0bb69f3 docs/software/container-engine/edf.md
-# source: eth-cscs/cscs-docs@0051198 docs/software/container-engine/run.md
-# source: eth-cscs/cscs-docs@030c07b docs/build-install/containers.md
+# source: eth-cscs/cscs-docs@7caf8c1 docs/software/container-engine/resource-hook.md
+# source: eth-cscs/cscs-docs@cf47e98 docs/software/container-engine/edf.md
+# source: eth-cscs/cscs-docs@23a4e3a docs/software/container-engine/run.md
+# source: eth-cscs/cscs-docs@980f1ab docs/build-install/containers.md
 # Not known, so not promised (why: dlcontainer site show alps): service pack of SLES, kernel and
-#   glibc; NVIDIA driver and newest CUDA of the site; network stack of the hooks; which clusters
-#   see which scratch
+#   glibc; NVIDIA driver and newest CUDA of the site; network stack of the hooks; Sarus Suite
+#   (srun --edf=); which clusters see which scratch
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 dlc_need() {
@@ -220,7 +220,7 @@ case $dlc_form in
             done
         done
         dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
-            --mpi=pmi2 --environment="$dlc_image")
+            --cpus-per-task=72 --mpi=pmi2 --environment="$dlc_image")
         ;;
     pmix)  # One rank for each GPU; images with Open MPI
         dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
@@ -232,7 +232,7 @@ case $dlc_form in
             done
         done
         dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
-            --mpi=pmix --environment="$dlc_image")
+            --cpus-per-task=72 --mpi=pmix --environment="$dlc_image")
         ;;
     own-gpu)  # As pmi2, and each rank sees its own GPU alone, as device 0
         dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
@@ -244,7 +244,7 @@ case $dlc_form in
             done
         done
         dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
-            --gpus-per-task=1 --mpi=pmi2 --environment="$dlc_image")
+            --cpus-per-task=72 --gpus-per-task=1 --mpi=pmi2 --environment="$dlc_image")
         ;;
     *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: pmi2, pmix, own-gpu" ;;
 esac

@@ -13,8 +13,9 @@
 # compute nodes see migrated images: podman-hpc migrate IMAGE
 # source: E3SM-Project/E3SM@75e17cc cime_config/machines (pm-gpu, pm-cpu)
 # source: ECP-WarpX/WarpX@83a51f0 Tools/machines/perlmutter-nersc/perlmutter_cpu.sbatch
-# source: NERSC/podman-hpc@f16c6fe README.md
+# source: NERSC/podman-hpc@823cb34 README.md
 # source: dingp/communication-libraries-image@1c80027 scripts/perlmutter-images/run-nccl-gpu.sbatch
+# source: NERSC/podman-hpc@4e038d1 etc/modules.d/scratch.yaml
 # Not known, so not promised (why: dlcontainer site show perlmutter): service pack of SLES and
 #   glibc; which Cray MPICH stands in /usr/lib/shifter/mpich-2.2; NCCL over Slingshot; driver
 set -eu
@@ -103,7 +104,7 @@ esac
 # of this user's own off the home, unless the user, the site or the image names another place. Where
 # that folder is not on this node, or is not this user's, the frameworks' own places hold.
 dlc_models=
-[ -z "${PSCRATCH-}" ] || dlc_models="${PSCRATCH}"
+[ -z "${SCRATCH-}" ] || dlc_models="${SCRATCH}"
 # shellcheck disable=SC3067
 case $dlc_models in
     /*) [ -d "$dlc_models" ] && [ -O "$dlc_models" ] && [ -w "$dlc_models" ] || dlc_models= ;;
@@ -239,13 +240,13 @@ dlc_show_here() {
     set +f
 }
 
-dlc_need PSCRATCH
+dlc_need SCRATCH
 dlc_systems=()
 # shellcheck disable=SC2043
 for dlc_folder in /global/cfs /pscratch; do
     [ ! -e "$dlc_folder" ] || dlc_systems+=("$dlc_folder:$dlc_folder")
 done
-dlc_show_here "${PSCRATCH}":"${PSCRATCH}" ${dlc_systems[@]+"${dlc_systems[@]}"}
+dlc_show_here "${SCRATCH}":"${SCRATCH}" ${dlc_systems[@]+"${dlc_systems[@]}"}
 
 dlc_nodes=${SLURM_NNODES-}
 case $dlc_nodes in
@@ -359,7 +360,7 @@ for dlc_name in $dlc_exported; do
 done
 
 # What each rank runs.
-set -- podman-hpc run --rm --network=host --ipc=host --pid=host -v "${PSCRATCH}":"${PSCRATCH}" \
+set -- podman-hpc run --rm --network=host --ipc=host --pid=host -v "${SCRATCH}":"${SCRATCH}" \
     ${dlc_systems[@]+"${dlc_systems[@]/#/--volume=}"} ${dlc_shown[@]+"${dlc_shown[@]}"} \
     ${dlc_names[@]+"${dlc_names[@]}"} -e CUDA_VISIBLE_DEVICES -e ROCR_VISIBLE_DEVICES \
     -e GPU_DEVICE_ORDINAL -e ZE_AFFINITY_MASK -e 'OMPI_*' -e 'PMI_*' -e 'PMIX_*' -e 'PALS_*' \

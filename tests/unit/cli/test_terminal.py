@@ -134,7 +134,7 @@ def test_names_and_summaries_that_are_odd(own: Path, show: Show, monkeypatch: An
         wrong = line in ("site list", "site list -v", f"site show {name}")
         assert shown.code == (3 if wrong else 0), shown.err
         assert terminals.too_wide(shown.out, 80) + terminals.too_wide(shown.err, 80) == []
-    assert [row for row in show("site list").out.splitlines() if row.startswith("lumi ")]
+    assert [row for row in show("site list").out.splitlines() if row.startswith("lumi@2026-01")]
     # What turns the text around it is refused, and shown as a code.
     turned = {**SITE, "name": "turned", "summary": "s \u202e123"}
     write_yaml(own / "site-configs/turned.yaml", turned)

@@ -134,7 +134,7 @@ def test_measurements_are_of_ranks(tmp_path: Path) -> None:
         ("leonardo", "cuda"),
         ("perlmutter", "cuda-13"),
         ("alps", "cuda-13-arm"),
-        ("lumi", "rocm-6.0"),
+        ("lumi", "rocm"),
         ("frontier", "rocm"),
     ],
 )

@@ -12,6 +12,7 @@ from dlcontainer.errors import MisfitError
 from dlcontainer.formats import texts
 from dlcontainer.planning import newness
 from dlcontainer.planning.plan import Plan
+from dlcontainer.sites.site import SiteTarget
 from tests.values import RECIPE, ROOT, SITE, folder_of, plan_of, shipped_site, site_of, write_yaml
 
 NEEDS = {"accelerator": ["nvidia"]}
@@ -100,13 +101,32 @@ def test_a_plan_says_which_version_a_site_gets(tmp_path: Path) -> None:
     assert not any(note.startswith("version:") for note in same.notes)
 
 
-def test_frontier_with_a_newer_rocm_gets_the_newer_torch() -> None:
-    site = shipped_site("frontier")
-    assert site.value.accelerator is not None
-    gpu = {**site.value.accelerator.model_dump(), "toolkit": "7.1.1"}
-    data = {**site.document.data, "accelerator": {**gpu, "sources": ["guide"]}}
-    plan = plan_of(ROOT / "recipes" / "pytorch", site=site_of(data))
-    assert (chosen(plan), plan.recipe.version) == ("rocm-7.1", "2.10.0")
+@pytest.mark.parametrize(
+    ("name", "epoch", "variant", "version"),
+    [
+        # Of the driver, whatever module the host has.
+        ("frontier", "cpe-25.09", "rocm-7.1", "2.10.0"),
+        ("frontier", "cpe-24.11", "rocm-7.1", "2.10.0"),
+        ("lumi", "2026-01", "rocm-7.0", "2.10.0"),
+        # Of the module: that driver is not known.
+        ("lumi", "2024-09", "rocm-6.0", "2.3.1"),
+    ],
+)
+def test_the_newest_torch_that_an_amd_site_s_driver_runs(
+    name: str, epoch: str, variant: str, version: str
+) -> None:
+    site = shipped_site(name, SiteTarget(epoch=epoch))
+    plan = plan_of(ROOT / "recipes" / "pytorch", site=site)
+    assert (chosen(plan), plan.recipe.version) == (variant, version)
+
+
+def test_with_the_host_s_gpu_aware_mpi_its_rocm_decides() -> None:
+    recipe = ROOT / "recipes" / "horovod"
+    for epoch, variant in (("cpe-25.09", "rocm"), ("cpe-24.11", "rocm-6.2")):
+        plan = plan_of(recipe, site=shipped_site("frontier", SiteTarget(epoch=epoch)))
+        assert chosen(plan) == variant
+    with pytest.raises(MisfitError, match="GPU-aware MPI wants the HIP of ROCm 7"):
+        plan_of(recipe, site=shipped_site("frontier", SiteTarget(epoch="cpe-26.03")))
 
 
 # A recipe without variants.

@@ -138,6 +138,23 @@ def test_one_file_an_epoch_and_the_loaded_version_chooses() -> None:
     assert "dlc_mpi_versions=8.1.31" in files["cpe-24.11.sh"]
 
 
+def test_an_epoch_whose_gpu_aware_mpi_is_for_another_rocm_is_left_out() -> None:
+    def at(target: SiteTarget) -> Site:
+        return shipped_site("frontier", target).value
+
+    # ROCm 6.4, 6.2 and 7.0: libmpi_gtl_hsa wants the HIP of its own major release.
+    for epoch, others in (
+        ("cpe-25.09", {"cpe-24.11"}),
+        ("cpe-24.11", {"cpe-25.09"}),
+        ("cpe-26.03", set()),
+    ):
+        own = at(SiteTarget(epoch=epoch))
+        assert set(launch_files.sites_of(own, at, MPICH)) == {epoch, *others}
+        # Nothing of the host's MPI comes into an image without one.
+        every = {"cpe-24.11", "cpe-25.09", "cpe-26.03"}
+        assert set(launch_files.sites_of(own, at, RELEASE)) == every
+
+
 def test_an_epoch_whose_libraries_the_image_cannot_load_is_left_out() -> None:
     mpi = {**SWAP, **KNOWN}
     epochs: dict[str, Any] = {

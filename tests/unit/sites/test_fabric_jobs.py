@@ -72,6 +72,12 @@ def test_what_is_said(kind: str, facts: dict[str, Any] | None, said: str | None)
     assert found is None if said is None else found is not None and said in found
 
 
+def test_a_plug_in_for_images_without_an_mpi() -> None:
+    site = made(collectives={"plugin": "hook", "without_mpi": True})
+    assert str(fabric_jobs.said(site)).endswith("by the plug-in that the runtime brings")
+    assert str(fabric_jobs.said(site, uses_mpi=True)).startswith("TCP: nothing at this site brings")
+
+
 def test_a_site_without_gpus_says_nothing() -> None:
     assert fabric_jobs.said(site_of(network=FABRIC).value) is None
 

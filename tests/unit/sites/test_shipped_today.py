@@ -181,7 +181,7 @@ def test_nothing_is_asked_for_that_would_stop_the_start(name: str, target: SiteT
         assert any("libmpi_gtl" in library for library in mpi.preload)
 
 
-@pytest.mark.parametrize("epoch", ["cpe-24.11", "cpe-25.09"])
+@pytest.mark.parametrize("epoch", ["cpe-24.11", "cpe-25.09", "cpe-26.03"])
 def test_frontier_loads_one_documented_set_of_modules(epoch: str) -> None:
     site = load("frontier", SiteTarget(epoch=epoch))
     mpi = mpi_of(site)
@@ -206,8 +206,9 @@ def test_frontier_is_the_newer_set_unless_asked() -> None:
     assert mpi_of(load("frontier")).version == "9.0.1"
 
 
-def test_lumi_keeps_ranks_off_the_cores_of_the_system() -> None:
-    form = usual_form(load("lumi"))
+@pytest.mark.parametrize("epoch", ["2024-09", "2026-01"])
+def test_lumi_keeps_ranks_off_the_cores_of_the_system(epoch: str) -> None:
+    form = usual_form(load("lumi", SiteTarget(epoch=epoch)))
     words = next(word for word in form.launcher if word.startswith("--cpu-bind=mask_cpu:"))
     masks = [int(mask, 16) for mask in words.partition(":")[2].split(",")]
     assert len(masks) == form.ranks_per_node
@@ -219,7 +220,7 @@ def test_lumi_keeps_ranks_off_the_cores_of_the_system() -> None:
 
 
 def test_lumi_takes_the_abi_library_of_the_module_it_loads() -> None:
-    mpi = mpi_of(load("lumi"))
+    mpi = mpi_of(load("lumi", SiteTarget(epoch="2024-09")))
     assert mpi.modules == (f"load cray-mpich-abi/{mpi.version}",)
     assert f"{mpi.root}/lib-abi-mpich" in mpi.library_path
 
@@ -282,7 +283,7 @@ def test_alps_images_ask_for_the_driver() -> None:
     assert site.environment["NVIDIA_VISIBLE_DEVICES"] == "all"
     # The runtime's flags are annotations of the environment's file.
     for flag in (*site.jobs.flags, *mpi_of(site).flags):
-        assert re.fullmatch(r"com\.hooks\.[a-z_.]+=\w+", flag)
+        assert re.fullmatch(r"com\.hooks\.[a-z_.]+=[\w-]+", flag)
     assert "--mpi=pmi2" in usual_form(site).launcher
 
 
@@ -292,6 +293,7 @@ def test_alps_images_ask_for_the_driver() -> None:
         ("delta", "a100x4", "gpuA100x4"),
         ("delta", "a40x4", "gpuA40x4"),
         ("delta", "a100x8", "gpuA100x8"),
+        ("delta", "h200x8", "gpuH200x8"),
         ("delta", "cpu", "cpu"),
         ("leonardo", "booster", "boost_usr_prod"),
         ("leonardo", "dcgp", "dcgp_usr_prod"),

@@ -438,7 +438,13 @@ CASES: dict[str, list[Case]] = {
             site=gpu(driver="575.51"),
             recipe=stack(cuda="13.0"),
             fine_recipe=stack(cuda="12.9"),
-        )
+        ),
+        Case(
+            says="ROCm 7.1 is newer than what driver 6.10.5 runs, 6.1 to 7.0",
+            site=gpu(vendor="amd", target="gfx90a", driver="6.10.5"),
+            recipe=stack(rocm="7.1"),
+            fine_recipe=stack(rocm="7.0"),
+        ),
     ],
     "cuda-arch": [
         Case(

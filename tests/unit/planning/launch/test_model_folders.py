@@ -82,7 +82,7 @@ def test_the_modules_help_names_it() -> None:
 def test_shipped_sites_name_variables_alone() -> None:
     found = {name: model_folders.of(site) for name, site in shipped_sites()}
     assert found["leonardo:booster"] == "$SCRATCH"
-    assert found["perlmutter:gpu"] == "$PSCRATCH"
+    assert found["perlmutter:gpu"] == "$SCRATCH"
     assert found["alps"] == "$SCRATCH"
     assert found["local"] is None
     assert all("$" in folder for folder in found.values() if folder)

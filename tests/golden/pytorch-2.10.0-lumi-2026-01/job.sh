@@ -6,26 +6,24 @@
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
-# Collectives between nodes: TCP: nothing at this site brings NCCL a plug-in for 4 x Slingshot-11, 200 Gb/s (cxi)
-# pytorch 2.3.1 at site lumi (x86_64)
+# Collectives between nodes: TCP, unless the image brings NCCL a plug-in for 4 x Slingshot-11, 200 Gb/s (cxi)
+# pytorch 2.10.0 at site lumi-2026-01 (x86_64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, partition, time and nodes above are yours to change, here or when it
 # is rendered: --account, --partition, --time, --nodes.
-# Ways to place ranks: gcd, pmi2. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh
+# Ways to place ranks: gcd, torchrun. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh
 # Without one mount for a node's ranks: DLCONTAINER_KEEP=0 sbatch job.sh
 # source: Lumi-supercomputer/lumi-userguide@bad69ac docs/runjobs/scheduled-jobs/lumig-job.md
-# source: Lumi-supercomputer/lumi-userguide@0ff8fc9 docs/runjobs/scheduled-jobs/container-jobs.md
-# source: Lumi-supercomputer/LUMI-AI-Guide@fdd8d96 5-multi-gpu-and-node (of 2026-05-05)
+# source: Lumi-supercomputer/LUMI-AI-Guide@a7e3387 05-multi-gpu-and-node, 02-setting-up-environment
 # source: https://github.com/lumi-ai-factory/laifs-container-recipes/issues/30
+# source: Lumi-supercomputer/LUMI-training-materials@91a198c docs/2day-20260422/205-Containers.md
 # source: interTwin-eu/itwinai lumi_pre_exec.sh
 # source: https://arxiv.org/abs/2407.19928
 # source: Lumi-supercomputer/lumi-userguide@03bbfc0 docs/software/containers/singularity.md
-# Not known, so not promised (why: dlcontainer site show lumi): the variable that the module of
-#   the host's MPI sets to its version; service pack and glibc; amdgpu driver; stacks after
-#   LUMI/24.03 (25.03 and later are in use); GPU-aware MPI from containers; RCCL over Slingshot
-#   needs the aws-ofi plug-in in the image, or module singularity-AI-bindings
-#   (/appl/local/containers/ai-modules) for the centre's own images; project folders
+# source: lumi-ai-factory/laifs-container-recipes@00a4ba4 recipes/lumi-multitorch/lumi-multitorch-vars.yaml
+# Not known, so not promised (why: dlcontainer site show lumi): RCCL over Slingshot; MPI; glibc;
+#   ROCm 7.1 and newer; --rocm; binding of torchrun's ranks
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 dlc_need() {
@@ -73,7 +71,7 @@ dlc_find_here
 
 # The image, and the command that each rank runs in it: what follows the script's name, else the
 # proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
-dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.3.1-lumi.sif}
+dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.10.0-lumi-2026-01.sif}
 [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
 dlc_proof=
 if [ $# -eq 0 ]; then
@@ -114,6 +112,7 @@ dlc_need USER
 # The runtime evaluates these as a shell does between double quotes.
 dlc_inside() { export "SINGULARITYENV_$1=$(printf %s "$2" | LC_ALL=C sed 's/[\\$`]/\\&/g')"; }
 dlc_inside NCCL_SOCKET_IFNAME hsn0,hsn1,hsn2,hsn3
+dlc_inside GLOO_SOCKET_IFNAME hsn0
 dlc_inside MIOPEN_USER_DB_PATH /tmp/miopen-"${USER}"
 dlc_inside MIOPEN_CUSTOM_CACHE_DIR /tmp/miopen-"${USER}"
 
@@ -226,7 +225,7 @@ dlc_show_here() {
     set +f
 }
 
-dlc_show_here
+dlc_show_here /pfs /scratch /projappl /project /flash /appl /var/spool/slurmd
 
 dlc_nodes=${SLURM_NNODES-}
 case $dlc_nodes in
@@ -311,20 +310,23 @@ dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter=''
     dlc_gpus=1:0
 dlc_form=${DLCONTAINER_FORM:-gcd}
 case $dlc_form in
-    gcd)  # One rank beside each GCD (it takes the one of its local number), 6 cores each
+    gcd)  # One rank beside each GCD (it takes the one of its local number), 7 cores each
         dlc_ranks_per_node=8 dlc_ranks=$((dlc_nodes * 8))
         dlc_gpus=8:8
         dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
-            --gpus-per-node=8 \
-            '--cpu-bind=mask_cpu:7e000000000000,7e00000000000000,7e0000,7e000000,7e,7e00,7e00000000,7e0000000000')
+            --cpus-per-task=7 --gpus-per-node=8 \
+            '--cpu-bind=mask_cpu:fe000000000000,fe00000000000000,fe0000,fe000000,fe,fe00,fe00000000,fe0000000000')
         ;;
-    pmi2)  # The image's own MPI in place of the host's; works, slowly
-        dlc_ranks_per_node=8 dlc_ranks=$((dlc_nodes * 8))
+    torchrun)  # One torchrun a node, which starts a rank for each GCD
+        dlc_ranks_per_node=1 dlc_ranks=$((dlc_nodes * 1))
         dlc_gpus=8:8
-        dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
-            --gpus-per-node=8 --mpi=pmi2)
+        dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node=1 --cpus-per-task=56 \
+            --gpus-per-node=8)
+        dlc_starter=torchrun
+        set -- /opt/pytorch/bin/python -m torch.distributed.run --no_python --nnodes="$dlc_nodes" \
+            --nproc_per_node=8 --master_addr="$MASTER_ADDR" --master_port="$MASTER_PORT" "$@"
         ;;
-    *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: gcd, pmi2" ;;
+    *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: gcd, torchrun" ;;
 esac
 # SEEN:SHARING, the GPUs that each rank shall see, and the ranks that share them. Each rank looks
 # before it starts. A proof only notes it: it says itself what it found.
@@ -339,7 +341,9 @@ esac
 [ -n "$dlc_proof" ] || export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}
 
 # What each rank runs.
-set -- singularity exec --rocm ${dlc_shown[@]+"${dlc_shown[@]}"} "$dlc_image" "$@"
+set -- singularity exec --rocm --bind /pfs --bind /scratch --bind /projappl --bind /project \
+    --bind /flash --bind /appl --bind /var/spool/slurmd ${dlc_shown[@]+"${dlc_shown[@]}"} \
+    "$dlc_image" "$@"
 { printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
 read -r -d '' dlc_rank <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
@@ -428,34 +432,6 @@ dlc_look() {
     fi
 }
 [ -z "$dlc_gpus" ] || dlc_look
-# The site's file systems, as wrappers of published modules show them: those that this node has, and
-# the real folder behind a link.
-dlc_roots='/dev
-/proc
-/sys
-/tmp
-/var/tmp'
-dlc_bound=${SINGULARITY_BIND:-${SINGULARITY_BINDPATH-}}
-dlc_show() {
-    case $1 in *[,:]*) echo "job: $1 is not shown: no bind can name it" >&2; return ;; esac
-    for dlc_root in $dlc_roots; do
-        case $1/ in "$dlc_root"/*) return ;; esac
-    done
-    dlc_roots="$dlc_roots
-$1" dlc_bound=${dlc_bound:+$dlc_bound,}$1
-}
-set -f
-IFS='
-'
-# shellcheck disable=SC2043
-for dlc_folder in /project /scratch /flash; do
-    [ -e "$dlc_folder" ] || continue
-    dlc_show "$dlc_folder"
-    dlc_folder=$(cd -P -- "$dlc_folder" 2>/dev/null && pwd -P) && dlc_show "$dlc_folder" || :
-done
-unset IFS
-set +f
-[ -z "$dlc_bound" ] || export SINGULARITY_BIND="$dlc_bound"
 # One mount for the ranks of a node, in a namespace of its own that they enter: it ends with their
 # processes, however these end, and this node's list of mounts never has it. Where something is
 # missing for it, each rank mounts the image itself; who set DLCONTAINER_KEEP is told why.
