@@ -94,7 +94,7 @@ def _collectives(settled: "Plan") -> list[tuple[str, str]]:
 
     uses_mpi = surroundings.used_mpi(settled) is not None
     said = fabric_jobs.said(settled.site, uses_mpi=uses_mpi)
-    return [("collectives", said)] if said else []
+    return [("between nodes", said)] if said else []
 
 
 def _job(settled: "Plan") -> list[tuple[str, str]]:

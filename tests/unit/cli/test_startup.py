@@ -50,7 +50,7 @@ CEILINGS = {
     "plan --help": Ceiling(files=112, own=22, packages=33),
     "bench --help": Ceiling(files=165, own=67, packages=33),
     "export --help": Ceiling(files=105, own=16, packages=33),
-    "site list": Ceiling(files=290, own=75, packages=101),
+    "site list": Ceiling(files=290, own=78, packages=101),
     "render pytorch --site example-slurm": Ceiling(files=480, own=143, packages=124),
 }
 # None of it is needed to say what there is: the page is made of cli/command_list.py.

@@ -66,7 +66,7 @@ def test_lines_fit(typed: Typed, show: Show) -> None:
         assert terminals.too_wide(shown.err, columns) == []
         assert typed.verbatim or terminals.too_wide(shown.out, columns) == []
     # A first column's head stands over no rows that are stacked.
-    assert _words(narrow.out) ^ _words(wide.out) <= {"module", "target", "value"}
+    assert _words(narrow.out) ^ _words(wide.out) <= {"module", "source", "target", "value"}
     if typed.verbatim:
         assert narrow.out == show(typed.words, None).out
 
