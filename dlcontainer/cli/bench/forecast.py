@@ -86,7 +86,7 @@ def _source(typed: ForecastWords, asking: "MemoryAsking") -> "ForecastSource":
         if typed.arm is not None:
             raise UsageError("--arm takes a study: facts have no arms")
         read = facts_file.read(typed.subject)
-        return facts_ground.of_facts(typed.subject, read, image, strategies)
+        return facts_ground.of_facts(typed.subject, read, image, strategies, typed.script or "")
     study = study_reader.read(typed.subject)
     asking.require_same(study)
     return study_ground.of_study(

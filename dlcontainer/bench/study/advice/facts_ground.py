@@ -13,10 +13,8 @@ from dlcontainer.bench.study.advice.forecast_records import ForecastSubject
 from dlcontainer.bench.study.advice.ground import ForecastGround
 from dlcontainer.bench.study.forecast.step_terms import StrategyChoice
 from dlcontainer.bench.study.study_records import MeasuredStudy
+from dlcontainer.system.runner import quote
 
-_MACHINE = (
-    "dlcontainer bench scaling --site {site} --image {image} {network} --ranks 1,2,4 -o STUDY"
-)
 _NODES = "dlcontainer bench collectives --site {site} --image {image} --ranks 2 --nodes 2"
 _NODE = "dlcontainer bench collectives --site {site} --image {image} --ranks 2"
 _ONE = "dlcontainer bench train --site {site} --image {image} {network}"
@@ -24,7 +22,7 @@ _NEXT = "dlcontainer bench scaling --site {site} --image {image} {network} --ran
 # The command that tells an input, by the start of the input's name: of facts, then of a study.
 _COMMANDS: Mapping[str, str] = {
     "network": "dlcontainer bench forecast {origin} --image {image} --script FILE:build",
-    "machine": _MACHINE,
+    "machine": _NEXT,
     "machine.in_node": _NODE,
     "machine.between_nodes": _NODES,
     "machine.flops_per_s": _ONE,
@@ -67,14 +65,22 @@ def commands(origin: str, site: str, image: str, network: str, more: str) -> Map
 
 
 def of_facts(
-    path: Path, facts: ForecastFacts, image: str = "", strategies: tuple[str, ...] = ()
+    path: Path,
+    facts: ForecastFacts,
+    image: str = "",
+    strategies: tuple[str, ...] = (),
+    script: str = "",
 ) -> ForecastSource:
-    """Return the ground of a file of facts; `image` as it was typed."""
+    """Return the ground of a file of facts; `image` and `script` as they were typed."""
     inputs = facts_.inputs(facts)
     middle = {drawn_input.key: drawn_input.middle for drawn_input in inputs}
     batch = int(middle["goal.batch"])
     name = facts.network.workload or "WORKLOAD"
-    measuring = commands(str(path), "SITE", image, f"--workload {name}", "1,2,4")
+    network = f"--script {quote([script])}" if script else f"--workload {name}"
+    per_node = int(middle["machine.ranks_per_node"])
+    # A rank, a full node, two of them: what is between nodes shows from the second one on.
+    ranks = dict.fromkeys((1, per_node, 2 * per_node))
+    measuring = commands(str(path), "SITE", image, network, ",".join(map(str, ranks)))
     cores = int(middle.get("machine.cores_per_rank", 1))
     ground = ForecastGround(
         subject=ForecastSubject(
@@ -99,7 +105,7 @@ def of_facts(
             scaling=facts.goal.scaling,
         ),
         strategies=strategies or facts.goal.strategies,
-        ranks_per_node=int(middle["machine.ranks_per_node"]),
+        ranks_per_node=per_node,
         base=StrategyChoice(strategy=ParallelStrategy(), global_batch=batch),
         commands=measuring,
         more=measuring["machine"],

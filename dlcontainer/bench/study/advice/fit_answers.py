@@ -132,9 +132,9 @@ def question(ground: ForecastGround, script: str) -> MemoryQuestion | None:
 def not_known(ground: ForecastGround, limit: int | None, *, has_image: bool) -> FitAnswer:
     """Return the answer where nothing tells the memory, with the command that would."""
     network = "" if ground.subject.workload in NETWORKS else " --script FILE:build"
-    why = "" if has_image else "it takes --image, whose torch tells it"
+    why = "" if has_image else "its PyTorch tells it: give --image"
     if network:
-        why += f"{' and ' if why else ''}nothing names the network: give --script"
+        why += f"{'; ' if why else ''}nothing names the network: give --script"
     return FitAnswer(
         limit=limit,
         unknown=why,

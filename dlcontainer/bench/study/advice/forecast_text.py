@@ -124,7 +124,11 @@ def fast(forecast: Forecast) -> ForecastPart:
 
 def _equal(speed: SpeedAnswer) -> Iterator[str]:
     for ranks, names in speed.equals.items():
-        yield f"at {ranks} ranks not told apart: {', '.join(names)}"
+        yield f"at {ranks} {_noun(ranks)} not told apart: {', '.join(names)}"
+
+
+def _noun(count: int) -> str:
+    return "rank" if count == 1 else "ranks"
 
 
 def _left_out(left_out: Sequence[LeftOutStrategy]) -> Iterator[str]:
@@ -136,7 +140,8 @@ def _left_out(left_out: Sequence[LeftOutStrategy]) -> Iterator[str]:
         reasons.setdefault(omitted.strategy, {}).setdefault(why, []).append(omitted.ranks)
     for strategy, whys in reasons.items():
         for why, ranks in whys.items():
-            yield f"{strategy} left out at {', '.join(map(str, ranks))} ranks: {why}"
+            numbers = ", ".join(map(str, ranks))
+            yield f"{strategy} left out at {numbers} {_noun(ranks[-1])}: {why}"
 
 
 def _missing(left_out: Sequence[LeftOutStrategy]) -> Iterator[LabelledCommand]:

@@ -57,7 +57,7 @@ class RanksAdvice:
         if self.steps_apart:
             words += f"; {self.surely or 'none'} to {self.at_most} not told apart"
         surely = f"largest number surely at {self.goal:.0%}: {self.surely or 'none'}"
-        more = "; the largest number may be at the goal: more ranks may be too"
+        more = f"; {self.at_most} is the most that was asked about, and more may be at the goal too"
         return f"{words}; {surely}" + (more if self.goes_on else "")
 
 

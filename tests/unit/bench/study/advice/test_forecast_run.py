@@ -92,7 +92,7 @@ def test_a_limit_that_nobody_can_hold_memory_against_stops_it(tmp_path: Path) ->
     assert made.speed.rows == ()
     assert made.many.advice is None
     said = text(made)
-    assert "not known: it takes --image, whose torch tells it" in said
+    assert "not known: its PyTorch tells it: give --image" in said
     assert "--image IMAGE --script FILE:build --memory 40GB" in said
 
 
