@@ -54,7 +54,7 @@ CgroupAutomount=no
 FREEZER = Path("/sys/fs/cgroup/freezer")
 # What a node says that it has; a wide one has what any node of a known site has.
 SMALL = "CPUs=2"
-WIDE = "CPUs=288 RealMemory=1000000 Gres=gpu:8 Feature=cpu,gpu,nvme"
+WIDE = "CPUs=384 RealMemory=1000000 Gres=gpu:gh200:8 Feature=cpu,gpu,h100,nvme"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -149,7 +149,8 @@ def _lay_out(
         text += f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} {node}\n"
         (folder / "spool" / name).mkdir(parents=True)
     # No device, which slurmd notes and lets pass: they are only counted.
-    (folder / "gres.conf").write_text(f"Name=gpu File={folder}/gpu[0-7]\n" * ("gpu" in node))
+    gpus = f"Name=gpu Type=gh200 File={folder}/gpu[0-7]\n"
+    (folder / "gres.conf").write_text(gpus * ("gpu" in node))
     for number in range(8):
         (folder / f"gpu{number}").touch()
     text += "PartitionName=batch Nodes=ALL Default=YES State=UP MaxTime=INFINITE\n"
