@@ -15,8 +15,11 @@ import argparse
 import json
 import os
 import shutil
+import signal
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +54,8 @@ class PlantedLimit:
     steps: int = 20
     rate: str = ""
     launcher: str = ON_ONE
+    # A rank whose host is slow; a study says its launcher, so this is planted from outside.
+    slow_rank: int | None = None
     more: tuple[str, ...] = ()
 
 
@@ -61,13 +66,12 @@ LIMITS = (
         name="onednn-off", stage="kernel", ranks="1", threads=2, script="without_onednn"
     ),
     PlantedLimit(
-        name="slow-files", stage="input", script="", launcher=f"{LAUNCHER} slow-files {{ranks}}",
+        name="slow-files", stage="input", script="", launcher=f"{LAUNCHER} {{ranks}}",
         more=("--batch", "64", "--input", "files"),
     ),
     PlantedLimit(name="half-link", stage="communication", rate=HALF, launcher=ON_HOSTS),
     PlantedLimit(
-        name="slow-host", stage="communication", rate=FULL,
-        launcher=f"{ON_HOSTS} {LAUNCHER} slow-host",
+        name="slow-host", stage="communication", rate=FULL, launcher=ON_HOSTS, slow_rank=1,
     ),
 )  # fmt: skip
 # What the last point met, and the term that the report is to name.
@@ -78,7 +82,7 @@ SHORTFALLS = (
     ),
     PlantedLimit(
         name="last-slow-host", stage="waiting", ranks="1,2,4", script="sleeping", steps=8,
-        rate=FULL, launcher=f"{ON_HOSTS} {LAUNCHER} slow-host",
+        rate=FULL, launcher=ON_HOSTS, slow_rank=3,
     ),
 )  # fmt: skip
 
@@ -113,7 +117,8 @@ class Trial:
             words += ["--one-allocation", "--ranks-per-node", "1"]
             net = ["lab", "slownet", "--by", "tbf", "--hosts", hosts, "--rate", limit.rate]
             words = [*net, "--", sys.executable, "-c", START, *words]
-        self.dlcontainer(*words)
+        with _slowed(limit.slow_rank):
+            self.dlcontainer(*words)
 
     def threads(self, limit: PlantedLimit) -> Path:
         """Return the times of 1 and of 2 threads; a virtual host has one core for itself."""
@@ -123,6 +128,20 @@ class Trial:
             words = ["--site", "local", "--image", str(self.image), "-o", str(path)]
             self.dlcontainer("bench", "threads", *words, "--counts", counts, "--quick")
         return path
+
+
+@contextmanager
+def _slowed(rank: int | None) -> Iterator[None]:
+    """Slow down a rank while the block runs."""
+    if rank is None:
+        yield
+        return
+    argv = [sys.executable, str(HERE / "planted" / "slow_rank.py"), str(rank)]
+    with subprocess.Popen(argv) as process:
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGINT)
 
 
 def named(trial: Trial, limit: PlantedLimit) -> dict[str, Any]:

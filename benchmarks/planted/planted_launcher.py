@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
-"""Start ranks with a planted limit; planted_limits.py gives it to `bench scaling --launcher`.
-
-slow-host COMMAND...         one rank, on its own host: rank 1 is stopped for a quarter of the time
-slow-files RANKS COMMAND...  ranks on this host, whose data set lies on a slow file system
+"""Start ranks on this host, whose data set lies on a slow file system: planted_launcher.py RANKS
+COMMAND...; planted_limits.py gives it to `bench scaling --launcher`.
 """
 
 import os
@@ -12,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -21,7 +19,6 @@ sys.path[:] = [str(HERE.parent.parent), *(entry for entry in sys.path if Path(en
 
 from dlcontainer.system import rank_processes
 
-STOPPED_S, RUNNING_S = 0.01, 0.03
 READ_LATENCY_MS = "1"
 DATA_SET = re.compile(r"/[^\s:=,]*/input(?=[\s:=,/]|$)")
 START = "from dlcontainer.cli.main import run; run()"
@@ -29,27 +26,10 @@ START = "from dlcontainer.cli.main import run; run()"
 
 def main() -> None:
     """Start what the words say; exit with its code."""
-    plant, *words = sys.argv[1:]
-    sys.exit(_on_slow_host(words) if plant == "slow-host" else _on_slow_files(*words))
+    sys.exit(_launched(*sys.argv[1:]))
 
 
-def _on_slow_host(argv: list[str]) -> int:
-    with subprocess.Popen(argv, start_new_session=True) as process:
-        while process.poll() is None:
-            if os.environ["PALS_RANKID"] == "1":
-                _signal(process, signal.SIGSTOP)
-                time.sleep(STOPPED_S)
-                _signal(process, signal.SIGCONT)
-            time.sleep(RUNNING_S)
-    return process.returncode
-
-
-def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, number)
-
-
-def _on_slow_files(ranks: str, *argv: str) -> int:
+def _launched(ranks: str, *argv: str) -> int:
     usual = [word.format(ranks=ranks) for word in rank_processes.words()]
     found = DATA_SET.search(" ".join(argv))
     if found is None or not any(Path(found[0]).iterdir()):  # The first launch makes the data set.
