@@ -51,7 +51,7 @@ def plan(
         ("base", settled.recipe.base.title),
         ("python", f"{base_python(settled.recipe) or 'of the base'} in {settled.recipe.prefix}"),
         ("engine", _engine(settled.site.engine.kind, trial)),
-        *_collectives(settled),
+        *([("between nodes", between)] if (between := _between_nodes(settled)) else []),
         *_job(settled),
         ("digest", f"sha256:{settled.digest}"),
     ]
@@ -88,13 +88,12 @@ def _say_notes(settled: "Plan") -> None:
             output.listed(lines)
 
 
-def _collectives(settled: "Plan") -> list[tuple[str, str]]:
+def _between_nodes(settled: "Plan") -> str | None:
     from dlcontainer.planning.launch import surroundings
     from dlcontainer.sites import fabric_jobs
 
     uses_mpi = surroundings.used_mpi(settled) is not None
-    said = fabric_jobs.said(settled.site, uses_mpi=uses_mpi)
-    return [("between nodes", said)] if said else []
+    return fabric_jobs.said(settled.site, uses_mpi=uses_mpi)
 
 
 def _job(settled: "Plan") -> list[tuple[str, str]]:
@@ -154,6 +153,7 @@ def _body(settled: "Plan") -> dict[str, object]:
             "build_mode": settled.trial.build_mode if settled.trial else None,
             "run_mode": settled.trial.run_mode if settled.trial else None,
         },
+        "between_nodes": _between_nodes(settled),
         "job": [asdict(setting) for setting in job_request.asked(settled)],
         "system": facts.model_dump(mode="json") if facts else None,
         "pins": [asdict(pin) for pin in pins.of_plan(settled)],

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dlcontainer.cli import completion, options, output
+from dlcontainer.cli import completion, options, output, wrong_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from dlcontainer.cli.context import CliContext
     from dlcontainer.sites.citations import Citation
     from dlcontainer.sites.clones import ChangedFile, Clone
+    from dlcontainer.sites.site import Site
 
 # Of a changed file; -v has all.
 _SHOWN = 12
-State = Literal["changed", "as it was read", "on no way to HEAD", "not in a clone", "a page"]
+State = Literal["changed", "as it was read", "not in HEAD's history", "not in a clone", "a page"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,13 +63,22 @@ def outdated(
     Nothing is fetched.
     """
     from dlcontainer.cli.context import here
+    from dlcontainer.errors import ConfigError
     from dlcontainer.sites.clones import Clone
 
     world, today = here(), datetime.date.today()
     clones = [Clone(folder=folder, environ=world.of_user) for folder in clone or []]
     for copy in clones:
         copy.require()
-    cited = dict(_sources(world, name) for name in _names(world, site))
+    wrong: list[ConfigError] = []
+    cited: dict[str, tuple[Citation, ...]] = {}
+    for name in [site] if site is not None else world.resources.names("site-configs"):
+        try:
+            usual = world.site(name).value
+            if site is not None or usual.status == "active":
+                cited[usual.name] = _sources(world, name, usual)
+        except ConfigError as error:
+            wrong.append(error)
     _require_cited(clones, cited)
     ages = {name: [_age(source, clones) for source in sources] for name, sources in cited.items()}
     if as_json:
@@ -76,34 +86,34 @@ def outdated(
             {"name": name, "sources": [_plain(age, today) for age in aged]}
             for name, aged in ages.items()
         ]
-        output.emit("site-outdated", {"today": today.isoformat(), "sites": sites})
-        return
+        errors = [str(error) for error in wrong]
+        body = {"today": today.isoformat(), "sites": sites, "errors": errors}
+        output.emit("site-outdated", body)
+    else:
+        _say_all(ages, today, every=verbose)
+        if not clones:
+            output.say("\nto see what changed: clone a repository, and give its folder by --clone")
+    wrong_files.raise_all(wrong)
+
+
+def _say_all(
+    ages: "Mapping[str, Sequence[SourceAge]]", today: datetime.date, *, every: bool
+) -> None:
     for number, (name, aged) in enumerate(ages.items()):
-        output.title(f"{chr(10) * bool(number)}{name}: {_summary(aged, today)}")
-        _say(aged, today, every=verbose)
-    if not clones:
-        output.say("\nto see what changed: clone a repository, and give its folder by --clone")
+        title = f"{name}: {_summary(aged, today)}"
+        output.title(f"\n{title}" if number else title)
+        _say(aged, today, every=every)
 
 
-def _names(world: "CliContext", site: str | None) -> "Iterator[str]":
-    if site is not None:
-        yield site
-        return
-    for name in world.resources.names("site-configs"):
-        if world.site(name).value.status == "active":
-            yield name
-
-
-def _sources(world: "CliContext", name: str) -> "tuple[str, tuple[Citation, ...]]":
-    """Return a site's name with the sources of all its epochs and node types."""
+def _sources(world: "CliContext", name: str, usual: "Site") -> "tuple[Citation, ...]":
+    """Read the sources of all epochs and node types."""
     from dlcontainer.sites import citations
     from dlcontainer.sites.site import targets
 
     merged: dict[str, str] = {}
-    usual = world.site(name).value
     for target in targets(usual):
         merged |= world.site(name, target).value.sources
-    return usual.name, citations.all_of(merged)
+    return citations.all_of(merged)
 
 
 def _require_cited(clones: "Sequence[Clone]", cited: "Mapping[str, Sequence[Citation]]") -> None:
@@ -129,7 +139,7 @@ def _age(cited: "Citation", clones: "Sequence[Clone]") -> SourceAge:
         return SourceAge(cited=cited, day=cited.day, state="not in a clone")
     day = clone.day(cited.commit) or cited.day
     if not clone.leads_to(cited.commit):
-        return SourceAge(cited=cited, day=day, state="on no way to HEAD")
+        return SourceAge(cited=cited, day=day, state="not in HEAD's history")
     files = clone.changed(cited)
     state: State = "changed" if files else "as it was read"
     return SourceAge(cited=cited, day=day, state=state, files=files)

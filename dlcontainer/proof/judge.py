@@ -200,7 +200,12 @@ def _plugin(case: ProofCase) -> Verdicts:
     lacking = [rank.rank for rank in ranks if rank.plugin is None]
     if lacking and brings in BRINGING and _has_gpus(case):
         yield failed(f"{_numbers(lacking)}: none is found, and the site says: plugin: {brings}")
-    if plugins:
+    promised = set(case.site.collectives.abi) if case.site else set()
+    older = [rank.rank for rank in ranks if rank.plugin and promised - set(rank.plugin.versions)]
+    if older:
+        listed = ", ".join(f"v{number}" for number in sorted(promised))
+        yield failed(f"{_numbers(older)}: another plug-in than the site's, which has {listed}")
+    elif plugins:
         yield seen(_few(sorted({_named(plugin) for plugin in plugins})))
 
 

@@ -22,12 +22,20 @@ def require_trusted(root: Path, path: Path) -> None:
     whole = root.stat()
     trusted = {0, os.geteuid(), whole.st_uid}
     is_shared = bool(whole.st_mode & stat.S_IWGRP)
-    for place in _above(Path(os.path.realpath(root))):
+    for place in reversed(Path(os.path.realpath(root)).parents):
         info = place.stat()
         # Where a folder above is sticky, nobody can rename what is another's.
         if info.st_mode & stat.S_IWOTH and not info.st_mode & stat.S_ISVTX:
             raise _open_to_all(root, place)
+    real = os.path.realpath(root)
     for place in dict.fromkeys([root, *_within(root, path)]):
+        if not Path(os.path.realpath(place)).is_relative_to(real):
+            raise ConfigError(
+                f"it leads out of the folder, to {os.path.realpath(place)}",
+                where=str(place),
+                why="who may write there is not looked at",
+                next_step="put the file itself here",
+            )
         info = place.stat()
         if info.st_mode & stat.S_IWOTH:
             raise _open_to_all(root, place)
@@ -43,10 +51,6 @@ def require_trusted(root: Path, path: Path) -> None:
             )
         if info.st_mode & stat.S_IWGRP and not (is_group or info.st_gid == 0 or _is_alone(info)):
             raise _open(root, place, "its group", "g-w")
-
-
-def _above(path: Path) -> Iterator[Path]:
-    yield from reversed(path.parents)
 
 
 def _within(root: Path, path: Path) -> Iterator[Path]:

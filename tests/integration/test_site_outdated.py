@@ -115,7 +115,7 @@ def test_a_commit_that_head_did_not_come_from(
     later = clone.commit("2024-03-03", nodes="b\n")
     clone.git("checkout", "-q", first)
     site = write_site(tmp_path, {"nodes": f"centre/docs@{later} docs/nodes.md"})
-    assert told(user, site, "--clone", clone.folder)["nodes"]["state"] == "on no way to HEAD"
+    assert told(user, site, "--clone", clone.folder)["nodes"]["state"] == "not in HEAD's history"
 
 
 def test_a_clone_of_another_repository_is_refused(

@@ -176,6 +176,15 @@ def test_a_plug_in_that_the_site_brings_and_no_rank_finds(tmp_path: Path) -> Non
     assert "plug-in" not in judged(tmp_path, site, ranks=changed(plugin=None))
 
 
+@pytest.mark.parametrize(("abi", "state"), [([8, 9], "seen"), ([9, 10], "failed")])
+def test_another_plug_in_than_the_site_says(tmp_path: Path, abi: list[int], state: str) -> None:
+    site = gpu_site(collectives={"plugin": "hook", "abi": abi, "remembered": ["plugin", "abi"]})
+    found = judged(tmp_path, site)["plug-in"]
+    assert found.state == state
+    if state == "failed":
+        assert "another plug-in than the site's, which has v9, v10" in found.detail
+
+
 def test_sockets_over_ethernet_are_what_there_is(tmp_path: Path) -> None:
     lan = {"kind": "ethernet", "model": "10 GbE", "remembered": ["kind", "model"]}
     site = gpu_site(network=lan)

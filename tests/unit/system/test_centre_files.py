@@ -89,6 +89,26 @@ def test_what_others_could_write_is_refused(
     assert shlex.quote(str(centre / place)) in str(refused.value.next_step)
 
 
+@pytest.mark.parametrize(
+    ("place", "name"), [(SITE, "mysite"), (VERIFY, "ours"), ("recipes", "ours")]
+)
+def test_a_link_that_leads_out_is_refused(
+    centre: Path, tmp_path: Path, place: str, name: str
+) -> None:
+    """Who may write where it leads is nobody's to tell."""
+    elsewhere = tmp_path / "elsewhere"
+    (centre / place).rename(elsewhere)
+    (centre / place).symlink_to(elsewhere)
+    with pytest.raises(ConfigError, match="it leads out of the folder") as refused:
+        searched(centre).find("site-configs" if name == "mysite" else "recipes", name)
+    assert refused.value.where == str(centre / place)
+
+
+def test_a_link_within_the_folder_is_taken(centre: Path) -> None:
+    (centre / "site-configs/other.yaml").symlink_to("mysite.yaml")
+    assert searched(centre).find("site-configs", "other") == centre / "site-configs/other.yaml"
+
+
 def test_a_folder_that_anybody_may_replace(centre: Path) -> None:
     centre.parent.chmod(0o777)
     with pytest.raises(ConfigError, match="any user can write to it") as refused:
