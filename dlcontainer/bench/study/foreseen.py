@@ -7,7 +7,6 @@ the step model takes a network's layers, which a study does not say.
 
 from dataclasses import dataclass, replace
 
-from dlcontainer.bench.probes.networks.published import NETWORKS
 from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
 from dlcontainer.bench.stats import mean_ratios
 from dlcontainer.bench.stats.paired import Interval
@@ -60,12 +59,10 @@ def of(study: MeasuredStudy, arm: str) -> StudyOutlook:
 
 
 def _network(study: MeasuredStudy) -> TrainedNetwork | None:
-    published = NETWORKS.get(study.plan.workload)
-    parameters = study.parameters or (published.parameters if published else None)
     # The step model scales compute by samples alone: of operations any number does.
     return (
-        TrainedNetwork(flops=1.0, gradient_bytes=_GRADIENT_BYTES * parameters)
-        if parameters
+        TrainedNetwork(flops=1.0, gradient_bytes=_GRADIENT_BYTES * study.parameters)
+        if study.parameters
         else None
     )
 

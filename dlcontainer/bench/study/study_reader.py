@@ -68,7 +68,7 @@ def read(folder: Path) -> MeasuredStudy:
         ),
         digest=hash_chain.digest("\n".join([study_folder.digest(plan), *seals])),
         backend=_backend(extras),
-        parameters=_parameters(by_file.values()),
+        counted_parameters=_parameters(by_file.values()),
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from dlcontainer.bench.probes.networks.published import NETWORKS
 from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
 
 SCHEMA = "dlcontainer/scaling-study/1"
@@ -125,4 +126,10 @@ class MeasuredStudy:
     # gloo, nccl, ...; empty where no session has it.
     backend: str = ""
     # Of the whole network, as a rank counted them; None where no session says it.
-    parameters: int | None = None
+    counted_parameters: int | None = None
+
+    @property
+    def parameters(self) -> int | None:
+        """Return the network's parameters: counted, else published, else None."""
+        published = NETWORKS.get(self.plan.workload)
+        return self.counted_parameters or (published.parameters if published else None)

@@ -225,10 +225,8 @@ def _network(study: MeasuredStudy, gradient_bytes: float | None) -> TrainedNetwo
 
     A study's own steps tell what a sample costs: operations are counted as one.
     """
-    published = NETWORKS.get(study.plan.workload)
-    parameters = study.parameters or (published.parameters if published else None)
-    if gradient_bytes is None and parameters is not None:
-        gradient_bytes = float(parameters * _GRADIENT)
+    if gradient_bytes is None and study.parameters is not None:
+        gradient_bytes = float(study.parameters * _GRADIENT)
     if gradient_bytes is None:
         return None
     is_text = study.plan.workload == "transformer"
