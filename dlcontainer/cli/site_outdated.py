@@ -173,7 +173,7 @@ def _summary(ages: "Sequence[SourceAge]", today: datetime.date) -> str:
     days = [age.age_days(today) for age in ages]
     old = sum(day is not None and day > OLD_DAYS for day in days)
     unknown = sum(day is None for day in days)
-    parts = [f"{len(ages)} sources"]
+    parts = ["1 source" if len(ages) == 1 else f"{len(ages)} sources"]
     parts += [f"{changed} changed since"] if changed else []
     parts += [f"{old} over a year old"] if old else []
     parts += [f"{unknown} of an unknown day"] if unknown else []

@@ -266,6 +266,16 @@ def test_one_wrong_file_of_the_user_s_stops_no_list(
     assert ("broken" in found or "empty" in found) is concerns
 
 
+def test_one_wrong_site_stops_no_look_at_ages(run: Run, folder: Path) -> None:
+    (folder / "site-configs/broken.yaml").write_text(WRONG["site-configs/broken.yaml"])
+    code, out, err = run("site", "outdated")
+    assert code == 3
+    assert "broken" in err
+    assert "mine: 1 source, 1 of an unknown day" in out
+    assert "vista: " in out
+    assert "attic" not in out
+
+
 def test_site_show_says_what_is_not_known(run: Run) -> None:
     _, out, _ = run("site", "show", "mine@old:big")
     for line in (
