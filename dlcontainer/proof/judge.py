@@ -17,7 +17,6 @@ from dlcontainer.proof.verdict import (
     seen,
 )
 from dlcontainer.sites import fabric_jobs
-from dlcontainer.sites.collectives import BRINGING
 from dlcontainer.sites.site import Site, SiteTarget
 
 _SHOWN = 3
@@ -196,9 +195,10 @@ def _plugin(case: ProofCase) -> Verdicts:
     """Which plug-in ranks would load; one that can't be used brought down its rank."""
     ranks = case.proof.content.ranks
     plugins = [rank.plugin for rank in ranks if rank.plugin is not None]
-    brings = fabric_jobs.plugin(case.site) if case.site else "none"
+    # What an image brings is its own affair, and a proof does not say whether it has an MPI.
+    brings = fabric_jobs.plugin(case.site, uses_mpi=True) if case.site else "none"
     lacking = [rank.rank for rank in ranks if rank.plugin is None]
-    if lacking and brings in BRINGING and _has_gpus(case):
+    if lacking and brings in ("host", "hook") and _has_gpus(case):
         yield failed(f"{_numbers(lacking)}: none is found, and the site says: plugin: {brings}")
     promised = set(case.site.collectives.abi) if case.site else set()
     older = [rank.rank for rank in ranks if rank.plugin and promised - set(rank.plugin.versions)]

@@ -172,8 +172,13 @@ def test_a_plug_in_that_the_site_brings_and_no_rank_finds(tmp_path: Path) -> Non
     found = judged(tmp_path, ranks=changed(plugin=None))["plug-in"]
     assert found.state == "failed"
     assert "none is found, and the site says: plugin: hook" in found.detail
-    site = gpu_site(collectives={"plugin": "own", "remembered": ["plugin"]})
-    assert "plug-in" not in judged(tmp_path, site, ranks=changed(plugin=None))
+    for facts in (
+        {"plugin": "own"},
+        {"plugin": "image"},
+        {"plugin": "hook", "without_mpi": True},
+    ):
+        site = gpu_site(collectives={**facts, "remembered": list(facts)})
+        assert "plug-in" not in judged(tmp_path, site, ranks=changed(plugin=None))
 
 
 @pytest.mark.parametrize(("abi", "state"), [([8, 9], "seen"), ([9, 10], "failed")])
