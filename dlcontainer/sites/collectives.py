@@ -74,14 +74,14 @@ class Collectives(SiteFacts):
         return (f"{folder}:{folder}",)
 
 
-def said(plugin: PlugIn, facts: Collectives, fabric: str) -> str:
-    """Say what collectives use between nodes, on one line."""
+def said(plugin: PlugIn, facts: Collectives, fabric: str, ccl: str) -> str:
+    """Say what collectives use between nodes, on one line; `ccl` is the devices' library."""
     if plugin == "none":
         over = f" on {facts.interface}" if facts.interface else ""
-        return f"TCP{over}: nothing at this site brings NCCL a plug-in for {fabric}"
+        return f"TCP{over}: nothing at this site brings {ccl} a plug-in for {fabric}"
     return {
-        "own": f"{fabric}, by NCCL's own transport",
+        "own": f"{fabric}, by {ccl}'s own transport",
         "host": f"{fabric}, by the host's plug-in {facts.library}",
-        "image": f"TCP, unless the image brings NCCL a plug-in for {fabric}",
+        "image": f"TCP, unless the image brings {ccl} a plug-in for {fabric}",
         "hook": f"{fabric}, by the plug-in that the runtime brings",
     }[plugin]

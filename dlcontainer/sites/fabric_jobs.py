@@ -3,14 +3,16 @@
 As the request for accelerators is (`gpu_jobs`): what the site's own `jobs` say wins.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dlcontainer.config import KeyPath, SelectedDocument, dotted
+from dlcontainer.config.field_types import Vendor
 from dlcontainer.errors import ConfigError
 from dlcontainer.sites import collectives
 from dlcontainer.sites.site import Site
 
 _NO_FABRIC = ("ethernet",)
+_LIBRARIES: Mapping[Vendor, str] = {"nvidia": "NCCL", "amd": "RCCL", "intel": "oneCCL"}
 
 
 def settle(site: Site) -> Site:
@@ -34,10 +36,11 @@ def plugin(site: Site, *, uses_mpi: bool = False) -> collectives.PlugIn:
 
 def said(site: Site, *, uses_mpi: bool = False) -> str | None:
     """Say what collectives of a site's GPUs use between nodes; None where nothing is to be said."""
-    network = site.network
-    if site.accelerator is None or network is None or network.kind in _NO_FABRIC:
+    network, gpu = site.network, site.accelerator
+    if gpu is None or network is None or network.kind in _NO_FABRIC:
         return None
-    return collectives.said(plugin(site, uses_mpi=uses_mpi), site.collectives, network.model)
+    brings, ccl = plugin(site, uses_mpi=uses_mpi), _LIBRARIES[gpu.vendor]
+    return collectives.said(brings, site.collectives, network.model, ccl)
 
 
 def require_brought(site: SelectedDocument[Site]) -> None:

@@ -6,7 +6,7 @@
 #SBATCH -p batch
 #SBATCH -N 2
 #SBATCH -C nvme
-# Collectives between nodes: TCP on hsn0,hsn1,hsn2,hsn3: nothing at this site brings NCCL a plug-in for 4 x Slingshot-11, 200 Gb/s (cxi)
+# Collectives between nodes: TCP on hsn0,hsn1,hsn2,hsn3: nothing at this site brings RCCL a plug-in for 4 x Slingshot-11, 200 Gb/s (cxi)
 # horovod 0.28.1 at site frontier-cpe-24.11 (x86_64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]

@@ -6,7 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=8
 #SBATCH --gpus-per-node=8
-# Collectives between nodes: TCP, unless the image brings NCCL a plug-in for 4 x Slingshot-11, 200 Gb/s (cxi)
+# Collectives between nodes: TCP, unless the image brings RCCL a plug-in for 4 x Slingshot-11, 200 Gb/s (cxi)
 # pytorch 2.10.0 at site lumi-2026-01 (x86_64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]

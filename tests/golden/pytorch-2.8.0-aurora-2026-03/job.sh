@@ -6,7 +6,7 @@
 #PBS -l filesystems=home:flare
 #PBS -q debug
 #PBS -A ABC123
-# Collectives between nodes: TCP: nothing at this site brings NCCL a plug-in for 8 x Slingshot-11 (cxi)
+# Collectives between nodes: TCP: nothing at this site brings oneCCL a plug-in for 8 x Slingshot-11 (cxi)
 # pytorch 2.8.0 at site aurora-2026-03 (x86_64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: qsub job.sh
