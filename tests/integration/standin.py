@@ -61,6 +61,9 @@ class Any:
     def __float__(self):
         return 1.0
 
+    def __iter__(self):
+        return iter(())
+
 
 class SGD(Any):
     def step(self):
@@ -76,7 +79,7 @@ cuda = types.SimpleNamespace(is_available=constant(False))
 get_num_threads = get_num_interop_threads = constant(1)
 set_num_threads = manual_seed = constant(None)
 nn = types.SimpleNamespace(Module=Any, functional=Any())
-for name in ("Conv2d", "BatchNorm2d", "ReLU", "AdaptiveAvgPool2d", "Flatten", "Linear"):
+for name in ("Conv2d", "ConvTranspose2d", "BatchNorm2d", "ReLU", "AdaptiveAvgPool2d", "Flatten", "Linear"):
     setattr(nn, name, Any)
 nn.Sequential = Any
 optim = types.SimpleNamespace(SGD=SGD)
