@@ -20,6 +20,7 @@ import nccl_log
 import prove_devices
 import prove_place
 import prove_plugin
+import scheduler_names
 
 SCHEMA = "dlcontainer/proof/1"
 FILE = "proof.json"
@@ -27,7 +28,7 @@ MANIFEST = "/opt/dlcontainer/manifest.json"
 # framework -> the package that its ranks meet by
 GROUPS = {"torch": "torch", "tensorflow": "horovod"}
 # Where the scheduler's and the engine's own words stand.
-JOB = ("SLURM_JOB_ID", "SLURM_RESTART_COUNT", "SLURM_STEP_NUM_TASKS", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "SGE_TASK_ID", "JOB_ID")
+JOB = scheduler_names.JOBS + ("SLURM_STEP_NUM_TASKS",)
 IMAGE = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER")
 # Where the lines stand that nccl_log.py reads; GRAPH for NVLink.
 _SUBSYSTEMS = "INIT,ENV,NET,GRAPH"

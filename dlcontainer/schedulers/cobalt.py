@@ -2,7 +2,7 @@
 
 from dlcontainer.schedulers import time_limits
 from dlcontainer.schedulers.mpi_launchers import APRUN
-from dlcontainer.schedulers.scheduler import BatchSystem, Resource
+from dlcontainer.schedulers.scheduler import BatchSystem, JobVariables, Resource
 
 # Source: qsub(1) of Cobalt, as argonne-lcf/user-guides@91dabfb2^ docs/theta has it.
 COBALT = BatchSystem(
@@ -19,7 +19,7 @@ COBALT = BatchSystem(
     },
     read_time=time_limits.cobalt,
     time_limit=time_limits.minutes,
-    job_variable="COBALT_JOBID",
+    job=JobVariables(number="COBALT_JOBID"),
     variables=("COBALT_*",),
     launchers={"aprun": APRUN},
 )

@@ -10,6 +10,7 @@ from dlcontainer.schedulers.scheduler import (
     BatchQueue,
     BatchSystem,
     Cause,
+    JobVariables,
     MemoryWords,
     QueuedJob,
     ReframeBackend,
@@ -93,7 +94,10 @@ GRID_ENGINE = BatchSystem(
     restarts="${RESTARTED:-0}",
     # Jobs start in the home folder, unless they ask for -cwd.
     enter_folder='cd "${SGE_O_WORKDIR:-$PWD}"',
-    job_variable="JOB_ID",
+    # Other programs call a number of theirs JOB_ID too.
+    job=JobVariables(
+        number="JOB_ID", sign="SGE_TASK_ID", element="SGE_TASK_ID", restart="RESTARTED"
+    ),
     variables=("SGE_*",),
     # Source: qsub(1) (-r n: not run again), qstat(1), qdel(1), qacct(1), sge_status(5); run by us
     # with 8.1.9.

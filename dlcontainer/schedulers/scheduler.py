@@ -18,12 +18,64 @@ Cause = Literal["none", "job", "limit", "outside"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RankVariables:
-    """The variables in which a launcher tells a rank its place; probe/ranks.py reads the same."""
+    """The variables in which a launcher tells a rank its place; empty where it has none."""
 
     rank: str
-    size: str
-    local_rank: str
-    local_size: str
+    size: str = ""
+    local_rank: str = ""
+    local_size: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobVariables:
+    """The variables that tell a job from all others, as its processes see them; empty: none.
+
+    `number` names the job. Where other programs use its name too, `sign` is set in this scheduler's
+    jobs alone. `enclosing` names the allocation whose jobs `number` counts, and a script that is
+    none of them. What the scheduler ends together is told apart by `element` (of an array) and
+    `step` (a launch). `restart` counts how often the job began again.
+    """
+
+    number: str
+    sign: str = ""
+    enclosing: str = ""
+    element: str = ""
+    step: str = ""
+    restart: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Each of them once, for a record."""
+        every = (self.enclosing, self.number, self.sign, self.element, self.step, self.restart)
+        return tuple(dict.fromkeys(filter(None, every)))
+
+    def of(self, environ: Mapping[str, str]) -> tuple[str, str] | None:
+        """Return the variable that names this process's job, and what it says; None outside."""
+        if self.sign and not environ.get(self.sign):
+            return None
+        names = filter(None, (self.number, self.enclosing))
+        return next(((name, environ[name]) for name in names if environ.get(name)), None)
+
+    @property
+    def word(self) -> str:
+        """Return the word that a shell expands to the job's number; to nothing outside of one."""
+        if self.sign:
+            return f'"${{{self.sign}:+${{{self.number}-}}}}"'
+        return (
+            f'"${{{self.number}:-${{{self.enclosing}-}}}}"'
+            if self.enclosing
+            else (f'"${{{self.number}-}}"')
+        )
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return the words that tell a shell's own job, element and step from all others."""
+        sign = self.sign or self.number
+        inside = (name for name in (self.number, self.element, self.step) if name)
+        within = (
+            f'"${{{name}-}}"' if name == sign else f'"${{{sign}:+${{{name}-}}}}"' for name in inside
+        )
+        return (*((f'"${{{self.enclosing}-}}"',) if self.enclosing else ()), *within)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -241,9 +293,12 @@ class BatchSystem:
     # A shell command that enters the folder a job was submitted from, where it may start in
     # another; it fails where this node does not have that.
     enter_folder: str = ""
-    # The variable that names the job in its environment, and all that this scheduler sets there.
-    job_variable: str = ""
+    # The variables that tell a job from others, and patterns of all that this scheduler sets.
+    job: JobVariables | None = None
     variables: tuple[str, ...] = ()
+    # A shell command that lists the jobs of the user $dlc_uid that have begun, a line each, its
+    # number first (a second word PD is for one that waits); empty where nobody described it.
+    running: str = ""
     # Names an allocation's first host for a process outside of it, where the scheduler tells.
     first_host: Callable[[Mapping[str, str]], str | None] = _unknown_host
     launchers: Mapping[str, Launcher] = field(default_factory=dict)

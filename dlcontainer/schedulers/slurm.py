@@ -8,6 +8,7 @@ from dlcontainer.schedulers.scheduler import (
     TASKS,
     BatchQueue,
     BatchSystem,
+    JobVariables,
     Launcher,
     MemoryWords,
     RankVariables,
@@ -107,7 +108,9 @@ SLURM = BatchSystem(
     end_together="export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}",
     # Forced: an older copy of this name gives way. It ends with the job. Source: sbcast(1).
     broadcast="sbcast --force {source} {target}",
-    job_variable="SLURM_JOB_ID",
+    # Source: srun(1), "OUTPUT ENVIRONMENT VARIABLES". An element of an array is a job of its own.
+    job=JobVariables(number="SLURM_JOB_ID", step="SLURM_STEP_ID", restart="SLURM_RESTART_COUNT"),
+    running="squeue -h -a -u \"$dlc_uid\" -o '%A %t'",
     variables=("SLURM*",),
     first_host=first_host,
     launchers={
