@@ -1,4 +1,4 @@
-"""A job's id may hold any bytes; what scripts call their files by it is one plain name, and its own."""
+"""A job's id may hold any bytes; what scripts call files by it is one plain name, and its own."""
 
 import os
 import subprocess
