@@ -130,7 +130,7 @@ def values(
         "alone": _laid([Text(plan.python), *recipe_form.words])[0] if recipe_form else "",
         "proving": Text(job_forms.of_proof(plan)),
         "together": Text(batch.end_together),
-        "restarts": Text(batch.restarts),
+        "restarts": Text(batch.restart_count),
         **job_variables.values(),
         "cpus": job_ranks.cpus(plan),
         **_rank(plan),

@@ -9,7 +9,6 @@ COBALT = BatchSystem(
     submit="qsub",
     variable_option="--env",
     node_count="${COBALT_JOBSIZE-}",
-    job_number="${COBALT_JOBID-}",
     directive="#COBALT",
     resources={
         "account": Resource(written=r"-A (?P<value>\S+)", line="-A {value}"),

@@ -65,8 +65,6 @@ GRID_ENGINE = BatchSystem(
     hosts=hosts_named("PE_HOSTFILE"),
     # A job's script runs on the first host of its list.
     script_on_first='[ -n "${JOB_ID-}" ]',
-    # "undefined" but in an array of tasks.
-    job_number="${JOB_ID-}${SGE_TASK_ID-}",
     directive="#$",
     # A queue may say another shell, csh at first, whatever the script's first line is.
     needed=("#$ -S /bin/bash",),
@@ -90,11 +88,10 @@ GRID_ENGINE = BatchSystem(
             },
         ),
     ),
-    # 1 after a crash, 2 from a checkpoint, else 0. Source: qsub(1), "RESTARTED".
-    restarts="${RESTARTED:-0}",
     # Jobs start in the home folder, unless they ask for -cwd.
     enter_folder='cd "${SGE_O_WORKDIR:-$PWD}"',
-    # Other programs call a number of theirs JOB_ID too.
+    # Other programs call a number of theirs JOB_ID too. The element is "undefined" but in an array;
+    # RESTARTED is 1 after a crash, 2 from a checkpoint, else 0. Source: qsub(1).
     job=JobVariables(
         number="JOB_ID", sign="SGE_TASK_ID", element="SGE_TASK_ID", restart="RESTARTED"
     ),

@@ -74,7 +74,6 @@ PBS = BatchSystem(
     hosts=hosts_named("PBS_NODEFILE"),
     # A job's script runs on the first host of its list (PBS Professional, User's Guide).
     script_on_first='[ -n "${PBS_JOBID-}" ]',
-    job_number="${PBS_JOBID-}",
     directive="#PBS",
     # Source: qsub(1B).
     resources={

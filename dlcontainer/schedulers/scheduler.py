@@ -250,8 +250,8 @@ class BatchSystem:
     hosts: str = ""
     script_on_first: str = ""
     # What a job's shell expands to a text whose digits, up to the first dot (1234[5].server), no
-    # other job of the machine has.
-    job_number: str = "$$"
+    # other job of the machine has; empty where that is the number and the element of `job`.
+    digits: str = ""
     # How the lines of a job's head begin, and what they ask for: resource -> its words.
     directive: str = ""
     resources: Mapping[str, Resource] = field(default_factory=dict)
@@ -282,9 +282,9 @@ class BatchSystem:
     held_back: str = ""
     # How memory is asked for in the lines of a job's head.
     memory: tuple[MemoryWords, ...] = ()
-    # What a job's shell expands to how often the job began again; not a number where it did not.
-    # Where nothing tells, a folder that an earlier time left tells.
-    restarts: str = "0"
+    # What a job's shell expands to how often the job began again, not a number where it did not;
+    # empty where `restart` of `job` counts. Where nothing tells, a folder of an earlier time does.
+    restarts: str = ""
     # A shell command after which ranks end as soon as one of them failed; empty where none is
     # known.
     end_together: str = ""
@@ -306,6 +306,18 @@ class BatchSystem:
     queue: BatchQueue | None = None
     # None where ReFrame has no backend.
     reframe: ReframeBackend | None = None
+
+    @property
+    def job_number(self) -> str:
+        """Return what a job's shell expands to the digits that are the job's own."""
+        names = (self.job.number, self.job.element) if self.job else ()
+        return self.digits or "".join(f"${{{name}-}}" for name in names if name) or "$$"
+
+    @property
+    def restart_count(self) -> str:
+        """Return what a job's shell expands to how often the job began again."""
+        name = self.job.restart if self.job else ""
+        return self.restarts or (f"${{{name}:-0}}" if name else "0")
 
     def submit_argv(
         self, script: str, *, words: Sequence[str] = (), variable: str = ""

@@ -37,7 +37,6 @@ MADE_UP = BatchSystem(
     variable_option="--with",
     read_time=time_limits.local,
     node_count=hosts_listed("QUEUE_HOSTS"),
-    job_number="$QUEUE_JOB",
     enter_folder='cd "$QUEUE_FOLDER"',
     job=JobVariables(
         number="QUEUE_JOB", element="QUEUE_ELEMENT", step="QUEUE_STEP", restart="QUEUE_AGAIN"
@@ -84,7 +83,8 @@ def test_a_new_scheduler_is_a_line_of_the_table(made_up: str, tmp_path: Path) ->
         '"${QUEUE_HOSTS-/dev/null}" || :)'
     ) in lines
     assert "        dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))" in lines
-    assert "dlc_number=$QUEUE_JOB" in lines
+    assert "dlc_number=${QUEUE_JOB-}${QUEUE_ELEMENT-}" in lines
+    assert "    dlc_again=${QUEUE_AGAIN:-0}" in lines
     settings = reframe.settings([plan.site], [TEMPLATES])
     assert '"scheduler": "queue"' in settings
     assert '"launcher": "starter"' in settings
