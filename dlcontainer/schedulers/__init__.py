@@ -72,9 +72,9 @@ def launcher(program: str, kind: str = "") -> Launcher | None:
     A site's own scheduler comes first, then what comes with an MPI, then other schedulers.
     """
     name = program.rpartition("/")[2]
-    own = [SCHEDULERS[kind]] if kind else []
-    tables = [batch.launchers for batch in (*own, *SCHEDULERS.values())]
-    tables.insert(len(own), mpi_launchers.LAUNCHERS)
+    tables = [mpi_launchers.LAUNCHERS, *(batch.launchers for batch in SCHEDULERS.values())]
+    if kind:
+        tables.insert(0, SCHEDULERS[kind].launchers)
     return next((table[name] for table in tables if name in table), None)
 
 

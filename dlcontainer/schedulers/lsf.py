@@ -115,8 +115,8 @@ LSF = BatchSystem(
     # Set to Y after the failure of a host; brequeue sets nothing that is known. Source: LSF
     # Batch User's Guide, "Environment Variables".
     restarts="${LSB_RESTART:+1}",
-    # Elements of an array share the number. jsrun ends a launch's processes with it, and names it by
-    # PMIx.
+    # Elements of an array share the number. jsrun ends a launch's processes with it, and names it
+    # by PMIx.
     job=JobVariables(
         number="LSB_JOBID", element="LSB_JOBINDEX", step="PMIX_NAMESPACE", restart="LSB_RESTART"
     ),

@@ -238,7 +238,10 @@ def test_two_folders_of_a_centre_with_one_site(
     assert [line.endswith(str(folders[0])) for line in out.splitlines() if "ours " in line] == [
         True
     ]
-    assert "first" in run("site", "show", "ours")[1]
+    code, out, err = run("site", "show", "ours")
+    assert (code, err) == (0, f"note: ours: {taken} is taken, {not_taken} is not\n")
+    assert "first" in out
+    assert run("site", "show", "summit")[2] == ""
 
 
 @pytest.mark.parametrize(
