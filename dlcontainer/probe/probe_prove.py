@@ -138,6 +138,11 @@ def _log(folder, rank):
     return os.path.join(folder, "rank-{:05d}.nccl".format(rank))
 
 
+def _text(variable):
+    """Give what an environment says as text: an id may hold any bytes, a reader takes UTF-8."""
+    return os.fsencode(variable).decode("utf-8", "backslashreplace")
+
+
 def _together(report, own, wanted, meeting):
     """Meet the other ranks by the framework's own group: sizes, sums, bandwidth, network."""
     failed = report["error"] or (report.get("devices") or {}).get("state") == "failed"
@@ -252,7 +257,7 @@ def _written(wanted, own, reports):
     content = {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "image": image(wanted.image_sha256),
-        "job": {name: os.environ[name] for name in JOB if name in os.environ},
+        "job": {name: _text(os.environ[name]) for name in JOB if name in os.environ},
         "framework": wanted.framework,
         "asked": own.size,
         "ranks": sorted(reports, key=lambda one: one["rank"]),
