@@ -61,21 +61,18 @@ class JobVariables:
         """Return the word that a shell expands to the job's number; to nothing outside of one."""
         if self.sign:
             return f'"${{{self.sign}:+${{{self.number}-}}}}"'
-        return (
-            f'"${{{self.number}:-${{{self.enclosing}-}}}}"'
-            if self.enclosing
-            else (f'"${{{self.number}-}}"')
-        )
+        otherwise = f":-${{{self.enclosing}-}}" if self.enclosing else "-"
+        return f'"${{{self.number}{otherwise}}}"'
 
     @property
     def words(self) -> tuple[str, ...]:
         """Return the words that tell a shell's own job, element and step from all others."""
         sign = self.sign or self.number
-        inside = (name for name in (self.number, self.element, self.step) if name)
-        within = (
-            f'"${{{name}-}}"' if name == sign else f'"${{{sign}:+${{{name}-}}}}"' for name in inside
+        names = filter(None, (self.enclosing, self.number, self.element, self.step))
+        alone = (self.enclosing, sign)
+        return tuple(
+            f'"${{{name}-}}"' if name in alone else f'"${{{sign}:+${{{name}-}}}}"' for name in names
         )
-        return (*((f'"${{{self.enclosing}-}}"',) if self.enclosing else ()), *within)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
