@@ -1,4 +1,4 @@
-"""What schedulers and launchers call things: `make golden` writes it from dlcontainer/schedulers."""
+"""What schedulers and launchers call things; `make golden` writes it, from their tables."""
 
 # rank, size, local rank, local size; "" where there is none. The first whose rank is set holds.
 LAUNCHERS = (
