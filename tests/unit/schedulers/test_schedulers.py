@@ -126,7 +126,8 @@ def test_scripts_know_a_new_scheduler_s_jobs(made_up: str, tmp_path: Path) -> No
     for script in scripts:
         assert '"${QUEUE_JOB-}"' in script
         assert '"${QUEUE_JOB:+${QUEUE_ELEMENT-}}" "${QUEUE_JOB:+${QUEUE_STEP-}}"' in script
-    assert "${PMIX_RANK:-${SLURM_PROCID:-${QUEUE_RANK:-0}}}" in wrappers["python"]
+    assert "${PMIX_RANK:-${SLURM_PROCID:-" in wrappers["python"]
+    assert "${QUEUE_RANK:-0}" in wrappers["python"]
     packing = wrappers[modulefiles.VENV]
     assert "elif command -v queues >/dev/null; then" in packing
     assert "$(timeout 60 queues --mine 2>/dev/null)" in packing
