@@ -39,8 +39,8 @@ _OF_LAUNCHERS = (
 
 def job_variables() -> tuple[JobVariables, ...]:
     """List what tells jobs from each other, of every scheduler; names that others use come last."""
-    every = [_FLUX, *(batch.job for batch in SCHEDULERS.values() if batch.job)]
-    return tuple(sorted(every, key=lambda job: bool(job.sign)))
+    jobs = [_FLUX, *(batch.job for batch in SCHEDULERS.values() if batch.job)]
+    return tuple(sorted(jobs, key=lambda job: bool(job.sign)))
 
 
 def known_ranks() -> tuple[RankVariables, ...]:
@@ -55,14 +55,14 @@ def known_ranks() -> tuple[RankVariables, ...]:
 
 def _of_schedulers() -> tuple[RankVariables, ...]:
     tables = [batch.launchers for batch in SCHEDULERS.values()]
-    every = (sets for table in tables for traits in table.values() for sets in traits.tells)
-    others = (*_OF_LAUNCHERS, mpi_launchers.PMIX)
-    return tuple(dict.fromkeys(sets for sets in every if sets not in others))
+    sets = (ranks for table in tables for traits in table.values() for ranks in traits.tells)
+    general = (*_OF_LAUNCHERS, mpi_launchers.PMIX)
+    return tuple(dict.fromkeys(ranks for ranks in sets if ranks not in general))
 
 
 def first_rank() -> str:
     """Return what a shell expands to this process's rank, to 0 where nothing started ranks."""
-    names = [sets.rank for sets in (*_OF_LAUNCHERS, mpi_launchers.PMIX, *_of_schedulers())]
+    names = [ranks.rank for ranks in (*_OF_LAUNCHERS, mpi_launchers.PMIX, *_of_schedulers())]
     return reduce(lambda inner, name: f"${{{name}:-{inner}}}", reversed(names), "0")
 
 
@@ -93,7 +93,7 @@ def allocation(environ: Mapping[str, str]) -> str | None:
 def _shown(number: str) -> str:
     """Write a number that may hold any bytes as one line of text."""
     text = os.fsencode(number).decode(errors="backslashreplace")
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
 def cpus_each(words: Sequence[str], environ: Mapping[str, str], kind: str = "") -> int | None:

@@ -46,8 +46,8 @@ class JobVariables:
     @property
     def names(self) -> tuple[str, ...]:
         """Each of them once, for a record."""
-        every = (self.enclosing, self.number, self.sign, self.element, self.step, self.restart)
-        return tuple(dict.fromkeys(filter(None, every)))
+        names = (self.enclosing, self.number, self.sign, self.element, self.step, self.restart)
+        return tuple(dict.fromkeys(filter(None, names)))
 
     def of(self, environ: Mapping[str, str]) -> tuple[str, str] | None:
         """Return the variable that names this process's job, and what it says; None outside."""
