@@ -19,6 +19,7 @@ from dlcontainer.formats import (
     job_mount,
     job_ranks,
     job_staging,
+    job_variables,
     runtimes,
 )
 from dlcontainer.formats.runtimes import RuntimeStart
@@ -129,7 +130,8 @@ def values(
         "alone": _laid([Text(plan.python), *recipe_form.words])[0] if recipe_form else "",
         "proving": Text(job_forms.of_proof(plan)),
         "together": Text(batch.end_together),
-        "restarts": Text(batch.restarts),
+        "restarts": Text(batch.restart_count),
+        **job_variables.values(),
         "cpus": job_ranks.cpus(plan),
         **_rank(plan),
         "forms": forms,
@@ -146,7 +148,7 @@ def _rank(plan: Plan) -> Mapping[str, object]:
     # Of several launchers any may be the one.
     program = launchers.pop() if len(launchers) == 1 else ""
     return {
-        "takes": job_ranks.takes(program),
+        "takes": job_ranks.takes(program, plan.site.scheduler.kind),
         "program": Text(program or "the launcher"),
         "device": Text(_DEVICES.get(gpu.vendor, "")) if gpu else "",
         "vendor": gpu.vendor if gpu else "",

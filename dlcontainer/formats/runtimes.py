@@ -196,7 +196,7 @@ _STARTS: Mapping[Runtime, Callable[[Plan, Surroundings], RuntimeStart]] = {
 def _job_variables(plan: Plan) -> tuple[str, ...]:
     """Name what tells a program in the image which job it is part of, patterns as Podman's."""
     batch = SCHEDULERS[plan.site.scheduler.kind]
-    patterns = (batch.job_variable, *batch.variables)
+    patterns = (*(batch.job.names if batch.job else ()), *batch.variables)
     return tuple(
         name
         for name in patterns
