@@ -11,10 +11,10 @@
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, partition, time and nodes above are yours to change, here or when it
 # is rendered: --account, --partition, --time, --nodes.
-# source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md
-# source: TACC/containers_at_tacc@1bcadbd docs/singularity/02.singularity_batch.rst (Apptainer on Frontera)
-# source: TACC/containers_at_tacc@02f8f1d docs/singularity/03.mpi_and_gpus.rst
-# source: TACC/TACC-Docs@1343375 docs/hpc/frontera.md (system, files, modules)
+# source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md (of 2025-07-09)
+# source: TACC/containers_at_tacc@1bcadbd docs/singularity/02.singularity_batch.rst (Apptainer on Frontera; of 2024-01-18)
+# source: TACC/containers_at_tacc@02f8f1d docs/singularity/03.mpi_and_gpus.rst (of 2022-09-26)
+# source: TACC/TACC-Docs@1343375 docs/hpc/frontera.md (system, files, modules; of 2025-07-09)
 # Not known, so not promised (why: dlcontainer site show frontera): NVIDIA driver version on the
 #   RTX nodes; the kernel; the version of Apptainer
 set -eu
