@@ -24,9 +24,7 @@
 # source: olcf/afar-prgenv afar_modules/docs/mpich.md (read 2026-11-22)
 # Not known, so not promised (why: dlcontainer site show frontier): glibc of the compute nodes;
 #   epoch cpe-24.11; ROCm in an image with MPI must be the module's (6.4.2, 6.2.4, 7.0.2); epoch
-#   cpe-26.03; RCCL over Slingshot needs the aws-ofi plug-in, built by hand or of module
-#   rccl-net-plugin (since 2026-07-01; its folder and variables were not found in OLCF's pages);
-#   that cray-mpich-abi sets CRAY_MPICH_VERSION; libmpicxx
+#   cpe-26.03; RCCL over Slingshot; that cray-mpich-abi sets CRAY_MPICH_VERSION; libmpicxx
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 dlc_need() {
