@@ -13,7 +13,7 @@
 # Ways to place ranks: pmi2, pmix, own-gpu. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh
 # the EDF is written beside this script: dlcontainer render --format job -o FOLDER/
 # source: eth-cscs/cscs-docs@e1fb7d1 docs/running/slurm.md (of 2026-06-24)
-# source: eth-cscs/cscs-docs@02a7acc docs/clusters/daint.md
+# source: eth-cscs/cscs-docs@02a7acc docs/clusters/daint.md (its newest entry is of 2026-09-16)
 # source: eth-cscs/cscs-docs@a186743 docs/software/communication/mpich.md (of 2025-12-17, the same on 2026-08-20)
 # source: eth-cscs/cscs-docs@8cea92b docs/tutorials/ml/llm-nanotron-training.md (of 2025-08-22, the same on 2026-08-20)
 # source: eth-cscs/cscs-reframe-tests@2f81355 config/systems (of 2026-08-21)

@@ -20,7 +20,7 @@
 # source: Lumi-supercomputer/LUMI-training-materials@91a198c docs/2day-20260422/205-Containers.md (of 2026-04-17, the same on 2026-06-17)
 # source: interTwin-eu/itwinai lumi_pre_exec.sh
 # source: https://arxiv.org/abs/2407.19928
-# source: Lumi-supercomputer/lumi-userguide@03bbfc0 docs/software/containers/singularity.md
+# source: Lumi-supercomputer/lumi-userguide@c7b7379 docs/software/containers/singularity.md (of 2024-09-04, the same on 2024-10-15)
 # source: lumi-ai-factory/laifs-container-recipes@00a4ba4 recipes/lumi-multitorch/lumi-multitorch-vars.yaml
 # Not known, so not promised (why: dlcontainer site show lumi): RCCL over Slingshot; MPI; glibc;
 #   ROCm 7.1 and newer; --rocm; binding of torchrun's ranks
