@@ -17,12 +17,12 @@
 # Ways to place ranks: node, gpu, gpu-aware. Another than node: DLCONTAINER_FORM=NAME bsub job.sh
 # Without a copy of the image in /mnt/bb/$USER: DLCONTAINER_STAGE=0 bsub job.sh
 # Without one mount for a node's ranks: DLCONTAINER_KEEP=0 bsub job.sh
-# source: olcf/olcf-user-docs@109c9aa systems/summit_user_guide.rst
-# source: olcf/olcf-user-docs@d900d52^ software/containers_on_summit.rst
-# source: olcf/olcf-user-docs@d900d52^ software/analytics/ibm-wml-ce.rst
-# source: E3SM-Project/E3SM@3ca7e8849f^ cime_config/machines/config_machines.xml (MACH="summit")
-# source: olcf/olcf-user-docs@0b7ca5c software/containers_on_summit.rst
-# source: olcf/olcf-user-docs@109c9aa software/software-news.rst
+# source: olcf/olcf-user-docs@109c9aa systems/summit_user_guide.rst (of 2024-10-04)
+# source: olcf/olcf-user-docs@d900d52^ software/containers_on_summit.rst (of 2025-01-14)
+# source: olcf/olcf-user-docs@d900d52^ software/analytics/ibm-wml-ce.rst (of 2025-01-14)
+# source: E3SM-Project/E3SM@3ca7e8849f^ cime_config/machines/config_machines.xml (MACH="summit"; of 2026-06-11)
+# source: olcf/olcf-user-docs@0b7ca5c software/containers_on_summit.rst (of 2022-03-03)
+# source: olcf/olcf-user-docs@109c9aa software/software-news.rst (of 2024-10-04)
 # source: public link and ldd logs of programs built on Summit
 # Not known, so not promised (why: dlcontainer site show summit): NVIDIA driver version; the
 #   kernel's patch level (RHEL 8.2's series is 4.18.0-193); the version of Singularity, later

@@ -14,19 +14,17 @@
 # is rendered: --account, --partition, --time, --nodes.
 # Without a copy of the image in /mnt/bb/$USER: DLCONTAINER_STAGE=0 sbatch job.sh
 # Without one mount for a node's ranks: DLCONTAINER_KEEP=0 sbatch job.sh
-# source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst
-# source: olcf/olcf_containers_examples@47bd137 frontier/sample_apps/pytorch/amdrocmregistry/submit.sbatch
-# source: olcf/olcf-user-docs@2745903 software/containers_on_frontier.rst
-# source: olcf/olcf-user-docs@2745903 software/analytics/pytorch_frontier.rst
-# source: olcf/olcf-user-docs@1177599 software/python/sbcast_conda.rst
+# source: olcf/olcf-user-docs@2745903 systems/frontier_user_guide.rst (of 2026-07-22)
+# source: olcf/olcf_containers_examples@47bd137 frontier/sample_apps/pytorch/amdrocmregistry/submit.sbatch (of 2025-11-20, the same on 2026-03-24)
+# source: olcf/olcf-user-docs@2745903 software/containers_on_frontier.rst (of 2026-07-22)
+# source: olcf/olcf-user-docs@2745903 software/analytics/pytorch_frontier.rst (of 2026-07-22)
+# source: olcf/olcf-user-docs@1177599 software/python/sbcast_conda.rst (of 2025-11-04, the same on 2026-07-22)
 # source: olcf/olcf_containers_examples@72e47e2 frontier/containers_on_frontier_docs/gpu_aware_mpi_example/submit642.sbatch
-# source: olcf/olcf_containers_examples@017d524 frontier/containers_on_frontier_docs/gpu_aware_mpi_example/submit624.sbatch
+# source: olcf/olcf_containers_examples@017d524 frontier/containers_on_frontier_docs/gpu_aware_mpi_example/submit624.sbatch (of 2026-03-02)
 # source: olcf/afar-prgenv afar_modules/docs/mpich.md (read 2026-11-22)
 # Not known, so not promised (why: dlcontainer site show frontier): glibc of the compute nodes;
 #   epoch cpe-24.11; ROCm in an image with MPI must be the module's (6.4.2, 6.2.4, 7.0.2); epoch
-#   cpe-26.03; RCCL over Slingshot needs the aws-ofi plug-in, built by hand or of module
-#   rccl-net-plugin (since 2026-07-01; its folder and variables were not found in OLCF's pages);
-#   that cray-mpich-abi sets CRAY_MPICH_VERSION; libmpicxx
+#   cpe-26.03; RCCL over Slingshot; that cray-mpich-abi sets CRAY_MPICH_VERSION; libmpicxx
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 dlc_need() {

@@ -12,18 +12,19 @@
 # is rendered: --account, --partition, --time, --nodes.
 # Ways to place ranks: pmi2, pmix, own-gpu, torchrun. Another than pmi2: DLCONTAINER_FORM=NAME sbatch job.sh
 # the EDF is written beside this script: dlcontainer render --format job -o FOLDER/
-# source: eth-cscs/cscs-docs@e1fb7d1 docs/running/slurm.md
-# source: eth-cscs/cscs-docs@02a7acc docs/clusters/daint.md
-# source: eth-cscs/cscs-docs@a186743 docs/software/communication/mpich.md
-# source: eth-cscs/cscs-docs@8cea92b docs/tutorials/ml/llm-nanotron-training.md
-# source: eth-cscs/cscs-reframe-tests@2f81355 config/systems
-# source: eth-cscs/cscs-docs@7caf8c1 docs/software/container-engine/resource-hook.md
-# source: eth-cscs/cscs-docs@cf47e98 docs/software/container-engine/edf.md
-# source: eth-cscs/cscs-docs@23a4e3a docs/software/container-engine/run.md
-# source: eth-cscs/cscs-docs@980f1ab docs/build-install/containers.md
+# source: eth-cscs/cscs-docs@e1fb7d1 docs/running/slurm.md (of 2026-06-24)
+# source: eth-cscs/cscs-docs@02a7acc docs/clusters/daint.md (its newest entry is of 2026-09-16)
+# source: eth-cscs/cscs-docs@a186743 docs/software/communication/mpich.md (of 2025-12-17, the same on 2026-08-20)
+# source: eth-cscs/cscs-docs@8cea92b docs/tutorials/ml/llm-nanotron-training.md (of 2025-08-22, the same on 2026-08-20)
+# source: eth-cscs/cscs-reframe-tests@2f81355 config/systems (of 2026-08-21)
+# source: eth-cscs/cscs-docs@7caf8c1 docs/software/container-engine/resource-hook.md (of 2026-08-17)
+# source: eth-cscs/cscs-docs@cf47e98 docs/software/container-engine/edf.md (of 2025-09-24, the same on 2026-08-20)
+# source: eth-cscs/cscs-docs@88df2a2 docs/software/communication/nccl.md (of 2026-06-16, the same on 2026-08-20)
+# source: eth-cscs/cscs-docs@23a4e3a docs/software/container-engine/run.md (of 2026-03-18, the same on 2026-08-20)
+# source: eth-cscs/cscs-docs@980f1ab docs/build-install/containers.md (of 2026-08-03)
 # Not known, so not promised (why: dlcontainer site show alps): service pack of SLES, kernel and
 #   glibc; NVIDIA driver and newest CUDA of the site; network stack of the hooks; Sarus Suite
-#   (srun --edf=); which clusters see which scratch
+#   (srun --edf=); which clusters see which scratch beside their own
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 dlc_need() {

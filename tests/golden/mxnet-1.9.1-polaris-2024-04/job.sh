@@ -14,13 +14,13 @@
 # is rendered: --account, --partition, --time, --nodes.
 # Ways to place ranks: gpu, node. Another than gpu: qsub -v DLCONTAINER_FORM=NAME job.sh
 # Without one mount for a node's ranks: qsub -v DLCONTAINER_KEEP=0 job.sh
-# source: argonne-lcf/user-guides@7d04a3f docs/polaris/index.md
-# source: argonne-lcf/user-guides@11dbfa6 docs/polaris/running-jobs/index.md
-# source: argonne-lcf/user-guides@0dc8699 docs/polaris/running-jobs/using-gpus.md
-# source: argonne-lcf/user-guides@0037d9f docs/aurora/running-jobs-aurora.md (PALS on Aurora, ranges of --cpu-bind)
-# source: argonne-lcf/user-guides@7d04a3f docs/polaris/containers/containers.md
-# source: argonne-lcf/user-guides@05ff974 docs/polaris/containers/containers.md
-# source: argonne-lcf/user-guides@002a929 docs/polaris/applications-and-libraries/libraries/nccl.md
+# source: argonne-lcf/user-guides@7d04a3f docs/polaris/index.md (of 2026-08-19)
+# source: argonne-lcf/user-guides@7d04a3f docs/polaris/running-jobs/index.md (of 2026-08-19)
+# source: argonne-lcf/user-guides@7d04a3f docs/polaris/running-jobs/using-gpus.md (of 2026-08-19)
+# source: argonne-lcf/user-guides@7d04a3f docs/aurora/running-jobs-aurora.md (PALS on Aurora, ranges of --cpu-bind; of 2026-08-19)
+# source: argonne-lcf/user-guides@7d04a3f docs/polaris/containers/containers.md (of 2026-08-19)
+# source: argonne-lcf/user-guides@05ff974 docs/polaris/containers/containers.md (of 2024-10-30)
+# source: argonne-lcf/user-guides@7d04a3f docs/polaris/applications-and-libraries/libraries/nccl.md (of 2026-08-19)
 # Not known, so not promised (why: dlcontainer site show polaris): the variable that the module of
 #   the host's MPI sets to its version; glibc; PALS; further folders of the host's /opt; GPU-aware
 #   MPI from containers; NCCL over Slingshot; which GPU a rank takes; modules of apptainer in the

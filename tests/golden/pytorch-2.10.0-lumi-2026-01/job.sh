@@ -14,13 +14,13 @@
 # is rendered: --account, --partition, --time, --nodes.
 # Ways to place ranks: gcd, torchrun. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh
 # Without one mount for a node's ranks: DLCONTAINER_KEEP=0 sbatch job.sh
-# source: Lumi-supercomputer/lumi-userguide@bad69ac docs/runjobs/scheduled-jobs/lumig-job.md
-# source: Lumi-supercomputer/LUMI-AI-Guide@a7e3387 05-multi-gpu-and-node, 02-setting-up-environment
+# source: Lumi-supercomputer/lumi-userguide@bad69ac docs/runjobs/scheduled-jobs/lumig-job.md (of 2024-04-19, the same on 2024-10-15)
+# source: Lumi-supercomputer/LUMI-AI-Guide@a7e3387 05-multi-gpu-and-node, 02-setting-up-environment (of 2026-05-19)
 # source: https://github.com/lumi-ai-factory/laifs-container-recipes/issues/30
-# source: Lumi-supercomputer/LUMI-training-materials@91a198c docs/2day-20260422/205-Containers.md
+# source: Lumi-supercomputer/LUMI-training-materials@91a198c docs/2day-20260422/205-Containers.md (of 2026-04-17, the same on 2026-06-17)
 # source: interTwin-eu/itwinai lumi_pre_exec.sh
 # source: https://arxiv.org/abs/2407.19928
-# source: Lumi-supercomputer/lumi-userguide@03bbfc0 docs/software/containers/singularity.md
+# source: Lumi-supercomputer/lumi-userguide@c7b7379 docs/software/containers/singularity.md (of 2024-09-04, the same on 2024-10-15)
 # source: lumi-ai-factory/laifs-container-recipes@00a4ba4 recipes/lumi-multitorch/lumi-multitorch-vars.yaml
 # Not known, so not promised (why: dlcontainer site show lumi): RCCL over Slingshot; MPI; glibc;
 #   ROCm 7.1 and newer; --rocm; binding of torchrun's ranks

@@ -13,11 +13,11 @@
 # Account, partition, time and nodes above are yours to change, here or when it
 # is rendered: --account, --partition, --time, --nodes.
 # Without one mount for a node's ranks: DLCONTAINER_KEEP=0 sbatch job.sh
-# source: ncsa/Delta_doc@43c8f4c docs/source/user_guide/running_jobs.rst
-# source: ncsa/Delta_doc@938f41b docs/source/user_guide/containers.rst
-# source: ncsa/Delta_doc@457ba38 docs/source/user_guide/architecture.rst
+# source: ncsa/Delta_doc@43c8f4c docs/source/user_guide/running_jobs.rst (of 2025-04-22)
+# source: ncsa/Delta_doc@938f41b docs/source/user_guide/containers.rst (of 2024-07-15, the same on 2025-05-28)
+# source: ncsa/Delta_doc@457ba38 docs/source/user_guide/architecture.rst (of 2025-05-20)
 # source: https://docs.ncsa.illinois.edu/systems/delta/en/latest/user_guide/data_mgmt.html
-# source: ncsa/Delta_doc@826840d docs/source/user_guide/running_jobs.rst (PyTorch on several nodes)
+# source: ncsa/Delta_doc@826840d docs/source/user_guide/running_jobs.rst (PyTorch on several nodes; of 2025-05-28)
 # Not known, so not promised (why: dlcontainer site show delta): minor release of Red Hat 9, and
 #   glibc (2.34 is remembered); NVIDIA driver; MPI from containers; Slingshot from containers;
 #   pages after May 2025; version of Apptainer

@@ -11,10 +11,10 @@
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, partition, time and nodes above are yours to change, here or when it
 # is rendered: --account, --partition, --time, --nodes.
-# source: TACC/TACC-Docs@1343375 docs/hpc/frontera/running.md
-# source: TACC/containers_at_tacc@1bcadbd docs/singularity/02.singularity_batch.rst (Apptainer on Frontera)
-# source: TACC/containers_at_tacc@02f8f1d docs/singularity/03.mpi_and_gpus.rst
-# source: TACC/TACC-Docs@1343375 docs/hpc/frontera.md (system, files, modules)
+# source: TACC/TACC-Docs@1d94ecf docs/hpc/frontera/running.md (of 2026-08-12)
+# source: TACC/containers_at_tacc@1bcadbd docs/singularity/02.singularity_batch.rst (Apptainer on Frontera; of 2024-01-18)
+# source: TACC/containers_at_tacc@02f8f1d docs/singularity/03.mpi_and_gpus.rst (of 2022-09-26)
+# source: TACC/TACC-Docs@1d94ecf docs/hpc/frontera.md (system, files, modules; of 2026-08-12)
 # Not known, so not promised (why: dlcontainer site show frontera): NVIDIA driver version on the
 #   RTX nodes; the kernel; the version of Apptainer
 set -eu
@@ -130,7 +130,7 @@ case $dlc_models in
     *) dlc_models= ;;
 esac
 # Elsewhere the image would not show it.
-case $dlc_models/ in /work/* | /scratch1/* | /scratch2/* | /scratch3/* | /dev/* | /proc/* | /sys/* | /tmp/* | /var/tmp/*) ;; *) dlc_models= ;; esac
+case $dlc_models/ in /work/* | /scratch2/* | /scratch3/* | /dev/* | /proc/* | /sys/* | /tmp/* | /var/tmp/*) ;; *) dlc_models= ;; esac
 dlc_default() {
     [ -z "${!1-}" ] || return 0
     export "$1=$2"
@@ -401,7 +401,7 @@ set -f
 IFS='
 '
 # shellcheck disable=SC2043
-for dlc_folder in /work /scratch1 /scratch2 /scratch3; do
+for dlc_folder in /work /scratch2 /scratch3; do
     [ -e "$dlc_folder" ] || continue
     dlc_show "$dlc_folder"
     dlc_folder=$(cd -P -- "$dlc_folder" 2>/dev/null && pwd -P) && dlc_show "$dlc_folder" || :

@@ -13,10 +13,10 @@
 # Account, partition, time and nodes above are yours to change, here or when it
 # is rendered: --account, --partition, --time, --nodes.
 # Without one mount for a node's ranks: DLCONTAINER_KEEP=0 sbatch job.sh
-# source: TRUBA-HPC/Belgeler@e9065b8 source/1-kaynaklar/mn5/kuyruk_bilgisi.rst
-# source: jtthachil-domyn/gpu-training@9842b22 mn5_guide/ (README, 00_new_essential_changes, 11_distributed_training)
-# source: jtthachil-domyn/gpu-training@29a654f mn5_guide/12_containers.md
-# source: ainagaya/auto-UQ4ClimateDT@058d0c5 templates/sim_neuralgcm.sh
+# source: TRUBA-HPC/Belgeler@e9065b8 source/1-kaynaklar/mn5/kuyruk_bilgisi.rst (of 2025-05-27, the same on 2026-06-30)
+# source: jtthachil-domyn/gpu-training@9842b22 mn5_guide/ (README, 00_new_essential_changes, 11_distributed_training; of 2025-12-10)
+# source: jtthachil-domyn/gpu-training@29a654f mn5_guide/12_containers.md (of 2025-12-18)
+# source: ainagaya/auto-UQ4ClimateDT@058d0c5 templates/sim_neuralgcm.sh (of 2025-04-06)
 # Not known, so not promised (why: dlcontainer site show marenostrum5): driver 535.86.10, kernel
 #   and glibc are of one record of an ACC node of March 2026, no promise that they stay; operating
 #   system and glibc of GPP nodes were not seen, those of ACC are written for both; newest CUDA

@@ -12,10 +12,11 @@
 # Account, partition, time and nodes above are yours to change, here or when it
 # is rendered: --account, --partition, --time, --nodes.
 # Without one mount for a node's ranks: DLCONTAINER_KEEP=0 sbatch job.sh
-# source: CSCfi/csc-user-guide@3418a74 docs/computing/running/example-job-scripts-roihu.md
-# source: CSCfi/csc-user-guide@3418a74 docs/computing/running/batch-job-partitions.md
-# source: CSCfi/csc-user-guide@3418a74 docs/computing/running/creating-job-scripts-roihu.md
-# source: CSCfi/csc-user-guide@8f91338 docs/computing/containers/overview.md
+# source: CSCfi/csc-user-guide@3418a74 docs/computing/running/example-job-scripts-roihu.md (of 2026-08-05)
+# source: CSCfi/csc-user-guide@3418a74 docs/computing/running/batch-job-partitions.md (of 2026-08-05)
+# source: CSCfi/csc-user-guide@3418a74 docs/computing/running/creating-job-scripts-roihu.md (of 2026-08-05)
+# source: CSCfi/csc-user-guide@8f91338 docs/computing/containers/overview.md (of 2026-08-21)
+# source: CSCfi/csc-user-guide@3418a74 docs/computing/roihu-disk.md (of 2026-08-05)
 # Not known, so not promised (why: dlcontainer site show roihu): glibc (2.34 is remembered); which
 #   interface NCCL and Gloo shall take for their first contact; NCCL over InfiniBand from an
 #   image; driver 595.71.05 is of August 2026, no promise that it stays; which NUMA domain is

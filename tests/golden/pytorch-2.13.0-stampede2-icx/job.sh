@@ -12,9 +12,9 @@
 # Account, partition, time and nodes above are yours to change, here or when it
 # is rendered: --account, --partition, --time, --nodes.
 # The machine is decommissioned: rendered for the record.
-# source: TACC/TACC-Docs@1d94ecf docs/archives/hpc/stampede2/ (intro, using, building, running, programming, scripts)
-# source: TACC/containers_at_tacc@02f8f1d docs/singularity/03.mpi_and_gpus.rst
-# source: TACC/tacc-containers@1ee8698 README.md and containers/
+# source: TACC/TACC-Docs@1d94ecf docs/archives/hpc/stampede2/ (intro, using, building, running, programming, scripts; of 2026-08-12)
+# source: TACC/containers_at_tacc@02f8f1d docs/singularity/03.mpi_and_gpus.rst (of 2022-09-26)
+# source: TACC/tacc-containers@1ee8698 README.md and containers/ (of 2020-12-08)
 # Not known, so not promised (why: dlcontainer site show stampede2): the minor release of RHEL 7
 #   and its kernel; whether tacc-apptainer existed here; which MPI an image holds; the paths
 #   behind $HOME, $WORK and $SCRATCH

@@ -11,8 +11,8 @@
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, partition, time and nodes above are yours to change, here or when it
 # is rendered: --account, --partition, --time, --nodes.
-# source: TACC/TACC-Docs@ad6178e docs/hpc/stampede3.md
-# source: TACC/TACC-Docs@f1d7623 docs/aiml/containers.md
+# source: TACC/TACC-Docs@ad6178e docs/hpc/stampede3.md (of 2026-08-12)
+# source: TACC/TACC-Docs@f1d7623 docs/aiml/containers.md (of 2026-04-21, the same on 2026-08-12)
 # Not known, so not promised (why: dlcontainer site show stampede3): NVIDIA driver of the H100
 #   nodes; release of Rocky Linux (9 is remembered) and glibc; the H100 nodes between each other;
 #   which NUMA domain is beside which GPU; the version of Apptainer; the paths behind $HOME, $WORK

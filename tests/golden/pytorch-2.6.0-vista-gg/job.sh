@@ -11,13 +11,14 @@
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, partition, time and nodes above are yours to change, here or when it
 # is rendered: --account, --partition, --time, --nodes.
-# source: TACC/TACC-Docs@1343375 docs/hpc/vista/running.md
-# source: TACC/TACC-Docs@ffbc667 docs/hpc/vista/launching.md
-# source: TACC/TACC-Docs@1d94ecf docs/hpc/vista/ (modules, MPI, ibrun, containers)
-# source: TACC/TACC-Docs@7d81a41 docs/hpc/vista/system.md
+# source: TACC/TACC-Docs@1d94ecf docs/hpc/vista/running.md (of 2026-08-12)
+# source: TACC/TACC-Docs@1d94ecf docs/hpc/vista/launching.md (of 2026-08-12)
+# source: TACC/TACC-Docs@1d94ecf docs/hpc/vista/ (modules, MPI, ibrun, containers; of 2026-08-12)
+# source: TACC/TACC-Docs@f1d7623 docs/aiml/containers.md (of 2026-04-21, the same on 2026-08-12)
+# source: TACC/TACC-Docs@1d94ecf docs/hpc/vista/system.md (of 2026-08-12)
 # Not known, so not promised (why: dlcontainer site show vista): NVIDIA driver version; whether
-#   the GPU calls itself H100 or H200; the kernel; the version of Apptainer; the paths behind
-#   $HOME, $WORK and $SCRATCH
+#   the GPU calls itself H100 or H200; the kernel; the version of Apptainer; IBRUN_TASKS_PER_NODE;
+#   the paths behind $HOME, $WORK and $SCRATCH
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 [ "$PWD" != /tmp ] || [ -d "${SLURM_SUBMIT_DIR:-/tmp}" ] || dlc_fail "this node can't enter the folder that the job was submitted from" \

@@ -14,15 +14,14 @@
 # is rendered: --account, --partition, --time, --nodes.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh
 # Without one mount for a node's ranks: qsub -v DLCONTAINER_KEEP=0 job.sh
-# source: argonne-lcf/user-guides@7d04a3f docs/aurora/running-jobs-aurora.md
-# source: argonne-lcf/user-guides@0037d9f docs/aurora/running-jobs-aurora.md
-# source: argonne-lcf/user-guides@0e8fee2 docs/aurora/containers/src/test_container.sh
-# source: argonne-lcf/user-guides@dce73c0 docs/aurora/containers/containers.md
-# source: argonne-lcf/user-guides@9a947b7 docs/aurora/system-updates.md
+# source: argonne-lcf/user-guides@7d04a3f docs/aurora/running-jobs-aurora.md (of 2026-08-19)
+# source: argonne-lcf/user-guides@7d04a3f docs/aurora/containers/src/test_container.sh (of 2026-08-19)
+# source: argonne-lcf/user-guides@7d04a3f docs/aurora/containers/containers.md (of 2026-08-19)
+# source: argonne-lcf/user-guides@7d04a3f docs/aurora/system-updates.md (of 2026-08-19)
 # Not known, so not promised (why: dlcontainer site show aurora): MPI over Slingshot from
 #   containers; ranks on more than one node from containers; service pack and glibc of the
-#   production image (before SP7); when the image of the queue next-eval comes to all nodes; GPU
-#   driver's libraries in the image
+#   production image (before SP7); whether the image of the queue next-eval has come to all nodes;
+#   GPU driver's libraries in the image
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 cd "${PBS_O_WORKDIR:-$PWD}" || dlc_fail "this node can't enter the folder that the job was submitted from" \

@@ -17,12 +17,12 @@
 # source: isambard-sc/skills.isambard.ac.uk@53f13b5 site/plugins/isambard/skills/mpi/SKILL.md
 # source: isambard-sc/skills.isambard.ac.uk@e3a757b site/plugins/isambard/skills/nccl/references/containers.md
 # source: isambard-sc/skills.isambard.ac.uk@e3a757b site/plugins/isambard/skills/containers/references/apptainer.md
-# source: isambard-sc/skills.isambard.ac.uk@4c89f18 site/skills/nccl/SKILL.md
+# source: isambard-sc/skills.isambard.ac.uk@2012373 site/plugins/isambard/skills/nccl/SKILL.md
 # Not known, so not promised (why: dlcontainer site show isambard-ai): operating system and glibc
 #   of phase 2; NCCL over Slingshot; MPI over Slingshot; driver 565.57.01 is of April 2026, no
 #   promise that it stays; CUDA 13 on this driver, by the compatibility libraries of NVIDIA's
-#   images; which NUMA domain is beside which GPU; version of Apptainer; which of the file systems
-#   is Lustre and which is VAST
+#   images; which NUMA domain is beside which GPU; version of Apptainer; /tmp; which of the file
+#   systems is Lustre and which is VAST
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 [ "$PWD" != /tmp ] || [ -d "${SLURM_SUBMIT_DIR:-/tmp}" ] || dlc_fail "this node can't enter the folder that the job was submitted from" \

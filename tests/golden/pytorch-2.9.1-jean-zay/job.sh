@@ -17,9 +17,9 @@
 # is rendered: --account, --partition, --time, --nodes.
 # Without one mount for a node's ranks: DLCONTAINER_KEEP=0 sbatch job.sh
 # source: http://www.idris.fr/en/docs/jean-zay/slurm/slurm_partitions_gpu (read 2026-11-27)
-# source: idriscnrs/Democratizing-LLM-FT@0842a84 slurm/FSDP_sAC_h100_72B.slurm (IDRIS' own, containers on 16 nodes)
-# source: idriscnrs/picotron_tutorial_jean-zay@b3729ca slurm/run_step9.slurm (IDRIS' own, two nodes)
-# source: jean-zay-users/jean-zay-doc@787720e docs/tips/singularity.md
+# source: idriscnrs/Democratizing-LLM-FT@0842a84 slurm/FSDP_sAC_h100_72B.slurm (IDRIS' own, containers on 16 nodes; of 2025-11-29)
+# source: idriscnrs/picotron_tutorial_jean-zay@b3729ca slurm/run_step9.slurm (IDRIS' own, two nodes; of 2025-04-01)
+# source: jean-zay-users/jean-zay-doc@787720e docs/tips/singularity.md (of 2023-01-19, the same on 2025-11-22)
 # Not known, so not promised (why: dlcontainer site show jean-zay): images beside
 #   $SINGULARITY_ALLOWED_DIR; NVIDIA driver and CUDA of the site; release of Red Hat 9 and glibc
 #   (2.34 is remembered); MPI from containers; which InfiniBand the H100 nodes have, and which

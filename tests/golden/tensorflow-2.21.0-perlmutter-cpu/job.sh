@@ -11,11 +11,11 @@
 # Account, partition, time and nodes above are yours to change, here or when it
 # is rendered: --account, --partition, --time, --nodes.
 # compute nodes see migrated images: podman-hpc migrate IMAGE
-# source: E3SM-Project/E3SM@75e17cc cime_config/machines (pm-gpu, pm-cpu)
-# source: ECP-WarpX/WarpX@83a51f0 Tools/machines/perlmutter-nersc/perlmutter_cpu.sbatch
-# source: NERSC/podman-hpc@823cb34 README.md
+# source: E3SM-Project/E3SM@75e17cc cime_config/machines (pm-gpu, pm-cpu; of 2026-08-21)
+# source: ECP-WarpX/WarpX@83a51f0 Tools/machines/perlmutter-nersc/perlmutter_cpu.sbatch (of 2023-05-04)
+# source: NERSC/podman-hpc@823cb34 README.md (of 2025-12-10, the same on 2026-04-24)
 # source: dingp/communication-libraries-image@1c80027 scripts/perlmutter-images/run-nccl-gpu.sbatch
-# source: NERSC/podman-hpc@4e038d1 etc/modules.d/scratch.yaml
+# source: NERSC/podman-hpc@4e038d1 etc/modules.d/scratch.yaml (of 2024-11-11, the same on 2026-04-24)
 # Not known, so not promised (why: dlcontainer site show perlmutter): service pack of SLES and
 #   glibc; which Cray MPICH stands in /usr/lib/shifter/mpich-2.2; NCCL over Slingshot; driver
 set -eu

@@ -14,17 +14,17 @@
 # is rendered: --account, --partition, --time, --nodes.
 # Ways to place ranks: ray, gpu, torchrun. Another than ray: DLCONTAINER_FORM=NAME sbatch job.sh
 # compute nodes see migrated images: podman-hpc migrate IMAGE
-# source: E3SM-Project/E3SM@75e17cc cime_config/machines (pm-gpu, pm-cpu)
-# source: ECP-WarpX/WarpX@1f30168 Tools/machines/perlmutter-nersc/perlmutter_gpu.sbatch
+# source: E3SM-Project/E3SM@75e17cc cime_config/machines (pm-gpu, pm-cpu; of 2026-08-21)
+# source: ECP-WarpX/WarpX@1f30168 Tools/machines/perlmutter-nersc/perlmutter_gpu.sbatch (of 2024-05-03)
 # source: https://docs.nersc.gov/machinelearning/launchers
 # source: https://github.com/BLAST-WarpX/warpx/pull/5683 (cores beside each GPU)
 # source: srun(1): --cpu-bind=map_ldom
-# source: NERSC/podman-hpc@823cb34 README.md
-# source: NERSC/podman-hpc@5a15724 etc/modules.d/gpu.yaml
-# source: NERSC/podman-hpc@6d64dfb etc/modules.d/nccl.yaml
+# source: NERSC/podman-hpc@823cb34 README.md (of 2025-12-10, the same on 2026-04-24)
+# source: NERSC/podman-hpc@5a15724 etc/modules.d/gpu.yaml (of 2023-06-15, the same on 2026-04-24)
+# source: NERSC/podman-hpc@6d64dfb etc/modules.d/nccl.yaml (of 2025-05-30, the same on 2026-04-24)
 # source: dingp/communication-libraries-image@1c80027 scripts/perlmutter-images/run-nccl-gpu.sbatch
 # source: dingp/communication-libraries-image@871cfe2 user-docs/nccl.md
-# source: NERSC/podman-hpc@4e038d1 etc/modules.d/scratch.yaml
+# source: NERSC/podman-hpc@4e038d1 etc/modules.d/scratch.yaml (of 2024-11-11, the same on 2026-04-24)
 # Not known, so not promised (why: dlcontainer site show perlmutter): service pack of SLES and
 #   glibc; which Cray MPICH stands in /usr/lib/shifter/mpich-2.2; NCCL over Slingshot; driver
 set -eu
