@@ -3,7 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from dlcontainer.schedulers import time_limits
+from dlcontainer.schedulers import cpu_binding, time_limits
+from dlcontainer.schedulers.cpu_binding import CpuBinding
 from dlcontainer.schedulers.mpi_launchers import APRUN
 from dlcontainer.schedulers.scheduler import (
     BatchQueue,
@@ -90,6 +91,8 @@ PBS = BatchSystem(
         "CPUs": r"-l ?select=\S*?\bncpus=(?P<value>\d+)",
         "accelerators": r"-l ?select=\S*?\bngpus=(?P<value>\d+)",
     },
+    # Source: pbs_resources(7B), "place".
+    whole_nodes=r"-l ?\S*?\bplace=(?:\S*:)?excl(?:host)?\b",
     # Source: pbs_resources(7B). A word has the length of the server's.
     memory=(
         MemoryWords(
@@ -113,6 +116,17 @@ PBS = BatchSystem(
     variables=("PBS_*", "PALS_*"),
     # PBS started ranks on Cray's XC through ALPS.
     launchers={"aprun": APRUN},
+    # PALS's; another MPI's mpiexec stops at the word. Source: argonne-lcf/user-guides@7d04a3f
+    # docs/aurora/running-jobs-aurora.md; docs/polaris/running-jobs/using-gpus.md.
+    cpu_bindings={
+        "mpiexec": CpuBinding(
+            cores=("--cpu-bind", "list:{places}"),
+            write_cores=cpu_binding.ranges,
+            between=":",
+            excluded=r"--cpu-bind\b\S*",
+            read=cpu_binding.read_pals,
+        )
+    },
     # Source: qsub(1B), qselect(1B), qstat(1B), qdel(1B) of openpbs/openpbs@cd7ab5e doc/man1. A job
     # that has ended is told of where the server keeps a history (job_history_enable). Remembered:
     # a name had at most 15 characters in releases before 230 were. Never run by us.

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from dlcontainer.schedulers.cpu_binding import CpuBinding
+
 # What lines and launchers say of a node's tasks, as `on_launcher` names it.
 TASKS = "--ntasks-per-node"
 # Whose doing an end is: nobody's (it ended well), the job's own, its time limit's, or the system's
@@ -228,6 +230,8 @@ class BatchSystem:
     # its number the group `value`. Cores that are held back from jobs, which count as CPUs too.
     of_node: Mapping[str, str] = field(default_factory=dict)
     held_back: str = ""
+    # A pattern of what gives a job its nodes for itself.
+    whole_nodes: str = ""
     # How memory is asked for in the lines of a job's head.
     memory: tuple[MemoryWords, ...] = ()
     # What a job's shell expands to how often the job began again; not a number where it did not.
@@ -247,6 +251,8 @@ class BatchSystem:
     # Names an allocation's first host for a process outside of it, where the scheduler tells.
     first_host: Callable[[Mapping[str, str]], str | None] = _unknown_host
     launchers: Mapping[str, Launcher] = field(default_factory=dict)
+    # How a launcher, by its program's name, binds ranks to cores under this scheduler.
+    cpu_bindings: Mapping[str, CpuBinding] = field(default_factory=dict)
     # None where nobody described how a program follows a job.
     queue: BatchQueue | None = None
     # None where ReFrame has no backend.

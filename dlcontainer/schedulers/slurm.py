@@ -3,7 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from dlcontainer.schedulers import time_limits
+from dlcontainer.schedulers import cpu_binding, time_limits
+from dlcontainer.schedulers.cpu_binding import CpuBinding
 from dlcontainer.schedulers.scheduler import (
     TASKS,
     BatchQueue,
@@ -78,6 +79,8 @@ SLURM = BatchSystem(
         r"(?P<value>\d+)",
     },
     held_back=_number("S", "core-spec"),
+    # Source: sbatch(1); with a value it leaves them to more than this job.
+    whole_nodes=r"--exclusive(?!\S)",
     memory=(
         MemoryWords(
             written=r"--mem[= ](?P<value>\S+)",
@@ -126,6 +129,19 @@ SLURM = BatchSystem(
             cpus_taken="SRUN_CPUS_PER_TASK",
             cpus_said=_number("c", "cpus-per-task"),
             reframe="srun",
+        )
+    },
+    # Masks and maps hold for a step that has all CPUs of its nodes; a domain is all of its threads.
+    # Source: srun(1), --cpu-bind, and --hint, which excludes it.
+    cpu_bindings={
+        "srun": CpuBinding(
+            cores=("--cpu-bind=mask_cpu:{places}",),
+            write_cores=cpu_binding.mask,
+            between=",",
+            domains=("--cpu-bind=map_ldom:{places}",),
+            excluded=r"--cpu[-_]bind\b\S*|--hint\b\S*",
+            other="--gpu-bind=closest with --gpus-per-task=1",
+            read=cpu_binding.read_srun,
         )
     },
     # Not requeued: a job that begins again has other times. Source: sbatch(1), squeue(1),

@@ -3,7 +3,7 @@
 import re
 from typing import TYPE_CHECKING, Literal, Self
 
-from pydantic import Field, NonNegativeInt, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from dlcontainer.config.field_types import (
     AbsolutePath,
@@ -24,6 +24,7 @@ from dlcontainer.config.gpu_targets import AMD, NVIDIA
 from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.sites.groups import SiteFacts
 from dlcontainer.sites.launching import ParallelEnvironment, Rendezvous, Resources, Staging
+from dlcontainer.sites.processors import DomainNumber
 
 if TYPE_CHECKING:
     SchedulerKind = str
@@ -47,17 +48,6 @@ class Os(SiteFacts):
     kernel: Line | None = None
 
 
-class Cpu(SiteFacts):
-    """The processors of one node."""
-
-    model: Line
-    cores: int = Field(gt=0, description="cores a job can use, per node")
-    threads_per_core: int = Field(default=1, gt=0)
-    target: Name | None = Field(
-        default=None, description="GCC's name for it: power9, knl, znver3 …"
-    )
-
-
 class Memory(SiteFacts):
     """The memory of one node, GB."""
 
@@ -76,7 +66,7 @@ class Accelerator(SiteFacts):
     per_node: int = Field(gt=0, description="devices that ranks see: GCDs, tiles")
     memory_gb: int | None = Field(default=None, gt=0, description="of one device")
     target: Gpu | None = Field(default=None, description="sm_70, gfx90a, pvc …")
-    near: tuple[NonNegativeInt, ...] = Field(
+    near: tuple[DomainNumber, ...] = Field(
         default=(), description="NUMA domain of the processor beside each device: [3, 2, 1, 0]"
     )
     driver: Version | None = Field(
@@ -194,6 +184,11 @@ class LaunchForm(SiteFacts):
     inside: Literal["torchrun", "ray"] | None = Field(
         default=None, description="what the one process of a node starts, in the image"
     )
+    cpu_bind: Literal["near"] | None = Field(
+        default=None,
+        description="near: the launcher's words that bind each rank to cores of the NUMA domain "
+        "beside its device follow from accelerator.near",
+    )
 
     @field_validator("launcher")
     @classmethod
@@ -217,8 +212,8 @@ class Scheduler(SiteFacts):
     )
     whole_nodes: bool = Field(
         default=False,
-        description="a job has all GPUs of its nodes, and does not ask for them; else the request "
-        "follows from `accelerator`, unless `directives` or `forms` have one",
+        description="a job has its nodes for itself, and need not ask for their GPUs; else that "
+        "request follows from `accelerator`, unless `directives` or `forms` have one",
     )
     parallel_environment: ParallelEnvironment | None = Field(
         default=None, description="Grid Engine's: what a job asks for slots of"

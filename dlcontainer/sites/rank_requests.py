@@ -66,10 +66,24 @@ def cpus(site: Site, name: str) -> int | None:
     return form.asked("--cpus-per-task") if count is None else count
 
 
+def node_cpus(site: Site) -> int | None:
+    """Return the CPUs of a node that the lines ask for; None where they do not say."""
+    batch, lines = SCHEDULERS[site.scheduler.kind], options(site)
+    if not batch.on_launcher:
+        return None
+    tasks, each = (_number(batch, word, lines) for word in (TASKS, "--cpus-per-task"))
+    return tasks * each if tasks and each else None
+
+
+def options(site: Site) -> str:
+    """Return what the lines say, without their directive."""
+    scheduler = site.scheduler
+    return " ".join(_options(SCHEDULERS[scheduler.kind], scheduler.directives))
+
+
 def _forms(site: Site) -> Iterator[_Form]:
     scheduler = site.scheduler
-    batch = SCHEDULERS[scheduler.kind]
-    lines = " ".join(_options(batch, scheduler.directives))
+    batch, lines = SCHEDULERS[scheduler.kind], options(site)
     for name, form in scheduler.forms.items():
         # The words of another launcher (ibrun's -n) are none of this scheduler's.
         if PurePath(form.launcher[0]).name in batch.launchers and batch.on_launcher:
