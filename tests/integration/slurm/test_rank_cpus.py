@@ -41,7 +41,8 @@ SITE_OF_FORMS = f"""\
 HANDED = "export SRUN_CPUS_PER_TASK="
 # Two devices that nothing looks at, on a machine of two cores.
 SITE_OF_DEVICES = f"""\
-{SITE.partition("scheduler:")[0]}accelerator: {{vendor: intel, model: none, per_node: 2, near: NEAR}}
+{SITE.partition("scheduler:")[0]}accelerator:
+  {{vendor: intel, model: none, per_node: 2, near: NEAR}}
 scheduler:
   kind: slurm
   launcher: [srun]

@@ -4,9 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dlcontainer.errors import ConfigError
+from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.sites import binding
+from dlcontainer.sites.processors import Cpu
 from dlcontainer.sites.site import SiteTarget
 from tests.unit.sites.test_loading import load as load_file
 from tests.unit.sites.test_shipped_today import load
@@ -304,3 +308,25 @@ def test_the_words_of_shipped_sites_are_those_of_their_centres(place: tuple[str,
     name, node_type, form = place
     site = load(name, SiteTarget(node_type=node_type or None))
     assert " ".join(site.scheduler.forms[form].launcher).endswith(f" {DOCUMENTED[place]}")
+
+
+@given(
+    size=st.integers(1, 40),
+    near=st.lists(st.integers(0, 7), min_size=1, max_size=16),
+    reserved=st.frozensets(st.integers(0, 319), max_size=40),
+)
+def test_every_rank_has_cores_of_its_own_in_its_domain(
+    size: int, near: list[int], reserved: frozenset[int]
+) -> None:
+    held = tuple(sorted(core for core in reserved if core < 8 * size - 1))
+    cpu = Cpu(model="x", cores=8 * size - len(held), cores_per_domain=size, reserved=held)
+    shares = cpu.shares(near)
+    cores = [core for share in shares for core in share]
+    assert len(cores) == len({*cores} - {*held})
+    assert all(core // size == near[rank] for rank, share in enumerate(shares) for core in share)
+    if all(shares):
+        # Launchers are told just these.
+        for batch, launcher in (("slurm", "srun"), ("pbs", "mpiexec")):
+            spelled = SCHEDULERS[batch].cpu_bindings[launcher]
+            placed = spelled.read([launcher, *spelled.by_cores(shares)], len(near))
+            assert placed.cpus == tuple(map(tuple, shares))
