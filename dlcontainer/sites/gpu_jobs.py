@@ -51,7 +51,9 @@ def notes(site: Site) -> list[str]:
     gpu, scheduler = site.accelerator, site.scheduler
     if gpu is None or scheduler.kind == "none":
         return []
-    return list(_notes(gpu, scheduler, SCHEDULERS[scheduler.kind]))
+    why = site.engine.without_gpu_flag
+    unflagged = [f"images start without the runtime's flag for GPUs: {why}"] if why else []
+    return [*unflagged, *_notes(gpu, scheduler, SCHEDULERS[scheduler.kind])]
 
 
 def _notes(gpu: Accelerator, scheduler: Scheduler, batch: BatchSystem) -> Iterator[str]:

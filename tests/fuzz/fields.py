@@ -137,6 +137,7 @@ ELSEWHERE = {
     *(("engine", "remembered", ITEM), ("memory", "remembered", ITEM)),
     *(("filesystems", ITEM, "remembered", ITEM), ("scheduler", "forms", ANY, "remembered", ITEM)),
     ("scheduler", "parallel_environment", "name"),
+    ("engine", "without_gpu_flag"),
     *(("jobs", "rendezvous", "interface"), ("extends",), ("base", KEY)),
     *(
         ("base", "distribution"),
