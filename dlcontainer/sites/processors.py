@@ -43,7 +43,7 @@ class Cpu(SiteFacts):
             )
         if self.cores_per_domain and self.all_cores % self.cores_per_domain:
             raise ValueError(
-                f"'cores' and 'reserved' are {self.all_cores} cores, which are no whole domains of "
+                f"'cores' and 'reserved' are {self.all_cores} cores, not a multiple of "
                 f"'cores_per_domain': {self.cores_per_domain}"
             )
         return self

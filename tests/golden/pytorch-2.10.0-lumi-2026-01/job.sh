@@ -14,6 +14,8 @@
 # is rendered: --account, --partition, --time, --nodes.
 # Ways to place ranks: gcd, torchrun. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh
 # Without one mount for a node's ranks: DLCONTAINER_KEEP=0 sbatch job.sh
+# note: images start without the runtime's flag for GPUs: the centre's own jobs leave --rocm out,
+#   whose libraries would be those of the host's ROCm 6.3
 # source: Lumi-supercomputer/lumi-userguide@bad69ac docs/runjobs/scheduled-jobs/lumig-job.md
 # source: Lumi-supercomputer/LUMI-AI-Guide@a7e3387 05-multi-gpu-and-node, 02-setting-up-environment
 # source: https://github.com/lumi-ai-factory/laifs-container-recipes/issues/30
@@ -23,7 +25,7 @@
 # source: Lumi-supercomputer/lumi-userguide@03bbfc0 docs/software/containers/singularity.md
 # source: lumi-ai-factory/laifs-container-recipes@00a4ba4 recipes/lumi-multitorch/lumi-multitorch-vars.yaml
 # Not known, so not promised (why: dlcontainer site show lumi): RCCL over Slingshot; MPI; glibc;
-#   ROCm 7.1 and newer; --rocm; binding of torchrun's ranks
+#   ROCm 7.1 and newer; binding of torchrun's ranks
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 dlc_need() {
@@ -341,7 +343,7 @@ esac
 [ -n "$dlc_proof" ] || export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}
 
 # What each rank runs.
-set -- singularity exec --rocm --bind /pfs --bind /scratch --bind /projappl --bind /project \
+set -- singularity exec --bind /pfs --bind /scratch --bind /projappl --bind /project \
     --bind /flash --bind /appl --bind /var/spool/slurmd ${dlc_shown[@]+"${dlc_shown[@]}"} \
     "$dlc_image" "$@"
 { printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
