@@ -235,7 +235,7 @@ def test_ranks_run_on_the_cores_beside_their_devices(
 ) -> None:
     site = tmp_path / "lab.yaml"
     site.write_text(f"{SITE_OF_DEVICES.replace('NEAR', near)}cpu: {cpu}\n")
-    text = member.run("render", tiny, "--site", site, "--format", "job").stdout
+    text = member.run("render", tiny, "--site", site, "--cpu", "--format", "job").stdout
     assert f"--cpu-bind=mask_cpu:{masks}" in text
     (tmp_path / "job.sh").write_text(text)
     own = submit.having(DLCONTAINER_GPUS="0")
