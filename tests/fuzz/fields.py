@@ -137,7 +137,6 @@ ELSEWHERE = {
     *(("engine", "remembered", ITEM), ("memory", "remembered", ITEM)),
     *(("filesystems", ITEM, "remembered", ITEM), ("scheduler", "forms", ANY, "remembered", ITEM)),
     ("scheduler", "parallel_environment", "name"),
-    ("engine", "without_gpu_flag"),
     *(("jobs", "rendezvous", "interface"), ("extends",), ("base", KEY)),
     *(
         ("base", "distribution"),
@@ -174,7 +173,7 @@ def site(rich: dict[str, Any]) -> dict[str, Any]:
     data["jobs"]["rendezvous"] = {"suffix": ".hsn"}
     data["modules"] |= {"group": "sw", "pass_environment": ["MY_*"]}
     data["engine"] |= {"tmpdir": "/tmp/x", "cache": "/srv/cache", "builders": ["ada"]}
-    data["engine"] |= {"version": "1.4"}
+    data["engine"] |= {"version": "1.4", "without_gpu_flag": "as the centre's jobs"}
     for group in GROUPS:
         data[group]["sources"] = ["s"]
     data["memory"] = {"gb": 64, "sources": ["s"]}
