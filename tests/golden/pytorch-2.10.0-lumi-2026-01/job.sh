@@ -18,6 +18,7 @@
 #   whose libraries would be those of the host's ROCm 6.3
 # source: Lumi-supercomputer/lumi-userguide@bad69ac docs/runjobs/scheduled-jobs/lumig-job.md
 # source: Lumi-supercomputer/LUMI-AI-Guide@a7e3387 05-multi-gpu-and-node, 02-setting-up-environment
+# source: Lumi-supercomputer/lumi-userguide@b1968f5 docs/runjobs/scheduled-jobs/distribution-binding.md (whole nodes of standard-g, masks of 7 cores; of 2024-02-23)
 # source: https://github.com/lumi-ai-factory/laifs-container-recipes/issues/30
 # source: Lumi-supercomputer/LUMI-training-materials@91a198c docs/2day-20260422/205-Containers.md
 # source: interTwin-eu/itwinai lumi_pre_exec.sh
