@@ -12,10 +12,8 @@ from pathlib import PurePath
 from dlcontainer.config import KeyPath, SelectedDocument
 from dlcontainer.errors import ConfigError, Mark
 from dlcontainer.schedulers import SCHEDULERS
-from dlcontainer.schedulers.cpu_binding import CpuBinding
-from dlcontainer.sites import rank_requests
-from dlcontainer.sites.facts import Accelerator, LaunchForm
-from dlcontainer.sites.processors import Cpu
+from dlcontainer.schedulers.scheduler import TASKS, CpuBinding
+from dlcontainer.sites.facts import Accelerator, Cpu, LaunchForm
 from dlcontainer.sites.site import Site
 
 # A site that gives devices another order or each rank its own says so by one of these.
@@ -32,7 +30,7 @@ def require_near(site: SelectedDocument[Site]) -> None:
         return
     for name, form in site.value.scheduler.forms.items():
         if form.cpu_bind is None and not form.inside and form.ranks_per_node == gpu.per_node:
-            _Form(site=site, name=name, form=form).require_near(gpu, cpu)
+            _FormBinding(site=site, name=name, form=form).require_near(gpu, cpu)
 
 
 def settle(site: SelectedDocument[Site]) -> Site:
@@ -41,7 +39,7 @@ def settle(site: SelectedDocument[Site]) -> Site:
     """
     scheduler = site.value.scheduler
     forms = {
-        name: _Form(site=site, name=name, form=form).bound() if form.cpu_bind else form
+        name: _FormBinding(site=site, name=name, form=form).bound() if form.cpu_bind else form
         for name, form in scheduler.forms.items()
     }
     return site.value.model_copy(
@@ -51,14 +49,13 @@ def settle(site: SelectedDocument[Site]) -> Site:
 
 def has_whole_nodes(site: Site) -> bool:
     """Return whether a job of the site has all CPUs of its nodes, by what its file says."""
-    batch, cpus = SCHEDULERS[site.scheduler.kind], rank_requests.node_cpus(site)
-    words = re.search(rf"(?<!\S)(?:{batch.whole_nodes})", rank_requests.options(site))
-    asks_all = (
-        cpus is not None
-        and site.cpu is not None
-        and cpus >= site.cpu.cores * site.cpu.threads_per_core
-    )
-    return site.scheduler.whole_nodes or bool(batch.whole_nodes and words) or asks_all
+    batch = SCHEDULERS[site.scheduler.kind]
+    lines = batch.options(site.scheduler.directives)
+    whole = batch.whole_nodes and re.search(rf"(?<!\S)(?:{batch.whole_nodes})", lines)
+    tasks, per_task = (batch.number(word, lines) for word in (TASKS, "--cpus-per-task"))
+    cpus = site.cpu.cores * site.cpu.threads_per_core if site.cpu else None
+    asks_all = cpus is not None and (tasks or 0) * (per_task or 0) >= cpus
+    return site.scheduler.whole_nodes or bool(whole) or asks_all
 
 
 def _require_on_node(site: SelectedDocument[Site], gpu: Accelerator, cpu: Cpu | None) -> None:
@@ -80,16 +77,16 @@ def _require_on_node(site: SelectedDocument[Site], gpu: Accelerator, cpu: Cpu | 
 
 def _ordered(site: Site, gpu: Accelerator) -> str:
     """Return the variable by which a site's jobs give devices another order than their own."""
-    own = ",".join(map(str, range(gpu.per_node)))
+    ascending = ",".join(map(str, range(gpu.per_node)))
     for variables in (site.jobs.environment, site.jobs.inside):
         for name in _ORDERED:
-            if variables.get(name, own) != own:
+            if variables.get(name, ascending) != ascending:
                 return name
     return ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Form:
+class _FormBinding:
     """A form of a site: where its words bind ranks, and the words that would bind them near."""
 
     site: SelectedDocument[Site]
@@ -160,11 +157,11 @@ class _Form:
 
     def _require_alone(self, binding: CpuBinding) -> None:
         """Refuse further words that say where ranks run, and jobs that share their nodes."""
-        own = re.search(rf"(?<!\S)(?:{binding.excluded})", " ".join(self.form.launcher))
-        if own is not None:
+        excluded = re.search(rf"(?<!\S)(?:{binding.excluded})", " ".join(self.form.launcher))
+        if excluded is not None:
             raise self._error(
                 "launcher",
-                f"{own[0]} excludes cpu_bind: near ({self._place(*self._at('cpu_bind'))})",
+                f"{excluded[0]} excludes cpu_bind: near ({self._place(*self._at('cpu_bind'))})",
                 why="both say on which cores ranks run",
                 next_step="remove one of them",
             )
@@ -194,15 +191,15 @@ class _Form:
                 "on ppc64le a core's number is not that of its first hardware thread",
                 next_step="remove cpu_bind, and write the launcher's own words",
             )
-        shares = cpu.shares(gpu.near)
-        if not all(shares):
+        ranks = shares(cpu, gpu.near)
+        if not all(ranks):
             raise self._unbound(
-                f"NUMA domain {gpu.near[shares.index([])]} has fewer cores than devices",
+                f"NUMA domain {gpu.near[ranks.index([])]} has fewer cores than devices",
                 why=f"accelerator.near ({self._place('accelerator', 'near')}) and "
                 f"cpu.cores_per_domain ({self._place('cpu', 'cores_per_domain')}) say so",
                 next_step="correct one of them, or cpu.reserved",
             )
-        return binding.by_cores(shares)
+        return binding.by_cores(ranks)
 
     def _domains(
         self, binding: CpuBinding, gpu: Accelerator, cpu: Cpu | None
@@ -251,3 +248,20 @@ class _Form:
 
 def _said(domains: Sequence[set[int]]) -> str:
     return " ".join("+".join(map(str, sorted(rank))) for rank in domains)
+
+
+def shares(cpu: Cpu, domains: Sequence[int]) -> list[list[int]]:
+    """Return the cores of each device, by the number of the domain beside it.
+
+    A domain's cores that jobs get are divided among its devices in their order, the same number
+    to each: some are left over, or a share is empty. Needs cores_per_domain.
+    """
+    size, reserved = cpu.cores_per_domain or 0, {*cpu.reserved}
+    ranks = []
+    for device, domain in enumerate(domains):
+        first = domain * size
+        free = [core for core in range(first, first + size) if core not in reserved]
+        share = len(free) // domains.count(domain)
+        before = domains[:device].count(domain) * share
+        ranks.append(free[before : before + share])
+    return ranks

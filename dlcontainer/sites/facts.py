@@ -1,7 +1,7 @@
 """The groups of facts that a site config is made of; each names its sources."""
 
 import re
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -24,13 +24,15 @@ from dlcontainer.config.gpu_targets import AMD, NVIDIA
 from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.sites.groups import SiteFacts
 from dlcontainer.sites.launching import ParallelEnvironment, Rendezvous, Resources, Staging
-from dlcontainer.sites.processors import DomainNumber
 
 if TYPE_CHECKING:
     SchedulerKind = str
 else:
     # Literal, so that messages and the JSON schema list the names; mypy takes no computed one.
     SchedulerKind = Literal[tuple(SCHEDULERS)]
+# As Linux numbers a node's NUMA domains and cores; none has as many.
+DomainNumber = Annotated[int, Field(ge=0, le=255)]
+CoreNumber = Annotated[int, Field(ge=0, le=8191)]
 # $NAME and ${NAME}, which the host fills in.
 VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 # A site need not have set it; an error about it would be wrong.
@@ -46,6 +48,47 @@ class Os(SiteFacts):
     release: Line = Field(description="codename or version: bookworm, 8.2")
     glibc: Version | None = None
     kernel: Line | None = None
+
+
+class Cpu(SiteFacts):
+    """The processors of one node."""
+
+    model: Line
+    cores: int = Field(gt=0, description="cores a job can use, per node")
+    threads_per_core: int = Field(default=1, gt=0)
+    cores_per_domain: int | None = Field(
+        default=None,
+        gt=0,
+        le=1024,
+        description="cores of one NUMA domain: domain n has the n-th so many",
+    )
+    reserved: tuple[CoreNumber, ...] = Field(
+        default=(), description="numbers of further cores, which jobs do not get: [0, 8, 16]"
+    )
+    target: Name | None = Field(
+        default=None, description="GCC's name for it: power9, knl, znver3 …"
+    )
+
+    @model_validator(mode="after")
+    def _whole_domains(self) -> Self:
+        if len({*self.reserved}) != len(self.reserved):
+            raise ValueError("'reserved' names a core twice")
+        if any(core >= self.all_cores for core in self.reserved):
+            raise ValueError(
+                f"'reserved' names core {max(self.reserved)}, but 'cores' and 'reserved' are "
+                f"{self.all_cores} cores, from 0 on"
+            )
+        if self.cores_per_domain and self.all_cores % self.cores_per_domain:
+            raise ValueError(
+                f"'cores' and 'reserved' are {self.all_cores} cores, not a multiple of "
+                f"'cores_per_domain': {self.cores_per_domain}"
+            )
+        return self
+
+    @property
+    def all_cores(self) -> int:
+        """The cores of the node, those too that jobs do not get."""
+        return self.cores + len(self.reserved)
 
 
 class Memory(SiteFacts):

@@ -15,6 +15,7 @@ from dlcontainer.sites.collectives import Collectives
 from dlcontainer.sites.engine import EngineConfig
 from dlcontainer.sites.facts import (
     Accelerator,
+    Cpu,
     FileSystem,
     Jobs,
     Memory,
@@ -25,7 +26,6 @@ from dlcontainer.sites.facts import (
 )
 from dlcontainer.sites.groups import SiteFacts
 from dlcontainer.sites.modules import Modules
-from dlcontainer.sites.processors import Cpu
 from dlcontainer.sites.routing import Routing
 from dlcontainer.sites.trust import Trust
 from dlcontainer.system.guarded_files import Owners

@@ -11,7 +11,7 @@ from dlcontainer.errors import ConfigError
 from dlcontainer.formats import texts
 from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.sites import binding
-from dlcontainer.sites.processors import Cpu
+from dlcontainer.sites.facts import Cpu
 from dlcontainer.sites.site import SiteTarget
 from tests.unit.sites.test_loading import load as load_file
 from tests.unit.sites.test_shipped_today import load
@@ -326,7 +326,7 @@ def test_every_rank_has_cores_of_its_own_in_its_domain(
 ) -> None:
     held = tuple(sorted(core for core in reserved if core < 8 * size - 1))
     cpu = Cpu(model="x", cores=8 * size - len(held), cores_per_domain=size, reserved=held)
-    shares = cpu.shares(near)
+    shares = binding.shares(cpu, near)
     cores = [core for share in shares for core in share]
     assert len(cores) == len({*cores} - {*held})
     assert all(core // size == near[rank] for rank, share in enumerate(shares) for core in share)
