@@ -67,8 +67,9 @@ LOADING: tuple[Rule[LoadingCheck], ...] = (
     ),
     Rule(
         id="site-gpu-near",
-        compares="scheduler.forms against accelerator.near",
-        source="srun(1), --cpu-bind, --gpu-bind",
+        compares="scheduler.forms against accelerator.near, cpu.cores_per_domain",
+        source="srun(1), --cpu-bind, --gpu-bind; argonne-lcf/user-guides@7d04a3f "
+        "docs/aurora/running-jobs-aurora.md",
         check=binding.require_near,
         exit_code=3,
     ),
