@@ -2,6 +2,7 @@
 
 import textwrap
 
+from dlcontainer.formats import job_end
 from dlcontainer.formats.runtimes import RuntimeStart
 from dlcontainer.planning.launch import surroundings
 from dlcontainer.planning.plan import Plan
@@ -56,7 +57,7 @@ def comments(
     if site.status == "decommissioned":
         comment_lines.append("The machine is decommissioned: rendered for the record.")
     comment_lines += _choices(site, usual, forms, shares=shares)
-    for note in gpu_jobs.notes(site):
+    for note in (*gpu_jobs.notes(site), *job_end.notes(site)):
         comment_lines += textwrap.wrap(f"note: {note}", _WIDTH, subsequent_indent="  ")
     if start.prefix is None and start.image:
         comment_lines.append(start.hint)

@@ -11,8 +11,10 @@ from dlcontainer.schedulers.scheduler import (
     QueuedJob,
     RankVariables,
     ReframeBackend,
+    RequeueWords,
     Resource,
     SchedulerEnding,
+    WarningWords,
     hosts_listed,
     hosts_named,
     listed_lines,
@@ -116,6 +118,21 @@ LSF = BatchSystem(
     # Set to Y after the failure of a host; brequeue sets nothing that is known. Source: LSF
     # Batch User's Guide, "Environment Variables".
     restarts="${LSB_RESTART:+1}",
+    # Source: IBM Spectrum LSF 10.1, Command Reference: bsub -wa, -wt. Which of a job's processes
+    # get it is not said there; that jsrun hands it on, neither (jskill signals ranks). Never run
+    # by us.
+    warning=WarningWords(
+        words="-wa {signal} -wt {minutes}", written=r"(?<!\S)-w[at]\b", signals=("USR1", "USR2")
+    ),
+    # What a job writes to -o is appended. Source: the same, bsub -r, -rn, -o; brequeue, for jobs of
+    # one's own. Never run by us.
+    requeue=RequeueWords(
+        allowed=("-r",),
+        forbidden=("-rn",),
+        written=r"(?<!\S)-rn?(?!\S)",
+        # An element of an array shares its job's number; elsewhere its own is 0.
+        again='brequeue "$LSB_JOBID$([ "${LSB_JOBINDEX:-0}" = 0 ] || echo "[$LSB_JOBINDEX]")"',
+    ),
     job_variable="LSB_JOBID",
     variables=("LSB_*", "LS_*", "LSF_*", "JSM_*"),
     launchers={

@@ -11,6 +11,7 @@ from dlcontainer.schedulers.scheduler import (
     Cause,
     MemoryWords,
     ReframeBackend,
+    RequeueWords,
     Resource,
     SchedulerEnding,
     hosts_listed,
@@ -107,6 +108,9 @@ PBS = BatchSystem(
     # Professional, Administrator's Guide, "Using GPUs" (remembered).
     gpu_example="#PBS -l select=1:ngpus={count}",
     gpu_words=r"\S*(?:ngpus|gpus?)=|\S*accelerator",
+    # No option has a job told before its limit, and qrerun is not for users. Source: qsub(1B) of
+    # openpbs/openpbs@032b529 doc/man1, qrerun(1B) of 1859ef9 there. Never run by us.
+    requeue=RequeueWords(allowed=("-r y",), forbidden=("-r n",), written=r"(?<!\S)-r\b"),
     # Jobs start in the home folder.
     enter_folder='cd "${PBS_O_WORKDIR:-$PWD}"',
     job_variable="PBS_JOBID",
