@@ -14,13 +14,15 @@ class WarningCommands:
     """The signal of a job's end, as shell: what templates/job/signals.sh.j2 shows.
 
     `tells_ranks` signals all ranks of the scheduler's `own_launchers`, a pattern of `case`; others
-    get the signal themselves. `again` requeues the job, where it may be.
+    get the signal themselves. `again` requeues the job, where it may be. `torchrun`: a form starts
+    it, and it does not hand the signal on by itself.
     """
 
     signal: Text
     tells_ranks: Text
     own_launchers: Text
     again: Text
+    torchrun: bool
 
 
 def lines(site: Site) -> tuple[str, ...]:
@@ -48,6 +50,7 @@ def warning(site: Site) -> WarningCommands | None:
         signal=Text(jobs.warning.signal),
         tells_ranks=Text(batch.warning.tells_ranks.format(signal=jobs.warning.signal)),
         own_launchers=Text(" | ".join(batch.launchers)),
+        torchrun=any(form.inside == "torchrun" for form in site.scheduler.forms.values()),
         again=Text(batch.requeue.again if batch.requeue and jobs.requeue is not False else ""),
     )
 

@@ -162,8 +162,12 @@ def torchrun(plan: Plan, ranks_per_node: int) -> list[Text]:
     names, and none hosts it where a site's address is another than they know (a suffix, an
     interface). Spelled with '_', which all releases of PyTorch since 1.9 take.
     """
+    warned = plan.site.jobs.warning is not None
     return [
-        *map(Text, (plan.python, "-m", "torch.distributed.run", "--no_python")),
+        Text(plan.python),
+        # Where the job is warned, templates/job/torchrun.py.j2 runs the same module.
+        *map(Text, ("-c", '"$dlc_torchrun"') if warned else ("-m", "torch.distributed.run")),
+        Text("--no_python"),
         Text('--nnodes="$dlc_nodes"'),
         Text(f"--nproc_per_node={ranks_per_node}"),
         Text('--master_addr="$MASTER_ADDR"'),
