@@ -91,6 +91,9 @@ def _choices(site: Site, usual: str, forms: list[str], *, shares: bool) -> list[
         choices.append(
             f"Without a copy of the image in {staging.to}: {chosen('DLCONTAINER_STAGE=0')}"
         )
+    warning = job_end.warning(site)
+    if warning is not None and warning.again:
+        choices.append(f"Told of its limit, it begins again: {chosen('DLCONTAINER_REQUEUE=1')}")
     if shares:
         choices.append(f"Without one mount for a node's ranks: {chosen('DLCONTAINER_KEEP=0')}")
     return choices

@@ -166,7 +166,8 @@ def site(rich: dict[str, Any]) -> dict[str, Any]:
     data["mpi"] |= {"scripts": ["/etc/mpi.sh"], "version_variable": "MPI_V"}
     data["mpi"] |= {"known_versions": ["1"]}
     data["scheduler"] |= {"resources": {"account": "ABC", "partition": "gpu", "time": "1:00"}}
-    data["jobs"]["rendezvous"] = {"suffix": ".hsn"}
+    data["jobs"]["rendezvous"] = {"suffix": ".hsn", "ports": "20000-29999"}
+    data["jobs"] |= {"warning": {"signal": "USR1", "seconds": 300}, "requeue": True}
     data["modules"] |= {"group": "sw", "pass_environment": ["MY_*"]}
     data["engine"] |= {"tmpdir": "/tmp/x", "cache": "/srv/cache", "builders": ["ada"]}
     data["engine"] |= {"version": "1.4"}
