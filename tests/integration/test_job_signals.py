@@ -32,11 +32,24 @@ ENGINE = """\
 #!/bin/sh
 while :; do case $1 in *.sif) break ;; *) shift ;; esac; done
 shift
+case $2 in
+    /opt/dlcontainer/probe) exec /bin/bash "$FOLDER/program" ;;
+    -c) shift; PYTHONPATH=$FOLDER/torch exec /usr/bin/python3 "$@" ;;
+esac
 exec "$@"
+"""
+# PyTorch's own hands on nothing: its two ranks are its children.
+TORCHRUN = """\
+import subprocess, sys
+words = sys.argv[sys.argv.index("/bin/bash"):]
+ranks = [subprocess.Popen(words) for _ in range(2)]
+sys.exit(max(rank.wait() for rank in ranks))
 """
 NOTES = 'printf "%s\\n" "${0##*/} $*" >> "$FOLDER/calls"\n'
 SCANCEL = f'#!/bin/sh\n{NOTES}kill -s "${{1#--signal=}}" "$(cat "$FOLDER/rank.pid")"\n'
-NOTED = f'#!/bin/sh\n{NOTES}case $FAILS in "${{0##*/}}") exit 1 ;; esac\n'
+NOTED = (
+    f'#!/bin/sh\n[ "$1" != show ] || exit 0\n{NOTES}case $FAILS in "${{0##*/}}") exit 1 ;; esac\n'
+)
 # Modules are slow: what comes meanwhile comes before the ranks.
 MODULE = """\
 #!/bin/sh
@@ -69,7 +82,8 @@ class RunningJob:
         self,
         folder: Path,
         program: str,
-        *words: str,
+        *,
+        proof: bool = False,
         site: dict[str, Any] | None = None,
         stdin: str = "",
         **environ: str,
@@ -87,6 +101,9 @@ class RunningJob:
             self.program(machine, name, text)
         plan = plan_at(folder / "recipe", **(site or at()))
         machine.image(plan)
+        torch = folder / "torch" / "torch" / "distributed"
+        torch.mkdir(parents=True)
+        (torch / "run.py").write_text(TORCHRUN)
         hosts, script = folder / "hosts", folder / "job.sh"
         hosts.write_text("n1\n")
         script.write_text(texts.text(plan, "job", [TEMPLATES]))
@@ -94,7 +111,7 @@ class RunningJob:
         names = {"LSB_DJOB_HOSTFILE": str(hosts), "PE_HOSTFILE": str(hosts), MARK: self.mark}
         given = {"FOLDER": str(folder), "FAILS": "", "HOME": str(folder), "DLCONTAINER_KEEP": "0"}
         self.process = subprocess.Popen(
-            [BASH, str(script), *(words or (BASH, str(folder / "program")))],
+            [BASH, str(script), *(() if proof else (BASH, str(folder / "program")))],
             cwd=machine.here,
             env={
                 "PATH": f"{machine.folder}/bin:/usr/bin:/bin",
@@ -289,3 +306,25 @@ def test_where_the_scheduler_ends_the_ranks_the_script_waits_for_them(run: Any) 
     job.go_on()
     ended = job.end()
     assert (ended.code, ended.told, ended.calls) == (6, 1, [])
+
+
+def test_torchrun_hands_it_on(run: Any) -> None:
+    site = at()
+    site["scheduler"]["forms"] = {"b": {**FORM, "inside": "torchrun", "ranks_per_node": 2}}
+    site["recipe"] = {"exposes": ["python", "torchrun"]}
+    program = f"trap '{TOLD.strip()}; exit 5' USR1\ntouch \"$FOLDER/rank-$$\"\n{READY}"
+    job = run(program, site=site)
+    assert poll(lambda: len(list(job.folder.glob("rank-*"))) == 2, ENDS_DEADLINE_S)
+    job.send(signal.SIGUSR1)
+    ended = job.end()
+    assert (ended.code, ended.told) == (5, 2)
+    # The program stands in no log.
+    assert "import runpy" not in ended.err
+
+
+def test_a_proof_goes_on(run: Any) -> None:
+    job = run(READY, proof=True, DLCONTAINER_REQUEUE="1")
+    job.send(signal.SIGUSR1)
+    job.go_on()
+    ended = job.end()
+    assert (ended.code, ended.calls) == (0, [])

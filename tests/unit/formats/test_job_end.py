@@ -46,7 +46,7 @@ def test_the_lines_of_the_head(
     text = job(tmp_path, kind, "mpirun", **jobs)
     head = text.partition("\n# demo ")[0].splitlines()
     assert head == ["#!/bin/bash", *lines]
-    assert ("dlc_start" in text) == ("warning" in jobs)
+    assert ("dlc_start()" in text) == ("warning" in jobs)
 
 
 def test_who_signals_the_ranks(tmp_path: Path) -> None:

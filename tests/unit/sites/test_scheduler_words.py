@@ -110,7 +110,7 @@ def test_launchers_of_several_schedulers_and_of_none(
             ({"rendezvous": {"ports": ports}}, "not a range of ports from 1024 to 65535")
             for ports in ("1023-2000", "2000-65536", "3000-2000", "2000", "a-b", "2000-3000\n")
         ),
-        ({"warning": {"signal": "URG", "seconds": 60}}, "'USR1' or 'USR2'"),
+        ({"warning": {"signal": "URG", "seconds": 60}}, "expected one of: 'USR1', 'USR2'"),
         ({"warning": {"signal": "USR1", "seconds": 0}}, "greater than 0"),
         ({"warning": {"signal": "USR1", "seconds": 65536}}, "less than or equal to 65535"),
         ({"staging": {"how": "sbcast"}}, "'to' is for copies only"),
