@@ -34,11 +34,12 @@ def require_one_scheduler(site: SelectedDocument[Site]) -> None:
     _require_time(site)
     _require_gpus(site)
     _require_end(site)
+    _require_once(site)
     _require_ports(site)
 
 
 def _require_end(site: SelectedDocument[Site]) -> None:
-    """Refuse a warning, or a requeue, that the site's scheduler has not, or that is said twice."""
+    """Refuse a warning, or a requeue, that the site's scheduler has not."""
     scheduler = site.value.scheduler
     for key, text, next_step in _end_faults(site.value):
         kind = site.document.origin(("scheduler", "kind"))
@@ -48,13 +49,20 @@ def _require_end(site: SelectedDocument[Site]) -> None:
             why=f"scheduler.kind is {scheduler.kind} ({kind.where})",
             next_step=next_step,
         )
+
+
+def _require_once(site: SelectedDocument[Site]) -> None:
+    """Refuse a line that says what a key of `jobs` says too."""
+    jobs, scheduler = site.value.jobs, site.value.scheduler
     batch = SCHEDULERS[scheduler.kind]
-    said = {"warning": batch.warning, "requeue": batch.requeue}
-    for key, words in said.items():
+    written = {}
+    if jobs.warning is not None and batch.warning is not None:
+        written["warning"] = batch.warning.written
+    if jobs.requeue is not None and batch.requeue is not None:
+        written["requeue"] = batch.requeue.written
+    for key, pattern in written.items():
         for index, line in enumerate(scheduler.directives):
-            if words is None or getattr(site.value.jobs, key) is None:
-                continue
-            if line.startswith(f"{batch.directive} ") and re.search(words.written, line):
+            if line.startswith(f"{batch.directive} ") and re.search(pattern, line):
                 stated = site.document.origin(("scheduler", "directives", index)).where
                 raise ConfigError(
                     f"jobs.{key}: {line!r} says it too",
