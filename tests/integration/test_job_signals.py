@@ -16,7 +16,7 @@ import pytest
 
 from dlcontainer.formats import texts
 from tests.jobs import BASH, Machine, plan_at
-from tests.processes import MARK, kill_marked, marked, new_mark, poll
+from tests.processes import MARK, files_below, kill_marked, marked, new_mark, poll
 from tests.values import TEMPLATES
 
 # Becomes the one rank; scancel signals it as a node's daemon does.
@@ -312,9 +312,9 @@ def test_torchrun_hands_it_on(run: Any) -> None:
     site = at()
     site["scheduler"]["forms"] = {"b": {**FORM, "inside": "torchrun", "ranks_per_node": 2}}
     site["recipe"] = {"exposes": ["python", "torchrun"]}
-    program = f"trap '{TOLD.strip()}; exit 5' USR1\ntouch \"$FOLDER/rank-$$\"\n{READY}"
+    program = f"trap '{TOLD.strip()}; exit 5' USR1\ntouch \"$FOLDER/$$.rank\"\n{READY}"
     job = run(program, site=site)
-    assert poll(lambda: len(list(job.folder.glob("rank-*"))) == 2, ENDS_DEADLINE_S)
+    assert poll(lambda: len(files_below(job.folder, ".rank")) == 2, ENDS_DEADLINE_S)
     job.send(signal.SIGUSR1)
     ended = job.end()
     assert (ended.code, ended.told) == (5, 2)
