@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from dlcontainer import schedulers
 from dlcontainer.config.templating import Text
+from dlcontainer.planning.launch import surroundings
 from dlcontainer.schedulers import SCHEDULERS, time_limits
 from dlcontainer.sites.site import Site
 
@@ -56,7 +57,7 @@ def warning(site: Site) -> WarningCommands | None:
 
 
 def notes(site: Site) -> Iterator[str]:
-    """Name the launchers of which nobody wrote that they hand the signal on to their ranks."""
+    """Name the launchers, and the runtime, of which nobody wrote that they hand the signal on."""
     batch, jobs = SCHEDULERS[site.scheduler.kind], site.jobs
     if jobs.warning is None or batch.warning is None:
         return
@@ -67,3 +68,8 @@ def notes(site: Site) -> Iterator[str]:
         by_scheduler = batch.warning.tells_ranks and program in batch.launchers
         if not by_scheduler and jobs.warning.signal not in (traits.hands_on if traits else ()):
             yield f"whether {program} hands {jobs.warning.signal} on to its ranks is not known"
+    # Source: apptainer/apptainer@05a391e internal/pkg/runtime/engine/apptainer/monitor_linux.go;
+    # run by us.
+    if not surroundings.is_apptainer(site):
+        runtime = site.engine.runtime
+        yield f"whether {runtime} hands {jobs.warning.signal} on to the command is not known"

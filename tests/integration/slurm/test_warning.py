@@ -25,7 +25,7 @@ scheduler:
       launcher: [srun, "-N{nodes}", "-n{ranks}", "--ntasks-per-node={ranks_per_node}"]
       ranks_per_node: 2
 jobs:
-  warning: {signal: USR1, seconds: 60}
+  warning: {signal: USR1, seconds: 300}
   requeue: true
 """
 # Counts steps until it is told; the next time it takes three more and ends.
@@ -55,7 +55,9 @@ def script(user: World, tiny: Path, tmp_path: Path) -> Path:
     """Render the job of a site that warns its jobs and lets them begin again."""
     site = tmp_path / "lab.yaml"
     site.write_text(SITE.partition("scheduler:")[0] + SCHEDULER)
-    text = user.run("render", tiny, "--site", site, "--format", "job").stdout
+    argv = ("render", tiny, "--site", site, "--format", "job")
+    text = user.run(*argv, "--set", "site.jobs.warning.seconds=60").stdout
+    assert "#SBATCH --signal=B:USR1@60\n" in text
     (tmp_path / "job.sh").write_text(text)
     (tmp_path / "train.py").write_text(TRAIN)
     return tmp_path / "job.sh"

@@ -68,6 +68,14 @@ def test_a_launcher_of_which_nobody_wrote_it_is_named(tmp_path: Path) -> None:
     assert "# note: whether" not in job(tmp_path / "b", "slurm", "ibrun")
 
 
+def test_a_runtime_of_which_nobody_wrote_it_is_named(tmp_path: Path) -> None:
+    site = {"scheduler": {"kind": "slurm", "launcher": ["srun"]}, "jobs": {"warning": USR1}}
+    for runtime in ("apptainer", "podman-hpc"):
+        plan = plan_at(tmp_path / runtime, engine={"runtime": runtime}, **site)
+        note = f"# note: whether {runtime} hands USR1 on to the command is not known\n"
+        assert (note in texts.text(plan, "job", [TEMPLATES])) == (runtime == "podman-hpc")
+
+
 def test_a_job_begins_again_only_where_it_may(tmp_path: Path) -> None:
     asks = "scontrol requeue"
     assert asks in job(tmp_path / "a", "slurm", "srun", warning=USR1)
