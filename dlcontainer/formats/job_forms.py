@@ -47,8 +47,13 @@ def shared_program(plan: Plan, forms: Mapping[str, LaunchForm]) -> RecipeForm | 
 
 
 def of_ranks(plan: Plan) -> Plan:
-    """Return the plan with jobs of ranks alone: for what measures these."""
-    return replace(plan, recipe=plan.recipe.model_copy(update={"job": None}))
+    """Return the plan with jobs of ranks alone, which no warning ends: for what measures these."""
+    jobs = plan.site.jobs.model_copy(update={"warning": None})
+    return replace(
+        plan,
+        recipe=plan.recipe.model_copy(update={"job": None}),
+        site=plan.site.model_copy(update={"jobs": jobs}),
+    )
 
 
 def is_launched(plan: Plan) -> bool:

@@ -2,6 +2,7 @@
 
 import textwrap
 
+from dlcontainer.formats import job_end
 from dlcontainer.formats.runtimes import RuntimeStart
 from dlcontainer.planning.launch import surroundings
 from dlcontainer.planning.plan import Plan
@@ -56,7 +57,7 @@ def comments(
     if site.status == "decommissioned":
         comment_lines.append("The machine is decommissioned: rendered for the record.")
     comment_lines += _choices(site, usual, forms, shares=shares)
-    for note in gpu_jobs.notes(site):
+    for note in (*gpu_jobs.notes(site), *job_end.notes(site)):
         comment_lines += textwrap.wrap(f"note: {note}", _WIDTH, subsequent_indent="  ")
     if start.prefix is None and start.image:
         comment_lines.append(start.hint)
@@ -90,6 +91,9 @@ def _choices(site: Site, usual: str, forms: list[str], *, shares: bool) -> list[
         choices.append(
             f"Without a copy of the image in {staging.to}: {chosen('DLCONTAINER_STAGE=0')}"
         )
+    warning = job_end.warning(site)
+    if warning is not None and warning.again:
+        choices.append(f"Told of its limit, it begins again: {chosen('DLCONTAINER_REQUEUE=1')}")
     if shares:
         choices.append(f"Without one mount for a node's ranks: {chosen('DLCONTAINER_KEEP=0')}")
     return choices

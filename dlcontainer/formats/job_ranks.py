@@ -11,12 +11,14 @@ from dlcontainer.planning.plan import Plan
 from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.sites.facts import LaunchForm
 
-# Below the ports that systems give to programs which ask for any (Linux: from 32768 on).
-_PORT = "$((10000 + 10#0$dlc_number % 10000))"
+# Below the ports that systems give to programs which ask for any (Linux: from 32768 on): where
+# ranks meet, and behind it TensorFlow's.
+_PORTS = range(10_000, 30_000)
+_PORT = "$(({first} + 10#0$dlc_number % {count}))"
 _MEET_AT = "DLCONTAINER_MASTER_ADDR=ADDRESS"
 # A worker of TensorFlow has a port of its own on its node.
 _WORKERS = """\
-dlc_port=$((20000 + 10#0$dlc_number % (10000 / {ranks}) * {ranks})) dlc_workers=
+dlc_port=$(({first} + 10#0$dlc_number % ({count} / {ranks}) * {ranks})) dlc_workers=
 for dlc_host in $dlc_hosts; do
     for ((dlc_local = 0; dlc_local < {ranks}; dlc_local++)); do
         dlc_workers+=${{dlc_workers:+, }}\\"{host}:$((dlc_port + dlc_local))\\"
@@ -63,9 +65,29 @@ def meeting(plan: Plan) -> RankRendezvous:
         as_address=rendezvous.address or rendezvous.interface is not None,
         ipv6=rendezvous.ipv6,
         submit=Text(" ".join(batch.submit_argv("job.sh", variable=_MEET_AT))),
-        port=Text(str(rendezvous.port or _PORT)),
+        port=Text(str(rendezvous.port or _port(_meeting_ports(plan)))),
         number=Text(batch.job_number),
     )
+
+
+def _port(ports: range) -> str:
+    return _PORT.format(first=ports.start, count=len(ports))
+
+
+def _meeting_ports(plan: Plan) -> range:
+    """Return the first half of a site's ports, or all where no worker of TensorFlow has one."""
+    ports = plan.site.jobs.rendezvous.between
+    if ports is not None and not _lists_workers(plan):
+        return ports
+    ports = ports or _PORTS
+    forms = plan.site.scheduler.forms.values()
+    most = max((form.ranks_per_node for form in forms if form.inside is None), default=1)
+    return ports[: min(len(ports) // 2, len(ports) - most)]
+
+
+def _lists_workers(plan: Plan) -> bool:
+    batch = SCHEDULERS[plan.site.scheduler.kind]
+    return "saved_model_cli" in plan.recipe.exposes and bool(batch.hosts)
 
 
 def _suffixed(variable: str, suffix: str | None) -> str:
@@ -74,11 +96,13 @@ def _suffixed(variable: str, suffix: str | None) -> str:
 
 def workers(plan: Plan, ranks_per_node: int) -> list[Text]:
     """Return the lines that list TensorFlow's workers, in the order of ranks, where it is there."""
-    batch = SCHEDULERS[plan.site.scheduler.kind]
-    if "saved_model_cli" not in plan.recipe.exposes or not batch.hosts:
+    if not _lists_workers(plan):
         return []
-    host = _suffixed("dlc_host", plan.site.jobs.rendezvous.suffix)
-    return list(map(Text, _WORKERS.format(ranks=ranks_per_node, host=host).splitlines()))
+    rendezvous = plan.site.jobs.rendezvous
+    host = _suffixed("dlc_host", rendezvous.suffix)
+    ports = (rendezvous.between or _PORTS)[len(_meeting_ports(plan)) :]
+    text = _WORKERS.format(ranks=ranks_per_node, host=host, first=ports.start, count=len(ports))
+    return list(map(Text, text.splitlines()))
 
 
 def devices(plan: Plan, form: LaunchForm) -> str:
@@ -138,8 +162,12 @@ def torchrun(plan: Plan, ranks_per_node: int) -> list[Text]:
     names, and none hosts it where a site's address is another than they know (a suffix, an
     interface). Spelled with '_', which all releases of PyTorch since 1.9 take.
     """
+    warned = plan.site.jobs.warning is not None
     return [
-        *map(Text, (plan.python, "-m", "torch.distributed.run", "--no_python")),
+        Text(plan.python),
+        # Where the job is warned, templates/job/torchrun.py.j2 runs the same module.
+        *map(Text, ("-c", '"$dlc_torchrun"') if warned else ("-m", "torch.distributed.run")),
+        Text("--no_python"),
         Text('--nnodes="$dlc_nodes"'),
         Text(f"--nproc_per_node={ranks_per_node}"),
         Text('--master_addr="$MASTER_ADDR"'),

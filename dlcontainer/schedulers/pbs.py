@@ -16,6 +16,7 @@ from dlcontainer.schedulers.scheduler import (
     MemoryWords,
     Placement,
     ReframeBackend,
+    RequeueWords,
     Resource,
     SchedulerEnding,
     hosts_listed,
@@ -156,6 +157,9 @@ PBS = BatchSystem(
     # Professional, Administrator's Guide, "Using GPUs" (remembered).
     gpu_example="#PBS -l select=1:ngpus={count}",
     gpu_words=r"\S*(?:ngpus|gpus?)=|\S*accelerator",
+    # No option has a job told before its limit, and qrerun is not for users. Source: qsub(1B) of
+    # openpbs/openpbs@032b529 doc/man1, qrerun(1B) of 1859ef9 there. Never run by us.
+    requeue=RequeueWords(allowed=("-r y",), forbidden=("-r n",), written=r"(?<!\S)-r\b"),
     # Jobs start in the home folder.
     enter_folder='cd "${PBS_O_WORKDIR:-$PWD}"',
     # An array's element is part of the number.

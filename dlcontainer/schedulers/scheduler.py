@@ -92,6 +92,8 @@ class Launcher:
     one_a_node: tuple[str, ...] = ()
     # Further words where that process shall have all that the job has of its node.
     whole_node: tuple[str, ...] = ()
+    # The signals that it hands on to its ranks, by its own documentation.
+    hands_on: tuple[str, ...] = ()
     # A pattern of the words that give each rank accelerators of its own, their number its group;
     # a rank whose launcher says no such word sees all of its node's.
     devices: str = ""
@@ -278,6 +280,38 @@ class CpuBinding:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class WarningWords:
+    """How a job asks to be told before its time limit: words of its head, with {signal} and
+    {seconds} or {minutes}.
+
+    `written` finds such words in a head's lines. `signals` are those that a job may ask for. Where
+    it is not `timed`, the site's queues say how long before.
+    """
+
+    words: str
+    written: str
+    signals: tuple[str, ...]
+    timed: bool = True
+    # A shell command that hands {signal} on to all ranks that this scheduler's own launchers
+    # started; empty where there is none: then the launcher gets it.
+    tells_ranks: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RequeueWords:
+    """The words of a job's head that let it begin again, and those that forbid it.
+
+    `written` finds either in a head's lines. `again` is a shell command, the last of a job, by
+    which it begins again; empty where users have none.
+    """
+
+    allowed: tuple[str, ...]
+    forbidden: tuple[str, ...]
+    written: str
+    again: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class BatchSystem:
     """One scheduler, as job scripts, ranks and ReFrame need to know it."""
 
@@ -333,6 +367,9 @@ class BatchSystem:
     # What a job's shell expands to how often the job began again, not a number where it did not;
     # empty where `restart` of `job` counts. Where nothing tells, a folder of an earlier time does.
     restarts: str = ""
+    # How a job is told of its end, and begins again; None where nothing is known for that.
+    warning: WarningWords | None = None
+    requeue: RequeueWords | None = None
     # A shell command after which ranks end as soon as one of them failed; empty where none is
     # known.
     end_together: str = ""

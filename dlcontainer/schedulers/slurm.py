@@ -17,7 +17,9 @@ from dlcontainer.schedulers.scheduler import (
     Placement,
     RankVariables,
     ReframeBackend,
+    RequeueWords,
     Resource,
+    WarningWords,
     by_state,
 )
 
@@ -143,6 +145,22 @@ SLURM = BatchSystem(
         ),
         MemoryWords(written=r"--mem-per-cpu[= ](?P<value>\S+)", of="a CPU", units=_UNITS),
         MemoryWords(written=r"--mem-per-gpu[= ](?P<value>\S+)", of="a GPU", units=_UNITS),
+    ),
+    # To the batch script alone (B:), which waits for its ranks; sent up to 60 s earlier. Source:
+    # sbatch(1), "--signal"; scancel(1), "--batch": other signals than KILL reach the steps alone.
+    warning=WarningWords(
+        words="--signal=B:{signal}@{seconds}",
+        written=r"(?<!\S)--signal\b",
+        signals=("USR1", "USR2"),
+        tells_ranks='scancel --signal={signal} "$SLURM_JOB_ID"',
+    ),
+    # The second part of a job would else empty the log of the first (JobFileAppend). Source:
+    # sbatch(1), "--requeue", "--open-mode"; scontrol(1), "requeue".
+    requeue=RequeueWords(
+        allowed=("--requeue", "--open-mode=append"),
+        forbidden=("--no-requeue",),
+        written=r"(?<!\S)--(?:no-)?requeue\b",
+        again='scontrol requeue "$SLURM_JOB_ID"',
     ),
     # Source: sbatch(1): of --gres the count is a node's, and steps get what the job asked for. With
     # any plug-in that selects nodes; --gpus-per-node takes select/cons_tres. "gpu" is the name that

@@ -23,7 +23,13 @@ from dlcontainer.config.field_types import (
 from dlcontainer.config.gpu_targets import AMD, NVIDIA
 from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.sites.groups import SiteFacts
-from dlcontainer.sites.launching import ParallelEnvironment, Rendezvous, Resources, Staging
+from dlcontainer.sites.launching import (
+    EndWarning,
+    ParallelEnvironment,
+    Rendezvous,
+    Resources,
+    Staging,
+)
 
 if TYPE_CHECKING:
     SchedulerKind = str
@@ -298,6 +304,12 @@ class Jobs(SiteFacts):
     staging: Staging = Field(
         default=Staging.model_construct(how="none"),
         description="where the image is brought before ranks start",
+    )
+    warning: EndWarning | None = Field(
+        default=None, description="the signal that ranks get before the time limit"
+    )
+    requeue: bool | None = Field(
+        default=None, description="whether a job may begin again; else as the scheduler has it"
     )
 
 

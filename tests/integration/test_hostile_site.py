@@ -114,7 +114,8 @@ def test_no_field_of_a_site_is_forgotten() -> None:
     unsaid = {"remembered", "sources"}
     assert site.mpi
     # Of types that take no such text.
-    assert site.jobs.model_fields_set | unsaid | {"rendezvous"} == fields(type(site.jobs))
+    typed = {"rendezvous", "warning", "requeue"}
+    assert site.jobs.model_fields_set | unsaid | typed == fields(type(site.jobs))
     typed = {"scripts", "also", "version_variable", "known_versions"}
     assert site.mpi.model_fields_set | unsaid | typed == fields(type(site.mpi))
     typed = {"resources", "parallel_environment", "whole_nodes"}

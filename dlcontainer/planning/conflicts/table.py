@@ -75,8 +75,8 @@ LOADING: tuple[Rule[LoadingCheck], ...] = (
     ),
     Rule(
         id="site-scheduler-words",
-        compares="scheduler.directives, launcher, forms, resources against scheduler.kind, "
-        "accelerator.per_node",
+        compares="scheduler.directives, launcher, forms, resources, jobs.warning, requeue, "
+        "ports against scheduler.kind, accelerator",
         source="the manuals named in dlcontainer/schedulers/",
         check=scheduler_words.require_one_scheduler,
         exit_code=3,

@@ -710,11 +710,11 @@ dlc_share() (  # ranks come at once: one mounts, the others wait
     # It ends itself by this signal, which a launcher in the background has its ranks ignore.
     ! env --default-signal=INT true 2>/dev/null || set -- env --default-signal=INT "$@"
     # Of what a rank has open (a socket of its launcher, the lock) it keeps nothing, and a job's
-    # first signal, at which ranks may still write a checkpoint, is none of its own.
+    # first signals, at which ranks may still write a checkpoint, are none of its own.
     dlc_pid=$(bash -c 'set -m
         for f in /proc/self/fd/*; do f=${f##*/}; [ "$f" -lt 3 ] || eval "exec $f>&-"; done
         unshare --user --map-current-user --keep-caps --mount --propagation slave \
-            /bin/sh -c "trap \"\" HUP TERM; exec \"\$@\"" dlc-mount "$@" </dev/null >/dev/null 2>&1 &
+            /bin/sh -c "trap \"\" HUP TERM USR1 USR2; exec \"\$@\"" dlc-mount "$@" </dev/null >/dev/null 2>&1 &
         echo "$!"' bash "$@")
     dlc_left=200
     until dlc_shown "$dlc_pid" "$dlc_point"; do

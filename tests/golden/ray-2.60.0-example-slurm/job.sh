@@ -385,6 +385,12 @@ def on_ends(handler):
         signal.signal(each, handler)
 
 
+def on_warnings(handler):
+    """Say what becomes of the signals before a job's end, which are the command's."""
+    for each in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(each, handler)
+
+
 def on_signal(number, frame):
     on_ends(signal.SIG_IGN)
     raise Stop(number)
@@ -626,6 +632,7 @@ def run(folder, ray, command, address):
     except OSError as error:
         say("%s: %s" % (command[0], error.strerror))
         return 126 if isinstance(error, PermissionError) else 127
+    on_warnings(lambda number, frame: ran.send_signal(number))
     try:
         while ran.poll() is None:
             if ray.poll() is not None:
@@ -751,8 +758,7 @@ def main():
     token = os.environ.get("RAY_AUTH_TOKEN", "").encode()
     LIBC.prctl(ADOPT, 1, 0, 0, 0)
     on_ends(on_signal)
-    for each in (signal.SIGUSR1, signal.SIGUSR2):
-        signal.signal(each, lambda number, frame: None)  # the command's
+    on_warnings(lambda number, frame: None)
     first, folder = os.environ["RANK"] == "0", None
     try:
         if not token:
@@ -975,11 +981,11 @@ dlc_share() (  # ranks come at once: one mounts, the others wait
     # It ends itself by this signal, which a launcher in the background has its ranks ignore.
     ! env --default-signal=INT true 2>/dev/null || set -- env --default-signal=INT "$@"
     # Of what a rank has open (a socket of its launcher, the lock) it keeps nothing, and a job's
-    # first signal, at which ranks may still write a checkpoint, is none of its own.
+    # first signals, at which ranks may still write a checkpoint, are none of its own.
     dlc_pid=$(bash -c 'set -m
         for f in /proc/self/fd/*; do f=${f##*/}; [ "$f" -lt 3 ] || eval "exec $f>&-"; done
         unshare --user --map-current-user --keep-caps --mount --propagation slave \
-            /bin/sh -c "trap \"\" HUP TERM; exec \"\$@\"" dlc-mount "$@" </dev/null >/dev/null 2>&1 &
+            /bin/sh -c "trap \"\" HUP TERM USR1 USR2; exec \"\$@\"" dlc-mount "$@" </dev/null >/dev/null 2>&1 &
         echo "$!"' bash "$@")
     dlc_left=200
     until dlc_shown "$dlc_pid" "$dlc_point"; do

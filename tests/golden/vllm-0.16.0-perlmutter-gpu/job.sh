@@ -395,6 +395,12 @@ def on_ends(handler):
         signal.signal(each, handler)
 
 
+def on_warnings(handler):
+    """Say what becomes of the signals before a job's end, which are the command's."""
+    for each in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(each, handler)
+
+
 def on_signal(number, frame):
     on_ends(signal.SIG_IGN)
     raise Stop(number)
@@ -636,6 +642,7 @@ def run(folder, ray, command, address):
     except OSError as error:
         say("%s: %s" % (command[0], error.strerror))
         return 126 if isinstance(error, PermissionError) else 127
+    on_warnings(lambda number, frame: ran.send_signal(number))
     try:
         while ran.poll() is None:
             if ray.poll() is not None:
@@ -761,8 +768,7 @@ def main():
     token = os.environ.get("RAY_AUTH_TOKEN", "").encode()
     LIBC.prctl(ADOPT, 1, 0, 0, 0)
     on_ends(on_signal)
-    for each in (signal.SIGUSR1, signal.SIGUSR2):
-        signal.signal(each, lambda number, frame: None)  # the command's
+    on_warnings(lambda number, frame: None)
     first, folder = os.environ["RANK"] == "0", None
     try:
         if not token:
