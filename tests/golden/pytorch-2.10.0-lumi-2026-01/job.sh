@@ -14,8 +14,11 @@
 # is rendered: --account, --partition, --time, --nodes.
 # Ways to place ranks: gcd, torchrun. Another than gcd: DLCONTAINER_FORM=NAME sbatch job.sh
 # Without one mount for a node's ranks: DLCONTAINER_KEEP=0 sbatch job.sh
+# note: images start without the runtime's flag for GPUs: the centre's own jobs leave --rocm out,
+#   whose libraries would be those of the host's ROCm 6.3
 # source: Lumi-supercomputer/lumi-userguide@bad69ac docs/runjobs/scheduled-jobs/lumig-job.md (of 2024-04-19, the same on 2024-10-15)
 # source: Lumi-supercomputer/LUMI-AI-Guide@a7e3387 05-multi-gpu-and-node, 02-setting-up-environment (of 2026-05-19)
+# source: Lumi-supercomputer/lumi-userguide@b1968f5 docs/runjobs/scheduled-jobs/distribution-binding.md (whole nodes of standard-g, masks of 7 cores; of 2024-02-23)
 # source: https://github.com/lumi-ai-factory/laifs-container-recipes/issues/30
 # source: Lumi-supercomputer/LUMI-training-materials@91a198c docs/2day-20260422/205-Containers.md (of 2026-04-17, the same on 2026-06-17)
 # source: interTwin-eu/itwinai lumi_pre_exec.sh
@@ -23,7 +26,7 @@
 # source: Lumi-supercomputer/lumi-userguide@c7b7379 docs/software/containers/singularity.md (of 2024-09-04, the same on 2024-10-15)
 # source: lumi-ai-factory/laifs-container-recipes@00a4ba4 recipes/lumi-multitorch/lumi-multitorch-vars.yaml
 # Not known, so not promised (why: dlcontainer site show lumi): RCCL over Slingshot; MPI; glibc;
-#   ROCm 7.1 and newer; --rocm; binding of torchrun's ranks
+#   ROCm 7.1 and newer; binding of torchrun's ranks
 set -eu
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 dlc_need() {
@@ -358,7 +361,7 @@ esac
 [ -n "$dlc_proof" ] || export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}
 
 # What each rank runs.
-set -- singularity exec --rocm --bind /pfs --bind /scratch --bind /projappl --bind /project \
+set -- singularity exec --bind /pfs --bind /scratch --bind /projappl --bind /project \
     --bind /flash --bind /appl --bind /var/spool/slurmd ${dlc_shown[@]+"${dlc_shown[@]}"} \
     "$dlc_image" "$@"
 { printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
