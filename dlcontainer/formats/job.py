@@ -32,6 +32,7 @@ from dlcontainer.sites.facts import LaunchForm
 TEMPLATE = "job/job.sh.j2"
 NEED = "dlc_need "
 _WIDTH = 96
+_COMMAND = '"${dlc_command[@]}"'
 _BARE_COMMA = re.compile(r"[^'\"$\\]*,[^'\"$\\]*")
 # What a node with accelerators has, where the kernel shows them; and the variables that hide some
 # from a rank (ZE_AFFINITY_MASK names tiles as well as devices: it is not counted).
@@ -86,16 +87,22 @@ def values(
     comments = job_head.comments(
         plan, start, chosen, [form.name for form in forms], shares=bool(kept or shared)
     )
+    cpus, workers = job_ranks.cpus(plan), job_ranks.workers(plan, launch_forms)
+    kept_out = _environment_kept_out(plan, applied, start)
     lines = [*environment, *inside, *start_needs, *(line for form in forms for line in form.lines)]
     return {
         "directives": [
             Text(line) for line in job_head.lines(plan.site, job_forms.of_head(plan, chosen))
         ],
         "head": [Text(line) for line in comments],
+        "sources": [Text(line) for line in job_head.sources(plan)],
+        # Set where the script is one of several files; alone it holds all.
+        "packed": None,
         "needs": any(line.startswith(NEED) for line in lines),
-        **_environment_kept_out(plan, applied, start),
+        **kept_out,
         "go": Text(batch.enter_folder),
         "start": start,
+        "handed": _wrapped("dlc_names+=(", start.named, ")", 4) if start.named else "",
         "prefix": plan.recipe.prefix,
         "python": plan.python,
         "probe": Text(layout.PROBE),
@@ -108,7 +115,12 @@ def values(
             plan.site, {*plan.environment, *applied.environment, *applied.inside}, applied
         ),
         "start_needs": start_needs,
-        "command": _laid([*(Text(quote(word)) for word in plan.site.jobs.prefix), *start.words]),
+        "command": _wrapped(
+            "set --",
+            [*(Text(quote(word)) for word in plan.site.jobs.prefix), *start.words],
+            f" {_COMMAND}",
+            indent=4,
+        ),
         "counts": bool(launch_forms),
         "nodes": Text(batch.node_count),
         "submit": f"run this in a job: {job_head.submitted(plan.site)}",
@@ -126,11 +138,17 @@ def values(
         "launched": launched,
         # Of a form that is no placing of ranks: what each node runs in the image.
         "node_program": recipe_form.template if recipe_form else "",
-        "alone": _laid([Text(plan.python), *recipe_form.words])[0] if recipe_form else "",
+        "alone": _before_command([Text(plan.python), *recipe_form.words]) if recipe_form else "",
         "proving": Text(job_forms.of_proof(plan)),
         "together": Text(batch.end_together),
         "restarts": Text(batch.restarts),
-        "cpus": job_ranks.cpus(plan),
+        "cpus": cpus,
+        "workers": workers,
+        # Whether anything is left to settle once the form is known.
+        "placed": bool(
+            kept_out["named"]
+            or (launched and (plan.site.accelerator or cpus or batch.end_together or workers))
+        ),
         **_rank(plan),
         "forms": forms,
         "usual": Text(chosen),
@@ -189,7 +207,7 @@ def _inside(plan: Plan, applied: Surroundings, start: RuntimeStart) -> list[Text
         lines += [
             # An empty entry would mean the current folder.
             Text("dlc_path="),
-            _wrapped("for dlc_entry in", entries, "; do"),
+            _wrapped("for dlc_entry in", entries, "; do", 4),
             Text('    [ -z "$dlc_entry" ] || dlc_path=${dlc_path:+$dlc_path:}$dlc_entry'),
             Text("done"),
         ]
@@ -229,20 +247,20 @@ def _forms(
 ) -> list[PlacementForm]:
     scheduler = plan.site.scheduler
     unnamed = not scheduler.forms
-    indent = 8 if len(launch_forms) + unnamed > 1 else 0
+    indent = 12 if len(launch_forms) + unnamed > 1 else 4
     forms = []
     for name, form in launch_forms.items():
         ranks = 1 if form.inside else form.ranks_per_node
+        gpus = f" dlc_gpus={job_ranks.devices(plan, form)}" if plan.site.accelerator else ""
         words = [*map(host_variables.launch_word, form.launcher), *start.on_launcher]
+        inside = f" dlc_starter={form.inside}" if form.inside else ""
         lines = [
             *_need(form.launcher, applied.environment),
-            Text(f"dlc_ranks_per_node={ranks} dlc_ranks=$((dlc_nodes * {ranks}))"),
-            *([Text(f"dlc_gpus={job_ranks.devices(plan, form)}")] if plan.site.accelerator else []),
-            *([] if form.inside else job_ranks.workers(plan, ranks)),
+            Text(f"dlc_ranks_per_node={ranks} dlc_ranks=$((dlc_nodes * {ranks})){gpus}{inside}"),
             *_launched(words, indent),
         ]
         if form.inside:
-            lines += [Text(f"dlc_starter={form.inside}"), *_inside_words(plan, form, indent)]
+            lines += _inside_words(plan, form, indent)
         forms.append(PlacementForm(name=Text(name), summary=Text(form.summary), lines=tuple(lines)))
     if unnamed:
         words = [*map(host_variables.shell, scheduler.launcher), *start.on_launcher]
@@ -263,9 +281,9 @@ def _inside_words(plan: Plan, form: LaunchForm, indent: int) -> list[Text]:
         another = f"DLCONTAINER_FORM={placing}" if placing else "give a command"
         return [
             Text(f'[ -z "$dlc_proof" ] || {refusal} {quote(another)}'),
-            *_laid([Text(plan.python), *recipe_form.words], indent),
+            _before_command([Text(plan.python), *recipe_form.words], indent),
         ]
-    return _laid(job_ranks.torchrun(plan, form.ranks_per_node), indent)
+    return [_before_command(job_ranks.torchrun(plan, form.ranks_per_node), indent)]
 
 
 def _launched(words: list[Text], indent: int = 0) -> list[Text]:
@@ -275,9 +293,9 @@ def _launched(words: list[Text], indent: int = 0) -> list[Text]:
     return [_wrapped("dlc_launcher=(", plain, ")", indent)] if words else []
 
 
-def _laid(words: list[Text], indent: int = 0) -> list[Text]:
-    """Lay words before what is to run."""
-    return [_wrapped("set --", words, ' "$@"', indent)] if words else []
+def _before_command(words: list[Text], indent: int = 0) -> Text:
+    """Lay words before the command that runs in the image."""
+    return _wrapped("dlc_command=(", words, f" {_COMMAND})", indent)
 
 
 def _wrapped(head: str, words: Iterable[Text], tail: str, indent: int = 0) -> Text:

@@ -38,7 +38,7 @@ def submitted(site: Site) -> str:
 def comments(
     plan: Plan, start: RuntimeStart, usual: str, forms: list[str], *, shares: bool
 ) -> list[str]:
-    """Return where the script comes from, and what can be chosen when it is submitted."""
+    """Return what is submitted, and what can be chosen when it is."""
     site = plan.site
     mpi = surroundings.used_mpi(plan)
     collectives = fabric_jobs.said(site, uses_mpi=mpi is not None)
@@ -60,6 +60,12 @@ def comments(
         comment_lines += textwrap.wrap(f"note: {note}", _WIDTH, subsequent_indent="  ")
     if start.prefix is None and start.image:
         comment_lines.append(start.hint)
+    return comment_lines
+
+
+def sources(plan: Plan) -> list[str]:
+    """Return where the site's facts are from, and what it does not know: no submitter needs them."""
+    site, mpi = plan.site, surroundings.used_mpi(plan)
     used = [
         site.scheduler,
         *site.scheduler.forms.values(),
@@ -69,8 +75,7 @@ def comments(
     ]
     named = [source for facts in used for source in facts.sources]
     ids = dict.fromkeys([*named, *(mpi.sources if mpi else ())])
-    comment_lines += [f"source: {site.sources[source]}" for source in ids]
-    return comment_lines + _not_promised(site)
+    return [*(f"source: {site.sources[source]}" for source in ids), *_not_promised(site)]
 
 
 def _choices(site: Site, usual: str, forms: list[str], *, shares: bool) -> list[str]:

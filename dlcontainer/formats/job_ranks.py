@@ -1,6 +1,7 @@
 """How a job's ranks are started and find each other: parts of its script."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dlcontainer import schedulers
@@ -16,12 +17,14 @@ _PORT = "$((10000 + 10#0$dlc_number % 10000))"
 _MEET_AT = "DLCONTAINER_MASTER_ADDR=ADDRESS"
 # A worker of TensorFlow has a port of its own on its node.
 _WORKERS = """\
-dlc_port=$((20000 + 10#0$dlc_number % (10000 / {ranks}) * {ranks})) dlc_workers=
-for dlc_host in $dlc_hosts; do
-    for ((dlc_local = 0; dlc_local < {ranks}; dlc_local++)); do
-        dlc_workers+=${{dlc_workers:+, }}\\"{host}:$((dlc_port + dlc_local))\\"
+if [ -n "$dlc_ranks_per_node" ] && [ -z "$dlc_starter" ]; then
+    dlc_port=$((20000 + 10#0$dlc_number % (10000 / dlc_ranks_per_node) * dlc_ranks_per_node))
+    for dlc_host in $dlc_hosts; do
+        for ((dlc_local = 0; dlc_local < dlc_ranks_per_node; dlc_local++)); do
+            dlc_workers+=${{dlc_workers:+, }}\\"{host}:$((dlc_port + dlc_local))\\"
+        done
     done
-done"""
+fi"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,13 +75,14 @@ def _suffixed(variable: str, suffix: str | None) -> str:
     return f"${{{variable}%%.*}}{suffix}" if suffix else f"${variable}"
 
 
-def workers(plan: Plan, ranks_per_node: int) -> list[Text]:
+def workers(plan: Plan, forms: Mapping[str, LaunchForm]) -> list[Text]:
     """Return the lines that list TensorFlow's workers, in the order of ranks, where it is there."""
     batch = SCHEDULERS[plan.site.scheduler.kind]
-    if "saved_model_cli" not in plan.recipe.exposes or not batch.hosts:
+    of_ranks = any(form.inside is None for form in forms.values())
+    if "saved_model_cli" not in plan.recipe.exposes or not batch.hosts or not of_ranks:
         return []
     host = _suffixed("dlc_host", plan.site.jobs.rendezvous.suffix)
-    return list(map(Text, _WORKERS.format(ranks=ranks_per_node, host=host).splitlines()))
+    return list(map(Text, _WORKERS.format(host=host).splitlines()))
 
 
 def devices(plan: Plan, form: LaunchForm) -> str:

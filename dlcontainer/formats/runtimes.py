@@ -40,7 +40,7 @@ class RuntimeStart:
     """How a runtime starts an image.
 
     `words` stand between the launcher and the command (an option may hold its value, too),
-    `on_launcher` are the launcher's own;
+    `on_launcher` are the launcher's own; `named` hand in what only a rank's environment has;
     `prefix` begins the variables through which the runtime is told more, None where it takes words
     for them. `image` is the default, between a shell's braces; None where there is none. `before`
     are lines that settle what the words use. `policy` says what becomes of the job's environment,
@@ -49,6 +49,7 @@ class RuntimeStart:
 
     words: tuple[Text, ...]
     on_launcher: tuple[Text, ...] = ()
+    named: tuple[Text, ...] = ()
     prefix: str | None = None
     image: Text | None
     is_file: bool
@@ -125,14 +126,16 @@ def _podman_hpc(plan: Plan, applied: Surroundings) -> RuntimeStart:
             *([_SYSTEMS] if systems else []),
             # Podman begins in the image's own folder and shows none of the host's.
             _SHOWN,
-            # Those of the job by name, then the ranks' own; what the site sets wins: it is last.
-            Text('${dlc_names[@]+"${dlc_names[@]}"}'),
-            *host_environment.rank_words(),
+            # What the site sets wins: it is last.
+            Text('"${dlc_names[@]}"'),
             *_variables("-e", applied),
-            # Without a value: as this rank has it, if it has it.
+            Text('"$dlc_image"'),
+        ),
+        # Without a value: as this rank has it, if it has it.
+        named=(
+            *host_environment.rank_words(),
             *(Text(f"-e {name}") for name in HANDED),
             *(Text(f"-e {quote(name)}") for name in _job_variables(plan)),
-            Text('"$dlc_image"'),
         ),
         before=(*systems, *_here(applied, *([_EACH_SYSTEM] if systems else []))),
         shows=FolderBinding(
@@ -224,7 +227,8 @@ def _systems(applied: Surroundings) -> tuple[Text, ...]:
     if not folders:
         return ()
     return (
-        Text("dlc_systems=()\n# shellcheck disable=SC2043"),
+        Text("dlc_systems=()"),
+        Text("# shellcheck disable=SC2043"),
         Text(f"for dlc_folder in {' '.join(folders)}; do"),
         Text('    [ ! -e "$dlc_folder" ] || dlc_systems+=("$dlc_folder:$dlc_folder")'),
         Text("done"),
