@@ -45,8 +45,8 @@ else:
 """
 # The shell that the centres document for job scripts.
 BASH = "/bin/bash"
-# /bin/sh -c SCRIPT dlc-rank, and seven words of the job; three more where ranks share a mount. A job
-# has two more, since what it starts reads the script: its file and digest.
+# /bin/sh -c SCRIPT dlc-rank, and seven words of the job; three more where ranks share a mount. A job's
+# own has two more, since it reads the script: its file and digest.
 RANK_SHELL, RANK_WORDS, RANK_FILE = "/bin/sh", 11, 4
 MOUNT_WORDS, TAKES_THEM = 3, "dlc_image=$1 dlc_offset=$2 dlc_key=$3"
 # What a job script asks the engine about the image before it starts any rank.

@@ -24,8 +24,8 @@ from dlcontainer.formats import (
 from dlcontainer.formats.runtimes import RuntimeStart
 from dlcontainer.image import layout
 from dlcontainer.planning.launch import surroundings
+from dlcontainer.planning.launch.launch_plan import LaunchPlan
 from dlcontainer.planning.launch.surroundings import Surroundings
-from dlcontainer.planning.plan import Plan
 from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.sites.facts import LaunchForm
 
@@ -58,11 +58,14 @@ class PlacementForm:
 
 
 def values(
-    plan: Plan, launch: str | None = None, start: RuntimeStart | None = None
+    plan: LaunchPlan,
+    launch: str | None = None,
+    start: RuntimeStart | None = None,
+    script: str = job_head.SCRIPT,
 ) -> Mapping[str, object]:
     """Compute what the template shows; `launch` names the form that is usual in this script.
 
-    `start` stands in place of the words of the site's runtime.
+    `start` stands in place of the words of the site's runtime, `script` is how a user names it.
 
     Raises ConfigError for a form that the site has not, and for what its runtime can't do.
     """
@@ -85,7 +88,7 @@ def values(
         start_needs += _need([staging.to], applied.environment)
     start_needs += start.before
     comments = job_head.comments(
-        plan, start, chosen, [form.name for form in forms], shares=bool(kept or shared)
+        plan, start, chosen, [form.name for form in forms], script, shares=bool(kept or shared)
     )
     cpus, workers = job_ranks.cpus(plan), job_ranks.workers(plan, launch_forms)
     kept_out = _environment_kept_out(plan, applied, start)
@@ -123,7 +126,7 @@ def values(
         ),
         "counts": bool(launch_forms),
         "nodes": Text(batch.node_count),
-        "submit": f"run this in a job: {job_head.submitted(plan.site)}",
+        "submit": f"run this in a job: {job_head.submitted(plan.site, script)}",
         "meeting": job_ranks.meeting(plan),
         "staging": staging,
         "folders": job_folders.by_variable(applied, start.prefix),
@@ -156,7 +159,7 @@ def values(
     }
 
 
-def _rank(plan: Plan) -> Mapping[str, object]:
+def _rank(plan: LaunchPlan) -> Mapping[str, object]:
     """Return what a rank's own script shows."""
     launchers = {form.launcher[0] for form in plan.site.scheduler.forms.values()}
     launchers |= set(plan.site.scheduler.launcher[:1])
@@ -184,7 +187,7 @@ def _environment(applied: Surroundings) -> list[Text]:
 
 
 def _environment_kept_out(
-    plan: Plan, applied: Surroundings, start: RuntimeStart
+    plan: LaunchPlan, applied: Surroundings, start: RuntimeStart
 ) -> Mapping[str, object]:
     """Return what the scripts show of the one list of names, in the runtime's way."""
     policy, launched = start.policy, job_forms.is_launched(plan)
@@ -198,7 +201,7 @@ def _environment_kept_out(
     }
 
 
-def _inside(plan: Plan, applied: Surroundings, start: RuntimeStart) -> list[Text]:
+def _inside(plan: LaunchPlan, applied: Surroundings, start: RuntimeStart) -> list[Text]:
     """Return the lines that hand variables, and host libraries, to the runtime."""
     texts = [*applied.inside.values(), *applied.preload, *applied.library_path, *applied.libraries]
     lines = _need(texts, applied.environment)
@@ -243,7 +246,10 @@ def _need(texts: Iterable[str], exported: Iterable[str]) -> list[Text]:
 
 
 def _forms(
-    plan: Plan, launch_forms: Mapping[str, LaunchForm], applied: Surroundings, start: RuntimeStart
+    plan: LaunchPlan,
+    launch_forms: Mapping[str, LaunchForm],
+    applied: Surroundings,
+    start: RuntimeStart,
 ) -> list[PlacementForm]:
     scheduler = plan.site.scheduler
     unnamed = not scheduler.forms
@@ -272,7 +278,7 @@ def _forms(
     return forms
 
 
-def _inside_words(plan: Plan, form: LaunchForm, indent: int) -> list[Text]:
+def _inside_words(plan: LaunchPlan, form: LaunchForm, indent: int) -> list[Text]:
     """Return the lines that put a node's one program before the command."""
     recipe_form = job_forms.OF_RECIPES.get(form.inside or "")
     if recipe_form is not None:

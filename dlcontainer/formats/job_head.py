@@ -4,12 +4,12 @@ import textwrap
 
 from dlcontainer.formats.runtimes import RuntimeStart
 from dlcontainer.planning.launch import surroundings
-from dlcontainer.planning.plan import Plan
+from dlcontainer.planning.launch.launch_plan import LaunchPlan
 from dlcontainer.schedulers import SCHEDULERS, directives
 from dlcontainer.sites import fabric_jobs, gpu_jobs
 from dlcontainer.sites.site import Site
 
-_SCRIPT = "job.sh"
+SCRIPT = "job.sh"
 _WORDS = ("[COMMAND [WORD ...]]",)
 _WIDTH = 96
 
@@ -30,13 +30,19 @@ def lines(site: Site, launch: str | None = None) -> tuple[str, ...]:
     return directives.settled(batch, written, resources, ranks) if form or resources else written
 
 
-def submitted(site: Site) -> str:
+def submitted(site: Site, script: str = SCRIPT) -> str:
     """Return the command that submits the script, with the words that it takes."""
-    return " ".join(SCHEDULERS[site.scheduler.kind].submit_argv(_SCRIPT, words=_WORDS))
+    return " ".join(SCHEDULERS[site.scheduler.kind].submit_argv(script, words=_WORDS))
 
 
 def comments(
-    plan: Plan, start: RuntimeStart, usual: str, forms: list[str], *, shares: bool
+    plan: LaunchPlan,
+    start: RuntimeStart,
+    usual: str,
+    forms: list[str],
+    script: str = SCRIPT,
+    *,
+    shares: bool,
 ) -> list[str]:
     """Return what is submitted, and what can be chosen when it is."""
     site = plan.site
@@ -46,16 +52,19 @@ def comments(
         *([f"Collectives between nodes: {collectives}"] if collectives else []),
         f"{plan.recipe.name} {plan.recipe.version} at site {site.target} ({site.arch})",
         f"plan: sha256:{plan.digest}",
-        f"Rendered by dlcontainer. To submit it: {submitted(site)}",
+        f"Rendered by dlcontainer. To submit it: {submitted(site, script)}",
     ]
-    if lines(site):
+    if lines(site) and script != SCRIPT:
+        words = f"words of {SCHEDULERS[site.scheduler.kind].submit} itself come first."
+        comment_lines.append(f"Account, partition, time and nodes above: {words}")
+    elif lines(site):
         comment_lines.append(
             "Account, partition, time and nodes above are yours to change, here or when it"
         )
         comment_lines.append("is rendered: --account, --partition, --time, --nodes.")
     if site.status == "decommissioned":
         comment_lines.append("The machine is decommissioned: rendered for the record.")
-    comment_lines += _choices(site, usual, forms, shares=shares)
+    comment_lines += _choices(site, usual, forms, script, shares=shares)
     for note in gpu_jobs.notes(site):
         comment_lines += textwrap.wrap(f"note: {note}", _WIDTH, subsequent_indent="  ")
     if start.prefix is None and start.image:
@@ -63,8 +72,8 @@ def comments(
     return comment_lines
 
 
-def sources(plan: Plan) -> list[str]:
-    """Return where the site's facts are from, and what it does not know: no submitter needs them."""
+def sources(plan: LaunchPlan) -> list[str]:
+    """Return where the site's facts are from, and what is not known of it."""
     site, mpi = plan.site, surroundings.used_mpi(plan)
     used = [
         site.scheduler,
@@ -78,12 +87,12 @@ def sources(plan: Plan) -> list[str]:
     return [*(f"source: {site.sources[source]}" for source in ids), *_not_promised(site)]
 
 
-def _choices(site: Site, usual: str, forms: list[str], *, shares: bool) -> list[str]:
+def _choices(site: Site, usual: str, forms: list[str], script: str, *, shares: bool) -> list[str]:
     """Name what a variable chooses when the script is submitted."""
     batch, staging = SCHEDULERS[site.scheduler.kind], site.jobs.staging
 
     def chosen(variable: str) -> str:
-        return " ".join(batch.submit_argv(_SCRIPT, variable=variable))
+        return " ".join(batch.submit_argv(script, variable=variable))
 
     choices = []
     if len(forms) > 1:

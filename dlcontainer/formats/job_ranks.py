@@ -8,7 +8,7 @@ from dlcontainer import schedulers
 from dlcontainer.config.templating import Text
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import host_variables
-from dlcontainer.planning.plan import Plan
+from dlcontainer.planning.launch.launch_plan import LaunchPlan
 from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.sites.facts import LaunchForm
 
@@ -45,7 +45,7 @@ class RankRendezvous:
     number: Text
 
 
-def meeting(plan: Plan) -> RankRendezvous:
+def meeting(plan: LaunchPlan) -> RankRendezvous:
     """Return where the ranks of a site's job meet; raises ConfigError for what no job can ask."""
     site = plan.site
     batch, rendezvous = SCHEDULERS[site.scheduler.kind], site.jobs.rendezvous
@@ -75,7 +75,7 @@ def _suffixed(variable: str, suffix: str | None) -> str:
     return f"${{{variable}%%.*}}{suffix}" if suffix else f"${variable}"
 
 
-def workers(plan: Plan, forms: Mapping[str, LaunchForm]) -> list[Text]:
+def workers(plan: LaunchPlan, forms: Mapping[str, LaunchForm]) -> list[Text]:
     """Return the lines that list TensorFlow's workers, in the order of ranks, where it is there."""
     batch = SCHEDULERS[plan.site.scheduler.kind]
     of_ranks = any(form.inside is None for form in forms.values())
@@ -85,7 +85,7 @@ def workers(plan: Plan, forms: Mapping[str, LaunchForm]) -> list[Text]:
     return list(map(Text, _WORKERS.format(host=host).splitlines()))
 
 
-def devices(plan: Plan, form: LaunchForm) -> str:
+def devices(plan: LaunchPlan, form: LaunchForm) -> str:
     """Return how many accelerators a rank shall see, and how many ranks share these: SEEN:SHARING.
 
     A number that no launcher's word says is the site's: ranks see all of their node's.
@@ -100,7 +100,7 @@ def devices(plan: Plan, form: LaunchForm) -> str:
     return f"{visible}:{-(-form.ranks_per_node * visible // gpu.per_node)}"
 
 
-def cpus(plan: Plan) -> Text:
+def cpus(plan: LaunchPlan) -> Text:
     """Return the line that hands the CPUs of a job's tasks to its launcher; empty where none must.
 
     In a script of several launchers it is for those alone that take them: another may start its own
@@ -135,7 +135,7 @@ def takes(program: str) -> list[Text]:
     return lines
 
 
-def torchrun(plan: Plan, ranks_per_node: int) -> list[Text]:
+def torchrun(plan: LaunchPlan, ranks_per_node: int) -> list[Text]:
     """Return the words that start a node's ranks in the image.
 
     `--master_addr` and not a c10d endpoint: there each node compares the endpoint with its own
@@ -151,7 +151,7 @@ def torchrun(plan: Plan, ranks_per_node: int) -> list[Text]:
     ]
 
 
-def one_a_node(plan: Plan) -> list[Text]:
+def one_a_node(plan: LaunchPlan) -> list[Text]:
     """Return the words that start one process on each node; raises ConfigError where none do."""
     program = next(iter(_launchers(plan)), "")
     launcher = schedulers.launcher(program.rpartition("/")[2]) if program else None
@@ -168,7 +168,7 @@ def one_a_node(plan: Plan) -> list[Text]:
     return [Text(program), *map(host_variables.launch_word, launcher.one_a_node)]
 
 
-def _launchers(plan: Plan) -> list[str]:
+def _launchers(plan: LaunchPlan) -> list[str]:
     scheduler = plan.site.scheduler
     words = [form.launcher[0] for form in scheduler.forms.values()]
     return [*words, *scheduler.launcher[:1]]

@@ -8,8 +8,8 @@ from dlcontainer.config.templating import Literal, Text, quote
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import host_environment, host_variables
 from dlcontainer.formats.host_environment import WAYS, EnvironmentPolicy
+from dlcontainer.planning.launch.launch_plan import LaunchPlan
 from dlcontainer.planning.launch.surroundings import Surroundings
-from dlcontainer.planning.plan import Plan
 from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.sites.engine import Runtime
 
@@ -65,7 +65,7 @@ _SYSTEMS = Text('${dlc_systems[@]+"${dlc_systems[@]/#/--volume=}"}')
 _SHOWN = Text('${dlc_shown[@]+"${dlc_shown[@]}"}')
 
 
-def start(plan: Plan, applied: Surroundings) -> RuntimeStart:
+def start(plan: LaunchPlan, applied: Surroundings) -> RuntimeStart:
     """Return the words of the site's runtime; raises ConfigError for what it has no way to do."""
     runtime = plan.site.engine.runtime
     if applied.libraries and runtime not in ("apptainer", "singularity"):
@@ -78,18 +78,18 @@ def start(plan: Plan, applied: Surroundings) -> RuntimeStart:
     return replace(_STARTS[runtime](plan, applied), policy=WAYS[runtime])
 
 
-def oci_name(plan: Plan) -> str:
+def oci_name(plan: LaunchPlan) -> str:
     """Name the image as engines of OCI images do: NAME:TAG."""
     tag = plan.name.removeprefix(f"{plan.recipe.name}-").replace("+", "-")
     return f"{plan.recipe.name}:{tag[:128]}"
 
 
-def edf_name(plan: Plan) -> str:
+def edf_name(plan: LaunchPlan) -> str:
     """Name the Container Engine's description of the image, beside the job script."""
     return f"{plan.name}.toml"
 
 
-def _apptainer(plan: Plan, applied: Surroundings) -> RuntimeStart:
+def _apptainer(plan: LaunchPlan, applied: Surroundings) -> RuntimeStart:
     runtime = plan.site.engine.runtime
     binds = [Text(f"--bind {host_variables.shell(bind)}") for bind in applied.binds]
     flags = map(host_variables.shell, applied.flags)
@@ -116,7 +116,7 @@ def _apptainer(plan: Plan, applied: Surroundings) -> RuntimeStart:
     )
 
 
-def _podman_hpc(plan: Plan, applied: Surroundings) -> RuntimeStart:
+def _podman_hpc(plan: LaunchPlan, applied: Surroundings) -> RuntimeStart:
     systems = _systems(applied)
     return RuntimeStart(
         words=(
@@ -149,7 +149,7 @@ def _podman_hpc(plan: Plan, applied: Surroundings) -> RuntimeStart:
     )
 
 
-def _shifter(_plan: Plan, applied: Surroundings) -> RuntimeStart:
+def _shifter(_plan: LaunchPlan, applied: Surroundings) -> RuntimeStart:
     return RuntimeStart(
         words=(
             Text("shifter"),
@@ -167,7 +167,7 @@ def _shifter(_plan: Plan, applied: Surroundings) -> RuntimeStart:
     )
 
 
-def _container_engine(plan: Plan, applied: Surroundings) -> RuntimeStart:
+def _container_engine(plan: LaunchPlan, applied: Surroundings) -> RuntimeStart:
     for flag in applied.flags:
         if flag.startswith("-") or "=" not in flag:
             raise ConfigError(
@@ -187,7 +187,7 @@ def _container_engine(plan: Plan, applied: Surroundings) -> RuntimeStart:
     )
 
 
-_STARTS: Mapping[Runtime, Callable[[Plan, Surroundings], RuntimeStart]] = {
+_STARTS: Mapping[Runtime, Callable[[LaunchPlan, Surroundings], RuntimeStart]] = {
     "apptainer": _apptainer,
     "singularity": _apptainer,
     "podman-hpc": _podman_hpc,
@@ -196,7 +196,7 @@ _STARTS: Mapping[Runtime, Callable[[Plan, Surroundings], RuntimeStart]] = {
 }
 
 
-def _job_variables(plan: Plan) -> tuple[str, ...]:
+def _job_variables(plan: LaunchPlan) -> tuple[str, ...]:
     """Name what tells a program in the image which job it is part of, patterns as Podman's."""
     batch = SCHEDULERS[plan.site.scheduler.kind]
     patterns = (batch.job_variable, *batch.variables)

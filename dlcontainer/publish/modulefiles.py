@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dlcontainer.config.field_types import MpiFamily
 from dlcontainer.config.templating import Text, render_template
-from dlcontainer.formats import job_folders
+from dlcontainer.formats import job_folders, released_job
 from dlcontainer.planning.launch import refused_variables, surroundings
 from dlcontainer.planning.launch.refused_variables import RefusalRow
 from dlcontainer.sites import gpu_flags
@@ -22,6 +22,9 @@ PIP = "pip"
 VENV = "dlcontainer-venv"
 # Of a line in a `case`.
 _WIDTH = 84
+
+# The script of a release that its users submit.
+JOB = f"job/{released_job.SCRIPT}"
 
 # Variables that name a folder for compiled code.
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "MIOPEN_USER_DB_PATH", "MIOPEN_CUSTOM_CACHE_DIR")
@@ -72,6 +75,8 @@ class WrapperContext:
     models: str | None = None
     # The image beside bin/: a file, or a folder of its files.
     image: str = "image.sif"
+    # The command that submits the release's job; empty where it has none.
+    submit: str = ""
 
 
 _BARE = WrapperContext()
@@ -136,6 +141,7 @@ def modulefiles(
         "name": release.name,
         "bin": f"{folder}/bin",
         "report": f"{folder}/report.html",
+        "job": f"{folder}/{JOB}" if context.submit else "",
         "catalogue": str(catalogue) if catalogue else "",
         "facts": _whatis(release),
         "help": _help(release, folder, context),
@@ -169,6 +175,7 @@ def _help(release: ModuleRelease, folder: Path, context: WrapperContext) -> list
         "  DLCONTAINER_DEBUG=1 names what stays outside, DLCONTAINER_PASS=NAME lets one in.",
         *(_ON_TOP if "python" in release.commands else ()),
         *((_NO_COMPILER,) if release.without_compiler else ()),
+        *(_job(context.submit) if context.submit else ()),
         *(_models(context.models) if context.models else ()),
         *((_LOGGED,) if context.logged else ()),
         *context.mpi,
@@ -180,6 +187,13 @@ def _help(release: ModuleRelease, folder: Path, context: WrapperContext) -> list
         f"  record  {folder}/record.json",
         f"  checks  {folder}/checks.json",
     ]
+
+
+def _job(submit: str) -> tuple[str, ...]:
+    return (
+        f"Ranks on nodes of a job: {submit}",
+        "  places and starts them; without a command it proves devices and network.",
+    )
 
 
 def _models(folder: str) -> tuple[str, ...]:
