@@ -45,8 +45,8 @@ else:
 """
 # The shell that the centres document for job scripts.
 BASH = "/bin/bash"
-# /bin/sh -c SCRIPT dlc-rank, and seven words of the job; three more where ranks share a mount. A job's
-# own has two more, since it reads the script: its file and digest.
+# /bin/sh -c SCRIPT dlc-rank, and seven words of the job; three more where ranks share a mount. As
+# started there are two more, since the script is read: its file and digest.
 RANK_SHELL, RANK_WORDS, RANK_FILE = "/bin/sh", 11, 4
 MOUNT_WORDS, TAKES_THEM = 3, "dlc_image=$1 dlc_offset=$2 dlc_key=$3"
 # What a job script asks the engine about the image before it starts any rank.
@@ -166,6 +166,14 @@ class Ran:
     @property
     def modules(self) -> list[str]:
         return [" ".join(call[1:]) for call in self.calls if call[0] == "module"]
+
+
+def without_engine(text: str) -> str:
+    """Let a job's ranks run their command outside of any image."""
+    words = r'^    set -- (?:.*\\\n)*.*"\$\{dlc_command\[@\]\}"\n'
+    text, count = re.subn(words, '    set -- "${dlc_command[@]}"\n', text, flags=re.MULTILINE)
+    assert count == 1
+    return text
 
 
 def images(ran: Ran) -> list[str]:

@@ -84,13 +84,13 @@ def test_the_request_is_that_of_the_sites_ranks(tmp_path: Path) -> None:
     assert asked[1:3] == ["#SBATCH -N 2 -n 8", "#SBATCH -c 16"]
     # One CPU of a task is none of a node's Ray.
     [line] = [line for line in asked if "SRUN_CPUS_PER_TASK" in line]
-    assert line.startswith('[ "$dlc_starter" = ray ] || ')
+    assert line.startswith('    [ "$dlc_starter" = ray ] || ')
 
 
 def test_without_a_launcher_the_form_is_this_node(tmp_path: Path) -> None:
     text = job(plan_at(tmp_path, recipe=RAY))
-    assert '[ -n "$dlc_proof" ] || set -- ' in text
-    assert '-I -c "$dlc_node" "$dlc_wait" "$@"' in text
+    assert '[ -n "$dlc_proof" ] || dlc_command=(' in text
+    assert '-I -c "$dlc_node" "$dlc_wait" "${dlc_command[@]}")' in text
 
 
 @pytest.mark.parametrize(
