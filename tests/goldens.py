@@ -9,6 +9,7 @@ is blanked in the texts and kept once, in digests.txt.
 
 import difflib
 import hashlib
+import itertools
 import json
 import shutil
 from collections.abc import Iterable, Mapping
@@ -148,8 +149,14 @@ def whole_jobs(chosen: Iterable[str]) -> list[str]:
             == (kind, runtime)
             and "job" in forms(plans()[name])
         ]
-        found.append(max(fitting, key=_weight))
+        found.append(max(fitting, key=_parts))
     return found
+
+
+def _parts(name: str) -> tuple[bool, bool, int]:
+    """Prefer jobs that have more parts: a look at devices, the program of a node."""
+    plan = plans()[name]
+    return plan.site.accelerator is not None, plan.recipe.job is not None, _weight(name)
 
 
 def path_of(name: str, form: Format) -> Path:
@@ -201,9 +208,17 @@ def _against_nearest(text: str, form: Format, context: int = 3) -> str:
 
 
 def _job_difference(text: str) -> str:
-    """Give it for a job: a line above changes no number, so no further lines."""
-    lines = _against_nearest(text, "job", 1).splitlines()
-    return "".join(f"{'@@' if line.startswith('@@ ') else line}\n" for line in lines)
+    """Give it for a job: lines have no number, and of many that are left out two are shown.
+
+    So what changes in the nearest changes little of it.
+    """
+    lines = []
+    for left_out, part in itertools.groupby(
+        _against_nearest(text, "job", 1).splitlines(), lambda line: line.startswith("-")
+    ):
+        run = ["@@" if line.startswith("@@ ") else line for line in part]
+        lines += [run[0], "-...", run[-1]] if left_out and len(run) > 3 else run
+    return "".join(f"{line}\n" for line in lines)
 
 
 def released_job() -> str:

@@ -32,7 +32,7 @@ from dlcontainer.sites.facts import LaunchForm
 TEMPLATE = "job/job.sh.j2"
 NEED = "dlc_need "
 _WIDTH = 96
-_COMMAND = '"${dlc_command[@]}"'
+_COMMAND = Text('"${dlc_command[@]}"')
 _BARE_COMMA = re.compile(r"[^'\"$\\]*,[^'\"$\\]*")
 # What a node with accelerators has, where the kernel shows them; and the variables that hide some
 # from a rank (ZE_AFFINITY_MASK names tiles as well as devices: it is not counted).
@@ -120,8 +120,8 @@ def values(
         "start_needs": start_needs,
         "command": _wrapped(
             "set --",
-            [*(Text(quote(word)) for word in plan.site.jobs.prefix), *start.words],
-            f" {_COMMAND}",
+            [*(Text(quote(word)) for word in plan.site.jobs.prefix), *start.words, _COMMAND],
+            "",
             indent=4,
         ),
         "counts": bool(launch_forms),
@@ -301,7 +301,7 @@ def _launched(words: list[Text], indent: int = 0) -> list[Text]:
 
 def _before_command(words: list[Text], indent: int = 0) -> Text:
     """Lay words before the command that runs in the image."""
-    return _wrapped("dlc_command=(", words, f" {_COMMAND})", indent)
+    return _wrapped("dlc_command=(", [*words, _COMMAND], ")", indent)
 
 
 def _wrapped(head: str, words: Iterable[Text], tail: str, indent: int = 0) -> Text:

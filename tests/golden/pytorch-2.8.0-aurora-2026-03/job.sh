@@ -31,7 +31,8 @@ run() {
         *) dlc_use_form ;;
     esac
     dlc_place
-    set -- apptainer exec --bind "${PWD}" ${dlc_shown[@]+"${dlc_shown[@]}"} "$dlc_image" "${dlc_command[@]}"
+    set -- apptainer exec --bind "${PWD}" ${dlc_shown[@]+"${dlc_shown[@]}"} "$dlc_image" \
+        "${dlc_command[@]}"
     dlc_tell "${dlc_launcher[@]}" "$@"
     dlc_start "${dlc_launcher[@]}" "${dlc_rank[@]}" "$@"
 }

@@ -1,64 +1,82 @@
 #!/bin/bash
-#SBATCH -A ABC123
-#SBATCH -J dlcontainer
-#SBATCH -C cpu
-#SBATCH -q regular
-#SBATCH -t 00:30:00
-#SBATCH -N 2
-# pytorch 2.13.0 at site perlmutter-cpu (x86_64)
+#SBATCH --job-name=dlcontainer
+#SBATCH --time=00:30:00
+#SBATCH --nodes=2
+#SBATCH --gpus-per-node=4
+# Collectives between nodes: TCP on hsn: nothing at this site brings NCCL a plug-in for 4 x Slingshot-11 (cxi)
+# pytorch 2.8.0 at site isambard-ai (aarch64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
 # Account, partition, time and nodes above are yours to change, here or when it
 # is rendered: --account, --partition, --time, --nodes.
-# compute nodes see migrated images: podman-hpc migrate IMAGE
+# Ways to place ranks: gpu, pmi2, pmix. Another than gpu: DLCONTAINER_FORM=NAME sbatch job.sh
+# Without one mount for a node's ranks: DLCONTAINER_KEEP=0 sbatch job.sh
 set -eu
 
 run() {
     dlc_enter  # the folder that it was submitted from
-    dlc_image=${DLCONTAINER_IMAGE:-pytorch:2.13.0-perlmutter-cpu}
+    dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.8.0-isambard-ai.sif}
     dlc_prepare "$@"  # the command, variables, folders, where ranks meet
-    # l3: One rank on each L3 region, 8 cores each
-    dlc_ranks_per_node=16 dlc_ranks=$((dlc_nodes * 16))
-    dlc_launcher=(srun -N"$dlc_nodes" -n"$dlc_ranks" -c16 --cpu-bind=cores)
+    dlc_form=${DLCONTAINER_FORM:-gpu}
+    case $dlc_form in
+        gpu)  # One rank for each GPU, 72 cores each; images without MPI
+            dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4)) dlc_gpus=4:4
+            dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
+                --cpus-per-task=72)
+            ;;
+        *) dlc_use_form ;;
+    esac
     dlc_place
-    set -- podman-hpc run --rm --network=host --ipc=host --pid=host -v "${SCRATCH}":"${SCRATCH}" \
-        ${dlc_systems[@]+"${dlc_systems[@]/#/--volume=}"} ${dlc_shown[@]+"${dlc_shown[@]}"} \
-        "${dlc_names[@]}" "$dlc_image" "${dlc_command[@]}"
+    set -- apptainer exec --nv --bind "${PWD}":"${PWD}" ${dlc_shown[@]+"${dlc_shown[@]}"} \
+        "$dlc_image" "${dlc_command[@]}"
     dlc_tell "${dlc_launcher[@]}" "$@"
     dlc_start "${dlc_launcher[@]}" "${dlc_rank[@]}" "$@"
+}
+
+dlc_use_form() {
+    case $dlc_form in
+        pmi2)  # One rank for each GPU, 72 cores each; images with Open MPI 4
+            dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4)) dlc_gpus=4:4
+            dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
+                --cpus-per-task=72 --mpi=pmi2)
+            ;;
+        pmix)  # One rank for each GPU, 72 cores each; images with Open MPI 5
+            dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4)) dlc_gpus=4:4
+            dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
+                --cpus-per-task=72 --mpi=pmix)
+            ;;
+        *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: gpu, pmi2, pmix" ;;
+    esac
 }
 
 dlc_surround() {
     # The host's own Python and libraries are none of the image's.
     unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
     dlc_safe_path
+    # In the image.
+    # The runtime evaluates these as a shell does between double quotes.
+    dlc_inside() { export "APPTAINERENV_$1=$(printf %s "$2" | LC_ALL=C sed 's/[\\$`]/\\&/g')"; }
+    dlc_inside NCCL_SOCKET_IFNAME hsn
     dlc_use_models
-    dlc_need SCRATCH
-    dlc_systems=()
-    # shellcheck disable=SC2043
-    for dlc_folder in /global/cfs /pscratch; do
-        [ ! -e "$dlc_folder" ] || dlc_systems+=("$dlc_folder:$dlc_folder")
-    done
-    dlc_show_here "${SCRATCH}":"${SCRATCH}" ${dlc_systems[@]+"${dlc_systems[@]}"}
+    dlc_show_here "${PWD}":"${PWD}"
 }
 
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 
-# source: E3SM-Project/E3SM@75e17cc cime_config/machines (pm-gpu, pm-cpu)
-# source: ECP-WarpX/WarpX@83a51f0 Tools/machines/perlmutter-nersc/perlmutter_cpu.sbatch
-# source: NERSC/podman-hpc@823cb34 README.md
-# source: dingp/communication-libraries-image@1c80027 scripts/perlmutter-images/run-nccl-gpu.sbatch
-# source: NERSC/podman-hpc@4e038d1 etc/modules.d/scratch.yaml
-# Not known, so not promised (why: dlcontainer site show perlmutter): service pack of SLES and
-#   glibc; which Cray MPICH stands in /usr/lib/shifter/mpich-2.2; NCCL over Slingshot; driver
+# source: isambard-sc/skills.isambard.ac.uk@abf7fa9 site/plugins/isambard/skills/slurm/SKILL.md
+# source: isambard-sc/skills.isambard.ac.uk@edf303b site/skills/slurm/references/advanced.md
+# source: isambard-sc/skills.isambard.ac.uk@24dc79c site/plugins/isambard/skills/brics-hpc-ai-code/SKILL.md
+# source: isambard-sc/skills.isambard.ac.uk@53f13b5 site/plugins/isambard/skills/mpi/SKILL.md
+# source: isambard-sc/skills.isambard.ac.uk@e3a757b site/plugins/isambard/skills/nccl/references/containers.md
+# source: isambard-sc/skills.isambard.ac.uk@e3a757b site/plugins/isambard/skills/containers/references/apptainer.md
+# source: isambard-sc/skills.isambard.ac.uk@4c89f18 site/skills/nccl/SKILL.md
+# Not known, so not promised (why: dlcontainer site show isambard-ai): operating system and glibc
+#   of phase 2; NCCL over Slingshot; MPI over Slingshot; driver 565.57.01 is of April 2026, no
+#   promise that it stays; CUDA 13 on this driver, by the compatibility libraries of NVIDIA's
+#   images; which NUMA domain is beside which GPU; version of Apptainer; which of the file systems
+#   is Lustre and which is VAST
 
 # The functions of run(): the same for every job of this image at this site.
-dlc_need() {
-    for dlc_name; do
-        [ -n "${!dlc_name-}" ] || dlc_fail "\$$dlc_name is empty or not set; the site config uses it" \
-            "load the module that sets it, or export $dlc_name before you submit"
-    done
-}
 # The current folder: dlc_pwd is its name for the user, dlc_here the one without links. Where the
 # engine can't show it, the engine says nothing and starts in the home or in an empty folder.
 dlc_real() {  # the folder $1 without links, in dlc_folder
@@ -98,6 +116,7 @@ dlc_enter() {
 }
 
 dlc_prepare() {
+    [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
     dlc_command=("$@") dlc_proof=
     [ $# -gt 0 ] || dlc_prove
     dlc_surround
@@ -106,8 +125,9 @@ dlc_prepare() {
         '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
     esac
     dlc_find_meeting
+    dlc_read_mount
     dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter='' \
-        dlc_gpus=''
+        dlc_gpus=1:0
 }
 
 # Without a command: the proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
@@ -124,7 +144,7 @@ dlc_prove() {
             dlc_fail "$dlc_said" "submit this from a folder that you can write to"
         dlc_again=$((dlc_again + 1))
     done
-    dlc_command=(/opt/pytorch/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof")
+    dlc_command=(/usr/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof")
 }
 
 dlc_safe_path() {
@@ -148,12 +168,14 @@ dlc_use_models() {
     # of this user's own off the home, unless the user, the site or the image names another place. Where
     # that folder is not on this node, or is not this user's, the frameworks' own places hold.
     dlc_models=
-    [ -z "${SCRATCH-}" ] || dlc_models="${SCRATCH}"
+    [ -z "${SCRATCHDIR-}" ] || dlc_models="${SCRATCHDIR}"
     # shellcheck disable=SC3067
     case $dlc_models in
         /*) [ -d "$dlc_models" ] && [ -O "$dlc_models" ] && [ -w "$dlc_models" ] || dlc_models= ;;
         *) dlc_models= ;;
     esac
+    # Elsewhere the image would not show it.
+    case $dlc_models/ in /projects/* | /scratch/* | /local/user/* | /dev/* | /proc/* | /sys/* | /tmp/* | /var/tmp/*) ;; *) dlc_models= ;; esac
     dlc_default() {
         [ -z "${!1-}" ] || return 0
         export "$1=$2"
@@ -250,7 +272,7 @@ dlc_require_here() {  # once dlc_roots is known
 }
 # The folder that the job starts in, for the image: dlc_shown has the words for the runtime. What is
 # bound in any case is given, as the runtime takes it.
-dlc_prefix=/opt/pytorch dlc_shown=()
+dlc_prefix=/usr dlc_shown=()
 dlc_is_near() {  # does the first link on the way of $1 lead to dlc_here itself?
     dlc_way='' dlc_rest=${1#/}/
     while [ -n "$dlc_rest" ]; do
@@ -265,7 +287,7 @@ dlc_is_near() {  # does the first link on the way of $1 lead to dlc_here itself?
 dlc_show_here() {
     local IFS=$'\n' dlc_bind dlc_name
     set -f
-    dlc_roots=
+    dlc_roots=$'/dev\n/proc\n/sys\n/tmp\n/var/tmp'
     for dlc_bind; do
         dlc_name=${dlc_bind#*:}
         [ "${dlc_bind%%:*}" != "${dlc_name%%:*}" ] || dlc_roots=$dlc_roots$'\n'${dlc_bind%%:*}
@@ -277,11 +299,9 @@ dlc_show_here() {
         dlc_reach "$dlc_name" || { dlc_pwd=$dlc_here; continue; }
         # Nor is one that leads through several links, where the engine shows only the first.
         [ "$dlc_at" != "$dlc_name" ] || dlc_is_near "$dlc_name" || { dlc_pwd=$dlc_here; continue; }
-        [ -n "$dlc_option" ] || continue
-        case $dlc_at in *:*) dlc_lost "podman-hpc takes no name with a colon" "rename it" ;; esac
-        dlc_shown+=(-v "$dlc_at:$dlc_at")
+        [ -z "$dlc_option" ] || dlc_shown+=("$dlc_option" "$dlc_value")
     done
-    dlc_shown+=(-w "$dlc_pwd")
+    dlc_shown+=(--pwd "$dlc_pwd")
     set +f
 }
 
@@ -346,45 +366,34 @@ dlc_find_meeting() {
     export MASTER_ADDR MASTER_PORT
 }
 
+# Where the file system begins in the image, for the one mount that a node's ranks share.
+# DLCONTAINER_KEEP=0 gives each its own, DLCONTAINER_KEEP=SECONDS keeps it so long after its last use.
+dlc_read_mount() {
+    dlc_offset=$(apptainer sif list "$dlc_image" |
+        awk -F'|' '/Squashfs.*System/ { split($4, at, "-"); print at[1] + 0; exit }') || dlc_offset=
+    dlc_key=$(stat -Lc %d-%i-%s-%Y-%Z "$dlc_image")
+    # Where the engine has a setuid starter, or root starts it, ranks have no user namespaces: as it is.
+    case ${APPTAINER_USERNS-} in
+        1 | [tT]*) ;;
+        *)
+            dlc_lib=$(apptainer buildcfg LIBEXECDIR) || dlc_offset=
+            if [ "$(id -u)" = 0 ] || [ -u "$dlc_lib/apptainer/bin/starter-suid" ]; then dlc_offset=; fi
+            ;;
+    esac
+}
+
 dlc_place() {
+    # SEEN:SHARING, the GPUs that each rank shall see, and the ranks that share them. Each rank looks
+    # before it starts. A proof only notes it: it says itself what it found.
+    case ${DLCONTAINER_GPUS:-1} in
+        0) dlc_gpus= ;;
+        1) [ -z "$dlc_proof" ] || dlc_gpus=$dlc_gpus:note ;;
+        *) dlc_fail "DLCONTAINER_GPUS is '$DLCONTAINER_GPUS'" "give 1, or 0: ranks don't look at GPUs" ;;
+    esac
     # A rank gets one CPU (Slurm 22.05 and later) unless its launcher is told how many the job asked for.
     [ -z "${SLURM_CPUS_PER_TASK-}" ] || export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"
     # A rank that fails ends the others, which would wait for it. A proof tells of it instead.
     [ -n "$dlc_proof" ] || export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}
-    # What goes in of this environment, by name: the runtime takes nothing of it by itself, and no value
-    # stands on a command line. `dlcontainer site environment` tells why a variable stays outside.
-    dlc_names=() dlc_exported=$(compgen -e) ||
-        dlc_fail "this bash can't list its variables" "ask your site for a bash that has compgen"
-    for dlc_name in $dlc_exported; do
-        case $dlc_name in
-            APPTAINER* | SINGULARITY* | DLCONTAINER_* | PATH | HOME | PWD | OLDPWD | SHLVL | _ | IFS | \
-            SHELL | ENV | BASH* | SHELLOPTS | CDPATH | GLOBIGNORE | PROMPT_COMMAND | PS1 | PS2 | PS3 | \
-            PS4 | OPTIND | OPTARG | OPTERR | UID | EUID | GID | PPID | FPATH | dlc_*) continue ;;
-            PYTHONPATH | PYTHONHOME | PYTHONSTARTUP | PYTHONUSERBASE | PYTHONPLATLIBDIR | \
-            PYTHONEXECUTABLE | PYTHONNOUSERSITE | PYTHONPYCACHEPREFIX | __PYVENV_LAUNCHER__ | CONDA_* | \
-            _CONDA_* | _CE_* | MAMBA_* | VIRTUAL_ENV* | PYENV* | PIPENV_* | PIXI_* | _OLD_VIRTUAL_* | \
-            LD_* | *_PRELOAD | GCONV_PATH | LOCPATH | GLIBC_TUNABLES | LMOD_* | __LMOD_* | \
-            _ModuleTable* | _LMFILES_* | LOADEDMODULES | MODULE* | __MODULES_* | EBROOT* | EBVERSION* | \
-            EBDEVEL* | CC | CXX | FC | F77 | F90 | CPP | CFLAGS | CXXFLAGS | CPPFLAGS | FFLAGS | \
-            FCFLAGS | LDFLAGS | NVCC_PREPEND_FLAGS | NVCC_APPEND_FLAGS | CPATH | *INCLUDE_PATH | \
-            *LIBRARY_PATH | COMPILER_PATH | GCC_EXEC_PREFIX | CRAYPE* | PKG_CONFIG* | CMAKE_* | \
-            ACLOCAL_PATH | PERL5* | PERLLIB | PERL_* | RUBYLIB | RUBYOPT | GEM_* | LUA_* | TCLLIBPATH | \
-            R_HOME | R_LIBS* | NODE_PATH | JAVA_HOME | CLASSPATH | MANPATH | INFOPATH | TERMINFO* | \
-            XDG_DATA_DIRS | XDG_CONFIG_DIRS | XDG_RUNTIME_DIR | CUDA_HOME | CUDA_PATH | CUDA_ROOT | \
-            CUDA_DIR | CUDATOOLKIT_HOME | CUDNN_ROOT | NVHPC* | ROCM_PATH | ROCM_HOME | HIP_PATH | \
-            MKLROOT | TBBROOT | ONEAPI_ROOT | CMPLR_ROOT | NCCL_HOME | NCCL_ROOT | LANG | LANGUAGE | \
-            LC_* | NLSPATH | TMPDIR | TMP | TEMP | SSL_CERT_FILE | SSL_CERT_DIR | REQUESTS_CA_BUNDLE | \
-            CURL_CA_BUNDLE | PIP_CERT | AWS_CA_BUNDLE | GIT_SSL_CAINFO | NODE_EXTRA_CA_CERTS)
-                case " ${DLCONTAINER_PASS-} " in *[\ ,]"$dlc_name"[\ ,]*) ;; *) continue ;; esac
-                ;;
-        esac
-        dlc_names+=(-e "$dlc_name")
-    done
-    # The ranks' own, as each of them has it.
-    dlc_names+=(-e CUDA_VISIBLE_DEVICES -e ROCR_VISIBLE_DEVICES -e GPU_DEVICE_ORDINAL \
-        -e ZE_AFFINITY_MASK -e 'OMPI_*' -e 'PMI_*' -e 'PMIX_*' -e 'PALS_*' -e 'MPI_LOCAL*' \
-        -e MASTER_ADDR -e MASTER_PORT -e RANK -e WORLD_SIZE -e LOCAL_RANK -e LOCAL_WORLD_SIZE \
-        -e PET_NODE_RANK -e TF_CONFIG -e 'SLURM*')
 }
 
 # The last that is settled before ranks start, and a line of what starts.
@@ -399,7 +408,8 @@ dlc_sum=$(PATH=/usr/bin:/bin; printf "%s\n" "$dlc_text" | sha256sum)
 [ "${dlc_sum%% *}" = "$2" ] || { echo "job: $1 was changed: it does not run" >&2; exit 3; }
 shift 2; eval "$dlc_text"' \
         dlc-rank "$dlc_rank_file" "$dlc_rank_sha256" "$MASTER_ADDR" "$MASTER_PORT" \
-        "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" "$dlc_gpus")
+        "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" "$dlc_gpus" \
+        "$dlc_image" "$dlc_offset" "$dlc_key")
 }
 # The ranks' script is a file that all nodes read, as its SHA-256 says: where others may write to the
 # folder, they may exchange it. Removed are our names alone, and not what lies there by then.
@@ -408,7 +418,10 @@ dlc_write_rank() {
     read -r -d '' dlc_text <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
 MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
+dlc_gpus=$7
 shift 7
+dlc_image=$1 dlc_offset=$2 dlc_key=$3
+shift 3
 dlc_take() {  # rank, ranks, rank on this node, ranks there as "4", "4(x2)" or "4,2"
     [ -n "$1" ] || return 1
     RANK=$1 WORLD_SIZE=${2:-$dlc_ranks} LOCAL_RANK=$3
@@ -447,6 +460,248 @@ case ":${PATH-}:" in
         export PATH
         ;;
 esac
+# What this rank can use of its node's accelerators, by the host's own tool where there is one.
+dlc_short() {  # one rank says it for its node
+    [ "${LOCAL_RANK:-0}" != 0 ] ||
+        printf 'job: %s: %s\n  next: %s; DLCONTAINER_GPUS=0 starts without this check\n' "$(uname -n)" "$1" "$2" >&2
+    case $dlc_gpus in *:note) ;; *) exit 3 ;; esac
+}
+dlc_look() {
+    dlc_wanted=${dlc_gpus%%:*} dlc_sharing=${dlc_gpus#*:} dlc_count='' dlc_by=''
+    dlc_sharing=${dlc_sharing%%:*}
+    dlc_modes=''
+    if ! [ -e /dev/nvidiactl ]; then
+        dlc_count=0 dlc_by="there is no /dev/nvidiactl"
+    elif dlc_modes=$(nvidia-smi --query-gpu=compute_mode --format=csv,noheader 2>/dev/null); then
+        dlc_count=$(printf '%s\n' "$dlc_modes" | grep -vc '^Prohibited') dlc_by="nvidia-smi: $(printf '%s' "$dlc_modes" | tr '\n' ' ')"
+    elif [ $? -eq 6 ]; then  # nvidia-smi(1): a query found nothing
+        dlc_count=0 dlc_by="nvidia-smi: none" dlc_modes=
+    else
+        dlc_modes=
+    fi
+    # shellcheck disable=SC2043
+    for dlc_name in CUDA_VISIBLE_DEVICES; do
+        dlc_shown=''
+        eval "dlc_shown=\${$dlc_name-unset}"
+        case $dlc_shown in
+            unset) continue ;;
+            '' | -1* | NoDevFiles) dlc_left=0 ;;
+            *) dlc_left=$(printf '%s\n' "$dlc_shown" | tr , '\n' | grep -c .) ;;
+        esac
+        [ "$dlc_left" -lt "${dlc_count:-9999}" ] && dlc_count=$dlc_left dlc_by="$dlc_name=$dlc_shown"
+    done
+    [ -n "$dlc_count" ] || return 0
+    # Who submits with fewer than the lines above ask for was promised these.
+    case ${SLURM_GPUS_ON_NODE-} in
+        '' | 0* | *[!0-9]*) ;;
+        *) [ "$SLURM_GPUS_ON_NODE" -ge "$dlc_wanted" ] || dlc_wanted=$SLURM_GPUS_ON_NODE ;;
+    esac
+    if [ "$dlc_count" -lt "$dlc_wanted" ]; then
+        dlc_short "a rank here can use $dlc_count GPUs of the $dlc_wanted that this form of job gives it ($dlc_by)" \
+            "ask for them in the lines above, or take this node out"
+        return 0
+    fi
+    # Where MPS runs, it is the one process that a device takes.
+    [ -z "${CUDA_MPS_PIPE_DIRECTORY-}" ] && ! [ -e /tmp/nvidia-mps/control ] || return 0
+    case $dlc_modes in
+        *Exclusive*) [ "$dlc_sharing" -le "$dlc_count" ] ||
+            dlc_short "$dlc_sharing ranks share $dlc_count GPUs, which take one process each (compute mode Exclusive_Process)" \
+                "a form with a rank for each GPU, or the site's way to MPS" ;;
+    esac
+}
+[ -z "$dlc_gpus" ] || dlc_look
+# The site's file systems, as wrappers of published modules show them: those that this node has, and
+# the real folder behind a link.
+dlc_roots='/dev
+/proc
+/sys
+/tmp
+/var/tmp'
+dlc_bound=${APPTAINER_BIND:-${APPTAINER_BINDPATH-}}
+dlc_show() {
+    case $1 in *[,:]*) echo "job: $1 is not shown: no bind can name it" >&2; return ;; esac
+    for dlc_root in $dlc_roots; do
+        case $1/ in "$dlc_root"/*) return ;; esac
+    done
+    dlc_roots="$dlc_roots
+$1" dlc_bound=${dlc_bound:+$dlc_bound,}$1
+}
+set -f
+IFS='
+'
+# shellcheck disable=SC2043
+for dlc_folder in /projects /scratch /local/user; do
+    [ -e "$dlc_folder" ] || continue
+    dlc_show "$dlc_folder"
+    dlc_folder=$(cd -P -- "$dlc_folder" 2>/dev/null && pwd -P) && dlc_show "$dlc_folder" || :
+done
+unset IFS
+set +f
+[ -z "$dlc_bound" ] || export APPTAINER_BIND="$dlc_bound"
+# One mount for the ranks of a node, in a namespace of its own that they enter: it ends with their
+# processes, however these end, and this node's list of mounts never has it. Where something is
+# missing for it, each rank mounts the image itself; who set DLCONTAINER_KEEP is told why.
+dlc_say() { printf 'job: %s\n' "$1" >&2; shift; [ $# -eq 0 ] || printf '  %s\n' "$@" >&2; }
+dlc_die() { dlc_code=$1; shift; dlc_say "$@"; exit "$dlc_code"; }
+dlc_keep=${DLCONTAINER_KEEP:-60}
+case $dlc_keep in
+    0) dlc_offset= ;;
+    *[!0-9]* | [0-9] | 0*) dlc_die 2 "DLCONTAINER_KEEP is '$dlc_keep'" \
+        "next: give seconds, at least 10; 0: each rank mounts the image itself" ;;
+esac
+case $dlc_starter-${LOCAL_WORLD_SIZE:-${dlc_per_node:-1}} in
+    torchrun-* | *-1) dlc_offset= ;;
+esac
+dlc_engine=$(command -v apptainer) dlc_pid='' dlc_given=$dlc_image
+dlc_no() {
+    [ -z "${DLCONTAINER_KEEP-}" ] || dlc_say "the image's mount can't be shared: $1"
+    return 1
+}
+dlc_find_user() {
+    while IFS='	 ' read -r dlc_name dlc_uid dlc_line; do
+        [ "$dlc_name" != Uid: ] || break
+    done < /proc/self/status
+}
+# shellcheck disable=SC3067
+dlc_own_folder() {  # another user may have been first with the name, or have put a link there
+    [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ]
+}
+# Whose mount it is: a scheduler ends a job's processes with the job, and Slurm and jsrun a step's
+# with the step. So no step hangs on a process of another.
+dlc_find_point() {
+    dlc_find_user
+    dlc_base=/tmp/dlcontainer-$dlc_uid
+    dlc_job="$dlc_key"
+    for dlc_line in "${SLURM_JOB_ID-}" "${SLURM_JOB_ID:+${SLURM_STEP_ID-}}" "${PBS_JOBID-}" \
+        "${LSB_JOBID-}" "${LSB_JOBID:+${LSB_JOBINDEX-}}" "${LSB_JOBID:+${PMIX_NAMESPACE-}}" \
+        "${FLUX_JOB_ID-}" "${COBALT_JOBID-}" "${SGE_TASK_ID:+${JOB_ID-}}" "${SGE_TASK_ID-}"; do
+        case $dlc_line in
+            '') ;;
+            *[!][A-Za-z0-9._@-]*) dlc_no "the job's id has characters of its own" || return 1 ;;
+            *) dlc_job=$dlc_job-$dlc_line ;;
+        esac
+    done
+    dlc_point=$dlc_base/$dlc_job
+    [ -d "$dlc_base" ] || mkdir -m 700 -- "$dlc_base" 2>/dev/null || :
+    # Another user's folder of this name would show another user's image.
+    dlc_own_folder "$dlc_base" ||
+        dlc_no "$dlc_base is not your own folder"
+}
+# Seen in a process's own namespace, so the number of a process that ended is told apart.
+dlc_shown() {
+    read -r dlc_line < "/proc/$1/root$2/.singularity.d/actions/exec"
+} 2>/dev/null
+# shellcheck disable=SC2016
+dlc_there='cd -- "$1" && shift && exec "$@"'
+dlc_enter() {
+    nsenter --preserve-credentials -U -m -t "$dlc_pid" /bin/sh -c "$dlc_there" dlc-enter "$PWD" "$@"
+}
+dlc_share() (  # ranks come at once: one mounts, the others wait
+    for dlc_line in bash flock unshare nsenter; do
+        command -v "$dlc_line" >/dev/null || dlc_no "no $dlc_line on PATH" || exit 1
+    done
+    for dlc_server in "$(command -v squashfuse_ll)" "${dlc_engine%/*}/../libexec/apptainer/bin/squashfuse_ll" \
+        /usr/libexec/apptainer/bin/squashfuse_ll ; do
+        [ ! -x "$dlc_server" ] || break
+    done
+    [ -x "$dlc_server" ] || dlc_no "no squashfuse_ll on PATH, nor beside the engine" || exit 1
+    exec 8> "$dlc_point.lock" && flock -w 120 8 || dlc_no "$dlc_point.lock is held" || exit 1
+    if read -r dlc_pid < "$dlc_point.pid"; then
+        [ "$dlc_pid" != - ] || exit 1
+        ! dlc_shown "$dlc_pid" "$dlc_point" || exit 0
+    fi 2>/dev/null
+    # What jobs before this one left: a folder and two small files each.
+    set +f
+    for dlc_old in "$dlc_base"/*.pid; do
+        dlc_old=${dlc_old%.pid} dlc_pid=
+        if [ "$dlc_old" != "$dlc_point" ] && read -r dlc_pid < "$dlc_old.pid"; then
+            dlc_shown "$dlc_pid" "$dlc_old" || rm -f -- "$dlc_old.pid" "$dlc_old.lock"
+            rmdir -- "$dlc_old"
+        fi
+    done 2>/dev/null
+    set -f
+    mkdir -p -- "$dlc_point" || exit 1
+    set -- "$dlc_server" -f -o "ro,nosuid,nodev,offset=$dlc_offset,timeout=$dlc_keep" \
+        "$dlc_image" "$dlc_point"
+    # It ends itself by this signal, which a launcher in the background has its ranks ignore.
+    ! env --default-signal=INT true 2>/dev/null || set -- env --default-signal=INT "$@"
+    # Of what a rank has open (a socket of its launcher, the lock) it keeps nothing, and a job's
+    # first signal, at which ranks may still write a checkpoint, is none of its own.
+    dlc_pid=$(bash -c 'set -m
+        for f in /proc/self/fd/*; do f=${f##*/}; [ "$f" -lt 3 ] || eval "exec $f>&-"; done
+        unshare --user --map-current-user --keep-caps --mount --propagation slave \
+            /bin/sh -c "trap \"\" HUP TERM; exec \"\$@\"" dlc-mount "$@" </dev/null >/dev/null 2>&1 &
+        echo "$!"' bash "$@")
+    dlc_left=200
+    until dlc_shown "$dlc_pid" "$dlc_point"; do
+        dlc_left=$((dlc_left - 1))
+        [ -e "/proc/$dlc_pid" ] && [ "$dlc_left" -gt 0 ] || break
+        sleep 0.1
+    done
+    dlc_said=$(dlc_enter "$dlc_engine" --nocolor exec --userns --cleanenv "$dlc_point" /bin/sh -c : \
+        2>&1 </dev/null 8>&-) || {
+        kill -9 "$dlc_pid" 2>/dev/null
+        dlc_no "${dlc_said##*
+}" || :
+        dlc_pid=-  # not tried again by the others
+    }
+    printf '%s\n' "$dlc_pid" > "$dlc_point.pid"
+)
+if [ -n "$dlc_offset" ] && dlc_find_point && dlc_share && read -r dlc_pid < "$dlc_point.pid" &&
+    dlc_shown "$dlc_pid" "$dlc_point"; then
+    dlc_image=$dlc_point dlc_flags=--userns
+fi
+# The mount takes the image's place among the words.
+if [ "$dlc_image" != "$dlc_given" ]; then
+    dlc_left=$#
+    while [ "$dlc_left" -gt 0 ]; do
+        dlc_word=$1
+        shift
+        dlc_left=$((dlc_left - 1))
+        if [ "$dlc_word" = "$dlc_given" ]; then
+            set -- "$@" "$dlc_flags" "$dlc_image"
+            dlc_given=
+        else
+            set -- "$@" "$dlc_word"
+        fi
+    done
+fi
+[ -n "$dlc_given" ] || set -- \
+    nsenter --preserve-credentials -U -m -t "$dlc_pid" /bin/sh -c "$dlc_there" dlc-enter "$PWD" "$@"
+# What stays outside of the image, which gets all else: `dlcontainer site environment` tells why.
+dlc_exported=$(export -p)
+set -f
+IFS='
+'
+for dlc_name in $dlc_exported; do
+    dlc_name=${dlc_name#export }
+    dlc_name=${dlc_name%%=*}
+    case $dlc_name in
+        '' | [0-9]* | *[!A-Za-z0-9_]*) ;;
+        APPTAINER* | SINGULARITY* | DLCONTAINER_* | PATH | HOME | PWD | OLDPWD | SHLVL | _ | IFS | \
+            SHELL | ENV | BASH* | SHELLOPTS | CDPATH | GLOBIGNORE | PROMPT_COMMAND | PS1 | PS2 | PS3 | \
+            PS4 | OPTIND | OPTARG | OPTERR | UID | EUID | GID | PPID | FPATH | dlc_* | LD_LIBRARY_PATH | \
+            XDG_RUNTIME_DIR) ;;
+        PYTHONPATH | PYTHONHOME | PYTHONSTARTUP | PYTHONUSERBASE | PYTHONPLATLIBDIR | \
+            PYTHONEXECUTABLE | PYTHONNOUSERSITE | PYTHONPYCACHEPREFIX | __PYVENV_LAUNCHER__ | CONDA_* | \
+            _CONDA_* | _CE_* | MAMBA_* | VIRTUAL_ENV* | PYENV* | PIPENV_* | PIXI_* | _OLD_VIRTUAL_* | \
+            LD_* | *_PRELOAD | GCONV_PATH | LOCPATH | GLIBC_TUNABLES | LMOD_* | __LMOD_* | \
+            _ModuleTable* | _LMFILES_* | LOADEDMODULES | MODULE* | __MODULES_* | EBROOT* | EBVERSION* | \
+            EBDEVEL* | CC | CXX | FC | F77 | F90 | CPP | CFLAGS | CXXFLAGS | CPPFLAGS | FFLAGS | \
+            FCFLAGS | LDFLAGS | NVCC_PREPEND_FLAGS | NVCC_APPEND_FLAGS | CPATH | *INCLUDE_PATH | \
+            *LIBRARY_PATH | COMPILER_PATH | GCC_EXEC_PREFIX | CRAYPE* | PKG_CONFIG* | CMAKE_* | \
+            ACLOCAL_PATH | PERL5* | PERLLIB | PERL_* | RUBYLIB | RUBYOPT | GEM_* | LUA_* | TCLLIBPATH | \
+            R_HOME | R_LIBS* | NODE_PATH | JAVA_HOME | CLASSPATH | MANPATH | INFOPATH | TERMINFO* | \
+            XDG_DATA_DIRS | XDG_CONFIG_DIRS | CUDA_HOME | CUDA_PATH | CUDA_ROOT | CUDA_DIR | \
+            CUDATOOLKIT_HOME | CUDNN_ROOT | NVHPC* | ROCM_PATH | ROCM_HOME | HIP_PATH | MKLROOT | \
+            TBBROOT | ONEAPI_ROOT | CMPLR_ROOT | NCCL_HOME | NCCL_ROOT | LANG | LANGUAGE | LC_* | \
+            NLSPATH)
+            case " ${DLCONTAINER_PASS-} " in *[\ ,]"$dlc_name"[\ ,]*) ;; *) unset "$dlc_name" || : ;; esac
+            ;;
+    esac
+done
+unset IFS
+set +f
 exec "$@"
 END_OF_RANK
     dlc_rank_folder=
