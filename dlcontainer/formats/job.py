@@ -143,6 +143,7 @@ def values(
         "node_program": recipe_form.template if recipe_form else "",
         "alone": _before_command([Text(plan.python), *recipe_form.words]) if recipe_form else "",
         "proving": Text(job_forms.of_proof(plan)),
+        "unproved": _unproved(plan) if recipe_form else "",
         "together": Text(batch.end_together),
         "restarts": Text(batch.restarts),
         "cpus": cpus,
@@ -150,7 +151,10 @@ def values(
         # Whether anything is left to settle once the form is known.
         "placed": bool(
             kept_out["named"]
-            or (launched and (plan.site.accelerator or cpus or batch.end_together or workers))
+            or (
+                launched
+                and (plan.site.accelerator or cpus or batch.end_together or workers or recipe_form)
+            )
         ),
         **_rank(plan),
         "forms": forms,
@@ -266,7 +270,7 @@ def _forms(
             *_launched(words, indent),
         ]
         if form.inside:
-            lines += _inside_words(plan, form, indent)
+            lines.append(_inside_words(plan, form, indent))
         forms.append(PlacementForm(name=Text(name), summary=Text(form.summary), lines=tuple(lines)))
     if unnamed:
         words = [*map(host_variables.shell, scheduler.launcher), *start.on_launcher]
@@ -278,18 +282,21 @@ def _forms(
     return forms
 
 
-def _inside_words(plan: LaunchPlan, form: LaunchForm, indent: int) -> list[Text]:
-    """Return the lines that put a node's one program before the command."""
+def _inside_words(plan: LaunchPlan, form: LaunchForm, indent: int) -> Text:
+    """Return the line that puts a node's one program before the command."""
     recipe_form = job_forms.OF_RECIPES.get(form.inside or "")
     if recipe_form is not None:
-        refusal = 'dlc_fail "a proof is of ranks, which this form has not"'
-        placing = job_forms.of_proof(plan)
-        another = f"DLCONTAINER_FORM={placing}" if placing else "give a command"
-        return [
-            Text(f'[ -z "$dlc_proof" ] || {refusal} {quote(another)}'),
-            _before_command([Text(plan.python), *recipe_form.words], indent),
-        ]
-    return [_before_command(job_ranks.torchrun(plan, form.ranks_per_node), indent)]
+        return _before_command([Text(plan.python), *recipe_form.words], indent)
+    return _before_command(job_ranks.torchrun(plan, form.ranks_per_node), indent)
+
+
+def _unproved(plan: LaunchPlan) -> Text:
+    """Return the line that refuses a proof in a form that has no ranks."""
+    placing = job_forms.of_proof(plan)
+    another = f"DLCONTAINER_FORM={placing}" if placing else "give a command"
+    refusal = f'dlc_fail "a proof is of ranks, which this form has not" {quote(another)}'
+    names = " | ".join(job_forms.OF_RECIPES)
+    return Text(f"case ${{dlc_proof:+$dlc_starter}} in {names}) {refusal} ;; esac")
 
 
 def _launched(words: list[Text], indent: int = 0) -> list[Text]:

@@ -55,13 +55,11 @@ def comments(
         f"Rendered by dlcontainer. To submit it: {submitted(site, script)}",
     ]
     if lines(site) and script != SCRIPT:
-        words = f"words of {SCHEDULERS[site.scheduler.kind].submit} itself come first."
-        comment_lines.append(f"Account, partition, time and nodes above: {words}")
+        submit = SCHEDULERS[site.scheduler.kind].submit
+        comment_lines.append(f"Options of {submit} come before these lines: account, time, nodes.")
     elif lines(site):
-        comment_lines.append(
-            "Account, partition, time and nodes above are yours to change, here or when it"
-        )
-        comment_lines.append("is rendered: --account, --partition, --time, --nodes.")
+        options = "--account, --partition, --time, --nodes"
+        comment_lines.append(f"These lines are yours to change, or, as it is rendered: {options}.")
     if site.status == "decommissioned":
         comment_lines.append("The machine is decommissioned: rendered for the record.")
     comment_lines += _choices(site, usual, forms, script, shares=shares)

@@ -114,10 +114,10 @@ def test_who_can_not_write_to_the_folder_has_a_home(machine: Machine, tmp_path: 
     assert not list(machine.folder.glob("dlcontainer-job-*"))
 
 
-def as_rank(ran: Ran, *more: str) -> "subprocess.CompletedProcess[str]":
+def as_rank(reader: list[str], *more: str) -> "subprocess.CompletedProcess[str]":
     """Start a rank as the job's launcher does: it reads the script itself."""
     return subprocess.run(
-        [*ran.reader, *more],
+        [*reader, *more],
         env={"SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_LOCALID": "1", "dlc_sum": "a"},
         capture_output=True,
         text=True,
@@ -130,16 +130,17 @@ def test_a_changed_ranks_script_does_not_run(machine: Machine, tmp_path: Path) -
     machine.image(plan)
     ran = machine.job(plan, "mine", SLURM_NNODES="1")
     assert ran.code == 0, ran.err
-    assert as_rank(ran, "/bin/sh", "-c", 'echo "$RANK"').stdout == "1\n"
-    file = Path(ran.reader[4])
+    reader = ran.reader
+    assert as_rank(reader, "/bin/sh", "-c", 'echo "$RANK"').stdout == "1\n"
+    file = Path(reader[4])
     text = file.read_text()
     for other in (f"touch {tmp_path}/CANARY\n{text}", f"{text}touch {tmp_path}/CANARY\n", ""):
         file.write_text(other)
-        done = as_rank(ran, "/bin/true")
+        done = as_rank(reader, "/bin/true")
         assert (done.returncode, done.stdout) == (3, "")
         assert done.stderr == f"job: {file} was changed: it does not run\n"
     file.unlink()
-    done = as_rank(ran, "/bin/true")
+    done = as_rank(reader, "/bin/true")
     assert done.returncode == 3
     assert f"job: {os.uname().nodename} cannot read {file}\n" in done.stderr
     assert "next: submit it from a folder that all nodes have" in done.stderr
@@ -167,7 +168,7 @@ def test_the_job_of_a_release_runs_its_image(machine: Machine, published: Public
         *(f"{published.folder}/image.sif", "python", "x y.py"),
     ]
     assert list(machine.here.iterdir()) == []
-    assert as_rank(ran, "/bin/sh", "-c", 'echo "$RANK"').stdout == "1\n"
+    assert as_rank(ran.reader, "/bin/sh", "-c", 'echo "$RANK"').stdout == "1\n"
     modes = {
         path.name: stat.S_IMODE(path.stat().st_mode)
         for path in (published.folder / "job").iterdir()
@@ -192,7 +193,7 @@ def test_a_changed_file_of_a_release_does_not_run(
     assert "next: ask the staff who publish the module: it may have been withdrawn" in gone.err
     functions.write_text(text)
     (published.folder / "job/job-rank.sh").write_text(f"touch '{tmp_path}/CANARY'\n")
-    done = as_rank(of_release(machine, published, "python"), "/bin/true")
+    done = as_rank(of_release(machine, published, "python").reader, "/bin/true")
     assert done.returncode == 3
     assert "was changed: it does not run" in done.stderr
     assert not (tmp_path / "CANARY").exists()

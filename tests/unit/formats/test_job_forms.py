@@ -74,8 +74,8 @@ def test_other_recipes_have_no_such_form(tmp_path: Path, recipe: Any) -> None:
 def test_a_proof_is_of_ranks(tmp_path: Path) -> None:
     for at_site, ranks in (({"launcher": ["srun"]}, "ranks"), ({"forms": {"gpu": FORM}}, "gpu")):
         text = job(at(tmp_path, **at_site))
-        assert f'[ -z "$dlc_proof" ] || dlc_form=${{DLCONTAINER_FORM:-{ranks}}}' in text
-        assert f"DLCONTAINER_FORM={ranks}" in text
+        assert f"DLCONTAINER_FORM=${{DLCONTAINER_FORM:-{ranks}}}" in text
+        assert f'has not" DLCONTAINER_FORM={ranks} ;;' in text
 
 
 def test_the_request_is_that_of_the_sites_ranks(tmp_path: Path) -> None:
