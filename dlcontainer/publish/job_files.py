@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from dlcontainer.errors import ConfigError
-from dlcontainer.formats import job_forms, job_head, released_job
+from dlcontainer.formats import job_head, released_job
 from dlcontainer.image.record import ImageContent, StackProvenance
 from dlcontainer.planning.launch import surroundings
 from dlcontainer.publish import modulefiles
@@ -22,7 +23,7 @@ shell = released_job.shell
 class RecipeForm:
     """The form of job that an image's recipe asks for."""
 
-    form: str
+    form: Literal["ray"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,8 +98,8 @@ def of_release(
 
 def _plan(content: ImageContent, release: ModuleRelease, site: Site) -> ReleasePlan:
     offer = content.offer
-    # A record does not hold it, as it is no part of the image; recipes of such a form expose it.
-    form = next((name for name in job_forms.OF_RECIPES if name in offer.exposes), None)
+    # A record does not hold it, as it is no part of the image; recipes of this form expose it.
+    form = RecipeForm(form="ray") if "ray" in offer.exposes else None
     return ReleasePlan(
         recipe=ReleasedRecipe(
             name=release.name,
@@ -106,7 +107,7 @@ def _plan(content: ImageContent, release: ModuleRelease, site: Site) -> ReleaseP
             prefix=release.prefix,
             exposes=offer.exposes,
             stack=offer.stack,
-            job=RecipeForm(form=form) if form else None,
+            job=form,
         ),
         site=site,
         python=content.extended.python if content.extended else f"{release.prefix}/bin/python",

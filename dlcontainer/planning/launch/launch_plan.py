@@ -1,7 +1,7 @@
 """What a job reads of a plan: a recipe's has it, and so has a published image, of its record."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Literal, Protocol
 
 from dlcontainer.config.field_types import MpiFamily
 from dlcontainer.engines.capabilities import EngineCapabilities
@@ -29,7 +29,7 @@ class JobPart(Protocol):
     """The form of job that a recipe asks for."""
 
     @property
-    def form(self) -> str:
+    def form(self) -> Literal["ray"]:
         """Return the form's name."""
 
 
