@@ -11,8 +11,7 @@
 # horovod 0.22.1 at site summit-2021 (ppc64le)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
-# Account, partition, time and nodes above are yours to change, here or when it
-# is rendered: --account, --partition, --time, --nodes.
+# These lines are yours to change, or, as it is rendered: --account, --partition, --time, --nodes.
 # The machine is decommissioned: rendered for the record.
 # Ways to place ranks: node, gpu, gpu-aware. Another than node: DLCONTAINER_FORM=NAME bsub job.sh
 # Without a copy of the image in /mnt/bb/$USER: DLCONTAINER_STAGE=0 bsub job.sh
@@ -820,7 +819,7 @@ set +f
 exec "$@"
 END_OF_RANK
     dlc_rank_folder=
-    trap dlc_remove_rank EXIT
+    trap dlc_end EXIT
     dlc_rank_folder=$(mktemp -d -- "${PWD%/}/dlcontainer-job-XXXXXXXX" 2>/dev/null) ||
         dlc_rank_folder=$(mktemp -d -- "${HOME-}/dlcontainer-job-XXXXXXXX" 2>/dev/null) ||
         dlc_fail "can't make a folder for the ranks' script in $PWD" \
@@ -832,7 +831,7 @@ END_OF_RANK
     dlc_rank_sha256=${dlc_rank_sha256%% *}
 }
 # shellcheck disable=SC2329  # the trap's
-dlc_remove_rank() {
+dlc_end() {
     [ -z "$dlc_rank_folder" ] || { rm -f -- "$dlc_rank_folder/rank.sh" && rmdir -- "$dlc_rank_folder"; } || :
 }
 dlc_start() { "$@"; }

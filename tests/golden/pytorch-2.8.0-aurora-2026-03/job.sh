@@ -10,8 +10,7 @@
 # pytorch 2.8.0 at site aurora-2026-03 (x86_64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: qsub job.sh
-# Account, partition, time and nodes above are yours to change, here or when it
-# is rendered: --account, --partition, --time, --nodes.
+# These lines are yours to change, or, as it is rendered: --account, --partition, --time, --nodes.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh
 # Without one mount for a node's ranks: qsub -v DLCONTAINER_KEEP=0 job.sh
 set -eu
@@ -647,7 +646,7 @@ set +f
 exec "$@"
 END_OF_RANK
     dlc_rank_folder=
-    trap dlc_remove_rank EXIT
+    trap dlc_end EXIT
     dlc_rank_folder=$(mktemp -d -- "${PWD%/}/dlcontainer-job-XXXXXXXX" 2>/dev/null) ||
         dlc_rank_folder=$(mktemp -d -- "${HOME-}/dlcontainer-job-XXXXXXXX" 2>/dev/null) ||
         dlc_fail "can't make a folder for the ranks' script in $PWD" \
@@ -659,7 +658,7 @@ END_OF_RANK
     dlc_rank_sha256=${dlc_rank_sha256%% *}
 }
 # shellcheck disable=SC2329  # the trap's
-dlc_remove_rank() {
+dlc_end() {
     [ -z "$dlc_rank_folder" ] || { rm -f -- "$dlc_rank_folder/rank.sh" && rmdir -- "$dlc_rank_folder"; } || :
 }
 dlc_start() { "$@"; }

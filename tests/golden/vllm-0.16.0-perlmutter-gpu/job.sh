@@ -10,8 +10,7 @@
 # vllm 0.16.0 at site perlmutter-gpu (x86_64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
-# Account, partition, time and nodes above are yours to change, here or when it
-# is rendered: --account, --partition, --time, --nodes.
+# These lines are yours to change, or, as it is rendered: --account, --partition, --time, --nodes.
 # Ways to place ranks: ray, gpu, torchrun. Another than ray: DLCONTAINER_FORM=NAME sbatch job.sh
 # compute nodes see migrated images: podman-hpc migrate IMAGE
 set -eu
@@ -21,13 +20,11 @@ run() {
     dlc_image=${DLCONTAINER_IMAGE:-vllm:0.16.0-perlmutter-gpu}
     dlc_prepare "$@"  # the command, variables, folders, where ranks meet
     dlc_form=${DLCONTAINER_FORM:-ray}
-    [ -z "$dlc_proof" ] || dlc_form=${DLCONTAINER_FORM:-gpu}  # a proof is of ranks
     case $dlc_form in
         ray)  # Ray's head on the first node, a worker on each other, the command on the head
             dlc_ranks_per_node=1 dlc_ranks=$((dlc_nodes * 1)) dlc_gpus=4:1 dlc_starter=ray
             dlc_launcher=(srun -N"$dlc_nodes" -n"$dlc_nodes" --ntasks-per-node=1 -c128 \
                 --gpus-per-node=4)
-            [ -z "$dlc_proof" ] || dlc_fail "a proof is of ranks, which this form has not" DLCONTAINER_FORM=gpu
             dlc_command=(/opt/pytorch/bin/python -I -c "$dlc_node" "$dlc_wait" \
                 "${dlc_command[@]}")
             ;;
@@ -167,6 +164,7 @@ dlc_prove() {
         dlc_again=$((dlc_again + 1))
     done
     dlc_command=(/opt/pytorch/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof")
+    DLCONTAINER_FORM=${DLCONTAINER_FORM:-gpu}  # a proof is of ranks
 }
 
 dlc_safe_path() {
@@ -838,6 +836,7 @@ END_OF_NODE_PROGRAM
 }
 
 dlc_place() {
+    case ${dlc_proof:+$dlc_starter} in ray) dlc_fail "a proof is of ranks, which this form has not" DLCONTAINER_FORM=gpu ;; esac
     # SEEN:SHARING, the GPUs that each rank shall see, and the ranks that share them. Each rank looks
     # before it starts. A proof only notes it: it says itself what it found.
     case ${DLCONTAINER_GPUS:-1} in
@@ -999,7 +998,7 @@ dlc_look() {
 exec "$@"
 END_OF_RANK
     dlc_rank_folder=
-    trap dlc_remove_rank EXIT
+    trap dlc_end EXIT
     dlc_rank_folder=$(mktemp -d -- "${PWD%/}/dlcontainer-job-XXXXXXXX" 2>/dev/null) ||
         dlc_rank_folder=$(mktemp -d -- "${HOME-}/dlcontainer-job-XXXXXXXX" 2>/dev/null) ||
         dlc_fail "can't make a folder for the ranks' script in $PWD" \
@@ -1011,7 +1010,7 @@ END_OF_RANK
     dlc_rank_sha256=${dlc_rank_sha256%% *}
 }
 # shellcheck disable=SC2329  # the trap's
-dlc_remove_rank() {
+dlc_end() {
     [ -z "$dlc_rank_folder" ] || { rm -f -- "$dlc_rank_folder/rank.sh" && rmdir -- "$dlc_rank_folder"; } || :
 }
 dlc_start() { "$@"; }
