@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from dlcontainer import schedulers
 from dlcontainer.cli import matrix as matrix_command
 from dlcontainer.formats import released_job as released
 from dlcontainer.formats import texts
@@ -24,6 +25,7 @@ from dlcontainer.formats.texts import FILE_NAMES, Format
 from dlcontainer.planning.matrix import Combination
 from dlcontainer.planning.plan import Plan
 from dlcontainer.recipes import recipe
+from dlcontainer.schedulers import SCHEDULERS
 from tests import values
 from tests.values import GOLDEN, shipped_matrix, shipped_plan, shipped_sites, shipped_variants
 
@@ -43,6 +45,7 @@ WHOLE_JOBS = (
 JOB_DIFFERENCE = "job.diff"
 # The job of a release of the published tree, of the first of these.
 RELEASED_JOB = GOLDEN / "released-job.txt"
+PROBE_NAMES = values.ROOT / "dlcontainer/probe/scheduler_names.py"
 VARIANT_DOCS = values.ROOT / "docs/image/variants.md"
 _TABLE_FROM, _TABLE_TO = (
     "<!-- table: `make golden` writes it -->\n",
@@ -229,7 +232,8 @@ def released_job() -> str:
 
 
 def update() -> None:
-    """Write all golden files again."""
+    """Write all golden files again, the probe's names first: it is a part of each plan."""
+    PROBE_NAMES.write_text(probe_names())
     chosen = choose()
     for folder in whole():
         shutil.rmtree(GOLDEN / folder)
@@ -252,6 +256,32 @@ def update() -> None:
     VARIANTS.write_text("".join(f"{line}\n" for line in variants()))
     MATRIX.write_text(table())
     VARIANT_DOCS.write_text(variant_docs())
+
+
+def probe_names() -> str:
+    """Write what the probe must know of schedulers, which it can't ask inside an image."""
+    launchers = [
+        (each.rank, each.size, each.local_rank, each.local_size)
+        for each in schedulers.known_ranks()
+    ]
+    traits = [each for batch in SCHEDULERS.values() for each in batch.launchers.values()]
+    cpus = dict.fromkeys(each.cpus_asked for each in traits if each.cpus_asked)
+    jobs = dict.fromkeys(name for job in schedulers.job_variables() for name in job.names)
+    return f'''\
+"""What schedulers and launchers call things; `make golden` writes it, from their tables."""
+
+# rank, size, local rank, local size; "" where there is none. The first whose rank is set holds.
+LAUNCHERS = {_listed(launchers)}
+# Where a launcher tells a rank how many CPUs the job asked for it.
+CPUS_ASKED = {_listed(cpus)}
+# What tells a job, its elements, steps and restarts from others.
+JOBS = {_listed(jobs)}
+'''
+
+
+def _listed(values: Iterable[object]) -> str:
+    lines = "".join(f"    {json.dumps(value)},\n" for value in values)
+    return f"(\n{lines})".replace("[", "(").replace("]", ")")
 
 
 def digests() -> list[str]:

@@ -266,7 +266,9 @@ class Machine:
             err=done.stderr,
             calls=[_kept(call, calls) for call in noted if call[1:3] not in QUESTIONS],
             environment=dict(
-                entry.split("=", 1) for entry in seen.read_text().split("\0") if "=" in entry
+                entry.split("=", 1)
+                for entry in seen.read_text(errors="surrogateescape").split("\0")
+                if "=" in entry
             ),
         )
 

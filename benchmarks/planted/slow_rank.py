@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Slow down one rank, wherever it is started: stopped for a quarter of the time, until Ctrl-C.
+"""Slow down one rank, wherever it is started: stopped for a quarter of the time, until it is ended.
 
     slow_rank.py RANK
 
@@ -37,6 +37,9 @@ def send(processes: list[int], number: signal.Signals) -> None:
 
 def main() -> None:
     """Stop and go, and look for new processes twice a second."""
+    # Of a shell's background process Ctrl-C is ignored, and what it starts inherits that.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     processes, looked = ranks(sys.argv[1]), time.monotonic()
     try:
         while True:

@@ -19,8 +19,10 @@ def hidden(resources: "ResourceFolders", kind: "Kind") -> list[dict[str, str]]:
     ]
 
 
-def say_hidden(resources: "ResourceFolders", kind: "Kind") -> None:
-    """Name them, each with the file that is taken."""
+def say_hidden(resources: "ResourceFolders", kind: "Kind", only: str | None = None) -> None:
+    """Name them, or only those of one name, each with the file that is taken."""
     for resource in resources.hidden(kind):
+        if only not in (None, resource.name):
+            continue
         hidden_file = resources.display(resource.path)
         output.complain(f"note: {resource.name}: {resource.by} is taken, {hidden_file} is not")

@@ -126,6 +126,7 @@ def show(
         plain = config.without(plain, key)
     values = config.flatten(plain)
     site = loaded.value
+    found_files.say_hidden(here().resources, "site-configs", only=read_target(name)[0])
     reached = _reached(site, proofs or [])
     if as_json:
         output.emit(

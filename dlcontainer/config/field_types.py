@@ -24,6 +24,8 @@ Vendor = Literal["nvidia", "amd", "intel"]
 MpiFamily = Literal["openmpi", "mpich", "spectrum"]
 MpiMode = Literal["container", "swap", "compile"]
 Fabric = Literal["infiniband", "omni-path", "slingshot", "aries", "ethernet"]
+# Of a site: `other` is one that no MPI of a recipe says it is built for.
+SiteFabric = Literal[Fabric, "other"]
 
 # What is signed as found out about an image: docs/centre/signing.md.
 EvidenceKind = Literal["record", "bill", "validate", "proof", "bench", "report"]

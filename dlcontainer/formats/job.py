@@ -19,6 +19,7 @@ from dlcontainer.formats import (
     job_mount,
     job_ranks,
     job_staging,
+    job_variables,
     runtimes,
 )
 from dlcontainer.formats.runtimes import RuntimeStart
@@ -145,7 +146,8 @@ def values(
         "proving": Text(job_forms.of_proof(plan)),
         "unproved": _unproved(plan) if recipe_form else "",
         "together": Text(batch.end_together),
-        "restarts": Text(batch.restarts),
+        "restarts": Text(batch.restart_count),
+        **job_variables.values(),
         "cpus": cpus,
         "workers": workers,
         # Whether anything is left to settle once the form is known.
@@ -171,7 +173,7 @@ def _rank(plan: LaunchPlan) -> Mapping[str, object]:
     # Of several launchers any may be the one.
     program = launchers.pop() if len(launchers) == 1 else ""
     return {
-        "takes": job_ranks.takes(program),
+        "takes": job_ranks.takes(program, plan.site.scheduler.kind),
         "program": Text(program or "the launcher"),
         "device": Text(_DEVICES.get(gpu.vendor, "")) if gpu else "",
         "vendor": gpu.vendor if gpu else "",

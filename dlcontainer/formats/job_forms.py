@@ -105,7 +105,7 @@ def _one_a_node(plan: LaunchPlan, form: str) -> tuple[str, ...]:
     if words is not None:
         return words
     program = [*(item.launcher[0] for item in scheduler.forms.values()), *scheduler.launcher][0]
-    launcher = schedulers.launcher(program.rpartition("/")[2])
+    launcher = schedulers.launcher(program, scheduler.kind)
     if launcher is not None and launcher.one_a_node:
         return (program, *launcher.one_a_node, *launcher.whole_node)
     if launcher is not None and launcher.across_nodes:

@@ -93,7 +93,7 @@ def devices(plan: LaunchPlan, form: LaunchForm) -> str:
     gpu = plan.site.accelerator
     if gpu is None:
         return ""
-    launcher = schedulers.launcher(form.launcher[0].rpartition("/")[2])
+    launcher = schedulers.launcher(form.launcher[0], plan.site.scheduler.kind)
     pattern = launcher.devices if launcher else ""
     match = re.search(rf"(?<!\S){pattern}(?!\S)", " ".join(form.launcher)) if pattern else None
     visible = min(int(match[1]), gpu.per_node) if match else gpu.per_node
@@ -109,7 +109,7 @@ def cpus(plan: LaunchPlan) -> Text:
     scheduler = plan.site.scheduler
     first = [form.launcher[0] for form in scheduler.forms.values()] or scheduler.launcher[:1]
     names = list(dict.fromkeys(program.rpartition("/")[2] for program in first))
-    launchers = {name: schedulers.launcher(name) for name in names}
+    launchers = {name: schedulers.launcher(name, scheduler.kind) for name in names}
     taking = {
         name: launcher for name, launcher in launchers.items() if launcher and launcher.cpus_taken
     }
@@ -125,12 +125,12 @@ def cpus(plan: LaunchPlan) -> Text:
     return Text(line)
 
 
-def takes(program: str) -> list[Text]:
+def takes(program: str, kind: str) -> list[Text]:
     """Return the lines in which a rank looks for its numbers, the first variable that is set."""
     lines: list[Text] = []
-    for variables in schedulers.rank_variables(program.rpartition("/")[2]):
+    for variables in schedulers.rank_variables(program, kind):
         names = (variables.rank, variables.size, variables.local_rank, variables.local_size)
-        looks = " ".join(f'"${{{name}-}}"' for name in names)
+        looks = " ".join(f'"${{{name}-}}"' if name else "''" for name in names)
         lines.append(Text(f"{'    ' if lines else ''}dlc_take {looks} ||"))
     return lines
 
@@ -154,7 +154,7 @@ def torchrun(plan: LaunchPlan, ranks_per_node: int) -> list[Text]:
 def one_a_node(plan: LaunchPlan) -> list[Text]:
     """Return the words that start one process on each node; raises ConfigError where none do."""
     program = next(iter(_launchers(plan)), "")
-    launcher = schedulers.launcher(program.rpartition("/")[2]) if program else None
+    launcher = schedulers.launcher(program, plan.site.scheduler.kind) if program else None
     if not program:
         return []
     if launcher is None or not launcher.one_a_node:

@@ -224,7 +224,7 @@ def _backend(site: Site) -> ReframeBackend:
 
 def _launcher(site: Site) -> str:
     words = site.scheduler.launcher
-    launcher = schedulers.launcher(words[0]) if words else None
+    launcher = schedulers.launcher(words[0], site.scheduler.kind) if words else None
     return launcher.reframe if launcher else "local"
 
 

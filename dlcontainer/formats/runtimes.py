@@ -199,7 +199,7 @@ _STARTS: Mapping[Runtime, Callable[[LaunchPlan, Surroundings], RuntimeStart]] = 
 def _job_variables(plan: LaunchPlan) -> tuple[str, ...]:
     """Name what tells a program in the image which job it is part of, patterns as Podman's."""
     batch = SCHEDULERS[plan.site.scheduler.kind]
-    patterns = (batch.job_variable, *batch.variables)
+    patterns = (*(batch.job.names if batch.job else ()), *batch.variables)
     return tuple(
         name
         for name in patterns

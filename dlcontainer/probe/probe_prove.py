@@ -20,6 +20,7 @@ import nccl_log
 import prove_devices
 import prove_place
 import prove_plugin
+import scheduler_names
 
 SCHEMA = "dlcontainer/proof/1"
 FILE = "proof.json"
@@ -27,7 +28,7 @@ MANIFEST = "/opt/dlcontainer/manifest.json"
 # framework -> the package that its ranks meet by
 GROUPS = {"torch": "torch", "tensorflow": "horovod"}
 # Where the scheduler's and the engine's own words stand.
-JOB = ("SLURM_JOB_ID", "SLURM_RESTART_COUNT", "SLURM_STEP_NUM_TASKS", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "SGE_TASK_ID", "JOB_ID")
+JOB = scheduler_names.JOBS + ("SLURM_STEP_NUM_TASKS",)
 IMAGE = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER")
 # Where the lines stand that nccl_log.py reads; GRAPH for NVLink.
 _SUBSYSTEMS = "INIT,ENV,NET,GRAPH"
@@ -135,6 +136,11 @@ def _verified(path=MANIFEST):
 
 def _log(folder, rank):
     return os.path.join(folder, "rank-{:05d}.nccl".format(rank))
+
+
+def _text(variable):
+    """Give what an environment says as text: an id may hold any bytes, a reader takes UTF-8."""
+    return os.fsencode(variable).decode("utf-8", "backslashreplace")
 
 
 def _together(report, own, wanted, meeting):
@@ -251,7 +257,7 @@ def _written(wanted, own, reports):
     content = {
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "image": image(wanted.image_sha256),
-        "job": {name: os.environ[name] for name in JOB if name in os.environ},
+        "job": {name: _text(os.environ[name]) for name in JOB if name in os.environ},
         "framework": wanted.framework,
         "asked": own.size,
         "ranks": sorted(reports, key=lambda one: one["rank"]),

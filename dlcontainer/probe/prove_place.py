@@ -14,19 +14,12 @@ import time
 
 import barrier
 import ranks
+import scheduler_names
 
 _PAUSE_S = 0.1
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
 # What tells one launch from another, for the name of the file.
-_JOBS = (
-    "SLURM_JOB_ID",
-    "SLURM_RESTART_COUNT",
-    "SLURM_STEP_ID",
-    "PBS_JOBID",
-    "LSB_JOBID",
-    "COBALT_JOBID",
-    "JOB_ID",
-    "SGE_TASK_ID",
+_JOBS = scheduler_names.JOBS + (
     "PALS_APID",
     "PMIX_NAMESPACE",
     "OMPI_MCA_ess_base_jobid",
@@ -81,7 +74,7 @@ def meeting(own, folder, patience, environ=os.environ):
 
 def _launch(environ):
     words = ["{}={}".format(name, environ[name]) for name in _JOBS if environ.get(name)]
-    return hashlib.sha256("\n".join(words).encode()).hexdigest()[:12]
+    return hashlib.sha256(os.fsencode("\n".join(words))).hexdigest()[:12]
 
 
 def _offer(own, path, environ):

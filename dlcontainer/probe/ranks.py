@@ -20,34 +20,8 @@ last (rank-N.err) and its exit code (rank-N.exit), by which the others know that
 
 import os
 
-# rank, size, local rank, local size. The first whose rank is set holds: inside a job of Slurm
-# mpirun's ranks see Slurm's variables of the batch script too, so Slurm's own come late.
-LAUNCHERS = (
-    (
-        "OMPI_COMM_WORLD_RANK",
-        "OMPI_COMM_WORLD_SIZE",
-        "OMPI_COMM_WORLD_LOCAL_RANK",
-        "OMPI_COMM_WORLD_LOCAL_SIZE",
-    ),
-    (
-        "JSM_NAMESPACE_RANK",
-        "JSM_NAMESPACE_SIZE",
-        "JSM_NAMESPACE_LOCAL_RANK",
-        "JSM_NAMESPACE_LOCAL_SIZE",
-    ),
-    (
-        "MV2_COMM_WORLD_RANK",
-        "MV2_COMM_WORLD_SIZE",
-        "MV2_COMM_WORLD_LOCAL_RANK",
-        "MV2_COMM_WORLD_LOCAL_SIZE",
-    ),
-    ("PALS_RANKID", "PALS_SIZE", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE"),
-    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
-    ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_TASKS_PER_NODE"),
-    ("PMIX_RANK", "PMIX_SIZE", "PMIX_LOCAL_RANK", "PMIX_LOCAL_SIZE"),
-)
-# Where a launcher tells a rank how many CPUs the job asked for it.
-CPUS_ASKED = ("SLURM_CPUS_PER_TASK",)
+from scheduler_names import CPUS_ASKED, LAUNCHERS  # noqa: F401
+
 OWN = ("DLC_RANK", "DLC_RANKS", "DLC_LOCAL_RANK", "DLC_LOCAL_SIZE")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dlcontainer.config.field_types import MpiFamily
 from dlcontainer.config.templating import Text, render_template
-from dlcontainer.formats import job_folders, released_job
+from dlcontainer.formats import job_folders, job_variables, released_job
 from dlcontainer.planning.launch import refused_variables, surroundings
 from dlcontainer.planning.launch.refused_variables import RefusalRow
 from dlcontainer.sites import gpu_flags
@@ -227,6 +227,7 @@ def wrappers(
 ) -> Mapping[str, str]:
     """Render a wrapper for each command."""
     values = {
+        **job_variables.values(),
         "name": release.name,
         "version": release.version,
         "image": Text(context.image),

@@ -2,14 +2,13 @@
 
 from dlcontainer.schedulers import time_limits
 from dlcontainer.schedulers.mpi_launchers import APRUN
-from dlcontainer.schedulers.scheduler import BatchSystem, Resource
+from dlcontainer.schedulers.scheduler import BatchSystem, JobVariables, Resource
 
 # Source: qsub(1) of Cobalt, as argonne-lcf/user-guides@91dabfb2^ docs/theta has it.
 COBALT = BatchSystem(
     submit="qsub",
     variable_option="--env",
     node_count="${COBALT_JOBSIZE-}",
-    job_number="${COBALT_JOBID-}",
     directive="#COBALT",
     resources={
         "account": Resource(written=r"-A (?P<value>\S+)", line="-A {value}"),
@@ -19,7 +18,7 @@ COBALT = BatchSystem(
     },
     read_time=time_limits.cobalt,
     time_limit=time_limits.minutes,
-    job_variable="COBALT_JOBID",
+    job=JobVariables(number="COBALT_JOBID"),
     variables=("COBALT_*",),
     launchers={"aprun": APRUN},
 )

@@ -10,6 +10,7 @@ from dlcontainer.schedulers.scheduler import (
     BatchQueue,
     BatchSystem,
     Cause,
+    JobVariables,
     MemoryWords,
     QueuedJob,
     ReframeBackend,
@@ -64,8 +65,6 @@ GRID_ENGINE = BatchSystem(
     hosts=hosts_named("PE_HOSTFILE"),
     # A job's script runs on the first host of its list.
     script_on_first='[ -n "${JOB_ID-}" ]',
-    # "undefined" but in an array of tasks.
-    job_number="${JOB_ID-}${SGE_TASK_ID-}",
     directive="#$",
     # A queue may say another shell, csh at first, whatever the script's first line is.
     needed=("#$ -S /bin/bash",),
@@ -89,11 +88,13 @@ GRID_ENGINE = BatchSystem(
             },
         ),
     ),
-    # 1 after a crash, 2 from a checkpoint, else 0. Source: qsub(1), "RESTARTED".
-    restarts="${RESTARTED:-0}",
     # Jobs start in the home folder, unless they ask for -cwd.
     enter_folder='cd "${SGE_O_WORKDIR:-$PWD}"',
-    job_variable="JOB_ID",
+    # Other programs call a number of theirs JOB_ID too. The element is "undefined" but in an array;
+    # RESTARTED is 1 after a crash, 2 from a checkpoint, else 0. Source: qsub(1).
+    job=JobVariables(
+        number="JOB_ID", sign="SGE_TASK_ID", element="SGE_TASK_ID", restart="RESTARTED"
+    ),
     variables=("SGE_*",),
     # Source: qsub(1) (-r n: not run again), qstat(1), qdel(1), qacct(1), sge_status(5); run by us
     # with 8.1.9.

@@ -6,6 +6,7 @@ from dlcontainer.schedulers import time_limits
 from dlcontainer.schedulers.scheduler import (
     BatchQueue,
     BatchSystem,
+    JobVariables,
     Launcher,
     MemoryWords,
     QueuedJob,
@@ -86,8 +87,6 @@ LSF = BatchSystem(
     submit="bsub",
     node_count=hosts_listed("LSB_DJOB_HOSTFILE", condition=_COMPUTE),
     hosts=hosts_named("LSB_DJOB_HOSTFILE", condition=_COMPUTE),
-    # Elements of an array share the first.
-    job_number="${LSB_JOBID-}${LSB_JOBINDEX-}",
     directive="#BSUB",
     # Source: bsub(1). LLNL's accounts are groups: -G.
     resources={
@@ -116,7 +115,12 @@ LSF = BatchSystem(
     # Set to Y after the failure of a host; brequeue sets nothing that is known. Source: LSF
     # Batch User's Guide, "Environment Variables".
     restarts="${LSB_RESTART:+1}",
-    job_variable="LSB_JOBID",
+    # Elements of an array share the number. jsrun ends a launch's processes with it, and names it
+    # by PMIx.
+    job=JobVariables(
+        number="LSB_JOBID", element="LSB_JOBINDEX", step="PMIX_NAMESPACE", restart="LSB_RESTART"
+    ),
+    running="bjobs -noheader -o jobid -r",
     variables=("LSB_*", "LS_*", "LSF_*", "JSM_*"),
     launchers={
         # Registered by the settings that we write. Source of the words: Summit's guide (OLCF).

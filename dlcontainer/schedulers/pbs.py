@@ -9,6 +9,7 @@ from dlcontainer.schedulers.scheduler import (
     BatchQueue,
     BatchSystem,
     Cause,
+    JobVariables,
     MemoryWords,
     ReframeBackend,
     Resource,
@@ -73,7 +74,6 @@ PBS = BatchSystem(
     hosts=hosts_named("PBS_NODEFILE"),
     # A job's script runs on the first host of its list (PBS Professional, User's Guide).
     script_on_first='[ -n "${PBS_JOBID-}" ]',
-    job_number="${PBS_JOBID-}",
     directive="#PBS",
     # Source: qsub(1B).
     resources={
@@ -109,7 +109,9 @@ PBS = BatchSystem(
     gpu_words=r"\S*(?:ngpus|gpus?)=|\S*accelerator",
     # Jobs start in the home folder.
     enter_folder='cd "${PBS_O_WORKDIR:-$PWD}"',
-    job_variable="PBS_JOBID",
+    # An array's element is part of the number.
+    job=JobVariables(number="PBS_JOBID"),
+    running='qselect -u "$(id -un)" -s RSE',
     variables=("PBS_*", "PALS_*"),
     # PBS started ranks on Cray's XC through ALPS.
     launchers={"aprun": APRUN},

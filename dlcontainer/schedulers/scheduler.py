@@ -18,12 +18,61 @@ Cause = Literal["none", "job", "limit", "outside"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RankVariables:
-    """The variables in which a launcher tells a rank its place; probe/ranks.py reads the same."""
+    """The variables in which a launcher tells a rank its place; empty where it has none."""
 
     rank: str
-    size: str
-    local_rank: str
-    local_size: str
+    size: str = ""
+    local_rank: str = ""
+    local_size: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobVariables:
+    """The variables that tell a job from all others, as its processes see them; empty: none.
+
+    `number` names the job. Where other programs use its name too, `sign` is set in this scheduler's
+    jobs alone. `enclosing` names the allocation whose jobs `number` counts, and a script that is
+    none of them. What the scheduler ends together is told apart by `element` (of an array) and
+    `step` (a launch). `restart` counts how often the job began again.
+    """
+
+    number: str
+    sign: str = ""
+    enclosing: str = ""
+    element: str = ""
+    step: str = ""
+    restart: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Each of them once, for a record."""
+        names = (self.enclosing, self.number, self.sign, self.element, self.step, self.restart)
+        return tuple(dict.fromkeys(filter(None, names)))
+
+    def of(self, environ: Mapping[str, str]) -> tuple[str, str] | None:
+        """Return the variable that names this process's job, and what it says; None outside."""
+        if self.sign and not environ.get(self.sign):
+            return None
+        names = filter(None, (self.number, self.enclosing))
+        return next(((name, environ[name]) for name in names if environ.get(name)), None)
+
+    @property
+    def word(self) -> str:
+        """Return the word that a shell expands to the job's number; to nothing outside of one."""
+        if self.sign:
+            return f'"${{{self.sign}:+${{{self.number}-}}}}"'
+        otherwise = f":-${{{self.enclosing}-}}" if self.enclosing else "-"
+        return f'"${{{self.number}{otherwise}}}"'
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return the words that tell a shell's own job, element and step from all others."""
+        sign = self.sign or self.number
+        names = filter(None, (self.enclosing, self.number, self.element, self.step))
+        alone = (self.enclosing, sign)
+        return tuple(
+            f'"${{{name}-}}"' if name in alone else f'"${{{sign}:+${{{name}-}}}}"' for name in names
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -198,8 +247,8 @@ class BatchSystem:
     hosts: str = ""
     script_on_first: str = ""
     # What a job's shell expands to a text whose digits, up to the first dot (1234[5].server), no
-    # other job of the machine has.
-    job_number: str = "$$"
+    # other job of the machine has; empty where that is the number and the element of `job`.
+    digits: str = ""
     # How the lines of a job's head begin, and what they ask for: resource -> its words.
     directive: str = ""
     resources: Mapping[str, Resource] = field(default_factory=dict)
@@ -230,9 +279,9 @@ class BatchSystem:
     held_back: str = ""
     # How memory is asked for in the lines of a job's head.
     memory: tuple[MemoryWords, ...] = ()
-    # What a job's shell expands to how often the job began again; not a number where it did not.
-    # Where nothing tells, a folder that an earlier time left tells.
-    restarts: str = "0"
+    # What a job's shell expands to how often the job began again, not a number where it did not;
+    # empty where `restart` of `job` counts. Where nothing tells, a folder of an earlier time does.
+    restarts: str = ""
     # A shell command after which ranks end as soon as one of them failed; empty where none is
     # known.
     end_together: str = ""
@@ -241,9 +290,12 @@ class BatchSystem:
     # A shell command that enters the folder a job was submitted from, where it may start in
     # another; it fails where this node does not have that.
     enter_folder: str = ""
-    # The variable that names the job in its environment, and all that this scheduler sets there.
-    job_variable: str = ""
+    # The variables that tell a job from others, and patterns of all that this scheduler sets.
+    job: JobVariables | None = None
     variables: tuple[str, ...] = ()
+    # A shell command that lists the jobs of the user $dlc_uid that have begun, a line each, its
+    # number first (a second word PD is for one that waits); empty where nobody described it.
+    running: str = ""
     # Names an allocation's first host for a process outside of it, where the scheduler tells.
     first_host: Callable[[Mapping[str, str]], str | None] = _unknown_host
     launchers: Mapping[str, Launcher] = field(default_factory=dict)
@@ -251,6 +303,18 @@ class BatchSystem:
     queue: BatchQueue | None = None
     # None where ReFrame has no backend.
     reframe: ReframeBackend | None = None
+
+    @property
+    def job_number(self) -> str:
+        """Return what a job's shell expands to the digits that are the job's own."""
+        names = (self.job.number, self.job.element) if self.job else ()
+        return self.digits or "".join(f"${{{name}-}}" for name in names if name) or "$$"
+
+    @property
+    def restart_count(self) -> str:
+        """Return what a job's shell expands to how often the job began again."""
+        name = self.job.restart if self.job else ""
+        return self.restarts or (f"${{{name}:-0}}" if name else "0")
 
     def submit_argv(
         self, script: str, *, words: Sequence[str] = (), variable: str = ""

@@ -8,6 +8,7 @@ from dlcontainer.schedulers.scheduler import (
     TASKS,
     BatchQueue,
     BatchSystem,
+    JobVariables,
     Launcher,
     MemoryWords,
     RankVariables,
@@ -54,7 +55,6 @@ SLURM = BatchSystem(
     hosts='scontrol show hostnames "${SLURM_JOB_NODELIST-}"',
     # Slurm's names of nodes need not be those of hosts; a batch script runs on the first.
     script_on_first='[ "${SLURM_NODEID-}" = 0 ]',
-    job_number="${SLURM_JOB_ID-}",
     directive="#SBATCH",
     # Source: sbatch(1).
     resources={
@@ -89,8 +89,6 @@ SLURM = BatchSystem(
         MemoryWords(written=r"--mem-per-cpu[= ](?P<value>\S+)", of="a CPU", units=_UNITS),
         MemoryWords(written=r"--mem-per-gpu[= ](?P<value>\S+)", of="a GPU", units=_UNITS),
     ),
-    # Source: sbatch(1), "OUTPUT ENVIRONMENT VARIABLES"; 1 after the first `scontrol requeue`.
-    restarts="${SLURM_RESTART_COUNT:-0}",
     # Source: sbatch(1): of --gres the count is a node's, and steps get what the job asked for. With
     # any plug-in that selects nodes; --gpus-per-node takes select/cons_tres. "gpu" is the name that
     # gres.conf(5) knows. Each rank gets one CPU unless more are asked for.
@@ -107,7 +105,10 @@ SLURM = BatchSystem(
     end_together="export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}",
     # Forced: an older copy of this name gives way. It ends with the job. Source: sbcast(1).
     broadcast="sbcast --force {source} {target}",
-    job_variable="SLURM_JOB_ID",
+    # Source: sbatch(1), srun(1), "OUTPUT ENVIRONMENT VARIABLES". An element of an array is a job of
+    # its own; the count is 1 after the first `scontrol requeue`.
+    job=JobVariables(number="SLURM_JOB_ID", step="SLURM_STEP_ID", restart="SLURM_RESTART_COUNT"),
+    running="squeue -h -a -u \"$dlc_uid\" -o '%A %t'",
     variables=("SLURM*",),
     first_host=first_host,
     launchers={

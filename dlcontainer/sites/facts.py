@@ -8,13 +8,13 @@ from pydantic import Field, NonNegativeInt, field_validator, model_validator
 from dlcontainer.config.field_types import (
     AbsolutePath,
     EnvName,
-    Fabric,
     Gpu,
     HostText,
     Line,
     MpiFamily,
     MpiMode,
     Name,
+    SiteFabric,
     Strict,
     UserFolder,
     Vendor,
@@ -107,7 +107,7 @@ class Accelerator(SiteFacts):
 class Network(SiteFacts):
     """What connects the nodes."""
 
-    kind: Fabric
+    kind: SiteFabric = Field(description="`other`: one that has no name here; `model` says which")
     model: Line
     busbw_min: float | None = Field(
         default=None,

@@ -86,13 +86,13 @@ def _asks(scheduler: Scheduler) -> bool:
     texts = [*scheduler.directives, *map(" ".join, launched)]
     patterns = [
         batch.gpu_words,
-        *(launcher.devices for words in launched if (launcher := _known(words))),
+        *(launcher.devices for words in launched if (launcher := _known(words, scheduler.kind))),
     ]
     return scheduler.whole_nodes or any(_has(pattern, texts) for pattern in patterns)
 
 
 def _can_place(scheduler: Scheduler) -> bool:
-    batch, launcher = SCHEDULERS[scheduler.kind], _known(scheduler.launcher)
+    batch, launcher = SCHEDULERS[scheduler.kind], _known(scheduler.launcher, scheduler.kind)
     if scheduler.forms or not batch.rank_request or _counts_ranks(scheduler):
         return False
     return launcher is not None and any("{ranks_per_node}" in word for word in launcher.counts)
@@ -110,7 +110,7 @@ def _has(pattern: str, texts: Iterable[str]) -> bool:
 
 
 def _counts(scheduler: Scheduler) -> tuple[str, ...]:
-    launcher = _known(scheduler.launcher)
+    launcher = _known(scheduler.launcher, scheduler.kind)
     return launcher.counts if launcher else ()
 
 
@@ -123,5 +123,5 @@ def _cpus(site: Site, gpu: Accelerator) -> tuple[int, ...]:
     return (share,) if share else ()
 
 
-def _known(words: tuple[str, ...]) -> Launcher | None:
-    return launcher(words[0].rpartition("/")[2]) if words else None
+def _known(words: tuple[str, ...], kind: str) -> Launcher | None:
+    return launcher(words[0], kind) if words else None

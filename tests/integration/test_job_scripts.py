@@ -1,5 +1,7 @@
 """Job scripts run for real, on a machine whose programs note what reaches them."""
 
+import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -212,12 +214,23 @@ def test_the_image_must_be_there(machine: Machine, tmp_path: Path) -> None:
     assert ran.launched == ["apptainer", "exec", str(other), *PROOF]
 
 
+def checksum(number: str) -> str:
+    """Give what scripts call a job whose number is no name of a file."""
+    return f"sha256-{hashlib.sha256(os.fsencode(number) + bytes(1)).hexdigest()}"
+
+
 @pytest.mark.parametrize(
     ("environ", "name"),
     [
         ({"SLURM_JOB_ID": "17"}, "proof-17"),
         ({"PBS_JOBID": "18.server"}, "proof-18.server"),
         ({"PBS_JOBID": "", "LSB_JOBID": "19"}, "proof-19"),
+        ({"FLUX_JOB_ID": "", "FLUX_ENCLOSING_ID": "f7"}, "proof-f7"),
+        ({"PBS_JOBID": ".."}, "proof-.."),
+        *(
+            ({"FLUX_JOB_ID": any_bytes}, f"proof-{checksum(any_bytes)}")
+            for any_bytes in ("ƒM7Zq9", "../x", "a b\n", "$(id)", "x" * 300, "\udcff")
+        ),
     ],
 )
 def test_a_job_without_a_command_proves_into_a_folder_of_its_own(
@@ -280,9 +293,12 @@ def test_what_already_has_the_name_of_a_proof_stays(machine: Machine, tmp_path: 
     assert (machine.here / "proof-7.server-restart-2").is_dir()
     assert not (tmp_path / "nothing").exists()
     # A folder that can't be made ends the job, whatever the reason.
-    ran = machine.job(plan, **given, PBS_JOBID="no/such")
+    refusing = machine.folder / "bin" / "mkdir"
+    refusing.write_text("#!/bin/sh\necho Read-only file system >&2\nexit 1\n")
+    refusing.chmod(0o755)
+    ran = machine.job(plan, **given, PBS_JOBID="8")
     assert (ran.code, ran.calls) == (3, [])
-    assert "No such file or directory\n  next: submit this from a folder" in ran.err
+    assert "Read-only file system\n  next: submit this from a folder" in ran.err
 
 
 @pytest.mark.parametrize(

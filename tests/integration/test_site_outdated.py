@@ -131,6 +131,23 @@ def test_a_clone_of_another_repository_is_refused(
         assert "it is no git repository that you may read" in done.stderr
 
 
+def test_of_two_clones_each_must_be_of_a_cited_repository(
+    user: World, clone: Repository, tmp_path: Path
+) -> None:
+    read = clone.commit("2024-02-03", nodes="a\n")
+    other = Repository(tmp_path / "other")
+    other.commit("2025-02-03", nodes="a\n")
+    site = write_site(tmp_path, {"nodes": f"centre/docs@{read} docs/nodes.md"})
+    words = ("--clone", clone.folder, "--clone", other.folder)
+    done = user.run("site", "outdated", site, *words, code=2)
+    assert f"--clone {other.folder}: no commit that a source names is in it" in done.stderr
+    assert "cited are: centre/docs" in done.stderr
+    # A copy under another name has the commits, which say what they are.
+    copy = tmp_path / "a fork"
+    clone.git("clone", "-q", str(clone.folder), str(copy))
+    assert told(user, site, "--clone", copy)["nodes"]["state"] == "as it was read"
+
+
 def test_a_clone_starts_no_program(user: World, clone: Repository, tmp_path: Path) -> None:
     """Its configuration names a pager, hooks, a monitor, filters and ways to show a difference."""
     read = clone.commit("2024-02-03", nodes="a\n")

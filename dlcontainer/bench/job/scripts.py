@@ -79,7 +79,7 @@ def placed(site: Site, placing: Placing) -> Site:
         return site.model_copy(update={"scheduler": scheduler.model_copy(update=update)})
     nodes = placing.nodes or 1
     words = scheduler.launcher or (("mpirun",) if count > 1 else ())
-    program = launcher(Path(words[0]).name) if words else None
+    program = launcher(words[0], scheduler.kind) if words else None
     counts = (*program.counts, *(program.across_nodes if nodes > 1 else ())) if program else ()
     numbers = {"nodes": nodes, "ranks": nodes * count, "ranks_per_node": count}
     filled = tuple(word.format(**numbers) for word in counts)

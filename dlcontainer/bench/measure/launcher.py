@@ -12,7 +12,6 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 from dlcontainer import schedulers
 from dlcontainer.bench.measure.ranks import HANDED, RankGroup
@@ -67,7 +66,7 @@ def rank_group(options: RankOptions, scheduler: Scheduler, environ: Mapping[str,
             'another launcher: --launcher "WORD ..."',
         )
     if not options.settled and not any(_COUNT.search(word) for word in words):
-        words = (*words, *_counting(words, options))
+        words = (*words, *_counting(words, options, scheduler.kind))
     filled = tuple(_COUNT.sub(lambda m: str(counts[m[1]]), word) for word in words)
     return RankGroup(
         launcher=filled,
@@ -76,8 +75,11 @@ def rank_group(options: RankOptions, scheduler: Scheduler, environ: Mapping[str,
         nodes=options.nodes,
         start=options.start,
         host="127.0.0.1" if options.nodes == 1 else _first_node(environ),
-        environment={**_environment(environ), **schedulers.cpus_handed(filled, environ)},
-        cpus=schedulers.cpus_each(filled, environ),
+        environment={
+            **_environment(environ),
+            **schedulers.cpus_handed(filled, environ, scheduler.kind),
+        },
+        cpus=schedulers.cpus_each(filled, environ, scheduler.kind),
     )
 
 
@@ -149,8 +151,8 @@ def _filled(word: str, environ: Mapping[str, str]) -> str:
         ) from None
 
 
-def _counting(words: tuple[str, ...], options: RankOptions) -> tuple[str, ...]:
-    launcher = schedulers.launcher(Path(words[0]).name)
+def _counting(words: tuple[str, ...], options: RankOptions, kind: str) -> tuple[str, ...]:
+    launcher = schedulers.launcher(words[0], kind)
     if launcher is None:
         return ()
     return launcher.counts if options.nodes == 1 else (*launcher.counts, *launcher.across_nodes)

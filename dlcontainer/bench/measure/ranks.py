@@ -38,7 +38,7 @@ _TRANSPORTS = (
     "HOROVOD_*",
 )
 # Which rank it is, for the names of files before a Python runs.
-_WHICH = tuple(variables.rank for variables in schedulers.RANK_VARIABLES)
+_WHICH = tuple(variables.rank for variables in schedulers.known_ranks())
 
 # Runs on the host for each rank, whichever side it is of. Variables are put into the command as
 # words, since engines let no other through, and evaluate those that they do. It stays to say how

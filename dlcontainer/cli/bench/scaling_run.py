@@ -104,7 +104,7 @@ def _nodes(allocation: str | None, world: "CliContext", console: output.Console)
     if hosts:
         return len(hosts.split())
     for batch in SCHEDULERS.values():
-        if batch.job_variable and world.environ.get(batch.job_variable):
+        if batch.job and batch.job.of(world.environ):
             words = ["bash", "-c", f'echo "{batch.node_count}"']
             counted = console.runner(world.of_user, of_user=True)(words).stdout.strip()
             return int(counted) if counted.isdecimal() else None

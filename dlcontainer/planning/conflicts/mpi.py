@@ -49,12 +49,12 @@ def other_fabric(site: Site, recipe: Recipe) -> Iterator[Finding]:
         return  # the host's MPI drives the network
     built_for = ", ".join(inside.fabrics)
     fabric = site.network.kind if site.network else "not known"
-    if site.network is None or fabric == "ethernet" or not built_for:
+    if site.network is None or fabric in ("ethernet", "other") or not built_for:
         # TCP, which most builds can beside their network, but not all.
         if fabric not in inside.fabrics and (built_for or fabric != "ethernet"):
             yield UnknownFact(
                 text=f"the image's {inside.name} is built for "
-                f"{built_for or 'no known network'}, the site's network is {fabric}: "
+                f"{built_for or 'no known network'}, the site's network is {_named(site)}: "
                 "cannot guarantee that MPI uses it, or uses it well"
             )
     elif fabric not in inside.fabrics:
@@ -67,6 +67,13 @@ def other_fabric(site: Site, recipe: Recipe) -> Iterator[Finding]:
             in_recipe=("stack", "mpi", "fabrics"),
             way_out=f"use a variant whose MPI is built with {driver}",
         )
+
+
+def _named(site: Site) -> str:
+    """Name a site's network by its kind, one of no kind by its model."""
+    if site.network is None:
+        return "not known"
+    return site.network.model if site.network.kind == "other" else site.network.kind
 
 
 def soname(site: Site) -> Iterator[FactConflict]:

@@ -147,9 +147,26 @@ dlc_prepare() {
         dlc_gpus=1:0
 }
 
+# A name of this job's alone, in dlc_job, from the words that tell it apart, whatever stands in
+# them; empty for none. Where they are plain no process starts.
+dlc_name_job() {
+    dlc_job=
+    for dlc_line; do
+        [ -z "$dlc_line" ] || dlc_job=$dlc_job${dlc_job:++}$dlc_line
+        # A / marks what is no name of a file.
+        case $dlc_line in *[!][A-Za-z0-9._@-]*) dlc_job=$dlc_job/ ;; esac
+    done
+    [ "${#dlc_job}" -gt 64 ] || case $dlc_job in */*) ;; *) return 0 ;; esac
+    dlc_job=$(printf '%s\0' "$@" | sha256sum 2>/dev/null) && [ -n "$dlc_job" ] || return 1
+    dlc_job=sha256-${dlc_job%% *}
+}
 # Without a command: the proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
 dlc_prove() {
-    dlc_job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-${SGE_TASK_ID:+${JOB_ID-}}}}}}
+    for dlc_line in "${FLUX_JOB_ID:-${FLUX_ENCLOSING_ID-}}" "${SLURM_JOB_ID-}" "${LSB_JOBID-}" \
+        "${PBS_JOBID-}" "${COBALT_JOBID-}" "${SGE_TASK_ID:+${JOB_ID-}}"; do
+        [ -z "$dlc_line" ] || break
+    done
+    dlc_name_job "$dlc_line" || dlc_job=
     # A job that begins again keeps its number: each time has a folder of its own.
     dlc_again=${LSB_RESTART:+1}
     case $dlc_again in '' | *[!0-9]*) dlc_again=0 ;; esac
@@ -679,21 +696,33 @@ dlc_find_user() {
 dlc_own_folder() {  # another user may have been first with the name, or have put a link there
     [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ]
 }
+# A name of this job's alone, in dlc_job, from the words that tell it apart, whatever stands in
+# them; empty for none. Where they are plain no process starts.
+dlc_name_job() {
+    dlc_job=
+    for dlc_line; do
+        [ -z "$dlc_line" ] || dlc_job=$dlc_job${dlc_job:++}$dlc_line
+        # A / marks what is no name of a file.
+        case $dlc_line in *[!][A-Za-z0-9._@-]*) dlc_job=$dlc_job/ ;; esac
+    done
+    [ "${#dlc_job}" -gt 64 ] || case $dlc_job in */*) ;; *) return 0 ;; esac
+    dlc_job=$(printf '%s\0' "$@" | sha256sum 2>/dev/null) && [ -n "$dlc_job" ] || return 1
+    dlc_job=sha256-${dlc_job%% *}
+}
 # Whose mount it is: a scheduler ends a job's processes with the job, and Slurm and jsrun a step's
 # with the step. So no step hangs on a process of another.
 dlc_find_point() {
     dlc_find_user
     dlc_base=/tmp/dlcontainer-$dlc_uid
-    dlc_job="$dlc_key"
-    for dlc_line in "${SLURM_JOB_ID-}" "${SLURM_JOB_ID:+${SLURM_STEP_ID-}}" "${PBS_JOBID-}" \
+    dlc_name_job \
+        "${FLUX_ENCLOSING_ID-}" "${FLUX_JOB_ID-}" \
+        "${SLURM_JOB_ID-}" "${SLURM_JOB_ID:+${SLURM_STEP_ID-}}" \
         "${LSB_JOBID-}" "${LSB_JOBID:+${LSB_JOBINDEX-}}" "${LSB_JOBID:+${PMIX_NAMESPACE-}}" \
-        "${FLUX_JOB_ID-}" "${COBALT_JOBID-}" "${SGE_TASK_ID:+${JOB_ID-}}" "${SGE_TASK_ID-}"; do
-        case $dlc_line in
-            '') ;;
-            *[!][A-Za-z0-9._@-]*) dlc_no "the job's id has characters of its own" || return 1 ;;
-            *) dlc_job=$dlc_job-$dlc_line ;;
-        esac
-    done
+        "${PBS_JOBID-}" \
+        "${COBALT_JOBID-}" \
+        "${SGE_TASK_ID:+${JOB_ID-}}" "${SGE_TASK_ID-}" \
+        || dlc_no "the job's id has characters of its own, and there is no sha256sum" || return 1
+    dlc_job="$dlc_key"${dlc_job:+-$dlc_job}
     dlc_point=$dlc_base/$dlc_job
     [ -d "$dlc_base" ] || mkdir -m 700 -- "$dlc_base" 2>/dev/null || :
     # Another user's folder of this name would show another user's image.

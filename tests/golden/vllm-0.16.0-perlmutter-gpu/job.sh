@@ -149,9 +149,26 @@ dlc_prepare() {
         dlc_gpus=1:0
 }
 
+# A name of this job's alone, in dlc_job, from the words that tell it apart, whatever stands in
+# them; empty for none. Where they are plain no process starts.
+dlc_name_job() {
+    dlc_job=
+    for dlc_line; do
+        [ -z "$dlc_line" ] || dlc_job=$dlc_job${dlc_job:++}$dlc_line
+        # A / marks what is no name of a file.
+        case $dlc_line in *[!][A-Za-z0-9._@-]*) dlc_job=$dlc_job/ ;; esac
+    done
+    [ "${#dlc_job}" -gt 64 ] || case $dlc_job in */*) ;; *) return 0 ;; esac
+    dlc_job=$(printf '%s\0' "$@" | sha256sum 2>/dev/null) && [ -n "$dlc_job" ] || return 1
+    dlc_job=sha256-${dlc_job%% *}
+}
 # Without a command: the proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
 dlc_prove() {
-    dlc_job=${SLURM_JOB_ID:-${PBS_JOBID:-${LSB_JOBID:-${COBALT_JOBID:-${SGE_TASK_ID:+${JOB_ID-}}}}}}
+    for dlc_line in "${FLUX_JOB_ID:-${FLUX_ENCLOSING_ID-}}" "${SLURM_JOB_ID-}" "${LSB_JOBID-}" \
+        "${PBS_JOBID-}" "${COBALT_JOBID-}" "${SGE_TASK_ID:+${JOB_ID-}}"; do
+        [ -z "$dlc_line" ] || break
+    done
+    dlc_name_job "$dlc_line" || dlc_job=
     # A job that begins again keeps its number: each time has a folder of its own.
     dlc_again=${SLURM_RESTART_COUNT:-0}
     case $dlc_again in '' | *[!0-9]*) dlc_again=0 ;; esac

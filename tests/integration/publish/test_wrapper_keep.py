@@ -1,6 +1,7 @@
 """One mount for all ranks and launches of a node: wrappers that keep an image mounted."""
 
 import os
+import re
 import signal
 import subprocess
 import uuid
@@ -171,12 +172,20 @@ def test_where_nothing_can_be_mounted(tmp_path: Path) -> None:
     assert "<--unsquash>" in there.calls()[-1]
 
 
-def test_a_job_with_an_id_that_is_no_name(tmp_path: Path) -> None:
-    there = fake(tmp_path)
-    shelf = at(there, tmp_path)
-    done = shelf.run(shelf.python, DLCONTAINER_KEEP="10", PBS_JOBID="../../x")
-    assert "the job's id has characters of its own" in done.stderr
-    assert there.calls()[-1].endswith(f"<{shelf.folder}/image.sif><python>")
+@pytest.mark.parametrize("number", ["ƒM7Zq9", "../../x", "$(id) \n", "x" * 300, "\udcff"])
+def test_a_job_whose_id_is_no_name_keeps_a_mount_of_its_own(job: Job, number: str) -> None:
+    other = replace(job, name=number + job.name)
+    before = set(BASE.glob("*"))
+    assert [other.run("-c", "").stderr for _ in range(2)] == ["", ""]
+    made = set(BASE.glob("*")) - before
+    [point] = [path for path in made if path.suffix != ".lock"]
+    try:
+        assert re.search(r"-sha256-[0-9a-f]{64}$", point.name)
+        assert f" {point} " in Path("/proc/self/mounts").read_text()
+    finally:
+        subprocess.run(["fusermount3", "-u", "-z", str(point)], check=False)
+        for path in made:
+            path.rmdir() if path.is_dir() else path.unlink()
 
 
 def test_the_site_may_ask_for_it(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ JOB = f"""\
 #!/bin/bash
 export DLCONTAINER_KEEP=10 DLCONTAINER_VENV=$2
 srun --ntasks=2 "$1" -c '{TOLD}'
-grep -c "dlcontainer-.*-packed/.*-$SLURM_JOB_ID-" /proc/self/mounts
+grep -c "dlcontainer-.*-packed/.*-$SLURM_JOB_ID+" /proc/self/mounts
 touch "$3/started"
 until [ -e "$3/end" ]; do sleep 0.2; done
 """

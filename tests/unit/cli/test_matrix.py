@@ -225,6 +225,25 @@ def test_site_list_says_where_each_is_from(
     assert run("plan", "ours", "--site", "ours")[0] == 0
 
 
+def test_two_folders_of_a_centre_with_one_site(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for at in folders:
+        write_yaml(at / "site-configs/ours.yaml", {**SITE, "name": "ours", "summary": at.name})
+    monkeypatch.setenv("DLCONTAINER_PATH", ":".join(map(str, folders)))
+    taken, not_taken = (str(at / "site-configs/ours.yaml") for at in folders)
+    code, out, err = run("site", "list")
+    assert (code, err) == (0, f"note: ours: {taken} is taken, {not_taken} is not\n")
+    assert [line.endswith(str(folders[0])) for line in out.splitlines() if "ours " in line] == [
+        True
+    ]
+    code, out, err = run("site", "show", "ours")
+    assert (code, err) == (0, f"note: ours: {taken} is taken, {not_taken} is not\n")
+    assert "first" in out
+    assert run("site", "show", "summit")[2] == ""
+
+
 @pytest.mark.parametrize(
     ("typed", "what"), [("/no/such", "is no folder"), ("sites", "is not an absolute path")]
 )

@@ -153,6 +153,13 @@ def test_a_rank_tells_its_cpus_and_what_was_asked_for(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("real_processes")
+def test_ranks_of_a_job_whose_id_is_no_text_meet(folder: Path) -> None:
+    ended = launch(folder, 2, FLUX_JOB_ID="ƒM7/\udcff\n")
+    assert [code for _, code in ended] == [0, 0], ended
+    assert written(folder).content.job == {"FLUX_JOB_ID": "ƒM7/\\xff\n"}
+
+
+@pytest.mark.usefixtures("real_processes")
 def test_a_proof_is_not_written_over(folder: Path) -> None:
     launch(folder, 1)
     first = written(folder).digest

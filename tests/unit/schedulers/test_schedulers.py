@@ -1,6 +1,5 @@
 """The table of schedulers: each is one file, and a new one is known everywhere at once."""
 
-import importlib
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -9,29 +8,47 @@ from typing import Any, get_args
 import pytest
 
 from dlcontainer import schedulers
+from dlcontainer.bench.job import rank_clock
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import job_head, reframe, texts
 from dlcontainer.planning.launch import refused_variables
 from dlcontainer.planning.plan import Plan
-from dlcontainer.schedulers import RANK_VARIABLES, SCHEDULERS, directives, slurm, time_limits
-from dlcontainer.schedulers.scheduler import BatchSystem, Launcher, ReframeBackend, hosts_listed
+from dlcontainer.publish import modulefiles
+from dlcontainer.publish.modulefiles import FallbackPrograms
+from dlcontainer.schedulers import SCHEDULERS, directives, mpi_launchers, slurm, time_limits
+from dlcontainer.schedulers.scheduler import (
+    BatchSystem,
+    JobVariables,
+    Launcher,
+    RankVariables,
+    ReframeBackend,
+    hosts_listed,
+)
 from dlcontainer.sites import facts
+from tests import goldens
 from tests.jobs import plan_at
+from tests.unit.publish.test_modulefiles import RELEASE
 from tests.values import ROOT, TEMPLATES
 
-FORM = {"summary": "a form", "launcher": ["startranks", "-n{ranks}"], "ranks_per_node": 4}
+RANKS = RankVariables(rank="QUEUE_RANK", size="QUEUE_RANKS")
 MADE_UP = BatchSystem(
     submit="queue",
     takes_words=False,
     variable_option="--with",
     read_time=time_limits.local,
     node_count=hosts_listed("QUEUE_HOSTS"),
-    job_number="$QUEUE_JOB",
     enter_folder='cd "$QUEUE_FOLDER"',
-    job_variable="QUEUE_JOB",
+    job=JobVariables(
+        number="QUEUE_JOB", element="QUEUE_ELEMENT", step="QUEUE_STEP", restart="QUEUE_AGAIN"
+    ),
     variables=("QUEUE_*",),
+    running="queues --mine",
     first_host=lambda environ: environ.get("QUEUE_FIRST"),
-    launchers={"startranks": Launcher(counts=("-n", "{ranks}"), reframe="starter")},
+    launchers={
+        "startranks": Launcher(counts=("-n", "{ranks}"), reframe="starter"),
+        # Of this scheduler alone: elsewhere the name is an MPI's.
+        "mpiexec": Launcher(counts=("-np", "{ranks}"), tells=(RANKS,), reframe="own"),
+    },
     reframe=ReframeBackend(name="queue", written_options="-t"),
 )
 
@@ -42,9 +59,10 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> str:
     return "made-up"
 
 
-def plan_for(kind: str, folder: Path) -> Plan:
+def plan_for(kind: str, folder: Path, launcher: str = "startranks") -> Plan:
     """Settle a plan for a site of that scheduler; models know the names from the table's text."""
-    data = {"launcher": ["startranks"], "forms": {"first": FORM, "second": FORM}}
+    form = {"summary": "a form", "launcher": [launcher, "-n{ranks}"], "ranks_per_node": 4}
+    data = {"launcher": [launcher], "forms": {"first": form, "second": form}}
     plan = plan_at(folder, scheduler={**data, "directives": ["#QUEUE -a x", "#QUEUE -t 1"]})
     scheduler = plan.site.scheduler.model_copy(update={"kind": kind})
     return replace(plan, site=plan.site.model_copy(update={"scheduler": scheduler}))
@@ -65,7 +83,8 @@ def test_a_new_scheduler_is_a_line_of_the_table(made_up: str, tmp_path: Path) ->
         '"${QUEUE_HOSTS-/dev/null}" || :)'
     ) in lines
     assert "dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))" in lines
-    assert "dlc_number=$QUEUE_JOB" in lines
+    assert "dlc_number=${QUEUE_JOB-}${QUEUE_ELEMENT-}" in lines
+    assert "dlc_again=${QUEUE_AGAIN:-0}" in lines
     settings = reframe.settings([plan.site], [TEMPLATES])
     assert '"scheduler": "queue"' in settings
     assert '"launcher": "starter"' in settings
@@ -79,6 +98,40 @@ def test_a_session_knows_a_new_scheduler(made_up: str) -> None:
     assert schedulers.first_host(environ) == "n1"
     assert "QUEUE_*" in schedulers.variables()
     assert schedulers.launcher("startranks") == MADE_UP.launchers["startranks"]
+
+
+def test_a_launcher_is_its_scheduler_s(made_up: str, tmp_path: Path) -> None:
+    own, everybody_s = MADE_UP.launchers["mpiexec"], mpi_launchers.LAUNCHERS["mpiexec"]
+    assert schedulers.launcher("/opt/queue/bin/mpiexec", made_up) == own
+    assert schedulers.launcher("mpiexec", "pbs") == schedulers.launcher("mpiexec") == everybody_s
+    assert schedulers.rank_variables("mpiexec", made_up) == (RANKS,)
+    assert RANKS in schedulers.known_ranks()
+    plan = plan_for(made_up, tmp_path, launcher="mpiexec")
+    text = texts.text(plan, "job", [TEMPLATES])
+    # What a launcher does not tell is worked out.
+    assert """dlc_take "${QUEUE_RANK-}" "${QUEUE_RANKS-}" '' '' ||""" in text
+    assert "PALS_RANKID" not in text
+    assert '"launcher": "own"' in reframe.settings([plan.site], [TEMPLATES])
+
+
+def test_scripts_know_a_new_scheduler_s_jobs(made_up: str, tmp_path: Path) -> None:
+    """No template is changed for it: a job's script, its mount, a wrapper, a packed environment."""
+    site = plan_at(tmp_path / "site").site
+    resort = FallbackPrograms(engine=Path("/opt/apptainer"))
+    wrappers = modulefiles.wrappers(RELEASE, site, resort, [TEMPLATES])
+    scripts = [
+        texts.text(plan_for(made_up, tmp_path / "job"), "job", [TEMPLATES]),
+        *wrappers.values(),
+    ]
+    for script in scripts:
+        assert '"${QUEUE_JOB-}"' in script
+        assert '"${QUEUE_JOB:+${QUEUE_ELEMENT-}}" "${QUEUE_JOB:+${QUEUE_STEP-}}"' in script
+    assert "${PMIX_RANK:-${SLURM_PROCID:-" in wrappers["python"]
+    assert "${QUEUE_RANK:-0}" in wrappers["python"]
+    packing = wrappers[modulefiles.VENV]
+    assert "elif command -v queues >/dev/null; then" in packing
+    assert "$(timeout 60 queues --mine 2>/dev/null)" in packing
+    assert '"QUEUE_AGAIN",' in goldens.probe_names()
 
 
 def test_a_site_config_takes_the_names_of_the_table() -> None:
@@ -102,12 +155,14 @@ def test_how_a_script_is_submitted(name: str, submit: str, another: str) -> None
     assert " ".join(scheduler.submit_argv("job.sh", variable="A=1")) == another
 
 
-def test_ranks_find_their_numbers_as_the_benchmarks_probe_does() -> None:
-    known = [(each.rank, each.size, each.local_rank, each.local_size) for each in RANK_VARIABLES]
-    probe = importlib.import_module("dlcontainer.probe.ranks")
-    assert tuple(known) == probe.LAUNCHERS
+def test_the_probe_knows_the_table() -> None:
+    assert goldens.PROBE_NAMES.read_text() == goldens.probe_names(), "make golden"
+
+
+def test_a_launcher_s_ranks_find_their_numbers() -> None:
     assert schedulers.rank_variables("srun") == (slurm.RANKS,)
-    assert schedulers.rank_variables("startranks-of-a-site") == RANK_VARIABLES
+    assert schedulers.rank_variables("/opt/bin/srun", "none") == (slurm.RANKS,)
+    assert schedulers.rank_variables("startranks-of-a-site") == schedulers.known_ranks()
 
 
 @pytest.mark.parametrize(
@@ -159,11 +214,10 @@ def test_grid_engine_asks_for_slots(tmp_path: Path) -> None:
     assert job_head.lines(bare.site) == (*scheduler["directives"], "#$ -pe mpi-8 8")
 
 
-@pytest.mark.parametrize("module", ["probe.ranks", "bench.job.rank_clock"])
-def test_what_a_rank_was_asked_for_is_read_where_launchers_tell_it(module: str) -> None:
+def test_the_clock_of_a_rank_reads_where_launchers_tell_its_cpus() -> None:
     launchers = [one for batch in SCHEDULERS.values() for one in batch.launchers.values()]
     asked = tuple(dict.fromkeys(one.cpus_asked for one in launchers if one.cpus_asked))
-    assert asked == importlib.import_module(f"dlcontainer.{module}").CPUS_ASKED
+    assert asked == rank_clock.CPUS_ASKED
 
 
 @pytest.mark.parametrize(
@@ -196,14 +250,26 @@ def test_the_cpus_of_a_task_are_those_of_a_process_in_one() -> None:
     assert schedulers.cpus_of_task({"SLURM_CPUS_PER_TASK": "4"}) is None
 
 
-def test_no_scheduler_is_forgotten_by_the_wrappers() -> None:
-    """A wrapper refuses none of a job's variables, and a kept mount is one job's."""
-    keep = (TEMPLATES / "module" / "mount_point.sh.j2").read_text()
+def test_wrappers_refuse_none_of_a_job_s_variables() -> None:
     rules = refused_variables.rules({})
     for name, scheduler in SCHEDULERS.items():
         given = [pattern.replace("*", "_JOB_ID") for pattern in scheduler.variables]
+        given += scheduler.job.names if scheduler.job else ()
         assert [variable for variable in given if rules.refusal(variable)] == [], name
-        assert f"${{{scheduler.job_variable}-}}" in keep or not scheduler.job_variable, name
+
+
+def test_only_the_table_names_a_job_s_variables() -> None:
+    """A template or a module with a list of its own would not know the next scheduler's."""
+    names = {job.number for job in schedulers.job_variables()} - {"JOB_ID"}
+    files = [*TEMPLATES.rglob("*.j2"), *(ROOT / "dlcontainer").rglob("*.py")]
+    naming = {
+        str(path.relative_to(ROOT))
+        for path in files
+        if any(name in path.read_text() for name in names)
+    }
+    tables = {path for path in naming if path.startswith("dlcontainer/schedulers/")}
+    # What `make golden` writes of the table, for images.
+    assert naming - tables == {"dlcontainer/probe/scheduler_names.py"}
 
 
 def test_no_other_module_asks_for_a_scheduler_by_name() -> None:
@@ -232,6 +298,11 @@ def test_no_other_module_asks_for_a_scheduler_by_name() -> None:
         ({"FLUX_JOB_ID": "f7", "JOB_ID": "1"}, "FLUX_JOB_ID=f7"),
         ({"DLC_HOSTS_JOB": "x7", "PBS_JOBID": "7"}, "DLC_HOSTS_JOB=x7"),
         ({"JOB_ID": "7", "SGE_TASK_ID": "undefined"}, "JOB_ID=7"),
+        # Others call a number of theirs so too.
+        ({"JOB_ID": "7"}, None),
+        # Flux's batch script is in no job of its own.
+        ({"FLUX_ENCLOSING_ID": "ƒM7Zq9"}, "FLUX_ENCLOSING_ID=ƒM7Zq9"),
+        ({"PBS_JOBID": "7\n\x1b[2J\udcff"}, r"PBS_JOBID=7\n\x1b[2J\xff"),
         ({"SLURM_JOB_ID": "", "": "7"}, None),
     ],
 )

@@ -85,6 +85,8 @@ def test_unknown_networks_are_in_doubt(tmp_path: Path) -> None:
     (only,) = doubted(tmp_path, host_mpi("container") | network("ethernet"), stack=infiniband)
     assert "the site's network is ethernet" in only
     assert doubted(tmp_path, host_mpi("container") | network("ethernet"), stack=bare) == []
+    (only,) = doubted(tmp_path, host_mpi("container") | network("other"), stack=infiniband)
+    assert "the site's network is a network: cannot guarantee" in only
     said = doubted(tmp_path, network("infiniband"), stack=OPEN_MPI)
     assert said == [
         ("the site's MPI is unknown: cannot guarantee that the image's MPI works across nodes")
