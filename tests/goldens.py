@@ -19,6 +19,7 @@ from typing import Any
 
 from dlcontainer import schedulers
 from dlcontainer.cli import matrix as matrix_command
+from dlcontainer.config.templating import Text
 from dlcontainer.formats import released_job as released
 from dlcontainer.formats import texts
 from dlcontainer.formats.texts import FILE_NAMES, Format
@@ -227,7 +228,7 @@ def _job_difference(text: str) -> str:
 def released_job() -> str:
     """Give the job of a release of the published tree."""
     plan = plans()[whole_jobs(whole())[0]]
-    files = released.texts(plan, Path("/@release@"), "image.sif", "job", [values.TEMPLATES])
+    files = released.texts(plan, Text("'/@release@'"), "image.sif", "job", [values.TEMPLATES])
     return files[released.SCRIPT].replace(plan.digest, BLANK)
 
 

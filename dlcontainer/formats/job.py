@@ -88,9 +88,13 @@ def values(
     if staging is not None:
         start_needs += _need([staging.to], applied.environment)
     start_needs += start.before
-    comments = job_head.comments(
-        plan, start, chosen, [form.name for form in forms], script, shares=bool(kept or shared)
+    choices = job_head.JobChoices(
+        usual=chosen,
+        forms=[form.name for form in forms],
+        script=script,
+        shares=bool(kept or shared),
     )
+    comments = job_head.comments(plan, start, choices)
     cpus, workers = job_ranks.cpus(plan), job_ranks.workers(plan, launch_forms)
     kept_out = _environment_kept_out(plan, applied, start)
     lines = [*environment, *inside, *start_needs, *(line for form in forms for line in form.lines)]

@@ -1,6 +1,7 @@
 """The head of a job script: the scheduler's lines, and what its reader is told."""
 
 import textwrap
+from dataclasses import dataclass
 
 from dlcontainer.formats.runtimes import RuntimeStart
 from dlcontainer.planning.launch import surroundings
@@ -35,15 +36,17 @@ def submitted(site: Site, script: str = SCRIPT) -> str:
     return " ".join(SCHEDULERS[site.scheduler.kind].submit_argv(script, words=_WORDS))
 
 
-def comments(
-    plan: LaunchPlan,
-    start: RuntimeStart,
-    usual: str,
-    forms: list[str],
-    script: str = SCRIPT,
-    *,
-    shares: bool,
-) -> list[str]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobChoices:
+    """What can be chosen as a job is submitted, and how a user names its script."""
+
+    usual: str
+    forms: list[str]
+    script: str
+    shares: bool
+
+
+def comments(plan: LaunchPlan, start: RuntimeStart, choices: JobChoices) -> list[str]:
     """Return what is submitted, and what can be chosen when it is."""
     site = plan.site
     mpi = surroundings.used_mpi(plan)
@@ -52,9 +55,9 @@ def comments(
         *([f"Collectives between nodes: {collectives}"] if collectives else []),
         f"{plan.recipe.name} {plan.recipe.version} at site {site.target} ({site.arch})",
         f"plan: sha256:{plan.digest}",
-        f"Rendered by dlcontainer. To submit it: {submitted(site, script)}",
+        f"Rendered by dlcontainer. To submit it: {submitted(site, choices.script)}",
     ]
-    if lines(site) and script != SCRIPT:
+    if lines(site) and choices.script != SCRIPT:
         submit = SCHEDULERS[site.scheduler.kind].submit
         comment_lines.append(f"Options of {submit} come before these lines: account, time, nodes.")
     elif lines(site):
@@ -62,7 +65,7 @@ def comments(
         comment_lines.append(f"These lines are yours to change, or, as it is rendered: {options}.")
     if site.status == "decommissioned":
         comment_lines.append("The machine is decommissioned: rendered for the record.")
-    comment_lines += _choices(site, usual, forms, script, shares=shares)
+    comment_lines += _choices(site, choices)
     for note in gpu_jobs.notes(site):
         comment_lines += textwrap.wrap(f"note: {note}", _WIDTH, subsequent_indent="  ")
     if start.prefix is None and start.image:
@@ -85,24 +88,23 @@ def sources(plan: LaunchPlan) -> list[str]:
     return [*(f"source: {site.sources[source]}" for source in ids), *_not_promised(site)]
 
 
-def _choices(site: Site, usual: str, forms: list[str], script: str, *, shares: bool) -> list[str]:
+def _choices(site: Site, given: JobChoices) -> list[str]:
     """Name what a variable chooses when the script is submitted."""
     batch, staging = SCHEDULERS[site.scheduler.kind], site.jobs.staging
 
     def chosen(variable: str) -> str:
-        return " ".join(batch.submit_argv(script, variable=variable))
+        return " ".join(batch.submit_argv(given.script, variable=variable))
 
     choices = []
-    if len(forms) > 1:
+    if len(given.forms) > 1:
         form_choice = chosen("DLCONTAINER_FORM=NAME")
-        choices.append(
-            f"Ways to place ranks: {', '.join(forms)}. Another than {usual}: {form_choice}"
-        )
+        names = ", ".join(given.forms)
+        choices.append(f"Ways to place ranks: {names}. Another than {given.usual}: {form_choice}")
     if staging.to:
         choices.append(
             f"Without a copy of the image in {staging.to}: {chosen('DLCONTAINER_STAGE=0')}"
         )
-    if shares:
+    if given.shares:
         choices.append(f"Without one mount for a node's ranks: {chosen('DLCONTAINER_KEEP=0')}")
     return choices
 

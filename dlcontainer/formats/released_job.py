@@ -21,17 +21,12 @@ NAMED = f'"${VARIABLE}"'
 _HINT = "ask the staff who publish the module: it may have been withdrawn"
 
 
-def shell(value: object) -> str:
-    """Quote a value as one word of a shell, with quotes in any case."""
-    return "'" + str(value).replace("'", "'\\''") + "'"
-
-
 def texts(
-    plan: LaunchPlan, release: Path, image: str, folder: str, templates: list[Path]
+    plan: LaunchPlan, release: Text, image: str, folder: str, templates: list[Path]
 ) -> Mapping[str, str]:
     """Render the files of a release whose image and `folder` of these files lie in `release`.
 
-    Raises ConfigError for what the site's jobs can't do.
+    That is a word of a shell. Raises ConfigError for what the site's jobs can't do.
     """
     start = replace(
         runtimes.start(plan, surroundings.of_plan(plan)),
@@ -41,7 +36,7 @@ def texts(
     values = {**job.values(plan, None, start, NAMED)}
     rank = _rendered(templates, "job/rank.sh.j2", values) if values["launched"] else ""
     packed = {
-        "release": Text(shell(release)),
+        "release": release,
         "rank_file": Text(f"{folder}/{RANK}"),
         "rank": Text(_sha256(rank)),
         "functions_file": Text(f"{folder}/{FUNCTIONS}"),

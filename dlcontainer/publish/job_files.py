@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from dlcontainer.config.templating import Text
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import job_head, released_job
 from dlcontainer.image.record import ImageContent, StackProvenance
@@ -15,12 +16,10 @@ from dlcontainer.sites.launching import Staging
 from dlcontainer.sites.site import Site
 
 FOLDER = modulefiles.JOB.partition("/")[0]
-SCRIPT = modulefiles.JOB
-shell = released_job.shell
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RecipeForm:
+class ReleasedForm:
     """The form of job that an image's recipe asks for."""
 
     form: Literal["ray"]
@@ -35,7 +34,7 @@ class ReleasedRecipe:
     prefix: str
     exposes: tuple[str, ...]
     stack: StackProvenance
-    job: RecipeForm | None
+    job: ReleasedForm | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,18 +78,19 @@ def of_release(
     content: ImageContent,
     release: ModuleRelease,
     site: Site,
-    folder: Path,
-    image: str,
+    image: Path,
     templates: list[Path],
 ) -> ReleaseJob:
-    """Render a release's job, for an image named `image` in `folder`."""
+    """Render the job of a release whose image, a file or a folder of its files, is `image`."""
     if not surroundings.is_apptainer(site):
         return ReleaseJob(missing=f"jobs there start images with {site.engine.runtime}")
     if content.is_foreign:
         return ReleaseJob(missing="the image brings no proof of dlcontainer's")
-    plan = _plan(content, release, site if image.endswith(".sif") else _in_place(site))
+    plan = _plan(content, release, site if image.suffix else _in_place(site))
     try:
-        texts = released_job.texts(plan, folder, image, FOLDER, templates)
+        texts = released_job.texts(
+            plan, Text(modulefiles.shell(image.parent)), image.name, FOLDER, templates
+        )
     except ConfigError as error:
         return ReleaseJob(missing=error.what)
     return ReleaseJob(files={f"{FOLDER}/{name}": text for name, text in texts.items()})
@@ -99,7 +99,7 @@ def of_release(
 def _plan(content: ImageContent, release: ModuleRelease, site: Site) -> ReleasePlan:
     offer = content.offer
     # A record does not hold it, as it is no part of the image; recipes of this form expose it.
-    form = RecipeForm(form="ray") if "ray" in offer.exposes else None
+    form = ReleasedForm(form="ray") if "ray" in offer.exposes else None
     return ReleasePlan(
         recipe=ReleasedRecipe(
             name=release.name,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dlcontainer.config.field_types import MpiFamily
 from dlcontainer.config.templating import Text, render_template
-from dlcontainer.formats import job_folders, job_variables, released_job
+from dlcontainer.formats import job_folders, job_variables
 from dlcontainer.planning.launch import refused_variables, surroundings
 from dlcontainer.planning.launch.refused_variables import RefusalRow
 from dlcontainer.sites import gpu_flags
@@ -24,7 +24,7 @@ VENV = "dlcontainer-venv"
 _WIDTH = 84
 
 # The script of a release that its users submit.
-JOB = f"job/{released_job.SCRIPT}"
+JOB = "job/job.sh"
 
 # Variables that name a folder for compiled code.
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "MIOPEN_USER_DB_PATH", "MIOPEN_CUSTOM_CACHE_DIR")
@@ -108,6 +108,11 @@ def lua(value: object) -> str:
             # Three digits, always: a digit that follows is not taken for one of the number's.
             out.append(f"\\{byte:03}")
     return '"' + "".join(out) + '"'
+
+
+def shell(value: object) -> str:
+    """Quote a value as a word of a shell, in quotes in any case."""
+    return "'" + str(value).replace("'", "'\\''") + "'"
 
 
 def tcl(value: object) -> str:

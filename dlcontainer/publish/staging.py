@@ -72,8 +72,7 @@ def job(version: Version) -> ReleaseJob:
         version.offered.record.record.content,
         version.release,
         version.site,
-        contents.PLACEHOLDER,
-        _around(version).image,
+        contents.PLACEHOLDER / _around(version).image,
         list(version.templates),
     )
 

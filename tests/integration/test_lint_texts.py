@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dlcontainer.config.templating import Text
 from dlcontainer.formats import released_job
 from dlcontainer.publish.unpacked import cvmfs
 from dlcontainer.system.process import ProcessRunner
@@ -100,7 +101,7 @@ def test_the_job_of_a_release(tmp_path: Path) -> None:
     files: dict[str, list[Path]] = {"bash": [], "sh": []}
     for name in goldens.whole_jobs(goldens.whole()):
         plan = goldens.plans()[name]
-        written = released_job.texts(plan, Path("/a release"), "image.sif", "job", [TEMPLATES])
+        written = released_job.texts(plan, Text("'/a release'"), "image.sif", "job", [TEMPLATES])
         for file, text in written.items():
             path = tmp_path / f"{name}-{file}"
             path.write_text(text)

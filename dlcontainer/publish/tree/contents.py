@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dlcontainer.errors import PublishError
-from dlcontainer.publish import checksums, job_files, modulefiles, tree_lock
+from dlcontainer.publish import checksums, modulefiles, tree_lock
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import layout
 from dlcontainer.publish.unpacked import listing
@@ -35,7 +35,7 @@ _MOST_BYTES = 256_000_000
 _QUOTED: Mapping[str, Callable[[object], str]] = {
     "module.lua": modulefiles.lua,
     "module.tcl": modulefiles.tcl,
-    job_files.SCRIPT: job_files.shell,
+    modulefiles.JOB: modulefiles.shell,
 }
 # Of a benchmark, put there after publishing.
 _LATER = {"report.html", "report.json"}

@@ -1,12 +1,13 @@
 """Where things stand in a job script: what a help desk reads first, over all shipped sites."""
 
 import re
-from pathlib import Path
 
 import pytest
 
+from dlcontainer.config.templating import Text
 from dlcontainer.formats import job_head, released_job, texts
 from dlcontainer.planning.plan import Plan
+from dlcontainer.publish import modulefiles
 from tests import goldens
 from tests.values import TEMPLATES
 
@@ -68,7 +69,7 @@ def test_the_job_of_a_release_is_short() -> None:
     for plan in jobs():
         if plan.site.engine.runtime not in ("apptainer", "singularity"):
             continue
-        files = released_job.texts(plan, Path("/r"), "image.sif", "job", [TEMPLATES])
+        files = released_job.texts(plan, Text("/r"), "image.sif", "job", [TEMPLATES])
         text = files[released_job.SCRIPT]
         assert started(text) <= DEEPEST, plan.name
         longest = max(longest, len(statements(text)))
@@ -78,6 +79,6 @@ def test_the_job_of_a_release_is_short() -> None:
 
 @pytest.mark.parametrize("text", ["a b", "it's", "'", "a'b'c", "$x"])
 def test_a_folder_is_one_word_of_a_shell(text: str) -> None:
-    quoted = released_job.shell(text)
+    quoted = modulefiles.shell(text)
     assert quoted.replace("'\\''", "\0").count("'") == 2
     assert quoted[1:-1].replace("'\\''", "'") == text
