@@ -14,7 +14,7 @@ from tests.values import TEMPLATES
 # The line that starts ranks, counted from the first of the file.
 DEEPEST = 40
 # Of a release's job.sh, beside comments and empty lines.
-LONGEST = 150
+LONGEST = 100
 # What each rank is started with, bytes.
 ARGUMENT = 500
 
