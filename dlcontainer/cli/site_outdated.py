@@ -137,7 +137,8 @@ def _age(cited: "Citation", clones: "Sequence[Clone]") -> SourceAge:
     clone = next((copy for copy in clones if copy.has(cited.commit)), None)
     if clone is None:
         return SourceAge(cited=cited, day=cited.day, state="not in a clone")
-    day = clone.day(cited.commit) or cited.day
+    # A text may say that a later commit has the same.
+    day = max((known for known in (clone.day(cited.commit), cited.day) if known), default=None)
     if not clone.leads_to(cited.commit):
         return SourceAge(cited=cited, day=day, state="not in HEAD's history")
     files = clone.changed(cited)

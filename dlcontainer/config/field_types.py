@@ -195,6 +195,20 @@ HostFile = Annotated[
         "an absolute path of letters, digits and . _ + @ -",
     ),
 ]
+_PORTS = (1024, 65535)
+
+
+def _port_range(value: str) -> str:
+    match = re.fullmatch(r"([0-9]{4,5})-([0-9]{4,5})", value)
+    if match is None or not _PORTS[0] <= int(match[1]) <= int(match[2]) <= _PORTS[1]:
+        raise ValueError(
+            f"not a range of ports from {_PORTS[0]} to {_PORTS[1]}, the lower first "
+            f"(20000-29999): {value!r}"
+        )
+    return value
+
+
+PortRange = Annotated[str, AfterValidator(_port_range)]
 HostSuffix = Annotated[str, _matching(r"[A-Za-z0-9.-]{1,200}", "the end of a host's name")]
 GroupName = Annotated[str, _matching(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}", "a group's name")]
 Identifier = Annotated[str, _matching(r"[a-z_][a-z0-9_]{0,62}", "an identifier")]

@@ -13,6 +13,7 @@ from dlcontainer.config.templating import Text, quote
 from dlcontainer.formats import (
     host_environment,
     host_variables,
+    job_end,
     job_folders,
     job_forms,
     job_head,
@@ -100,8 +101,13 @@ def values(
     lines = [*environment, *inside, *start_needs, *(line for form in forms for line in form.lines)]
     return {
         "directives": [
-            Text(line) for line in job_head.lines(plan.site, job_forms.of_head(plan, chosen))
+            Text(line)
+            for line in (
+                *job_head.lines(plan.site, job_forms.of_head(plan, chosen)),
+                *job_end.lines(plan.site),
+            )
         ],
+        "warning": job_end.warning(plan.site),
         "head": [Text(line) for line in comments],
         "sources": [Text(line) for line in job_head.sources(plan)],
         # Set where the script is one of several files; alone it holds all.

@@ -48,8 +48,13 @@ def shared_program(plan: LaunchPlan, forms: Mapping[str, LaunchForm]) -> RecipeF
 
 
 def of_ranks(plan: Plan) -> Plan:
-    """Return the plan with jobs of ranks alone: for what measures these."""
-    return replace(plan, recipe=plan.recipe.model_copy(update={"job": None}))
+    """Return the plan with jobs of ranks alone, which no warning ends: for what measures these."""
+    jobs = plan.site.jobs.model_copy(update={"warning": None})
+    return replace(
+        plan,
+        recipe=plan.recipe.model_copy(update={"job": None}),
+        site=plan.site.model_copy(update={"jobs": jobs}),
+    )
 
 
 def is_launched(plan: LaunchPlan) -> bool:

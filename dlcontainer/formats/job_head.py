@@ -3,6 +3,7 @@
 import textwrap
 from dataclasses import dataclass
 
+from dlcontainer.formats import job_end
 from dlcontainer.formats.runtimes import RuntimeStart
 from dlcontainer.planning.launch import surroundings
 from dlcontainer.planning.launch.launch_plan import LaunchPlan
@@ -66,7 +67,7 @@ def comments(plan: LaunchPlan, start: RuntimeStart, choices: JobChoices) -> list
     if site.status == "decommissioned":
         comment_lines.append("The machine is decommissioned: rendered for the record.")
     comment_lines += _choices(site, choices)
-    for note in gpu_jobs.notes(site):
+    for note in (*gpu_jobs.notes(site), *job_end.notes(site)):
         comment_lines += textwrap.wrap(f"note: {note}", _WIDTH, subsequent_indent="  ")
     if start.prefix is None and start.image:
         comment_lines.append(start.hint)
@@ -104,6 +105,9 @@ def _choices(site: Site, given: JobChoices) -> list[str]:
         choices.append(
             f"Without a copy of the image in {staging.to}: {chosen('DLCONTAINER_STAGE=0')}"
         )
+    warning = job_end.warning(site)
+    if warning is not None and warning.again:
+        choices.append(f"Told of its limit, it begins again: {chosen('DLCONTAINER_REQUEUE=1')}")
     if given.shares:
         choices.append(f"Without one mount for a node's ranks: {chosen('DLCONTAINER_KEEP=0')}")
     return choices

@@ -12,13 +12,15 @@ from dlcontainer.planning.launch.launch_plan import LaunchPlan
 from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.sites.facts import LaunchForm
 
-# Below the ports that systems give to programs which ask for any (Linux: from 32768 on).
-_PORT = "$((10000 + 10#0$dlc_number % 10000))"
+# Below the ports that systems give to programs which ask for any (Linux: from 32768 on): where
+# ranks meet, and behind it TensorFlow's.
+_PORTS = range(10_000, 30_000)
+_PORT = "$(({first} + 10#0$dlc_number % {count}))"
 _MEET_AT = "DLCONTAINER_MASTER_ADDR=ADDRESS"
 # A worker of TensorFlow has a port of its own on its node.
 _WORKERS = """\
 if [ -n "$dlc_ranks_per_node" ] && [ -z "$dlc_starter" ]; then
-    dlc_port=$((20000 + 10#0$dlc_number % (10000 / dlc_ranks_per_node) * dlc_ranks_per_node))
+    dlc_port=$(({first} + 10#0$dlc_number % ({count} / dlc_ranks_per_node) * dlc_ranks_per_node))
     for dlc_host in $dlc_hosts; do
         for ((dlc_local = 0; dlc_local < dlc_ranks_per_node; dlc_local++)); do
             dlc_workers+=${{dlc_workers:+, }}\\"{host}:$((dlc_port + dlc_local))\\"
@@ -66,9 +68,29 @@ def meeting(plan: LaunchPlan) -> RankRendezvous:
         as_address=rendezvous.address or rendezvous.interface is not None,
         ipv6=rendezvous.ipv6,
         submit=Text(" ".join(batch.submit_argv("job.sh", variable=_MEET_AT))),
-        port=Text(str(rendezvous.port or _PORT)),
+        port=Text(str(rendezvous.port or _port(_meeting_ports(plan)))),
         number=Text(batch.job_number),
     )
+
+
+def _port(ports: range) -> str:
+    return _PORT.format(first=ports.start, count=len(ports))
+
+
+def _meeting_ports(plan: LaunchPlan) -> range:
+    """Return the first half of a site's ports, or all where no worker of TensorFlow has one."""
+    ports = plan.site.jobs.rendezvous.between
+    if ports is not None and not _lists_workers(plan):
+        return ports
+    ports = ports or _PORTS
+    forms = plan.site.scheduler.forms.values()
+    most = max((form.ranks_per_node for form in forms if form.inside is None), default=1)
+    return ports[: min(len(ports) // 2, len(ports) - most)]
+
+
+def _lists_workers(plan: LaunchPlan) -> bool:
+    batch = SCHEDULERS[plan.site.scheduler.kind]
+    return "saved_model_cli" in plan.recipe.exposes and bool(batch.hosts)
 
 
 def _suffixed(variable: str, suffix: str | None) -> str:
@@ -77,12 +99,14 @@ def _suffixed(variable: str, suffix: str | None) -> str:
 
 def workers(plan: LaunchPlan, forms: Mapping[str, LaunchForm]) -> list[Text]:
     """Return the lines that list TensorFlow's workers, in the order of ranks, where it is there."""
-    batch = SCHEDULERS[plan.site.scheduler.kind]
     of_ranks = any(form.inside is None for form in forms.values())
-    if "saved_model_cli" not in plan.recipe.exposes or not batch.hosts or not of_ranks:
+    if not _lists_workers(plan) or not of_ranks:
         return []
-    host = _suffixed("dlc_host", plan.site.jobs.rendezvous.suffix)
-    return list(map(Text, _WORKERS.format(host=host).splitlines()))
+    rendezvous = plan.site.jobs.rendezvous
+    host = _suffixed("dlc_host", rendezvous.suffix)
+    ports = (rendezvous.between or _PORTS)[len(_meeting_ports(plan)) :]
+    text = _WORKERS.format(host=host, first=ports.start, count=len(ports))
+    return list(map(Text, text.splitlines()))
 
 
 def devices(plan: LaunchPlan, form: LaunchForm) -> str:
@@ -142,8 +166,12 @@ def torchrun(plan: LaunchPlan, ranks_per_node: int) -> list[Text]:
     names, and none hosts it where a site's address is another than they know (a suffix, an
     interface). Spelled with '_', which all releases of PyTorch since 1.9 take.
     """
+    warned = plan.site.jobs.warning is not None
     return [
-        *map(Text, (plan.python, "-m", "torch.distributed.run", "--no_python")),
+        Text(plan.python),
+        # Where the job is warned, templates/job/torchrun.py.j2 runs the same module.
+        *map(Text, ("-c", '"$dlc_torchrun"') if warned else ("-m", "torch.distributed.run")),
+        Text("--no_python"),
         Text('--nnodes="$dlc_nodes"'),
         Text(f"--nproc_per_node={ranks_per_node}"),
         Text('--master_addr="$MASTER_ADDR"'),

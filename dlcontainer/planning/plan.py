@@ -231,7 +231,7 @@ def _files(recipe: Recipe, written: WrittenRecipe, settled: Document) -> tuple[F
         taken.add(target)
         folder = written.folder_of(settled.origin(key).layer)
         path = folder / name
-        if not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
+        if not _is_file_of(path, folder):
             raise ConfigError(
                 f"no file {name!r} in the recipe's folder",
                 where=settled.origin(key).where,
@@ -240,6 +240,13 @@ def _files(recipe: Recipe, written: WrittenRecipe, settled: Document) -> tuple[F
         digest = digests.of_file(path)
         entries.append(FileEntry(source=path, name=name, target=target, sha256=digest))
     return tuple(entries)
+
+
+def _is_file_of(path: Path, folder: Path) -> bool:
+    try:
+        return path.is_file() and path.resolve().is_relative_to(folder.resolve())
+    except OSError:  # longer than a name may be
+        return False
 
 
 def _step_names(settled: Document) -> list[object]:

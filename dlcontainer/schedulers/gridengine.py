@@ -14,8 +14,10 @@ from dlcontainer.schedulers.scheduler import (
     MemoryWords,
     QueuedJob,
     ReframeBackend,
+    RequeueWords,
     Resource,
     SchedulerEnding,
+    WarningWords,
     hosts_named,
 )
 
@@ -87,6 +89,16 @@ GRID_ENGINE = BatchSystem(
                 **{letter: f"{letter.upper()}B of 1000" for letter in "kmgt"},
             },
         ),
+    ),
+    # SIGUSR2 before SIGKILL, as long before as `notify` of the queue says; SIGUSR1 before
+    # SIGSTOP. Source: qsub(1), "-notify"; queue_conf(5), "notify". Never run by us.
+    warning=WarningWords(
+        words="-notify", written=r"(?<!\S)-notify\b", signals=("USR2",), timed=False
+    ),
+    # 99 begins again, unless the cell forbids it. Source: qsub(1), "-r"; sge_conf(5),
+    # "FORBID_RESCHEDULE".
+    requeue=RequeueWords(
+        allowed=("-r yes",), forbidden=("-r no",), written=r"(?<!\S)-r\b", again="exit 99"
     ),
     # Jobs start in the home folder, unless they ask for -cwd.
     enter_folder='cd "${SGE_O_WORKDIR:-$PWD}"',

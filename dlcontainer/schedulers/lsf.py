@@ -12,8 +12,10 @@ from dlcontainer.schedulers.scheduler import (
     QueuedJob,
     RankVariables,
     ReframeBackend,
+    RequeueWords,
     Resource,
     SchedulerEnding,
+    WarningWords,
     hosts_listed,
     hosts_named,
     listed_lines,
@@ -121,6 +123,21 @@ LSF = BatchSystem(
         number="LSB_JOBID", element="LSB_JOBINDEX", step="PMIX_NAMESPACE", restart="LSB_RESTART"
     ),
     running="bjobs -noheader -o jobid -r",
+    # Source: IBM Spectrum LSF 10.1, Command Reference: bsub -wa, -wt. Which of a job's processes
+    # get it is not said there; that jsrun hands it on, neither (jskill signals ranks). Never run
+    # by us.
+    warning=WarningWords(
+        words="-wa {signal} -wt {minutes}", written=r"(?<!\S)-w[at]\b", signals=("USR1", "USR2")
+    ),
+    # What a job writes to -o is appended. Source: the same, bsub -r, -rn, -o; brequeue, for jobs of
+    # one's own. Never run by us.
+    requeue=RequeueWords(
+        allowed=("-r",),
+        forbidden=("-rn",),
+        written=r"(?<!\S)-rn?(?!\S)",
+        # An element of an array shares its job's number; elsewhere its own is 0.
+        again='brequeue "$LSB_JOBID$([ "${LSB_JOBINDEX:-0}" = 0 ] || echo "[$LSB_JOBINDEX]")"',
+    ),
     variables=("LSB_*", "LS_*", "LSF_*", "JSM_*"),
     launchers={
         # Registered by the settings that we write. Source of the words: Summit's guide (OLCF).

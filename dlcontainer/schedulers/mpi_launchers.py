@@ -54,6 +54,9 @@ _OPEN_MPI = Launcher(
     counts=("-n", "{ranks}"),
     across_nodes=("--map-by", "ppr:{ranks_per_node}:node"),
     tells=(OPEN_MPI,),
+    # Source: orterun(1) of Open MPI 4.1, "Process Termination / Signal Handling"; seen of its
+    # mpirun. Another MPI's of these names is not known for it.
+    hands_on=("USR1", "USR2"),
 )
 # Open MPI's, MPICH's or PALS's.
 _MPIEXEC = (OPEN_MPI, PALS, HYDRA, PMIX)

@@ -1,17 +1,22 @@
 """PBS Professional and OpenPBS, with HPE's PALS."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 
 from dlcontainer.schedulers import time_limits
 from dlcontainer.schedulers.mpi_launchers import APRUN
 from dlcontainer.schedulers.scheduler import (
+    MOST_CPUS,
     BatchQueue,
     BatchSystem,
     Cause,
+    CpuBinding,
     JobVariables,
     MemoryWords,
+    Placement,
     ReframeBackend,
+    RequeueWords,
     Resource,
     SchedulerEnding,
     hosts_listed,
@@ -66,6 +71,49 @@ def ending(text: str) -> SchedulerEnding | None:
     return SchedulerEnding(state=state, cause="job")
 
 
+def ranges(cores: Sequence[int]) -> str:
+    """Write cores, in their order, as numbers and ranges: 1-7,9."""
+    runs: dict[int, list[int]] = {}
+    for core, index in zip(cores, count(), strict=False):
+        runs.setdefault(core - index, []).append(core)
+    return ",".join(
+        str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs.values()
+    )
+
+
+# Source: argonne-lcf/user-guides@7d04a3f docs/aurora/running-jobs-aurora.md ("Binding MPI ranks and
+# threads to cores"): list:1,2:3-4, and depth, which gives each rank the next CPUs.
+_PALS = re.compile(r"(?<!\S)--cpu-bind[= ](?:v(?:erbose)?,)?(?P<way>\S+)")
+_DEPTH = re.compile(r"(?<!\S)(?:-d ?|--depth[= ])(?P<value>\d{1,4})(?!\S)")
+
+
+def read_pals(words: Sequence[str], ranks: int) -> Placement:
+    """Read where the words of PALS's mpiexec place ranks."""
+    text = " ".join(words)
+    stated, depth = [match["way"] for match in _PALS.finditer(text)], _DEPTH.search(text)
+    scheme = stated[-1] if stated else ""
+    if scheme == "depth" and depth is not None:
+        size = int(depth["value"])
+        return Placement(cpus=tuple(tuple(range(n * size, (n + 1) * size)) for n in range(ranks)))
+    lists = scheme.removeprefix("list:").split(":")
+    # How another number of ranks is served is not described.
+    if not scheme.startswith("list:") or len(lists) != ranks:
+        return Placement()
+    try:
+        return Placement(cpus=tuple(tuple(_ranged(text)) for text in lists))
+    except ValueError:
+        return Placement()  # the launcher's own business
+
+
+def _ranged(text: str) -> Iterator[int]:
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        low, high = int(first), int(last if dash else first)
+        if high >= MOST_CPUS:
+            raise ValueError("a CPU that no node has")
+        yield from range(low, high + 1)
+
+
 PBS = BatchSystem(
     submit="qsub",
     takes_words=False,
@@ -90,6 +138,8 @@ PBS = BatchSystem(
         "CPUs": r"-l ?select=\S*?\bncpus=(?P<value>\d+)",
         "accelerators": r"-l ?select=\S*?\bngpus=(?P<value>\d+)",
     },
+    # Source: pbs_resources(7B), "place".
+    whole_nodes=r"-l ?\S*?\bplace=(?:\S*:)?excl(?:host)?\b",
     # Source: pbs_resources(7B). A word has the length of the server's.
     memory=(
         MemoryWords(
@@ -107,6 +157,9 @@ PBS = BatchSystem(
     # Professional, Administrator's Guide, "Using GPUs" (remembered).
     gpu_example="#PBS -l select=1:ngpus={count}",
     gpu_words=r"\S*(?:ngpus|gpus?)=|\S*accelerator",
+    # No option has a job told before its limit, and qrerun is not for users. Source: qsub(1B) of
+    # openpbs/openpbs@032b529 doc/man1, qrerun(1B) of 1859ef9 there. Never run by us.
+    requeue=RequeueWords(allowed=("-r y",), forbidden=("-r n",), written=r"(?<!\S)-r\b"),
     # Jobs start in the home folder.
     enter_folder='cd "${PBS_O_WORKDIR:-$PWD}"',
     # An array's element is part of the number.
@@ -115,6 +168,17 @@ PBS = BatchSystem(
     variables=("PBS_*", "PALS_*"),
     # PBS started ranks on Cray's XC through ALPS.
     launchers={"aprun": APRUN},
+    # PALS's; another MPI's mpiexec stops at the word. Source: argonne-lcf/user-guides@7d04a3f
+    # docs/aurora/running-jobs-aurora.md; docs/polaris/running-jobs/using-gpus.md.
+    cpu_bindings={
+        "mpiexec": CpuBinding(
+            cores=("--cpu-bind", "list:{places}"),
+            write_cores=ranges,
+            between=":",
+            excluded=r"--cpu-bind\b\S*",
+            read=read_pals,
+        )
+    },
     # Source: qsub(1B), qselect(1B), qstat(1B), qdel(1B) of openpbs/openpbs@cd7ab5e doc/man1. A job
     # that has ended is told of where the server keeps a history (job_history_enable). Remembered:
     # a name had at most 15 characters in releases before 230 were. Never run by us.

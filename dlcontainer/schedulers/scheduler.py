@@ -11,6 +11,8 @@ from typing import Literal
 
 # What lines and launchers say of a node's tasks, as `on_launcher` names it.
 TASKS = "--ntasks-per-node"
+# No node has as many CPUs.
+MOST_CPUS = 8192
 # Whose doing an end is: nobody's (it ended well), the job's own, its time limit's, or the system's
 # alone. What ended for the last is measured again.
 Cause = Literal["none", "job", "limit", "outside"]
@@ -90,6 +92,8 @@ class Launcher:
     one_a_node: tuple[str, ...] = ()
     # Further words where that process shall have all that the job has of its node.
     whole_node: tuple[str, ...] = ()
+    # The signals that it hands on to its ranks, by its own documentation.
+    hands_on: tuple[str, ...] = ()
     # A pattern of the words that give each rank accelerators of its own, their number its group;
     # a rank whose launcher says no such word sees all of its node's.
     devices: str = ""
@@ -229,6 +233,85 @@ class MemoryWords:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Placement:
+    """Where the ranks of a node run, in their order; nothing where the words do not tell it."""
+
+    # The NUMA domain of each rank.
+    domains: tuple[int, ...] = ()
+    # The CPUs of each rank.
+    cpus: tuple[tuple[int, ...], ...] = ()
+    # On cores in their order: the first rank on the lowest.
+    ascending: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CpuBinding:
+    """The words by which a launcher binds the ranks of each node, {places} one for each rank.
+
+    A core has the number of its first hardware thread, and words name those alone: Linux numbers
+    the first threads of all cores before the second ones (LUMI-training-materials@f509c80
+    docs/2day-20260422/202-Binding.md), and centres' own masks and lists leave the others out.
+    """
+
+    # By the numbers of cores: how one rank's are written, and what stands between ranks.
+    cores: tuple[str, ...]
+    write_cores: Callable[[Sequence[int]], str]
+    between: str
+    # By NUMA domains, all hardware threads of each; empty where the launcher can't.
+    domains: tuple[str, ...] = ()
+    # A pattern of the words that exclude these.
+    excluded: str
+    # Another way to the same, for messages.
+    other: str = ""
+    # Reads the words of a launcher that starts so many ranks on each node.
+    read: Callable[[Sequence[str], int], Placement]
+
+    def by_domain(self, domains: Sequence[int]) -> tuple[str, ...]:
+        """Return the words for ranks each in a domain of its own."""
+        return self._words(self.domains, map(str, domains))
+
+    def by_cores(self, ranks: Sequence[Sequence[int]]) -> tuple[str, ...]:
+        """Return the words for ranks each on cores of its own."""
+        return self._words(self.cores, map(self.write_cores, ranks))
+
+    def _words(self, words: tuple[str, ...], places: Iterable[str]) -> tuple[str, ...]:
+        text = self.between.join(places)
+        return tuple(word.format(places=text) for word in words)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WarningWords:
+    """How a job asks to be told before its time limit: words of its head, with {signal} and
+    {seconds} or {minutes}.
+
+    `written` finds such words in a head's lines. `signals` are those that a job may ask for. Where
+    it is not `timed`, the site's queues say how long before.
+    """
+
+    words: str
+    written: str
+    signals: tuple[str, ...]
+    timed: bool = True
+    # A shell command that hands {signal} on to all ranks that this scheduler's own launchers
+    # started; empty where there is none: then the launcher gets it.
+    tells_ranks: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RequeueWords:
+    """The words of a job's head that let it begin again, and those that forbid it.
+
+    `written` finds either in a head's lines. `again` is a shell command, the last of a job, by
+    which it begins again; empty where users have none.
+    """
+
+    allowed: tuple[str, ...]
+    forbidden: tuple[str, ...]
+    written: str
+    again: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class BatchSystem:
     """One scheduler, as job scripts, ranks and ReFrame need to know it."""
 
@@ -277,11 +360,16 @@ class BatchSystem:
     # its number the group `value`. Cores that are held back from jobs, which count as CPUs too.
     of_node: Mapping[str, str] = field(default_factory=dict)
     held_back: str = ""
+    # A pattern of what gives a job its nodes for itself.
+    whole_nodes: str = ""
     # How memory is asked for in the lines of a job's head.
     memory: tuple[MemoryWords, ...] = ()
     # What a job's shell expands to how often the job began again, not a number where it did not;
     # empty where `restart` of `job` counts. Where nothing tells, a folder of an earlier time does.
     restarts: str = ""
+    # How a job is told of its end, and begins again; None where nothing is known for that.
+    warning: WarningWords | None = None
+    requeue: RequeueWords | None = None
     # A shell command after which ranks end as soon as one of them failed; empty where none is
     # known.
     end_together: str = ""
@@ -299,6 +387,8 @@ class BatchSystem:
     # Names an allocation's first host for a process outside of it, where the scheduler tells.
     first_host: Callable[[Mapping[str, str]], str | None] = _unknown_host
     launchers: Mapping[str, Launcher] = field(default_factory=dict)
+    # How a launcher, by its program's name, binds ranks to cores under this scheduler.
+    cpu_bindings: Mapping[str, CpuBinding] = field(default_factory=dict)
     # None where nobody described how a program follows a job.
     queue: BatchQueue | None = None
     # None where ReFrame has no backend.
@@ -328,6 +418,18 @@ class BatchSystem:
         if not self.variable_option:
             return (variable, *command)  # as a shell reads it
         return (self.submit, self.variable_option, variable, *command[1:])
+
+    def options(self, lines: Iterable[str]) -> str:
+        """Return what the lines of a job's head say, without their directive and comments."""
+        head = f"{self.directive} "
+        bare = (line.removeprefix(head) for line in lines if line.startswith(head))
+        return " ".join(line.partition(" #")[0].strip() for line in bare)
+
+    def number(self, word: str, text: str) -> int | None:
+        """Return the number that options, or a launcher's words, have for one of `on_launcher`."""
+        pattern = self.on_launcher.get(word)
+        match = re.search(rf"(?<!\S){pattern}(?!\S)", text) if pattern else None
+        return int(match["value"]) if match else None
 
 
 def hosts_listed(variable: str, *, condition: str = "") -> str:

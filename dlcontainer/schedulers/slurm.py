@@ -1,19 +1,25 @@
 """Slurm."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from dlcontainer.schedulers import time_limits
 from dlcontainer.schedulers.scheduler import (
+    MOST_CPUS,
     TASKS,
     BatchQueue,
     BatchSystem,
+    CpuBinding,
     JobVariables,
     Launcher,
     MemoryWords,
+    Placement,
     RankVariables,
     ReframeBackend,
+    RequeueWords,
     Resource,
+    WarningWords,
     by_state,
 )
 
@@ -31,6 +37,9 @@ _WHOLE_NODE = {"0": "all that there is"}
 _FIRST = re.compile(r"([^\[\],]+)(?:\[(\d+))?")
 
 
+_Place = TypeVar("_Place")
+
+
 def _option(short: str, long: str) -> str:
     return rf"(?:-{short} ?|--{long}[= ])(?P<value>\S+)"
 
@@ -45,6 +54,52 @@ def first_host(environ: Mapping[str, str]) -> str | None:
     if first is None or environ.get("SLURMD_NODENAME"):
         return None
     return first[1] + (first[2] or "")
+
+
+def mask(cores: Sequence[int]) -> str:
+    """Write cores as a hexadecimal mask: bit n is core n."""
+    return f"{sum(1 << core for core in cores):x}"
+
+
+# Source: srun(1), --cpu-bind: how it is told of comes before the way.
+_SRUN = re.compile(r"(?<!\S)--cpu[-_]bind[= ](?:(?:v(?:erbose)?|q(?:uiet)?),)?(?P<way>\S+)")
+_OF_SRUN = re.compile(r"(?P<way>map_ldom|map_cpu|mask_cpu)[:=](?P<list>\S+)")
+# Gives each rank the device beside its cores, whatever their order.
+_CLOSEST = re.compile(r"(?<!\S)--gpu-bind[= ](?:v(?:erbose)?,)?closest(?!\S)")
+# Which CPUs these are is not told.
+_SRUN_UNTOLD = ("map_", "mask_", "none", "no")
+
+
+def read_srun(words: Sequence[str], ranks: int) -> Placement:
+    """Read where srun's words place ranks; without words it gives cores in their order."""
+    text = " ".join(words)
+    if _CLOSEST.search(text):
+        return Placement()
+    stated = [match["way"] for match in _SRUN.finditer(text)]
+    scheme = stated[-1] if stated else ""
+    match = _OF_SRUN.fullmatch(scheme)
+    if match is None:
+        return Placement(ascending=not scheme.startswith(_SRUN_UNTOLD))
+    texts = match["list"].split(",")
+    try:
+        if match["way"] == "map_ldom":
+            return Placement(domains=_each([int(text, 0) for text in texts], ranks))
+        if match["way"] == "map_cpu":
+            return Placement(cpus=_each([(int(text, 0),) for text in texts], ranks))
+        return Placement(cpus=_each([_bits(int(text, 16)) for text in texts], ranks))
+    except ValueError:
+        return Placement()  # srun's own business
+
+
+def _each(listed: Sequence[_Place], ranks: int) -> tuple[_Place, ...]:
+    """Return the place of each rank: a shorter list begins again (srun(1))."""
+    return tuple(listed[rank % len(listed)] for rank in range(ranks))
+
+
+def _bits(number: int) -> tuple[int, ...]:
+    if number.bit_length() > MOST_CPUS:
+        raise ValueError("a mask of more CPUs than any node has")
+    return tuple(bit for bit in range(number.bit_length()) if number >> bit & 1)
 
 
 SLURM = BatchSystem(
@@ -78,6 +133,8 @@ SLURM = BatchSystem(
         r"(?P<value>\d+)",
     },
     held_back=_number("S", "core-spec"),
+    # Source: sbatch(1); with a value it leaves them to more than this job.
+    whole_nodes=r"--exclusive(?!\S)",
     memory=(
         MemoryWords(
             written=r"--mem[= ](?P<value>\S+)",
@@ -88,6 +145,22 @@ SLURM = BatchSystem(
         ),
         MemoryWords(written=r"--mem-per-cpu[= ](?P<value>\S+)", of="a CPU", units=_UNITS),
         MemoryWords(written=r"--mem-per-gpu[= ](?P<value>\S+)", of="a GPU", units=_UNITS),
+    ),
+    # To the batch script alone (B:), which waits for its ranks; sent up to 60 s earlier. Source:
+    # sbatch(1), "--signal"; scancel(1), "--batch": other signals than KILL reach the steps alone.
+    warning=WarningWords(
+        words="--signal=B:{signal}@{seconds}",
+        written=r"(?<!\S)--signal\b",
+        signals=("USR1", "USR2"),
+        tells_ranks='scancel --signal={signal} "$SLURM_JOB_ID"',
+    ),
+    # The second part of a job would else empty the log of the first (JobFileAppend). Source:
+    # sbatch(1), "--requeue", "--open-mode"; scontrol(1), "requeue".
+    requeue=RequeueWords(
+        allowed=("--requeue", "--open-mode=append"),
+        forbidden=("--no-requeue",),
+        written=r"(?<!\S)--(?:no-)?requeue\b",
+        again='scontrol requeue "$SLURM_JOB_ID"',
     ),
     # Source: sbatch(1): of --gres the count is a node's, and steps get what the job asked for. With
     # any plug-in that selects nodes; --gpus-per-node takes select/cons_tres. "gpu" is the name that
@@ -127,6 +200,19 @@ SLURM = BatchSystem(
             cpus_taken="SRUN_CPUS_PER_TASK",
             cpus_said=_number("c", "cpus-per-task"),
             reframe="srun",
+        )
+    },
+    # Masks and maps hold for a step that has all CPUs of its nodes; a domain is all of its threads.
+    # Source: srun(1), --cpu-bind, and --hint, which excludes it.
+    cpu_bindings={
+        "srun": CpuBinding(
+            cores=("--cpu-bind=mask_cpu:{places}",),
+            write_cores=mask,
+            between=",",
+            domains=("--cpu-bind=map_ldom:{places}",),
+            excluded=r"--cpu[-_]bind\b\S*|--hint\b\S*",
+            other="--gpu-bind=closest with --gpus-per-task=1",
+            read=read_srun,
         )
     },
     # Not requeued: a job that begins again has other times. Source: sbatch(1), squeue(1),

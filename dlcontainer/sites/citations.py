@@ -2,7 +2,8 @@
 
     OWNER/NAME@COMMIT PATH, PATH (a remark; of 2026-05-05)
 
-A day stands anywhere in the text, YYYY-MM-DD: of the commit, or when a page was read.
+A day stands anywhere in the text, YYYY-MM-DD: of the commit, or when a page was read. The last
+of several counts, as in "of 2024-11-11, the same on 2026-04-24".
 """
 
 import datetime

@@ -33,6 +33,11 @@ class EngineConfig(SiteFacts):
         description="how Apptainer or Singularity must run images in jobs: userns where no setuid "
         "starter may; on the site `local` it is tried",
     )
+    without_gpu_flag: Line | None = Field(
+        default=None,
+        description="why images start without --nv, --rocm or --gpu, which else follow from "
+        "`accelerator`: the centre's jobs do",
+    )
     version: Version | None = Field(default=None, description="of the runtime, at the site")
     route: tuple[Line, ...] = Field(
         default=(), description="how the site documents a build: podman, docker-archive, apptainer"

@@ -1,9 +1,9 @@
 """The groups of facts that a site config is made of; each names its sources."""
 
 import re
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import Field, NonNegativeInt, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from dlcontainer.config.field_types import (
     AbsolutePath,
@@ -23,13 +23,22 @@ from dlcontainer.config.field_types import (
 from dlcontainer.config.gpu_targets import AMD, NVIDIA
 from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.sites.groups import SiteFacts
-from dlcontainer.sites.launching import ParallelEnvironment, Rendezvous, Resources, Staging
+from dlcontainer.sites.launching import (
+    EndWarning,
+    ParallelEnvironment,
+    Rendezvous,
+    Resources,
+    Staging,
+)
 
 if TYPE_CHECKING:
     SchedulerKind = str
 else:
     # Literal, so that messages and the JSON schema list the names; mypy takes no computed one.
     SchedulerKind = Literal[tuple(SCHEDULERS)]
+# As Linux numbers a node's NUMA domains and cores; none has as many.
+DomainNumber = Annotated[int, Field(ge=0, le=255)]
+CoreNumber = Annotated[int, Field(ge=0, le=8191)]
 # $NAME and ${NAME}, which the host fills in.
 VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 # A site need not have set it; an error about it would be wrong.
@@ -53,9 +62,39 @@ class Cpu(SiteFacts):
     model: Line
     cores: int = Field(gt=0, description="cores a job can use, per node")
     threads_per_core: int = Field(default=1, gt=0)
+    cores_per_domain: int | None = Field(
+        default=None,
+        gt=0,
+        le=1024,
+        description="cores of one NUMA domain: domain n has the n-th so many",
+    )
+    reserved: tuple[CoreNumber, ...] = Field(
+        default=(), description="numbers of further cores, which jobs do not get: [0, 8, 16]"
+    )
     target: Name | None = Field(
         default=None, description="GCC's name for it: power9, knl, znver3 …"
     )
+
+    @model_validator(mode="after")
+    def _whole_domains(self) -> Self:
+        if len({*self.reserved}) != len(self.reserved):
+            raise ValueError("'reserved' names a core twice")
+        if any(core >= self.all_cores for core in self.reserved):
+            raise ValueError(
+                f"'reserved' names core {max(self.reserved)}, but 'cores' and 'reserved' are "
+                f"{self.all_cores} cores, from 0 on"
+            )
+        if self.cores_per_domain and self.all_cores % self.cores_per_domain:
+            raise ValueError(
+                f"'cores' and 'reserved' are {self.all_cores} cores, not a multiple of "
+                f"'cores_per_domain': {self.cores_per_domain}"
+            )
+        return self
+
+    @property
+    def all_cores(self) -> int:
+        """The cores of the node, those too that jobs do not get."""
+        return self.cores + len(self.reserved)
 
 
 class Memory(SiteFacts):
@@ -76,7 +115,7 @@ class Accelerator(SiteFacts):
     per_node: int = Field(gt=0, description="devices that ranks see: GCDs, tiles")
     memory_gb: int | None = Field(default=None, gt=0, description="of one device")
     target: Gpu | None = Field(default=None, description="sm_70, gfx90a, pvc …")
-    near: tuple[NonNegativeInt, ...] = Field(
+    near: tuple[DomainNumber, ...] = Field(
         default=(), description="NUMA domain of the processor beside each device: [3, 2, 1, 0]"
     )
     driver: Version | None = Field(
@@ -194,6 +233,11 @@ class LaunchForm(SiteFacts):
     inside: Literal["torchrun", "ray"] | None = Field(
         default=None, description="what the one process of a node starts, in the image"
     )
+    cpu_bind: Literal["near"] | None = Field(
+        default=None,
+        description="near: the launcher's words that bind each rank to cores of the NUMA domain "
+        "beside its device follow from accelerator.near",
+    )
 
     @field_validator("launcher")
     @classmethod
@@ -217,8 +261,8 @@ class Scheduler(SiteFacts):
     )
     whole_nodes: bool = Field(
         default=False,
-        description="a job has all GPUs of its nodes, and does not ask for them; else the request "
-        "follows from `accelerator`, unless `directives` or `forms` have one",
+        description="a job has its nodes for itself, and need not ask for their GPUs; else that "
+        "request follows from `accelerator`, unless `directives` or `forms` have one",
     )
     parallel_environment: ParallelEnvironment | None = Field(
         default=None, description="Grid Engine's: what a job asks for slots of"
@@ -260,6 +304,12 @@ class Jobs(SiteFacts):
     staging: Staging = Field(
         default=Staging.model_construct(how="none"),
         description="where the image is brought before ranks start",
+    )
+    warning: EndWarning | None = Field(
+        default=None, description="the signal that ranks get before the time limit"
+    )
+    requeue: bool | None = Field(
+        default=None, description="whether a job may begin again; else as the scheduler has it"
     )
 
 

@@ -28,7 +28,8 @@ _EVERY: Mapping[str, Vendor] = {word: of for words in _WORDS.values() for word, 
 
 def flags(site: Site, runtime: Runtime | None = None) -> tuple[str, ...]:
     """Return the words that let the accelerators in: those that the site's flags say, else the
-    usual one of the runtime, the site's own unless another is named; none where it needs none.
+    usual one of the runtime, the site's own unless another is named; none where it needs none, or
+    the site says why not.
     """
     words = _WORDS[runtime or site.engine.runtime]
     site_flags = (*site.jobs.flags, *(site.mpi.flags if site.mpi else ()))
@@ -37,6 +38,7 @@ def flags(site: Site, runtime: Runtime | None = None) -> tuple[str, ...]:
     if (
         gpu_words
         or site.accelerator is None
+        or site.engine.without_gpu_flag
         or any(flag.startswith("--device") for flag in site_flags)
     ):
         return gpu_words
@@ -73,7 +75,15 @@ def _misfits(site: SelectedDocument[Site]) -> Iterator[ConfigError]:
             if vendor is None:
                 continue
             where = site.document.origin((group, "flags", index)).where
-            if flag not in words:
+            if site.value.engine.without_gpu_flag:
+                place = site.document.origin(("engine", "without_gpu_flag")).where
+                yield ConfigError(
+                    f"{group}.flags: {flag} contradicts {place}: engine.without_gpu_flag",
+                    where=where,
+                    why="it says why images start without such a flag",
+                    next_step="remove one of them",
+                )
+            elif flag not in words:
                 place = site.document.origin(("engine", "runtime")).where
                 yield ConfigError(
                     f"{group}.flags: {flag} contradicts {place}: engine.runtime: {runtime} "

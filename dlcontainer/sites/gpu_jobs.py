@@ -30,7 +30,11 @@ def settle(site: Site) -> Site:
         cpus = _cpus(site, gpu)
         words = (*_counts(scheduler), *(batch.cpu_request.format(count=n) for n in cpus))
         form = LaunchForm(
-            summary=_SUMMARY, launcher=(*scheduler.launcher, *words), ranks_per_node=gpu.per_node
+            summary=_SUMMARY,
+            launcher=(*scheduler.launcher, *words),
+            ranks_per_node=gpu.per_node,
+            # Else a launcher gives cores in their order.
+            cpu_bind="near" if gpu.near != tuple(sorted(gpu.near)) else None,
         )
         update["forms"] = {FORM: form}
         requests = [batch.rank_request.format(count=gpu.per_node)]
@@ -47,7 +51,9 @@ def notes(site: Site) -> list[str]:
     gpu, scheduler = site.accelerator, site.scheduler
     if gpu is None or scheduler.kind == "none":
         return []
-    return list(_notes(gpu, scheduler, SCHEDULERS[scheduler.kind]))
+    why = site.engine.without_gpu_flag
+    unflagged = [f"images start without the runtime's flag for GPUs: {why}"] if why else []
+    return [*unflagged, *_notes(gpu, scheduler, SCHEDULERS[scheduler.kind])]
 
 
 def _notes(gpu: Accelerator, scheduler: Scheduler, batch: BatchSystem) -> Iterator[str]:

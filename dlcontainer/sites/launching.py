@@ -10,6 +10,7 @@ from dlcontainer.config.field_types import (
     HostText,
     Identifier,
     Name,
+    PortRange,
     Strict,
     TimeLimit,
 )
@@ -45,6 +46,9 @@ class Rendezvous(Strict):
     port: int | None = Field(
         default=None, ge=1024, le=65535, description="the same for all jobs; else by their number"
     )
+    ports: PortRange | None = Field(
+        default=None, description="those that jobs may use, by their number: 20000-29999"
+    )
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -52,7 +56,33 @@ class Rendezvous(Strict):
             raise ValueError(
                 "'suffix', 'address' and 'interface' exclude each other: give one of them"
             )
+        if self.port is not None and self.ports is not None:
+            raise ValueError("'port' and 'ports' exclude each other: give one of them")
         return self
+
+    @property
+    def between(self) -> range | None:
+        """Return the ports that jobs may use; None where the site does not say."""
+        if self.ports is None:
+            return None
+        first, last = map(int, self.ports.split("-"))
+        return range(first, last + 1)
+
+
+class EndWarning(Strict):
+    """How a job hears before its time limit that it ends: a signal, handed on to its ranks.
+
+    Others than these end an image's mount or its launcher, or do not reach the image (URG).
+    """
+
+    signal: Literal["USR1", "USR2"]
+    seconds: int | None = Field(
+        default=None,
+        gt=0,
+        le=65535,
+        description="before the limit; Slurm's may come 60 s earlier, LSF counts whole minutes, "
+        "Grid Engine's queues say how many",
+    )
 
 
 class Staging(Strict):

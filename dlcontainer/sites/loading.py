@@ -95,7 +95,8 @@ def load(
     require_one_scheduler(site)
     binding.require_near(site)
     fabric_jobs.require_brought(site)
-    settled = fabric_jobs.settle(gpu_jobs.settle(site.value))
+    asking = SelectedDocument(value=gpu_jobs.settle(site.value), document=site.document)
+    settled = fabric_jobs.settle(binding.settle(asking))
     return SelectedDocument(value=settled, document=site.document)
 
 

@@ -5,7 +5,7 @@ the same, ranks have other CPUs or GPUs than the job was charged for, and no wor
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -40,11 +40,11 @@ class _Form:
 
     def asked(self, word: str) -> int | None:
         """Return the number that the lines say."""
-        return _number(self.batch, word, self.lines)
+        return self.batch.number(word, self.lines)
 
     def said(self, word: str) -> int | None:
         """Return the number that the launcher says."""
-        return _number(self.batch, word, self.words)
+        return self.batch.number(word, self.words)
 
     @property
     def counts_ranks(self) -> bool:
@@ -69,17 +69,11 @@ def cpus(site: Site, name: str) -> int | None:
 def _forms(site: Site) -> Iterator[_Form]:
     scheduler = site.scheduler
     batch = SCHEDULERS[scheduler.kind]
-    lines = " ".join(_options(batch, scheduler.directives))
+    lines = batch.options(scheduler.directives)
     for name, form in scheduler.forms.items():
         # The words of another launcher (ibrun's -n) are none of this scheduler's.
         if PurePath(form.launcher[0]).name in batch.launchers and batch.on_launcher:
             yield _Form(name=name, form=form, batch=batch, lines=lines)
-
-
-def _options(batch: BatchSystem, lines: Sequence[str]) -> Iterator[str]:
-    for line in lines:
-        if line.startswith(f"{batch.directive} "):
-            yield line.removeprefix(batch.directive).partition(" #")[0].strip()
 
 
 def _of(form: _Form) -> Iterator[str]:
@@ -127,8 +121,3 @@ def _each(form: _Form, word: str, things: str) -> Iterator[str]:
             f"form {form.name}: the lines ask for {on_node} {things} on a node ({tasks} x "
             f"{requested}), its launcher for {stated * form.started} ({form.started} x {stated})"
         )
-
-
-def _number(batch: BatchSystem, word: str, text: str) -> int | None:
-    match = re.search(rf"(?<!\S){batch.on_launcher[word]}(?!\S)", text)
-    return int(match["value"]) if match else None

@@ -1,6 +1,7 @@
 """A site file speaks the words of one scheduler: another's are a mistake, named at both places."""
 
 import re
+from collections.abc import Iterator
 
 from dlcontainer import config
 from dlcontainer.config import SelectedDocument
@@ -32,6 +33,84 @@ def require_one_scheduler(site: SelectedDocument[Site]) -> None:
     _require_askable(site)
     _require_time(site)
     _require_gpus(site)
+    _require_end(site)
+    _require_once(site)
+    _require_ports(site)
+
+
+def _require_end(site: SelectedDocument[Site]) -> None:
+    """Refuse a warning, or a requeue, that the site's scheduler has not."""
+    scheduler = site.value.scheduler
+    for key, text, next_step in _end_faults(site.value):
+        kind = site.document.origin(("scheduler", "kind"))
+        raise ConfigError(
+            f"jobs.{'.'.join(key)}: {text}",
+            where=site.document.origin(("jobs", *key)).where,
+            why=f"scheduler.kind is {scheduler.kind} ({kind.where})",
+            next_step=next_step,
+        )
+
+
+def _require_once(site: SelectedDocument[Site]) -> None:
+    """Refuse a line that says what a key of `jobs` says too."""
+    jobs, scheduler = site.value.jobs, site.value.scheduler
+    batch = SCHEDULERS[scheduler.kind]
+    written = {}
+    if jobs.warning is not None and batch.warning is not None:
+        written["warning"] = batch.warning.written
+    if jobs.requeue is not None and batch.requeue is not None:
+        written["requeue"] = batch.requeue.written
+    for key, pattern in written.items():
+        for index, line in enumerate(scheduler.directives):
+            if line.startswith(f"{batch.directive} ") and re.search(pattern, line):
+                stated = site.document.origin(("scheduler", "directives", index)).where
+                raise ConfigError(
+                    f"jobs.{key}: {line!r} says it too",
+                    where=site.document.origin(("jobs", key)).where,
+                    why=f"it stands in {stated}",
+                    next_step="remove one of them",
+                )
+
+
+def _end_faults(site: Site) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """Yield the key in `jobs`, what is wrong with it and the next step."""
+    jobs, kind = site.jobs, site.scheduler.kind
+    batch = SCHEDULERS[kind]
+    if jobs.requeue is not None and batch.requeue is None:
+        text = f"no option of {kind} is known by which a job begins again"
+        yield ("requeue",), text, "remove jobs.requeue"
+    warning, words = jobs.warning, batch.warning
+    if warning is None:
+        return
+    if words is None:
+        text = f"no option of {kind} is known that tells a job before its time limit"
+        yield ("warning",), text, "remove jobs.warning"
+        return
+    if warning.signal not in words.signals:
+        signals = " or ".join(words.signals)
+        yield ("warning", "signal"), f"{kind} does not send {warning.signal}", f"write {signals}"
+    if words.timed and warning.seconds is None:
+        text = f"seconds is missing: how long before the limit {kind} sends the signal"
+        yield ("warning",), text, "write jobs.warning.seconds: 300"
+    if not words.timed and warning.seconds is not None:
+        text = f"the queues of {kind} say how long before the limit it sends the signal"
+        yield ("warning", "seconds"), text, "remove jobs.warning.seconds"
+
+
+def _require_ports(site: SelectedDocument[Site]) -> None:
+    """Refuse fewer ports than the ranks of a node and the place where all meet can need."""
+    ports = site.value.jobs.rendezvous.between
+    if ports is None:
+        return
+    for name, form in site.value.scheduler.forms.items():
+        if form.inside is None and len(ports) <= form.ranks_per_node:
+            raise ConfigError(
+                f"jobs.rendezvous.ports: {len(ports)} ports, but form {name} starts "
+                f"{form.ranks_per_node} ranks on a node",
+                where=site.document.origin(("jobs", "rendezvous", "ports")).where,
+                why="ranks of TensorFlow have a port each, and all meet at another",
+                next_step=f"give at least {form.ranks_per_node + 1} ports",
+            )
 
 
 def _require_askable(site: SelectedDocument[Site]) -> None:

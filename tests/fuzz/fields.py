@@ -160,16 +160,21 @@ def site(rich: dict[str, Any]) -> dict[str, Any]:
     data: dict[str, Any] = json.loads(json.dumps({**rich, **_SITE_MORE}))
     data["os"]["glibc"] = "2.36"
     data["cpu"]["target"] = "znver3"
-    data["accelerator"] |= {"driver": "550.54", "toolkit": "12.4", "target": "sm_90"}
+    data["accelerator"] |= {"driver": "550.54", "toolkit": "12.4", "target": "sm_90", "near": [0]}
     data["collectives"] |= {"plugin": "host", "library": "/opt/ofi/lib/libnccl-net.so"}
     data["collectives"] |= {"interface": "hsn", "gloo_interface": "hsn0"}
     data["mpi"] |= {"scripts": ["/etc/mpi.sh"], "version_variable": "MPI_V"}
     data["mpi"] |= {"known_versions": ["1"]}
     data["scheduler"] |= {"resources": {"account": "ABC", "partition": "gpu", "time": "1:00"}}
-    data["jobs"]["rendezvous"] = {"suffix": ".hsn"}
+    near = {"summary": "n", "launcher": ["srun"], "ranks_per_node": 1, "cpu_bind": "near"}
+    data["scheduler"]["forms"]["near"] = near
+    data["scheduler"]["directives"].append("#SBATCH --exclusive")
+    data["cpu"] |= {"cores_per_domain": 1, "reserved": [1]}
+    data["jobs"]["rendezvous"] = {"suffix": ".hsn", "ports": "20000-29999"}
+    data["jobs"] |= {"warning": {"signal": "USR1", "seconds": 300}, "requeue": True}
     data["modules"] |= {"group": "sw", "pass_environment": ["MY_*"]}
     data["engine"] |= {"tmpdir": "/tmp/x", "cache": "/srv/cache", "builders": ["ada"]}
-    data["engine"] |= {"version": "1.4"}
+    data["engine"] |= {"version": "1.4", "without_gpu_flag": "as the centre's jobs"}
     for group in GROUPS:
         data[group]["sources"] = ["s"]
     data["memory"] = {"gb": 64, "sources": ["s"]}

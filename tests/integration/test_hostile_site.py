@@ -53,6 +53,9 @@ def hostile(line: str, host: str, runtime: str, *, kind: str = "slurm") -> dict[
     jobs: dict[str, Any] = {"flags_without_mpi": around["flags"]}
     if runtime in ("apptainer", "singularity"):  # the others have no image file to copy
         jobs["staging"] = {"how": "copy", "to": host, "usual": False}
+    engine = {"runtime": runtime, "module": line, "route": ["podman"], "sources": ["s"]}
+    if runtime == "singularity":  # the others have a flag
+        engine["without_gpu_flag"] = line
     form = {"summary": line, "launcher": ["srun", host], "ranks_per_node": 2, "sources": ["s"]}
     # A variable's name in a path is refused: nothing would fill it in.
     path = re.sub(r"\$(?=[A-Za-z_{])", "", f"/{line}")
@@ -63,8 +66,8 @@ def hostile(line: str, host: str, runtime: str, *, kind: str = "slurm") -> dict[
         "unknown": [line],
         "status": "decommissioned",
         "os": {"distribution": "a", "release": line, "kernel": line},
-        "cpu": {"model": line, "cores": 1},
-        "accelerator": {"vendor": "nvidia", "model": line, "per_node": 1},
+        "cpu": {"model": line, "cores": 1, "cores_per_domain": 1, "reserved": [1]},
+        "accelerator": {"vendor": "nvidia", "model": line, "per_node": 1, "near": [0]},
         "network": {"kind": "ethernet", "model": line},
         "collectives": {"plugin": "hook", "environment": {"HOSTILE_D": host}},
         "environment": {"HOSTILE_C": line.replace("$", "$$")},
@@ -77,7 +80,7 @@ def hostile(line: str, host: str, runtime: str, *, kind: str = "slurm") -> dict[
             "forms": {"a": form, "b": {**form, "launcher": ["srun", "{nodes}", host]}},
             "sources": ["s"],
         },
-        "engine": {"runtime": runtime, "module": line, "route": ["podman"], "sources": ["s"]},
+        "engine": engine,
         "filesystems": [
             {"path": path, "kind": line, "purpose": "scratch", "user_folder": "/s/${EVIL}"},
         ],
@@ -111,7 +114,8 @@ def test_no_field_of_a_site_is_forgotten() -> None:
     unsaid = {"remembered", "sources"}
     assert site.mpi
     # Of types that take no such text.
-    assert site.jobs.model_fields_set | unsaid | {"rendezvous"} == fields(type(site.jobs))
+    typed = {"rendezvous", "warning", "requeue"}
+    assert site.jobs.model_fields_set | unsaid | typed == fields(type(site.jobs))
     typed = {"scripts", "also", "version_variable", "known_versions"}
     assert site.mpi.model_fields_set | unsaid | typed == fields(type(site.mpi))
     typed = {"resources", "parallel_environment", "whole_nodes"}

@@ -187,6 +187,16 @@ def test_the_command_is_told_to_end_and_what_it_left_ends(nodes: Nodes) -> None:
     assert (nodes.folder / "saved").exists()
 
 
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
+def test_the_command_is_told_before_the_time_limit(nodes: Nodes, number: signal.Signals) -> None:
+    script = "trap 'exit 5' USR1 USR2; echo > ready; while :; do sleep 0.1; done"
+    head = nodes.start(0, "sh", "-c", script)
+    assert poll((nodes.folder / "ready").exists, 60)
+    head.send_signal(number)
+    code, said = nodes.ended(head)
+    assert code == 5, said
+
+
 @pytest.mark.parametrize(
     ("command", "code"), [(("true",), 0), (("no-such-program",), 127), (("/etc/passwd",), 126)]
 )

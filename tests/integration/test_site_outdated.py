@@ -82,6 +82,7 @@ def test_what_changed_since_a_commit_was_read(
         "nodes": f"centre/docs@{read} docs/nodes.md (the table)",
         "gone": f"centre/docs@{read} docs/gone.md",
         "same": f"centre/docs@{read} docs/same.md",
+        "later": f"centre/docs@{read} docs/same.md (of 2024-02-03, the same on 2026-07-01)",
         "folder": f"centre/docs@{read} docs",
         "page": "https://docs.example.org (read 2026-01-01)",
         "other": "centre/other@1234567 README.md",
@@ -90,11 +91,11 @@ def test_what_changed_since_a_commit_was_read(
     found = told(user, site, "--clone", clone.folder)
     assert {name: source["state"] for name, source in found.items()} == {
         "nodes": "changed", "gone": "changed", "same": "as it was read", "folder": "changed",
-        "page": "a page", "other": "not in a clone",
+        "later": "as it was read", "page": "a page", "other": "not in a clone",
     }  # fmt: skip
     assert {name: source["day"] for name, source in found.items()} == {
         **dict.fromkeys(("nodes", "gone", "same", "folder"), "2024-02-03"),
-        "page": "2026-01-01", "other": None,
+        "later": "2026-07-01", "page": "2026-01-01", "other": None,
     }  # fmt: skip
     assert found["nodes"]["files"] == [
         {"path": "docs/nodes.md", "commit": changed[:7], "day": "2026-07-01",
@@ -103,7 +104,7 @@ def test_what_changed_since_a_commit_was_read(
     assert [file["lines"] for file in found["gone"]["files"]] == [["-x"]]
     assert [file["path"] for file in found["folder"]["files"]] == ["docs/gone.md", "docs/nodes.md"]
     text = user.run("site", "outdated", site, "--clone", clone.folder).stdout
-    assert "mysite: 6 sources, 3 changed since, 4 over a year old, 1 of an unknown day" in text
+    assert "mysite: 7 sources, 3 changed since, 4 over a year old, 1 of an unknown day" in text
     assert "nodes: docs/nodes.md changed, last by" in text
     assert "  -gpus: 4\n  +gpus: 8\n" in text
 

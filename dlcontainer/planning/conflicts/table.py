@@ -67,15 +67,16 @@ LOADING: tuple[Rule[LoadingCheck], ...] = (
     ),
     Rule(
         id="site-gpu-near",
-        compares="scheduler.forms against accelerator.near",
-        source="srun(1), --cpu-bind, --gpu-bind",
+        compares="scheduler.forms against accelerator.near, cpu.cores_per_domain",
+        source="srun(1), --cpu-bind, --gpu-bind; argonne-lcf/user-guides@7d04a3f "
+        "docs/aurora/running-jobs-aurora.md",
         check=binding.require_near,
         exit_code=3,
     ),
     Rule(
         id="site-scheduler-words",
-        compares="scheduler.directives, launcher, forms, resources against scheduler.kind, "
-        "accelerator.per_node",
+        compares="scheduler.directives, launcher, forms, resources, jobs.warning, requeue, "
+        "ports against scheduler.kind, accelerator",
         source="the manuals named in dlcontainer/schedulers/",
         check=scheduler_words.require_one_scheduler,
         exit_code=3,

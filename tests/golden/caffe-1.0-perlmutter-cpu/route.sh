@@ -7,7 +7,7 @@
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the
 # Dockerfile: dlcontainer render --format route -o FOLDER/ writes both.
-# source: NERSC/podman-hpc@823cb34 README.md
+# source: NERSC/podman-hpc@823cb34 README.md (of 2025-12-10, the same on 2026-04-24)
 set -eu
 dlc_fail() { printf 'route: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 cd "$(dirname -- "$0")"

@@ -76,12 +76,12 @@ dlc_surround() {
 
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 
-# source: olcf/olcf-user-docs@109c9aa systems/summit_user_guide.rst
-# source: olcf/olcf-user-docs@d900d52^ software/containers_on_summit.rst
-# source: olcf/olcf-user-docs@d900d52^ software/analytics/ibm-wml-ce.rst
-# source: E3SM-Project/E3SM@3ca7e8849f^ cime_config/machines/config_machines.xml (MACH="summit")
-# source: olcf/olcf-user-docs@0b7ca5c software/containers_on_summit.rst
-# source: olcf/olcf-user-docs@109c9aa software/software-news.rst
+# source: olcf/olcf-user-docs@109c9aa systems/summit_user_guide.rst (of 2024-10-04)
+# source: olcf/olcf-user-docs@d900d52^ software/containers_on_summit.rst (of 2025-01-14)
+# source: olcf/olcf-user-docs@d900d52^ software/analytics/ibm-wml-ce.rst (of 2025-01-14)
+# source: E3SM-Project/E3SM@3ca7e8849f^ cime_config/machines/config_machines.xml (MACH="summit"; of 2026-06-11)
+# source: olcf/olcf-user-docs@0b7ca5c software/containers_on_summit.rst (of 2022-03-03)
+# source: olcf/olcf-user-docs@109c9aa software/software-news.rst (of 2024-10-04)
 # source: public link and ldd logs of programs built on Summit
 # Not known, so not promised (why: dlcontainer site show summit): NVIDIA driver version; the
 #   kernel's patch level (RHEL 8.2's series is 4.18.0-193); the version of Singularity, later
@@ -768,11 +768,11 @@ dlc_share() (  # ranks come at once: one mounts, the others wait
     # It ends itself by this signal, which a launcher in the background has its ranks ignore.
     ! env --default-signal=INT true 2>/dev/null || set -- env --default-signal=INT "$@"
     # Of what a rank has open (a socket of its launcher, the lock) it keeps nothing, and a job's
-    # first signal, at which ranks may still write a checkpoint, is none of its own.
+    # first signals, at which ranks may still write a checkpoint, are none of its own.
     dlc_pid=$(bash -c 'set -m
         for f in /proc/self/fd/*; do f=${f##*/}; [ "$f" -lt 3 ] || eval "exec $f>&-"; done
         unshare --user --map-current-user --keep-caps --mount --propagation slave \
-            /bin/sh -c "trap \"\" HUP TERM; exec \"\$@\"" dlc-mount "$@" </dev/null >/dev/null 2>&1 &
+            /bin/sh -c "trap \"\" HUP TERM USR1 USR2; exec \"\$@\"" dlc-mount "$@" </dev/null >/dev/null 2>&1 &
         echo "$!"' bash "$@")
     dlc_left=200
     until dlc_shown "$dlc_pid" "$dlc_point"; do

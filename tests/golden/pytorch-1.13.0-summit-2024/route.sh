@@ -7,7 +7,7 @@
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the
 # Dockerfile: dlcontainer render --format route -o FOLDER/ writes both.
-# source: olcf/olcf-user-docs@d900d52^ software/containers_on_summit.rst
+# source: olcf/olcf-user-docs@d900d52^ software/containers_on_summit.rst (of 2025-01-14)
 set -eu
 dlc_fail() { printf 'route: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 cd "$(dirname -- "$0")"

@@ -40,9 +40,9 @@ dlc_use_form() {
     case $dlc_form in
         bound)  # One rank on each tile and 8 cores beside it, as the guide shows outside containers
             dlc_ranks_per_node=12 dlc_ranks=$((dlc_nodes * 12)) dlc_gpus=12:12
-            dlc_launcher=(mpiexec -n "$dlc_ranks" -ppn "$dlc_ranks_per_node" --cpu-bind \
-                list:1-8:9-16:17-24:25-32:33-40:41-48:53-60:61-68:69-76:77-84:85-92:93-100 \
-                --gpu-bind list:0.0:0.1:1.0:1.1:2.0:2.1:3.0:3.1:4.0:4.1:5.0:5.1)
+            dlc_launcher=(mpiexec -n "$dlc_ranks" -ppn "$dlc_ranks_per_node" --gpu-bind \
+                list:0.0:0.1:1.0:1.1:2.0:2.1:3.0:3.1:4.0:4.1:5.0:5.1 --cpu-bind \
+                list:1-8:9-16:17-24:25-32:33-40:41-48:53-60:61-68:69-76:77-84:85-92:93-100)
             ;;
         *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: tcp, bound" ;;
     esac
@@ -66,15 +66,14 @@ dlc_surround() {
 
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 
-# source: argonne-lcf/user-guides@7d04a3f docs/aurora/running-jobs-aurora.md
-# source: argonne-lcf/user-guides@0037d9f docs/aurora/running-jobs-aurora.md
-# source: argonne-lcf/user-guides@0e8fee2 docs/aurora/containers/src/test_container.sh
-# source: argonne-lcf/user-guides@dce73c0 docs/aurora/containers/containers.md
-# source: argonne-lcf/user-guides@9a947b7 docs/aurora/system-updates.md
+# source: argonne-lcf/user-guides@7d04a3f docs/aurora/running-jobs-aurora.md (of 2026-08-19)
+# source: argonne-lcf/user-guides@7d04a3f docs/aurora/containers/src/test_container.sh (of 2026-08-19)
+# source: argonne-lcf/user-guides@7d04a3f docs/aurora/containers/containers.md (of 2026-08-19)
+# source: argonne-lcf/user-guides@7d04a3f docs/aurora/system-updates.md (of 2026-08-19)
 # Not known, so not promised (why: dlcontainer site show aurora): MPI over Slingshot from
 #   containers; ranks on more than one node from containers; service pack and glibc of the
-#   production image (before SP7); when the image of the queue next-eval comes to all nodes; GPU
-#   driver's libraries in the image
+#   production image (before SP7); whether the image of the queue next-eval has come to all nodes;
+#   GPU driver's libraries in the image
 
 # The functions of run(): the same for every job of this image at this site.
 # The current folder: dlc_pwd is its name for the user, dlc_here the one without links. Where the
@@ -596,11 +595,11 @@ dlc_share() (  # ranks come at once: one mounts, the others wait
     # It ends itself by this signal, which a launcher in the background has its ranks ignore.
     ! env --default-signal=INT true 2>/dev/null || set -- env --default-signal=INT "$@"
     # Of what a rank has open (a socket of its launcher, the lock) it keeps nothing, and a job's
-    # first signal, at which ranks may still write a checkpoint, is none of its own.
+    # first signals, at which ranks may still write a checkpoint, are none of its own.
     dlc_pid=$(bash -c 'set -m
         for f in /proc/self/fd/*; do f=${f##*/}; [ "$f" -lt 3 ] || eval "exec $f>&-"; done
         unshare --user --map-current-user --keep-caps --mount --propagation slave \
-            /bin/sh -c "trap \"\" HUP TERM; exec \"\$@\"" dlc-mount "$@" </dev/null >/dev/null 2>&1 &
+            /bin/sh -c "trap \"\" HUP TERM USR1 USR2; exec \"\$@\"" dlc-mount "$@" </dev/null >/dev/null 2>&1 &
         echo "$!"' bash "$@")
     dlc_left=200
     until dlc_shown "$dlc_pid" "$dlc_point"; do

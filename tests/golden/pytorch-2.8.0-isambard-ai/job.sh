@@ -68,12 +68,12 @@ dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3
 # source: isambard-sc/skills.isambard.ac.uk@53f13b5 site/plugins/isambard/skills/mpi/SKILL.md
 # source: isambard-sc/skills.isambard.ac.uk@e3a757b site/plugins/isambard/skills/nccl/references/containers.md
 # source: isambard-sc/skills.isambard.ac.uk@e3a757b site/plugins/isambard/skills/containers/references/apptainer.md
-# source: isambard-sc/skills.isambard.ac.uk@4c89f18 site/skills/nccl/SKILL.md
+# source: isambard-sc/skills.isambard.ac.uk@2012373 site/plugins/isambard/skills/nccl/SKILL.md
 # Not known, so not promised (why: dlcontainer site show isambard-ai): operating system and glibc
 #   of phase 2; NCCL over Slingshot; MPI over Slingshot; driver 565.57.01 is of April 2026, no
 #   promise that it stays; CUDA 13 on this driver, by the compatibility libraries of NVIDIA's
-#   images; which NUMA domain is beside which GPU; version of Apptainer; which of the file systems
-#   is Lustre and which is VAST
+#   images; which NUMA domain is beside which GPU; version of Apptainer; /tmp; which of the file
+#   systems is Lustre and which is VAST
 
 # The functions of run(): the same for every job of this image at this site.
 # The current folder: dlc_pwd is its name for the user, dlc_here the one without links. Where the
@@ -654,11 +654,11 @@ dlc_share() (  # ranks come at once: one mounts, the others wait
     # It ends itself by this signal, which a launcher in the background has its ranks ignore.
     ! env --default-signal=INT true 2>/dev/null || set -- env --default-signal=INT "$@"
     # Of what a rank has open (a socket of its launcher, the lock) it keeps nothing, and a job's
-    # first signal, at which ranks may still write a checkpoint, is none of its own.
+    # first signals, at which ranks may still write a checkpoint, are none of its own.
     dlc_pid=$(bash -c 'set -m
         for f in /proc/self/fd/*; do f=${f##*/}; [ "$f" -lt 3 ] || eval "exec $f>&-"; done
         unshare --user --map-current-user --keep-caps --mount --propagation slave \
-            /bin/sh -c "trap \"\" HUP TERM; exec \"\$@\"" dlc-mount "$@" </dev/null >/dev/null 2>&1 &
+            /bin/sh -c "trap \"\" HUP TERM USR1 USR2; exec \"\$@\"" dlc-mount "$@" </dev/null >/dev/null 2>&1 &
         echo "$!"' bash "$@")
     dlc_left=200
     until dlc_shown "$dlc_pid" "$dlc_point"; do

@@ -6,9 +6,9 @@
 #
 # Builds the image at the site, the way that the centre documents. Run it in the folder of the
 # Dockerfile: dlcontainer render --format route -o FOLDER/ writes both.
-# source: eth-cscs/cscs-docs@23a4e3a docs/software/container-engine/run.md
-# source: eth-cscs/cscs-docs@cf47e98 docs/software/container-engine/edf.md
-# source: eth-cscs/cscs-docs@980f1ab docs/build-install/containers.md
+# source: eth-cscs/cscs-docs@23a4e3a docs/software/container-engine/run.md (of 2026-03-18, the same on 2026-08-20)
+# source: eth-cscs/cscs-docs@cf47e98 docs/software/container-engine/edf.md (of 2025-09-24, the same on 2026-08-20)
+# source: eth-cscs/cscs-docs@980f1ab docs/build-install/containers.md (of 2026-08-03)
 set -eu
 dlc_fail() { printf 'route: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 cd "$(dirname -- "$0")"

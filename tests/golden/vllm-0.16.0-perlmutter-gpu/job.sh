@@ -76,17 +76,17 @@ dlc_surround() {
 
 dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
 
-# source: E3SM-Project/E3SM@75e17cc cime_config/machines (pm-gpu, pm-cpu)
-# source: ECP-WarpX/WarpX@1f30168 Tools/machines/perlmutter-nersc/perlmutter_gpu.sbatch
+# source: E3SM-Project/E3SM@75e17cc cime_config/machines (pm-gpu, pm-cpu; of 2026-08-21)
+# source: ECP-WarpX/WarpX@1f30168 Tools/machines/perlmutter-nersc/perlmutter_gpu.sbatch (of 2024-05-03)
 # source: https://docs.nersc.gov/machinelearning/launchers
 # source: https://github.com/BLAST-WarpX/warpx/pull/5683 (cores beside each GPU)
 # source: srun(1): --cpu-bind=map_ldom
-# source: NERSC/podman-hpc@823cb34 README.md
-# source: NERSC/podman-hpc@5a15724 etc/modules.d/gpu.yaml
-# source: NERSC/podman-hpc@6d64dfb etc/modules.d/nccl.yaml
+# source: NERSC/podman-hpc@823cb34 README.md (of 2025-12-10, the same on 2026-04-24)
+# source: NERSC/podman-hpc@5a15724 etc/modules.d/gpu.yaml (of 2023-06-15, the same on 2026-04-24)
+# source: NERSC/podman-hpc@6d64dfb etc/modules.d/nccl.yaml (of 2025-05-30, the same on 2026-04-24)
 # source: dingp/communication-libraries-image@1c80027 scripts/perlmutter-images/run-nccl-gpu.sbatch
 # source: dingp/communication-libraries-image@871cfe2 user-docs/nccl.md
-# source: NERSC/podman-hpc@4e038d1 etc/modules.d/scratch.yaml
+# source: NERSC/podman-hpc@4e038d1 etc/modules.d/scratch.yaml (of 2024-11-11, the same on 2026-04-24)
 # Not known, so not promised (why: dlcontainer site show perlmutter): service pack of SLES and
 #   glibc; which Cray MPICH stands in /usr/lib/shifter/mpich-2.2; NCCL over Slingshot; driver
 
@@ -461,6 +461,12 @@ def on_ends(handler):
         signal.signal(each, handler)
 
 
+def on_warnings(handler):
+    """Say what becomes of the signals before a job's end, which are the command's."""
+    for each in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(each, handler)
+
+
 def on_signal(number, frame):
     on_ends(signal.SIG_IGN)
     raise Stop(number)
@@ -702,6 +708,7 @@ def run(folder, ray, command, address):
     except OSError as error:
         say("%s: %s" % (command[0], error.strerror))
         return 126 if isinstance(error, PermissionError) else 127
+    on_warnings(lambda number, frame: ran.send_signal(number))
     try:
         while ran.poll() is None:
             if ray.poll() is not None:
@@ -827,8 +834,7 @@ def main():
     token = os.environ.get("RAY_AUTH_TOKEN", "").encode()
     LIBC.prctl(ADOPT, 1, 0, 0, 0)
     on_ends(on_signal)
-    for each in (signal.SIGUSR1, signal.SIGUSR2):
-        signal.signal(each, lambda number, frame: None)  # the command's
+    on_warnings(lambda number, frame: None)
     first, folder = os.environ["RANK"] == "0", None
     try:
         if not token:

@@ -1,4 +1,4 @@
-"""CPUs of ranks: what a job's lines ask for a task, and what a rank of the real srun may use."""
+"""CPUs of ranks: what a job's lines or its devices ask for, and what the real srun gives."""
 
 import json
 from collections.abc import Iterator
@@ -39,6 +39,29 @@ SITE_OF_FORMS = f"""\
       ranks_per_node: 1
 """
 HANDED = "export SRUN_CPUS_PER_TASK="
+# Two devices that nothing looks at, on a machine of two cores.
+SITE_OF_DEVICES = f"""\
+{SITE.partition("scheduler:")[0]}accelerator:
+  {{vendor: intel, model: none, per_node: 2, near: NEAR}}
+scheduler:
+  kind: slurm
+  launcher: [srun]
+  directives:
+    - "#SBATCH -N 2"
+    - "#SBATCH --exclusive"
+    - "#SBATCH -t 00:05:00"
+    - "#SBATCH -o job.o%j"
+  forms:
+    near:
+      summary: a rank beside each device
+      launcher: [srun, "-N{{nodes}}", "-n{{ranks}}", "--ntasks-per-node={{ranks_per_node}}"]
+      ranks_per_node: 2
+      cpu_bind: near
+"""
+SAY_CPUS = (
+    "import os\n"
+    "print('on', os.environ['SLURM_LOCALID'], *sorted(os.sched_getaffinity(0)), flush=True)"
+)
 
 
 @pytest.fixture(scope="module")
@@ -189,3 +212,35 @@ def test_jobs_of_a_session_hand_them_on(
     user.run("bench", "job", "--site", tmp_path / "lab.yaml", *words, *command)
     job = job_file.read(tmp_path / "j.jsonl")
     assert [rank.cpus for one in job.launches for rank in one.ranks] == [2] * 8
+
+
+@pytest.mark.parametrize(
+    ("near", "cpu", "masks", "says"),
+    [
+        # A third core, reserved, so that srun is told of cores: of domains this machine has one.
+        ("[1, 0]", "{cores: 2, cores_per_domain: 1, reserved: [2]}", "2,1", ["on 0 1", "on 1 0"]),
+        ("[0, 0]", "{cores: 2, cores_per_domain: 2}", "1,2", ["on 0 0", "on 1 1"]),
+    ],
+    ids=["reversed", "shared domain"],
+)
+def test_ranks_run_on_the_cores_beside_their_devices(
+    submit: World,
+    member: World,
+    tiny: Path,
+    tmp_path: Path,
+    near: str,
+    cpu: str,
+    masks: str,
+    says: list[str],
+) -> None:
+    site = tmp_path / "lab.yaml"
+    site.write_text(f"{SITE_OF_DEVICES.replace('NEAR', near)}cpu: {cpu}\n")
+    text = member.run("render", tiny, "--site", site, "--cpu", "--format", "job").stdout
+    assert f"--cpu-bind=mask_cpu:{masks}" in text
+    (tmp_path / "job.sh").write_text(text)
+    own = submit.having(DLCONTAINER_GPUS="0")
+    own.run(tmp_path / "job.sh", "/opt/tiny/bin/python", "-c", SAY_CPUS)
+    [output] = tmp_path.glob("job.o*")
+    ran = sorted(line for line in output.read_text().splitlines() if line.startswith("on "))
+    # On each of two nodes, which are this machine.
+    assert ran == sorted(says * 2)

@@ -215,6 +215,12 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert caught.value.next_step == f"put the file into {folder}"
 
 
+def test_a_name_longer_than_any_file_s_is_none_of_the_folder(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, steps=[{"name": "a", "files": {"x" * 300: "/opt/x"}}])
+    with pytest.raises(ConfigError, match=r"no file 'xxx.* in the recipe's folder"):
+        plan_of(folder)
+
+
 @pytest.mark.parametrize("link", ["file", "folder"])
 def test_a_file_outside_the_folder_through_a_link(tmp_path: Path, link: str) -> None:
     (tmp_path / "secret").write_text("outside")

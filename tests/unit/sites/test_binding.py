@@ -34,7 +34,8 @@ def test_ranks_far_from_their_gpu_are_refused(words: list[str]) -> None:
     with pytest.raises(ConfigError) as caught:
         check(words)
     assert "but their GPUs are near 3 2 1 0" in str(caught.value)
-    assert "--cpu-bind=map_ldom:3,2,1,0" in str(caught.value)
+    assert "write cpu_bind: near" in str(caught.value)
+    assert "or use --gpu-bind=closest with --gpus-per-task=1" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ TODAY = datetime.date(2026, 11, 27)
          ("README.md", "containers"), None),
         ("a/b@1234567 x.rst, y.rst (of 2026-05-05)", "a/b", "1234567",
          ("x.rst", "y.rst"), "2026-05-05"),
+        ("a/b@1234567 x.md (a table; of 2024-11-11, the same on 2026-04-24)", "a/b", "1234567",
+         ("x.md",), "2026-04-24"),
         ("job scripts; with Shifter desi/spec@b8b133e bin/x.sh", "desi/spec", "b8b133e",
          ("bin/x.sh",), None),
         ("a/b@1234567", "a/b", "1234567", (), None),

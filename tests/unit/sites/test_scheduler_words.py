@@ -105,6 +105,14 @@ def test_launchers_of_several_schedulers_and_of_none(
     [
         ({"rendezvous": {"suffix": "i", "interface": "ib0"}}, "give one of them"),
         ({"rendezvous": {"port": 80}}, "greater than or equal to 1024"),
+        ({"rendezvous": {"port": 2000, "ports": "2000-3000"}}, "'port' and 'ports' exclude"),
+        *(
+            ({"rendezvous": {"ports": ports}}, "not a range of ports from 1024 to 65535")
+            for ports in ("1023-2000", "2000-65536", "3000-2000", "2000", "a-b", "2000-3000\n")
+        ),
+        ({"warning": {"signal": "URG", "seconds": 60}}, "expected one of: 'USR1', 'USR2'"),
+        ({"warning": {"signal": "USR1", "seconds": 0}}, "greater than 0"),
+        ({"warning": {"signal": "USR1", "seconds": 65536}}, "less than or equal to 65535"),
         ({"staging": {"how": "sbcast"}}, "'to' is for copies only"),
         ({"staging": {"how": "none", "to": "/tmp"}}, "'to' is for copies only"),
         (
@@ -119,6 +127,72 @@ def test_jobs_that_contradict_themselves(
     jobs["remembered"] = [*jobs]
     with pytest.raises(ConfigError, match=message):
         load(write_yaml(tmp_path / "s.yaml", {**SITE, "jobs": jobs}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "jobs", "says"),
+    [
+        *(
+            (kind, {"warning": {"signal": "USR1", "seconds": 60}}, f"no option of {kind} is known")
+            for kind in ("none", "pbs", "cobalt")
+        ),
+        ("slurm", {"warning": {"signal": "USR1"}}, "jobs.warning: seconds is missing"),
+        ("gridengine", {"warning": {"signal": "USR1"}}, "gridengine does not send USR1"),
+        (
+            "gridengine",
+            {"warning": {"signal": "USR2", "seconds": 60}},
+            "jobs.warning.seconds: the queues of gridengine say how long",
+        ),
+        ("none", {"requeue": True}, "jobs.requeue: no option of none is known"),
+        ("cobalt", {"requeue": False}, "jobs.requeue: no option of cobalt is known"),
+    ],
+)
+def test_a_warning_that_the_scheduler_has_not(
+    tmp_path: Path, kind: str, jobs: dict[str, Any], says: str
+) -> None:
+    site = {**SITE, "scheduler": {"kind": kind, **ANY}}
+    with pytest.raises(ConfigError) as caught:
+        load(write_yaml(tmp_path / "s.yaml", {**site, "jobs": {**jobs, "remembered": [*jobs]}}))
+    said = str(caught.value)
+    assert says in said
+    assert said.count("s.yaml:") == 2
+    assert "next: " in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "jobs"),
+    [
+        ("slurm", "#SBATCH -N 2 --signal=USR1", {"warning": {"signal": "USR1", "seconds": 60}}),
+        ("slurm", "#SBATCH --no-requeue", {"requeue": True}),
+        ("lsf", "#BSUB -wt 5", {"warning": {"signal": "USR1", "seconds": 60}}),
+        ("lsf", "#BSUB -rn", {"requeue": False}),
+        ("pbs", "#PBS -r n", {"requeue": True}),
+        ("gridengine", "#$ -notify", {"warning": {"signal": "USR2"}}),
+        ("gridengine", "#$ -r y", {"requeue": True}),
+    ],
+)
+def test_a_line_and_a_key_do_not_say_the_same(
+    tmp_path: Path, kind: str, line: str, jobs: dict[str, Any]
+) -> None:
+    site = {**SITE, "jobs": {**jobs, "remembered": [*jobs]}}
+    scheduler = {"kind": kind, "directives": ["# -r", line], **ANY}
+    with pytest.raises(ConfigError, match="says it too") as caught:
+        load(write_yaml(tmp_path / "s.yaml", {**site, "scheduler": scheduler}))
+    assert str(caught.value).count("s.yaml:") == 2
+
+
+def test_a_node_s_ranks_have_a_port_each(tmp_path: Path) -> None:
+    form = {**FORM, "ranks_per_node": 8, "launcher": ["srun"], "remembered": FACTS}
+    site = {**SITE, "scheduler": {"kind": "slurm", "forms": {"a": form}, **ANY}}
+
+    def ports(text: str) -> dict[str, Any]:
+        jobs = {"rendezvous": {"ports": text}, "remembered": ["rendezvous"]}
+        return {**site, "jobs": jobs}
+
+    with pytest.raises(ConfigError, match="8 ports, but form a starts 8 ranks on a node"):
+        load(write_yaml(tmp_path / "s.yaml", ports("2000-2007")))
+    loaded = load(write_yaml(tmp_path / "s.yaml", ports("2000-2008")))
+    assert loaded.value.jobs.rendezvous.between == range(2000, 2009)
 
 
 def test_only_images_own_mpis_have_a_choice(tmp_path: Path) -> None:

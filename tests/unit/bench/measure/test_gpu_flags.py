@@ -10,7 +10,8 @@ from dlcontainer.bench.measure.context import BenchContext
 from dlcontainer.bench.probes.import_ import IMPORT, cell
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.engines.engine import RunSpec
-from dlcontainer.sites import gpu_flags
+from dlcontainer.errors import ConfigError
+from dlcontainer.sites import gpu_flags, gpu_jobs
 from dlcontainer.sites.facts import Accelerator, Jobs
 from dlcontainer.sites.site import Site
 from tests.benchrunner import ProbeRunner
@@ -44,6 +45,24 @@ def of(vendor: str | None, *given: str) -> Site:
 )
 def test_flags(site: Site, device: Path | None, found: tuple[str, ...]) -> None:
     assert gpu_flags.here(site, lambda path: path == device) == found
+
+
+def test_a_site_may_say_why_there_is_none() -> None:
+    site = site_of(
+        accelerator={"vendor": "amd", "model": "X", "per_node": 4},
+        engine={"without_gpu_flag": "as the centre's jobs"},
+        scheduler={"kind": "slurm"},
+    )
+    gpu_flags.require_fit(site)
+    assert gpu_flags.flags(site.value) == ()
+    assert "flag for GPUs: as the centre's jobs" in gpu_jobs.notes(site.value)[0]
+    both = site_of(
+        accelerator={"vendor": "amd", "model": "X", "per_node": 4},
+        engine={"without_gpu_flag": "as the centre's jobs"},
+        jobs={"flags": ["--rocm"]},
+    )
+    with pytest.raises(ConfigError, match=r"--rocm contradicts .*: engine.without_gpu_flag"):
+        gpu_flags.require_fit(both)
 
 
 def context(tmp_path: Path) -> BenchContext:
