@@ -65,11 +65,13 @@ def submitted(machine: Machine, folder: Path, text: str, *words: str, **environ:
     )
 
 
+@pytest.mark.parametrize("warned", [False, True])
 @pytest.mark.parametrize("code", [0, 7])
 def test_a_private_file_while_ranks_run_and_nothing_afterwards(
-    machine: Machine, tmp_path: Path, code: int
+    machine: Machine, tmp_path: Path, code: int, warned: bool
 ) -> None:
-    plan = plan_at(tmp_path, **SITE)
+    warning = {"jobs": {"warning": {"signal": "USR1", "seconds": 60}, "requeue": True}}
+    plan = plan_at(tmp_path, **SITE, **(warning if warned else {}))
     program(machine, "srun", SRUN)
     program(
         machine, "apptainer", f'#!/bin/sh\nprintf "%s\\n" "$RANK of $WORLD_SIZE"; exit {code}\n'
@@ -77,7 +79,8 @@ def test_a_private_file_while_ranks_run_and_nothing_afterwards(
     here = tmp_path / ODD
     here.mkdir()
     (here / f"{plan.name}.sif").touch()
-    job = submitted(machine, here, texts.text(plan, "job", [TEMPLATES]), "mine")
+    text = texts.text(plan, "job", [TEMPLATES])
+    job = submitted(machine, here, text, "mine", DLCONTAINER_REQUEUE="1")
     out, err = job.communicate(timeout=60)
     assert out.splitlines() == ["700 drwx------", "600 -rw-------", "0 of 2"], err
     assert job.returncode == code
