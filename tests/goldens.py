@@ -1,11 +1,15 @@
 """Golden texts: whole for a few combinations, a checksum each for the others.
 
+Of job scripts four are whole; where other texts are, a job's difference from the nearest of them
+is kept, without the numbers of lines, and its checksum.
+
 The plan's digest stands in every text and changes with every file that goes into an image, so it
 is blanked in the texts and kept once, in digests.txt.
 """
 
 import difflib
 import hashlib
+import itertools
 import json
 import shutil
 from collections.abc import Iterable, Mapping
@@ -15,6 +19,8 @@ from typing import Any
 
 from dlcontainer import schedulers
 from dlcontainer.cli import matrix as matrix_command
+from dlcontainer.config.templating import Text
+from dlcontainer.formats import released_job as released
 from dlcontainer.formats import texts
 from dlcontainer.formats.texts import FILE_NAMES, Format
 from dlcontainer.planning.matrix import Combination
@@ -30,6 +36,16 @@ DIGESTS, CHECKSUMS, SITES, VARIANTS = (
     GOLDEN / f"{name}.txt" for name in ("digests", "checksums", "sites", "variants")
 )
 MATRIX = GOLDEN / "matrix.txt"
+# Scheduler and runtime of the jobs that are whole: these differ most.
+WHOLE_JOBS = (
+    ("slurm", "apptainer"),
+    ("lsf", "singularity"),
+    ("pbs", "apptainer"),
+    ("slurm", "podman-hpc"),
+)
+JOB_DIFFERENCE = "job.diff"
+# The job of a release of the published tree, of the first of these.
+RELEASED_JOB = GOLDEN / "released-job.txt"
 PROBE_NAMES = values.ROOT / "dlcontainer/probe/scheduler_names.py"
 VARIANT_DOCS = values.ROOT / "docs/image/variants.md"
 _TABLE_FROM, _TABLE_TO = (
@@ -126,9 +142,31 @@ def _weight(name: str) -> int:
     return -_PREFERRED.index(plans()[name].recipe.name)
 
 
+def whole_jobs(chosen: Iterable[str]) -> list[str]:
+    """List the combinations whose job script is whole, in the order of WHOLE_JOBS."""
+    found = []
+    for kind, runtime in WHOLE_JOBS:
+        fitting = [
+            name
+            for name in sorted(chosen)
+            if (plans()[name].site.scheduler.kind, plans()[name].site.engine.runtime)
+            == (kind, runtime)
+            and "job" in forms(plans()[name])
+        ]
+        found.append(max(fitting, key=_parts))
+    return found
+
+
+def _parts(name: str) -> tuple[bool, bool, int]:
+    """Prefer jobs that have more parts: a look at devices, the program of a node."""
+    plan = plans()[name]
+    return plan.site.accelerator is not None, plan.recipe.job is not None, _weight(name)
+
+
 def path_of(name: str, form: Format) -> Path:
-    """Name a whole text's file."""
-    return GOLDEN / name / FILE_NAMES[form]
+    """Name a text's file in a folder of whole ones."""
+    is_whole = form != "job" or name in whole_jobs(whole())
+    return GOLDEN / name / (FILE_NAMES[form] if is_whole else JOB_DIFFERENCE)
 
 
 def compare(text: str, path: Path) -> None:
@@ -146,8 +184,10 @@ def check(name: str, form: Format, text: str) -> None:
     """Compare a blanked text with its golden one; a difference is shown against the nearest."""
     path = path_of(name, form)
     if path.parent.is_dir():
-        compare(text, path)
-        return
+        is_whole = path.name == FILE_NAMES[form]
+        compare(text if is_whole else _job_difference(text), path)
+        if is_whole:
+            return
     key = f"{name}/{FILE_NAMES[form]}"
     assert checksums().get(key) == sha256(text), (
         f"not the checksum of {key}; {_REMEDY}\n{_against_nearest(text, form)}"
@@ -159,16 +199,37 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _against_nearest(text: str, form: Format) -> str:
+def _against_nearest(text: str, form: Format, context: int = 3) -> str:
     """Show how a text differs from the whole one that shares most lines with it."""
     kept = sorted(GOLDEN.glob(f"*/{FILE_NAMES[form]}"))
     lines = set(text.splitlines())
     nearest = min(kept, key=lambda path: len(lines ^ set(path.read_text().splitlines())))
     name = f"{nearest.parent.name}/{nearest.name}"
     diff = difflib.unified_diff(
-        nearest.read_text().splitlines(), text.splitlines(), name, "now", lineterm=""
+        nearest.read_text().splitlines(), text.splitlines(), name, "now", lineterm="", n=context
     )
     return "\n".join(diff)
+
+
+def _job_difference(text: str) -> str:
+    """Give it for a job: lines have no number, and of many that are left out two are shown.
+
+    So what changes in the nearest changes little of it.
+    """
+    lines = []
+    for left_out, part in itertools.groupby(
+        _against_nearest(text, "job", 1).splitlines(), lambda line: line.startswith("-")
+    ):
+        run = ["@@" if line.startswith("@@ ") else line for line in part]
+        lines += [run[0], "-...", run[-1]] if left_out and len(run) > 3 else run
+    return "".join(f"{line}\n" for line in lines)
+
+
+def released_job() -> str:
+    """Give the job of a release of the published tree."""
+    plan = plans()[whole_jobs(whole())[0]]
+    files = released.texts(plan, Text("'/@release@'"), "image.sif", "job", [values.TEMPLATES])
+    return files[released.SCRIPT].replace(plan.digest, BLANK)
 
 
 def update() -> None:
@@ -177,15 +238,19 @@ def update() -> None:
     chosen = choose()
     for folder in whole():
         shutil.rmtree(GOLDEN / folder)
-    sums = []
-    for name, plan in plans().items():
+    for name in chosen:
+        (GOLDEN / name).mkdir()
+    sums, jobs = [], whole_jobs(chosen)
+    # First the whole jobs, from which others differ.
+    for name, plan in sorted(plans().items(), key=lambda item: item[0] not in jobs):
         for form in forms(plan):
-            text = blanked(plan, form)
+            text, is_difference = blanked(plan, form), form == "job" and name not in jobs
             if name in chosen:
-                path_of(name, form).parent.mkdir(exist_ok=True)
-                path_of(name, form).write_text(text)
-            else:
+                shown = _job_difference(text) if is_difference else text
+                path_of(name, form).write_text(shown)
+            if name not in chosen or is_difference:
                 sums.append(f"{sha256(text)}  {name}/{FILE_NAMES[form]}")
+    RELEASED_JOB.write_text(released_job())
     CHECKSUMS.write_text("\n".join(sorted(sums, key=lambda line: line.split()[1])) + "\n")
     DIGESTS.write_text("".join(f"{line}\n" for line in digests()))
     SITES.write_text("".join(f"{line}\n" for line in sites()))

@@ -45,8 +45,9 @@ else:
 """
 # The shell that the centres document for job scripts.
 BASH = "/bin/bash"
-# /bin/sh -c SCRIPT dlc-rank, and seven words of the job; three more where ranks share a mount.
-RANK_SHELL, RANK_WORDS = "/bin/sh", 11
+# /bin/sh -c SCRIPT dlc-rank, and seven words of the job; three more where ranks share a mount. As
+# started there are two more, since the script is read: its file and digest.
+RANK_SHELL, RANK_WORDS, RANK_FILE = "/bin/sh", 11, 4
 MOUNT_WORDS, TAKES_THEM = 3, "dlc_image=$1 dlc_offset=$2 dlc_key=$3"
 # What a job script asks the engine about the image before it starts any rank.
 QUESTIONS = (["sif", "list"], ["buildcfg", "LIBEXECDIR"])
@@ -136,13 +137,21 @@ class Ran:
         if RANK_SHELL not in argv:
             return argv
         shell = argv.index(RANK_SHELL)
-        return argv[:shell] + argv[shell + _words(argv[shell:]) :]
+        return argv[:shell] + argv[shell + len(self.reader) :]
+
+    @property
+    def reader(self) -> list[str]:
+        """Give that shell with its words, for any command: it reads the ranks' script."""
+        words = self.started[self.started.index(RANK_SHELL) :]
+        text = Path(words[RANK_FILE]).read_text()
+        return words[: RANK_WORDS + 2 + (MOUNT_WORDS if TAKES_THEM in text else 0)]
 
     @property
     def rank(self) -> list[str]:
-        """Give that shell with its words, for any command."""
-        shell = self.started.index(RANK_SHELL)
-        return self.started[shell : shell + _words(self.started[shell:])]
+        """Give the same with the script itself in place of what reads it."""
+        words = self.reader
+        text = Path(words[RANK_FILE]).read_text()
+        return [*words[:2], text, words[3], *words[RANK_FILE + 2 :]]
 
     @property
     def gpus(self) -> str:
@@ -157,6 +166,14 @@ class Ran:
     @property
     def modules(self) -> list[str]:
         return [" ".join(call[1:]) for call in self.calls if call[0] == "module"]
+
+
+def without_engine(text: str) -> str:
+    """Let a job's ranks run their command outside of any image."""
+    words = r'^    set -- (?:.*\\\n)*.*"\$\{dlc_command\[@\]\}"\n'
+    text, count = re.subn(words, '    set -- "${dlc_command[@]}"\n', text, flags=re.MULTILINE)
+    assert count == 1
+    return text
 
 
 def images(ran: Ran) -> list[str]:
@@ -174,8 +191,12 @@ def _elsewhere(argv: list[str]) -> list[str]:
     return argv[: at - 2 * bound] + argv[at + 2 :]
 
 
-def _words(rank: list[str]) -> int:
-    return RANK_WORDS + (MOUNT_WORDS if TAKES_THEM in rank[2] else 0)
+def _kept(call: list[str], calls: Path) -> list[str]:
+    """Name the copy of the ranks' script in place of the script, which is gone by now."""
+    if "dlc-rank" not in call:
+        return call
+    at = call.index("dlc-rank") + 1
+    return [*call[:at], f"{calls}.{call[at + 1]}", *call[at + 1 :]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -243,7 +264,7 @@ class Machine:
             code=done.returncode,
             out=done.stdout,
             err=done.stderr,
-            calls=[call for call in noted if call[1:3] not in QUESTIONS],
+            calls=[_kept(call, calls) for call in noted if call[1:3] not in QUESTIONS],
             environment=dict(
                 entry.split("=", 1)
                 for entry in seen.read_text(errors="surrogateescape").split("\0")

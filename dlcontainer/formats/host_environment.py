@@ -11,7 +11,7 @@ from typing import Literal
 from dlcontainer.config.templating import Text, quote
 from dlcontainer.formats import host_variables
 from dlcontainer.planning.launch import refused_variables
-from dlcontainer.planning.plan import Plan
+from dlcontainer.planning.launch.launch_plan import LaunchPlan
 from dlcontainer.sites.engine import Runtime
 
 _WIDTH = 90
@@ -70,7 +70,7 @@ def unset_where(policy: EnvironmentPolicy | None, place: Literal["rank", "job"])
     return policy is not None and policy.enters == "all" and policy.kept_out == place
 
 
-def cases(plan: Plan, policy: EnvironmentPolicy, set_by_site: Iterable[str]) -> Cases:
+def cases(plan: LaunchPlan, policy: EnvironmentPolicy, set_by_site: Iterable[str]) -> Cases:
     """Return the list for a plan's image at its site, in a runtime's way."""
     rows = refused_variables.rules(plan.environment).rows
     named = policy.enters == "named"
@@ -92,7 +92,7 @@ def rank_words() -> list[Text]:
     return [Text(f"-e {quote(name)}") for name in OF_RANKS]
 
 
-def own_of_image(plan: Plan, taken: Iterable[str]) -> list[Text]:
+def own_of_image(plan: LaunchPlan, taken: Iterable[str]) -> list[Text]:
     """Return the lines that hand in the user's value of variables that the image sets too.
 
     `taken` are those that the site sets in the image.

@@ -26,14 +26,15 @@ from dlcontainer.formats import (
 from dlcontainer.formats.runtimes import RuntimeStart
 from dlcontainer.image import layout
 from dlcontainer.planning.launch import surroundings
+from dlcontainer.planning.launch.launch_plan import LaunchPlan
 from dlcontainer.planning.launch.surroundings import Surroundings
-from dlcontainer.planning.plan import Plan
 from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.sites.facts import LaunchForm
 
 TEMPLATE = "job/job.sh.j2"
 NEED = "dlc_need "
 _WIDTH = 96
+_COMMAND = Text('"${dlc_command[@]}"')
 _BARE_COMMA = re.compile(r"[^'\"$\\]*,[^'\"$\\]*")
 # What a node with accelerators has, where the kernel shows them; and the variables that hide some
 # from a rank (ZE_AFFINITY_MASK names tiles as well as devices: it is not counted).
@@ -59,11 +60,14 @@ class PlacementForm:
 
 
 def values(
-    plan: Plan, launch: str | None = None, start: RuntimeStart | None = None
+    plan: LaunchPlan,
+    launch: str | None = None,
+    start: RuntimeStart | None = None,
+    script: str = job_head.SCRIPT,
 ) -> Mapping[str, object]:
     """Compute what the template shows; `launch` names the form that is usual in this script.
 
-    `start` stands in place of the words of the site's runtime.
+    `start` stands in place of the words of the site's runtime, `script` is how a user names it.
 
     Raises ConfigError for a form that the site has not, and for what its runtime can't do.
     """
@@ -85,9 +89,15 @@ def values(
     if staging is not None:
         start_needs += _need([staging.to], applied.environment)
     start_needs += start.before
-    comments = job_head.comments(
-        plan, start, chosen, [form.name for form in forms], shares=bool(kept or shared)
+    choices = job_head.JobChoices(
+        usual=chosen,
+        forms=[form.name for form in forms],
+        script=script,
+        shares=bool(kept or shared),
     )
+    comments = job_head.comments(plan, start, choices)
+    cpus, workers = job_ranks.cpus(plan), job_ranks.workers(plan, launch_forms)
+    kept_out = _environment_kept_out(plan, applied, start)
     lines = [*environment, *inside, *start_needs, *(line for form in forms for line in form.lines)]
     return {
         "directives": [
@@ -99,10 +109,14 @@ def values(
         ],
         "warning": job_end.warning(plan.site),
         "head": [Text(line) for line in comments],
+        "sources": [Text(line) for line in job_head.sources(plan)],
+        # Set where the script is one of several files; alone it holds all.
+        "packed": None,
         "needs": any(line.startswith(NEED) for line in lines),
-        **_environment_kept_out(plan, applied, start),
+        **kept_out,
         "go": Text(batch.enter_folder),
         "start": start,
+        "handed": _wrapped("dlc_names+=(", start.named, ")", 4) if start.named else "",
         "prefix": plan.recipe.prefix,
         "python": plan.python,
         "probe": Text(layout.PROBE),
@@ -115,10 +129,15 @@ def values(
             plan.site, {*plan.environment, *applied.environment, *applied.inside}, applied
         ),
         "start_needs": start_needs,
-        "command": _laid([*(Text(quote(word)) for word in plan.site.jobs.prefix), *start.words]),
+        "command": _wrapped(
+            "set --",
+            [*(Text(quote(word)) for word in plan.site.jobs.prefix), *start.words, _COMMAND],
+            "",
+            indent=4,
+        ),
         "counts": bool(launch_forms),
         "nodes": Text(batch.node_count),
-        "submit": f"run this in a job: {job_head.submitted(plan.site)}",
+        "submit": f"run this in a job: {job_head.submitted(plan.site, script)}",
         "meeting": job_ranks.meeting(plan),
         "staging": staging,
         "folders": job_folders.by_variable(applied, start.prefix),
@@ -133,12 +152,22 @@ def values(
         "launched": launched,
         # Of a form that is no placing of ranks: what each node runs in the image.
         "node_program": recipe_form.template if recipe_form else "",
-        "alone": _laid([Text(plan.python), *recipe_form.words])[0] if recipe_form else "",
+        "alone": _before_command([Text(plan.python), *recipe_form.words]) if recipe_form else "",
         "proving": Text(job_forms.of_proof(plan)),
+        "unproved": _unproved(plan) if recipe_form else "",
         "together": Text(batch.end_together),
         "restarts": Text(batch.restart_count),
         **job_variables.values(),
-        "cpus": job_ranks.cpus(plan),
+        "cpus": cpus,
+        "workers": workers,
+        # Whether anything is left to settle once the form is known.
+        "placed": bool(
+            kept_out["named"]
+            or (
+                launched
+                and (plan.site.accelerator or cpus or batch.end_together or workers or recipe_form)
+            )
+        ),
         **_rank(plan),
         "forms": forms,
         "usual": Text(chosen),
@@ -146,7 +175,7 @@ def values(
     }
 
 
-def _rank(plan: Plan) -> Mapping[str, object]:
+def _rank(plan: LaunchPlan) -> Mapping[str, object]:
     """Return what a rank's own script shows."""
     launchers = {form.launcher[0] for form in plan.site.scheduler.forms.values()}
     launchers |= set(plan.site.scheduler.launcher[:1])
@@ -174,7 +203,7 @@ def _environment(applied: Surroundings) -> list[Text]:
 
 
 def _environment_kept_out(
-    plan: Plan, applied: Surroundings, start: RuntimeStart
+    plan: LaunchPlan, applied: Surroundings, start: RuntimeStart
 ) -> Mapping[str, object]:
     """Return what the scripts show of the one list of names, in the runtime's way."""
     policy, launched = start.policy, job_forms.is_launched(plan)
@@ -188,7 +217,7 @@ def _environment_kept_out(
     }
 
 
-def _inside(plan: Plan, applied: Surroundings, start: RuntimeStart) -> list[Text]:
+def _inside(plan: LaunchPlan, applied: Surroundings, start: RuntimeStart) -> list[Text]:
     """Return the lines that hand variables, and host libraries, to the runtime."""
     texts = [*applied.inside.values(), *applied.preload, *applied.library_path, *applied.libraries]
     lines = _need(texts, applied.environment)
@@ -197,7 +226,7 @@ def _inside(plan: Plan, applied: Surroundings, start: RuntimeStart) -> list[Text
         lines += [
             # An empty entry would mean the current folder.
             Text("dlc_path="),
-            _wrapped("for dlc_entry in", entries, "; do"),
+            _wrapped("for dlc_entry in", entries, "; do", 4),
             Text('    [ -z "$dlc_entry" ] || dlc_path=${dlc_path:+$dlc_path:}$dlc_entry'),
             Text("done"),
         ]
@@ -233,24 +262,27 @@ def _need(texts: Iterable[str], exported: Iterable[str]) -> list[Text]:
 
 
 def _forms(
-    plan: Plan, launch_forms: Mapping[str, LaunchForm], applied: Surroundings, start: RuntimeStart
+    plan: LaunchPlan,
+    launch_forms: Mapping[str, LaunchForm],
+    applied: Surroundings,
+    start: RuntimeStart,
 ) -> list[PlacementForm]:
     scheduler = plan.site.scheduler
     unnamed = not scheduler.forms
-    indent = 8 if len(launch_forms) + unnamed > 1 else 0
+    indent = 12 if len(launch_forms) + unnamed > 1 else 4
     forms = []
     for name, form in launch_forms.items():
         ranks = 1 if form.inside else form.ranks_per_node
+        gpus = f" dlc_gpus={job_ranks.devices(plan, form)}" if plan.site.accelerator else ""
         words = [*map(host_variables.launch_word, form.launcher), *start.on_launcher]
+        inside = f" dlc_starter={form.inside}" if form.inside else ""
         lines = [
             *_need(form.launcher, applied.environment),
-            Text(f"dlc_ranks_per_node={ranks} dlc_ranks=$((dlc_nodes * {ranks}))"),
-            *([Text(f"dlc_gpus={job_ranks.devices(plan, form)}")] if plan.site.accelerator else []),
-            *([] if form.inside else job_ranks.workers(plan, ranks)),
+            Text(f"dlc_ranks_per_node={ranks} dlc_ranks=$((dlc_nodes * {ranks})){gpus}{inside}"),
             *_launched(words, indent),
         ]
         if form.inside:
-            lines += [Text(f"dlc_starter={form.inside}"), *_inside_words(plan, form, indent)]
+            lines.append(_inside_words(plan, form, indent))
         forms.append(PlacementForm(name=Text(name), summary=Text(form.summary), lines=tuple(lines)))
     if unnamed:
         words = [*map(host_variables.shell, scheduler.launcher), *start.on_launcher]
@@ -262,18 +294,21 @@ def _forms(
     return forms
 
 
-def _inside_words(plan: Plan, form: LaunchForm, indent: int) -> list[Text]:
-    """Return the lines that put a node's one program before the command."""
+def _inside_words(plan: LaunchPlan, form: LaunchForm, indent: int) -> Text:
+    """Return the line that puts a node's one program before the command."""
     recipe_form = job_forms.OF_RECIPES.get(form.inside or "")
     if recipe_form is not None:
-        refusal = 'dlc_fail "a proof is of ranks, which this form has not"'
-        placing = job_forms.of_proof(plan)
-        another = f"DLCONTAINER_FORM={placing}" if placing else "give a command"
-        return [
-            Text(f'[ -z "$dlc_proof" ] || {refusal} {quote(another)}'),
-            *_laid([Text(plan.python), *recipe_form.words], indent),
-        ]
-    return _laid(job_ranks.torchrun(plan, form.ranks_per_node), indent)
+        return _before_command([Text(plan.python), *recipe_form.words], indent)
+    return _before_command(job_ranks.torchrun(plan, form.ranks_per_node), indent)
+
+
+def _unproved(plan: LaunchPlan) -> Text:
+    """Return the line that refuses a proof in a form that has no ranks."""
+    placing = job_forms.of_proof(plan)
+    another = f"DLCONTAINER_FORM={placing}" if placing else "give a command"
+    refusal = f'dlc_fail "a proof is of ranks, which this form has not" {quote(another)}'
+    names = " | ".join(job_forms.OF_RECIPES)
+    return Text(f"case ${{dlc_proof:+$dlc_starter}} in {names}) {refusal} ;; esac")
 
 
 def _launched(words: list[Text], indent: int = 0) -> list[Text]:
@@ -283,9 +318,9 @@ def _launched(words: list[Text], indent: int = 0) -> list[Text]:
     return [_wrapped("dlc_launcher=(", plain, ")", indent)] if words else []
 
 
-def _laid(words: list[Text], indent: int = 0) -> list[Text]:
-    """Lay words before what is to run."""
-    return [_wrapped("set --", words, ' "$@"', indent)] if words else []
+def _before_command(words: list[Text], indent: int = 0) -> Text:
+    """Lay words before the command that runs in the image."""
+    return _wrapped("dlc_command=(", [*words, _COMMAND], ")", indent)
 
 
 def _wrapped(head: str, words: Iterable[Text], tail: str, indent: int = 0) -> Text:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from dlcontainer import config, schedulers
 from dlcontainer.config.templating import Text
 from dlcontainer.errors import ConfigError
+from dlcontainer.planning.launch.launch_plan import LaunchPlan
 from dlcontainer.planning.plan import Plan
 from dlcontainer.sites.facts import LaunchForm
 
@@ -39,7 +40,7 @@ OF_RECIPES: Mapping[str, RecipeForm] = {
 }
 
 
-def shared_program(plan: Plan, forms: Mapping[str, LaunchForm]) -> RecipeForm | None:
+def shared_program(plan: LaunchPlan, forms: Mapping[str, LaunchForm]) -> RecipeForm | None:
     """Return the form whose program the script must hold; None where all are of ranks."""
     of_site = (form.inside for form in forms.values() if form.inside in OF_RECIPES)
     name = plan.recipe.job.form if plan.recipe.job else next(of_site, None)
@@ -56,24 +57,22 @@ def of_ranks(plan: Plan) -> Plan:
     )
 
 
-def is_launched(plan: Plan) -> bool:
+def is_launched(plan: LaunchPlan) -> bool:
     """Return whether something starts ranks in the site's jobs."""
     return bool(plan.site.scheduler.forms or plan.site.scheduler.launcher)
 
 
-def of_image(plan: Plan) -> Mapping[str, LaunchForm]:
+def of_image(plan: LaunchPlan) -> Mapping[str, LaunchForm]:
     """Return the forms whose programs the image has, the recipe's own first.
 
     Raises ConfigError where the site has no way to the form that the recipe asks for.
     """
-    programs, forms = {None, *plan.recipe.exposes}, plan.site.scheduler.forms
-    fitting = {name: form for name, form in forms.items() if form.inside in programs}
-    job = plan.recipe.job
+    fitting, job = _fitting(plan), plan.recipe.job
     if job is None or not is_launched(plan):
         return fitting
     if any(form.inside == job.form for form in fitting.values()):  # in the site's words
         return dict(sorted(fitting.items(), key=lambda item: item[1].inside != job.form))
-    if job.form in forms:
+    if job.form in plan.site.scheduler.forms:
         raise ConfigError(
             f"site {plan.site.name}: its form {job.form!r} places ranks, but recipe "
             f"{plan.recipe.name} asks for a form of this name",
@@ -89,7 +88,13 @@ def of_image(plan: Plan) -> Mapping[str, LaunchForm]:
     return {job.form: recipe_form, **fitting}
 
 
-def has_way(plan: Plan) -> bool:
+def _fitting(plan: LaunchPlan) -> Mapping[str, LaunchForm]:
+    """Return the site's forms whose programs the image has."""
+    programs, forms = {None, *plan.recipe.exposes}, plan.site.scheduler.forms
+    return {name: form for name, form in forms.items() if form.inside in programs}
+
+
+def has_way(plan: LaunchPlan) -> bool:
     """Return whether the site has a way to the form that the recipe asks for."""
     try:
         of_image(plan)
@@ -98,7 +103,7 @@ def has_way(plan: Plan) -> bool:
     return True
 
 
-def _one_a_node(plan: Plan, form: str) -> tuple[str, ...]:
+def _one_a_node(plan: LaunchPlan, form: str) -> tuple[str, ...]:
     """Return the words that start one process on each node, with all that the job has of it."""
     scheduler = plan.site.scheduler
     words = next((item.launcher for item in scheduler.forms.values() if item.inside), None)
@@ -120,14 +125,14 @@ def _one_a_node(plan: Plan, form: str) -> tuple[str, ...]:
     )
 
 
-def usual(plan: Plan, launch: str | None) -> str:
+def usual(plan: LaunchPlan, launch: str | None) -> str:
     """Name the form that a script uses unless it is told; empty where the site has none.
 
     Raises ConfigError for a form that the site has not, or whose program the image has not.
     """
     names = list(of_image(plan))
     if launch is None:
-        return _usual_for(plan, names)
+        return names[0] if plan.recipe.job and names else _usual_of_ranks(plan, names)
     form = plan.site.scheduler.forms.get(launch)
     if form is not None and launch not in names:
         raise ConfigError(
@@ -147,18 +152,14 @@ def usual(plan: Plan, launch: str | None) -> str:
     return launch
 
 
-def _usual_for(plan: Plan, names: list[str]) -> str:
+def _usual_of_ranks(plan: LaunchPlan, names: list[str]) -> str:
     """Choose the first form, of those that are for the image's MPI if there are any."""
     inside, forms = plan.recipe.stack.mpi, plan.site.scheduler.forms
-    fitting = (
-        []
-        if plan.recipe.job
-        else [name for name in names if inside and forms[name].mpi == inside.family]
-    )
+    fitting = [name for name in names if inside and forms[name].mpi == inside.family]
     return next(iter([*fitting, *names]), "")
 
 
-def of_proof(plan: Plan) -> str:
+def of_proof(plan: LaunchPlan) -> str:
     """Name the form of a proof, which is one of ranks, where the recipe's own form has none."""
     forms = of_image(plan)
     if shared_program(plan, forms) is None or not is_launched(plan):
@@ -166,13 +167,13 @@ def of_proof(plan: Plan) -> str:
     placing = [name for name, form in forms.items() if form.inside not in OF_RECIPES]
     if not plan.site.scheduler.forms:
         return RANKS
-    return _usual_for(of_ranks(plan), placing)
+    return _usual_of_ranks(plan, placing)
 
 
-def of_head(plan: Plan, chosen: str) -> str:
+def of_head(plan: LaunchPlan, chosen: str) -> str:
     """Name the site's form whose request of resources a chosen form has."""
     forms = plan.site.scheduler.forms
     if chosen in forms or plan.recipe.job is None:
         return chosen
     inside = next((name for name, form in forms.items() if form.inside), None)
-    return inside or usual(of_ranks(plan), None)
+    return inside or _usual_of_ranks(plan, list(_fitting(plan)))

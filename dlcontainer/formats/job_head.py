@@ -1,16 +1,17 @@
 """The head of a job script: the scheduler's lines, and what its reader is told."""
 
 import textwrap
+from dataclasses import dataclass
 
 from dlcontainer.formats import job_end
 from dlcontainer.formats.runtimes import RuntimeStart
 from dlcontainer.planning.launch import surroundings
-from dlcontainer.planning.plan import Plan
+from dlcontainer.planning.launch.launch_plan import LaunchPlan
 from dlcontainer.schedulers import SCHEDULERS, directives
 from dlcontainer.sites import fabric_jobs, gpu_jobs
 from dlcontainer.sites.site import Site
 
-_SCRIPT = "job.sh"
+SCRIPT = "job.sh"
 _WORDS = ("[COMMAND [WORD ...]]",)
 _WIDTH = 96
 
@@ -31,15 +32,23 @@ def lines(site: Site, launch: str | None = None) -> tuple[str, ...]:
     return directives.settled(batch, written, resources, ranks) if form or resources else written
 
 
-def submitted(site: Site) -> str:
+def submitted(site: Site, script: str = SCRIPT) -> str:
     """Return the command that submits the script, with the words that it takes."""
-    return " ".join(SCHEDULERS[site.scheduler.kind].submit_argv(_SCRIPT, words=_WORDS))
+    return " ".join(SCHEDULERS[site.scheduler.kind].submit_argv(script, words=_WORDS))
 
 
-def comments(
-    plan: Plan, start: RuntimeStart, usual: str, forms: list[str], *, shares: bool
-) -> list[str]:
-    """Return where the script comes from, and what can be chosen when it is submitted."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobChoices:
+    """What can be chosen as a job is submitted, and how a user names its script."""
+
+    usual: str
+    forms: list[str]
+    script: str
+    shares: bool
+
+
+def comments(plan: LaunchPlan, start: RuntimeStart, choices: JobChoices) -> list[str]:
+    """Return what is submitted, and what can be chosen when it is."""
     site = plan.site
     mpi = surroundings.used_mpi(plan)
     collectives = fabric_jobs.said(site, uses_mpi=mpi is not None)
@@ -47,20 +56,27 @@ def comments(
         *([f"Collectives between nodes: {collectives}"] if collectives else []),
         f"{plan.recipe.name} {plan.recipe.version} at site {site.target} ({site.arch})",
         f"plan: sha256:{plan.digest}",
-        f"Rendered by dlcontainer. To submit it: {submitted(site)}",
+        f"Rendered by dlcontainer. To submit it: {submitted(site, choices.script)}",
     ]
-    if lines(site):
-        comment_lines.append(
-            "Account, partition, time and nodes above are yours to change, here or when it"
-        )
-        comment_lines.append("is rendered: --account, --partition, --time, --nodes.")
+    if lines(site) and choices.script != SCRIPT:
+        submit = SCHEDULERS[site.scheduler.kind].submit
+        comment_lines.append(f"Options of {submit} come before these lines: account, time, nodes.")
+    elif lines(site):
+        options = "--account, --partition, --time, --nodes"
+        comment_lines.append(f"These lines are yours to change, or, as it is rendered: {options}.")
     if site.status == "decommissioned":
         comment_lines.append("The machine is decommissioned: rendered for the record.")
-    comment_lines += _choices(site, usual, forms, shares=shares)
+    comment_lines += _choices(site, choices)
     for note in (*gpu_jobs.notes(site), *job_end.notes(site)):
         comment_lines += textwrap.wrap(f"note: {note}", _WIDTH, subsequent_indent="  ")
     if start.prefix is None and start.image:
         comment_lines.append(start.hint)
+    return comment_lines
+
+
+def sources(plan: LaunchPlan) -> list[str]:
+    """Return where the site's facts are from, and what is not known of it."""
+    site, mpi = plan.site, surroundings.used_mpi(plan)
     used = [
         site.scheduler,
         *site.scheduler.forms.values(),
@@ -70,23 +86,21 @@ def comments(
     ]
     named = [source for facts in used for source in facts.sources]
     ids = dict.fromkeys([*named, *(mpi.sources if mpi else ())])
-    comment_lines += [f"source: {site.sources[source]}" for source in ids]
-    return comment_lines + _not_promised(site)
+    return [*(f"source: {site.sources[source]}" for source in ids), *_not_promised(site)]
 
 
-def _choices(site: Site, usual: str, forms: list[str], *, shares: bool) -> list[str]:
+def _choices(site: Site, given: JobChoices) -> list[str]:
     """Name what a variable chooses when the script is submitted."""
     batch, staging = SCHEDULERS[site.scheduler.kind], site.jobs.staging
 
     def chosen(variable: str) -> str:
-        return " ".join(batch.submit_argv(_SCRIPT, variable=variable))
+        return " ".join(batch.submit_argv(given.script, variable=variable))
 
     choices = []
-    if len(forms) > 1:
+    if len(given.forms) > 1:
         form_choice = chosen("DLCONTAINER_FORM=NAME")
-        choices.append(
-            f"Ways to place ranks: {', '.join(forms)}. Another than {usual}: {form_choice}"
-        )
+        names = ", ".join(given.forms)
+        choices.append(f"Ways to place ranks: {names}. Another than {given.usual}: {form_choice}")
     if staging.to:
         choices.append(
             f"Without a copy of the image in {staging.to}: {chosen('DLCONTAINER_STAGE=0')}"
@@ -94,7 +108,7 @@ def _choices(site: Site, usual: str, forms: list[str], *, shares: bool) -> list[
     warning = job_end.warning(site)
     if warning is not None and warning.again:
         choices.append(f"Told of its limit, it begins again: {chosen('DLCONTAINER_REQUEUE=1')}")
-    if shares:
+    if given.shares:
         choices.append(f"Without one mount for a node's ranks: {chosen('DLCONTAINER_KEEP=0')}")
     return choices
 

@@ -1,13 +1,14 @@
 """How a job's ranks are started and find each other: parts of its script."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dlcontainer import schedulers
 from dlcontainer.config.templating import Text
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import host_variables
-from dlcontainer.planning.plan import Plan
+from dlcontainer.planning.launch.launch_plan import LaunchPlan
 from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.sites.facts import LaunchForm
 
@@ -18,12 +19,14 @@ _PORT = "$(({first} + 10#0$dlc_number % {count}))"
 _MEET_AT = "DLCONTAINER_MASTER_ADDR=ADDRESS"
 # A worker of TensorFlow has a port of its own on its node.
 _WORKERS = """\
-dlc_port=$(({first} + 10#0$dlc_number % ({count} / {ranks}) * {ranks})) dlc_workers=
-for dlc_host in $dlc_hosts; do
-    for ((dlc_local = 0; dlc_local < {ranks}; dlc_local++)); do
-        dlc_workers+=${{dlc_workers:+, }}\\"{host}:$((dlc_port + dlc_local))\\"
+if [ -n "$dlc_ranks_per_node" ] && [ -z "$dlc_starter" ]; then
+    dlc_port=$(({first} + 10#0$dlc_number % ({count} / dlc_ranks_per_node) * dlc_ranks_per_node))
+    for dlc_host in $dlc_hosts; do
+        for ((dlc_local = 0; dlc_local < dlc_ranks_per_node; dlc_local++)); do
+            dlc_workers+=${{dlc_workers:+, }}\\"{host}:$((dlc_port + dlc_local))\\"
+        done
     done
-done"""
+fi"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,7 +47,7 @@ class RankRendezvous:
     number: Text
 
 
-def meeting(plan: Plan) -> RankRendezvous:
+def meeting(plan: LaunchPlan) -> RankRendezvous:
     """Return where the ranks of a site's job meet; raises ConfigError for what no job can ask."""
     site = plan.site
     batch, rendezvous = SCHEDULERS[site.scheduler.kind], site.jobs.rendezvous
@@ -74,7 +77,7 @@ def _port(ports: range) -> str:
     return _PORT.format(first=ports.start, count=len(ports))
 
 
-def _meeting_ports(plan: Plan) -> range:
+def _meeting_ports(plan: LaunchPlan) -> range:
     """Return the first half of a site's ports, or all where no worker of TensorFlow has one."""
     ports = plan.site.jobs.rendezvous.between
     if ports is not None and not _lists_workers(plan):
@@ -85,7 +88,7 @@ def _meeting_ports(plan: Plan) -> range:
     return ports[: min(len(ports) // 2, len(ports) - most)]
 
 
-def _lists_workers(plan: Plan) -> bool:
+def _lists_workers(plan: LaunchPlan) -> bool:
     batch = SCHEDULERS[plan.site.scheduler.kind]
     return "saved_model_cli" in plan.recipe.exposes and bool(batch.hosts)
 
@@ -94,18 +97,19 @@ def _suffixed(variable: str, suffix: str | None) -> str:
     return f"${{{variable}%%.*}}{suffix}" if suffix else f"${variable}"
 
 
-def workers(plan: Plan, ranks_per_node: int) -> list[Text]:
+def workers(plan: LaunchPlan, forms: Mapping[str, LaunchForm]) -> list[Text]:
     """Return the lines that list TensorFlow's workers, in the order of ranks, where it is there."""
-    if not _lists_workers(plan):
+    of_ranks = any(form.inside is None for form in forms.values())
+    if not _lists_workers(plan) or not of_ranks:
         return []
     rendezvous = plan.site.jobs.rendezvous
     host = _suffixed("dlc_host", rendezvous.suffix)
     ports = (rendezvous.between or _PORTS)[len(_meeting_ports(plan)) :]
-    text = _WORKERS.format(ranks=ranks_per_node, host=host, first=ports.start, count=len(ports))
+    text = _WORKERS.format(host=host, first=ports.start, count=len(ports))
     return list(map(Text, text.splitlines()))
 
 
-def devices(plan: Plan, form: LaunchForm) -> str:
+def devices(plan: LaunchPlan, form: LaunchForm) -> str:
     """Return how many accelerators a rank shall see, and how many ranks share these: SEEN:SHARING.
 
     A number that no launcher's word says is the site's: ranks see all of their node's.
@@ -120,7 +124,7 @@ def devices(plan: Plan, form: LaunchForm) -> str:
     return f"{visible}:{-(-form.ranks_per_node * visible // gpu.per_node)}"
 
 
-def cpus(plan: Plan) -> Text:
+def cpus(plan: LaunchPlan) -> Text:
     """Return the line that hands the CPUs of a job's tasks to its launcher; empty where none must.
 
     In a script of several launchers it is for those alone that take them: another may start its own
@@ -155,7 +159,7 @@ def takes(program: str, kind: str) -> list[Text]:
     return lines
 
 
-def torchrun(plan: Plan, ranks_per_node: int) -> list[Text]:
+def torchrun(plan: LaunchPlan, ranks_per_node: int) -> list[Text]:
     """Return the words that start a node's ranks in the image.
 
     `--master_addr` and not a c10d endpoint: there each node compares the endpoint with its own
@@ -175,7 +179,7 @@ def torchrun(plan: Plan, ranks_per_node: int) -> list[Text]:
     ]
 
 
-def one_a_node(plan: Plan) -> list[Text]:
+def one_a_node(plan: LaunchPlan) -> list[Text]:
     """Return the words that start one process on each node; raises ConfigError where none do."""
     program = next(iter(_launchers(plan)), "")
     launcher = schedulers.launcher(program, plan.site.scheduler.kind) if program else None
@@ -192,7 +196,7 @@ def one_a_node(plan: Plan) -> list[Text]:
     return [Text(program), *map(host_variables.launch_word, launcher.one_a_node)]
 
 
-def _launchers(plan: Plan) -> list[str]:
+def _launchers(plan: LaunchPlan) -> list[str]:
     scheduler = plan.site.scheduler
     words = [form.launcher[0] for form in scheduler.forms.values()]
     return [*words, *scheduler.launcher[:1]]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from dlcontainer.config.templating import Text, quote
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import host_variables, job_ranks
-from dlcontainer.planning.plan import Plan
+from dlcontainer.planning.launch.launch_plan import LaunchPlan
 from dlcontainer.schedulers import SCHEDULERS
 
 _FAILED = (
@@ -36,7 +36,7 @@ class StagingLines:
     verify: tuple[Text, ...]
 
 
-def stage(plan: Plan) -> StagingLines | None:
+def stage(plan: LaunchPlan) -> StagingLines | None:
     """Return how the site stages images; None where it does not. Raises ConfigError."""
     site, staging = plan.site, plan.site.jobs.staging
     if staging.to is None:
@@ -63,7 +63,7 @@ def stage(plan: Plan) -> StagingLines | None:
     )
 
 
-def _local(plan: Plan, to: str) -> list[str]:
+def _local(plan: LaunchPlan, to: str) -> list[str]:
     """Copy to each node, in a folder whose name nobody could know before it is there."""
     how, batch = plan.site.jobs.staging.how, SCHEDULERS[plan.site.scheduler.kind]
     lines = [
@@ -101,7 +101,7 @@ def _shared(to: str) -> list[str]:
     ]
 
 
-def _verify(plan: Plan) -> list[str]:
+def _verify(plan: LaunchPlan) -> list[str]:
     """Check each copy with the site's keys, where the site demands that its images are signed.
 
     Certificates and PGP rings are looked at when an image is published, and not here: a job has no
@@ -127,5 +127,5 @@ def _verify(plan: Plan) -> list[str]:
     ]
 
 
-def _on_each(plan: Plan, command: str) -> str:
+def _on_each(plan: LaunchPlan, command: str) -> str:
     return " ".join([*job_ranks.one_a_node(plan), command])

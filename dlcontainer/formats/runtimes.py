@@ -8,8 +8,8 @@ from dlcontainer.config.templating import Literal, Text, quote
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import host_environment, host_variables
 from dlcontainer.formats.host_environment import WAYS, EnvironmentPolicy
+from dlcontainer.planning.launch.launch_plan import LaunchPlan
 from dlcontainer.planning.launch.surroundings import Surroundings
-from dlcontainer.planning.plan import Plan
 from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.sites.engine import Runtime
 
@@ -40,7 +40,7 @@ class RuntimeStart:
     """How a runtime starts an image.
 
     `words` stand between the launcher and the command (an option may hold its value, too),
-    `on_launcher` are the launcher's own;
+    `on_launcher` are the launcher's own; `named` hand in what only a rank's environment has;
     `prefix` begins the variables through which the runtime is told more, None where it takes words
     for them. `image` is the default, between a shell's braces; None where there is none. `before`
     are lines that settle what the words use. `policy` says what becomes of the job's environment,
@@ -49,6 +49,7 @@ class RuntimeStart:
 
     words: tuple[Text, ...]
     on_launcher: tuple[Text, ...] = ()
+    named: tuple[Text, ...] = ()
     prefix: str | None = None
     image: Text | None
     is_file: bool
@@ -64,7 +65,7 @@ _SYSTEMS = Text('${dlc_systems[@]+"${dlc_systems[@]/#/--volume=}"}')
 _SHOWN = Text('${dlc_shown[@]+"${dlc_shown[@]}"}')
 
 
-def start(plan: Plan, applied: Surroundings) -> RuntimeStart:
+def start(plan: LaunchPlan, applied: Surroundings) -> RuntimeStart:
     """Return the words of the site's runtime; raises ConfigError for what it has no way to do."""
     runtime = plan.site.engine.runtime
     if applied.libraries and runtime not in ("apptainer", "singularity"):
@@ -77,18 +78,18 @@ def start(plan: Plan, applied: Surroundings) -> RuntimeStart:
     return replace(_STARTS[runtime](plan, applied), policy=WAYS[runtime])
 
 
-def oci_name(plan: Plan) -> str:
+def oci_name(plan: LaunchPlan) -> str:
     """Name the image as engines of OCI images do: NAME:TAG."""
     tag = plan.name.removeprefix(f"{plan.recipe.name}-").replace("+", "-")
     return f"{plan.recipe.name}:{tag[:128]}"
 
 
-def edf_name(plan: Plan) -> str:
+def edf_name(plan: LaunchPlan) -> str:
     """Name the Container Engine's description of the image, beside the job script."""
     return f"{plan.name}.toml"
 
 
-def _apptainer(plan: Plan, applied: Surroundings) -> RuntimeStart:
+def _apptainer(plan: LaunchPlan, applied: Surroundings) -> RuntimeStart:
     runtime = plan.site.engine.runtime
     binds = [Text(f"--bind {host_variables.shell(bind)}") for bind in applied.binds]
     flags = map(host_variables.shell, applied.flags)
@@ -115,7 +116,7 @@ def _apptainer(plan: Plan, applied: Surroundings) -> RuntimeStart:
     )
 
 
-def _podman_hpc(plan: Plan, applied: Surroundings) -> RuntimeStart:
+def _podman_hpc(plan: LaunchPlan, applied: Surroundings) -> RuntimeStart:
     systems = _systems(applied)
     return RuntimeStart(
         words=(
@@ -125,14 +126,16 @@ def _podman_hpc(plan: Plan, applied: Surroundings) -> RuntimeStart:
             *([_SYSTEMS] if systems else []),
             # Podman begins in the image's own folder and shows none of the host's.
             _SHOWN,
-            # Those of the job by name, then the ranks' own; what the site sets wins: it is last.
-            Text('${dlc_names[@]+"${dlc_names[@]}"}'),
-            *host_environment.rank_words(),
+            # What the site sets wins: it is last.
+            Text('"${dlc_names[@]}"'),
             *_variables("-e", applied),
-            # Without a value: as this rank has it, if it has it.
+            Text('"$dlc_image"'),
+        ),
+        # Without a value: as this rank has it, if it has it.
+        named=(
+            *host_environment.rank_words(),
             *(Text(f"-e {name}") for name in HANDED),
             *(Text(f"-e {quote(name)}") for name in _job_variables(plan)),
-            Text('"$dlc_image"'),
         ),
         before=(*systems, *_here(applied, *([_EACH_SYSTEM] if systems else []))),
         shows=FolderBinding(
@@ -146,7 +149,7 @@ def _podman_hpc(plan: Plan, applied: Surroundings) -> RuntimeStart:
     )
 
 
-def _shifter(_plan: Plan, applied: Surroundings) -> RuntimeStart:
+def _shifter(_plan: LaunchPlan, applied: Surroundings) -> RuntimeStart:
     return RuntimeStart(
         words=(
             Text("shifter"),
@@ -164,7 +167,7 @@ def _shifter(_plan: Plan, applied: Surroundings) -> RuntimeStart:
     )
 
 
-def _container_engine(plan: Plan, applied: Surroundings) -> RuntimeStart:
+def _container_engine(plan: LaunchPlan, applied: Surroundings) -> RuntimeStart:
     for flag in applied.flags:
         if flag.startswith("-") or "=" not in flag:
             raise ConfigError(
@@ -184,7 +187,7 @@ def _container_engine(plan: Plan, applied: Surroundings) -> RuntimeStart:
     )
 
 
-_STARTS: Mapping[Runtime, Callable[[Plan, Surroundings], RuntimeStart]] = {
+_STARTS: Mapping[Runtime, Callable[[LaunchPlan, Surroundings], RuntimeStart]] = {
     "apptainer": _apptainer,
     "singularity": _apptainer,
     "podman-hpc": _podman_hpc,
@@ -193,7 +196,7 @@ _STARTS: Mapping[Runtime, Callable[[Plan, Surroundings], RuntimeStart]] = {
 }
 
 
-def _job_variables(plan: Plan) -> tuple[str, ...]:
+def _job_variables(plan: LaunchPlan) -> tuple[str, ...]:
     """Name what tells a program in the image which job it is part of, patterns as Podman's."""
     batch = SCHEDULERS[plan.site.scheduler.kind]
     patterns = (*(batch.job.names if batch.job else ()), *batch.variables)
@@ -224,7 +227,8 @@ def _systems(applied: Surroundings) -> tuple[Text, ...]:
     if not folders:
         return ()
     return (
-        Text("dlc_systems=()\n# shellcheck disable=SC2043"),
+        Text("dlc_systems=()"),
+        Text("# shellcheck disable=SC2043"),
         Text(f"for dlc_folder in {' '.join(folders)}; do"),
         Text('    [ ! -e "$dlc_folder" ] || dlc_systems+=("$dlc_folder:$dlc_folder")'),
         Text("done"),

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 
 FILE = "SHA256SUMS"
-# In its own folder, in bin/, launch/ or evidence/, never hidden.
+# In its own folder, in bin/, job/, launch/ or evidence/, never hidden.
 _LINE = re.compile(
-    r"([0-9a-f]{64})  ((?:bin/|launch/|evidence/)?[0-9A-Za-z][0-9A-Za-z._+-]{0,199})"
+    r"([0-9a-f]{64})  ((?:bin/|job/|launch/|evidence/)?[0-9A-Za-z][0-9A-Za-z._+-]{0,199})"
 )
 
 

@@ -23,6 +23,9 @@ VENV = "dlcontainer-venv"
 # Of a line in a `case`.
 _WIDTH = 84
 
+# The script of a release that its users submit.
+JOB = "job/job.sh"
+
 # Variables that name a folder for compiled code.
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "MIOPEN_USER_DB_PATH", "MIOPEN_CUSTOM_CACHE_DIR")
 
@@ -72,6 +75,8 @@ class WrapperContext:
     models: str | None = None
     # The image beside bin/: a file, or a folder of its files.
     image: str = "image.sif"
+    # The command that submits the release's job; empty where it has none.
+    submit: str = ""
 
 
 _BARE = WrapperContext()
@@ -105,6 +110,11 @@ def lua(value: object) -> str:
     return '"' + "".join(out) + '"'
 
 
+def shell(value: object) -> str:
+    """Quote a value as a word of a shell, in quotes in any case."""
+    return "'" + str(value).replace("'", "'\\''") + "'"
+
+
 def tcl(value: object) -> str:
     """Quote a value as a Tcl word; braces too, since the word may stand in a body in braces."""
     if isinstance(value, Text):
@@ -136,6 +146,7 @@ def modulefiles(
         "name": release.name,
         "bin": f"{folder}/bin",
         "report": f"{folder}/report.html",
+        "job": f"{folder}/{JOB}" if context.submit else "",
         "catalogue": str(catalogue) if catalogue else "",
         "facts": _whatis(release),
         "help": _help(release, folder, context),
@@ -169,6 +180,7 @@ def _help(release: ModuleRelease, folder: Path, context: WrapperContext) -> list
         "  DLCONTAINER_DEBUG=1 names what stays outside, DLCONTAINER_PASS=NAME lets one in.",
         *(_ON_TOP if "python" in release.commands else ()),
         *((_NO_COMPILER,) if release.without_compiler else ()),
+        *(_job(context.submit) if context.submit else ()),
         *(_models(context.models) if context.models else ()),
         *((_LOGGED,) if context.logged else ()),
         *context.mpi,
@@ -180,6 +192,13 @@ def _help(release: ModuleRelease, folder: Path, context: WrapperContext) -> list
         f"  record  {folder}/record.json",
         f"  checks  {folder}/checks.json",
     ]
+
+
+def _job(submit: str) -> tuple[str, ...]:
+    return (
+        f"Ranks on nodes of a job: {submit}",
+        "  places and starts them; without a command it proves devices and network.",
+    )
 
 
 def _models(folder: str) -> tuple[str, ...]:

@@ -185,6 +185,9 @@ def _verified_copy(copy: Path, work: _Publishing) -> None:
 def _published_as(work: _Publishing, version: Version) -> Publication:
     progress = work.context.progress
     draft = staging.draft(version)
+    missing = staging.job(version).missing
+    if missing:
+        progress.note(f"no job script is published with it: {missing}")
     digest = store.digest_of_draft(draft)
     live = changes.standing(work.root, draft)
     same = live is not None and live.digest == digest

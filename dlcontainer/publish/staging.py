@@ -8,7 +8,8 @@ from pathlib import Path
 
 from dlcontainer.image import sbom
 from dlcontainer.image.checks_file import CheckRecord, ReleaseChecks
-from dlcontainer.publish import launch_files, modulefiles
+from dlcontainer.publish import job_files, launch_files, modulefiles
+from dlcontainer.publish.job_files import ReleaseJob
 from dlcontainer.publish.modulefiles import (
     FallbackPrograms,
     ModuleRelease,
@@ -53,6 +54,7 @@ def draft(version: Version) -> ReleaseDraft:
     texts = {
         **{f"bin/{command}": text for command, text in _wrappers(version).items()},
         **{f"{launch_files.FOLDER}/{name}": text for name, text in _launches(version).items()},
+        **job(version).files,
     }
     return ReleaseDraft(
         name=version.release.name,
@@ -64,6 +66,17 @@ def draft(version: Version) -> ReleaseDraft:
     )
 
 
+def job(version: Version) -> ReleaseJob:
+    """Write what users of the module submit, or say why there is none."""
+    return job_files.of_release(
+        version.offered.record.record.content,
+        version.release,
+        version.site,
+        contents.PLACEHOLDER / _around(version).image,
+        list(version.templates),
+    )
+
+
 def _files(version: Version) -> dict[str, bytes]:
     checks = ReleaseChecks(
         finished=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -71,11 +84,12 @@ def _files(version: Version) -> dict[str, bytes]:
         checks=tuple(version.checks),
         reached=tuple(version.reached),
     )
+    submit = job_files.submit(version.site) if job(version).files else ""
     lua, tcl = modulefiles.modulefiles(
         version.release,
         contents.PLACEHOLDER,
         list(version.templates),
-        _around(version),
+        replace(_around(version), submit=submit),
         contents.catalogue_of(contents.PLACEHOLDER),
     )
     offered = version.offered

@@ -14,7 +14,7 @@ import pytest
 
 from dlcontainer.formats import texts
 from tests.integration.world import isolated, missing
-from tests.jobs import BASH, MEET, plan_at
+from tests.jobs import BASH, MEET, plan_at, without_engine
 from tests.skips import skip
 from tests.values import TEMPLATES
 
@@ -76,10 +76,7 @@ def submit(
     scheduler = {"kind": "pbs", "forms": {"a": form}}
     plan = plan_at(tmp_path, scheduler=scheduler, jobs={"rendezvous": rendezvous})
     # Outside of an image: an engine would need namespaces within these.
-    lines = texts.text(plan, "job", [TEMPLATES]).splitlines()
-    (ground / "job.sh").write_text(
-        "\n".join(line for line in lines if not line.startswith("set -- apptainer exec")) + "\n"
-    )
+    (ground / "job.sh").write_text(without_engine(texts.text(plan, "job", [TEMPLATES])))
     (ground / f"{plan.name}.sif").touch()
     (ground / "nodes").write_text("".join(f"n{host}\n" for host in range(1, 1 + hosts)))
     user = isolated(tmp_path / "user", tmp_path / "cache")

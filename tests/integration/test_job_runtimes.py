@@ -43,11 +43,10 @@ def test_podman_hpc(machine: Machine, tmp_path: Path) -> None:
     assert ran.launched[4:] == [
         *("podman-hpc", "run", "--rm", "--gpu", "--mpi", "-v", "/s c:/s c", "-v", "/a:/b"),
         *("-v", f"{machine.here}:{machine.here}", "-w", str(machine.here)),
-        *(word for name in (*named(ran), *OF_RANKS) for word in ("-e", name)),
+        # All that Slurm sets: the proof knows its job and node by that.
+        *(word for name in (*named(ran), *OF_RANKS, *HANDED, "SLURM*") for word in ("-e", name)),
         *("-e", "NET=AWS Libfabric", "-e", "NCCL_NET=AWS Libfabric"),
         *("-e", "LD_PRELOAD=/c$(touch X)/gtl.so", "-e", "LD_LIBRARY_PATH=/c$(touch X)/gtl"),
-        # All that Slurm sets: the proof knows its job and node by that.
-        *(word for name in (*HANDED, "SLURM*") for word in ("-e", name)),
         *("demo:1.0-demo", *PROOF),
     ]
 

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from dlcontainer.config.templating import Text
+from dlcontainer.formats import released_job
 from dlcontainer.publish.unpacked import cvmfs
 from dlcontainer.system.process import ProcessRunner
 from tests import goldens
 from tests.integration.world import missing
-from tests.values import ROOT
+from tests.values import ROOT, TEMPLATES
 
 # Not followed: files of the machine that a script runs on.
 SHELLCHECK = ("--exclude=SC1091", "--color=never")
@@ -92,6 +94,21 @@ def test_the_shell_of_each_rank(rendered: Path, tmp_path: Path) -> None:
         file.write_text(text)
     assert len(files) > 5
     lint([linter("shellcheck"), *SHELLCHECK, "--shell=sh"], files, tmp_path)
+
+
+def test_the_job_of_a_release(tmp_path: Path) -> None:
+    """Its files are parts of one script: one sets what another reads."""
+    files: dict[str, list[Path]] = {"bash": [], "sh": []}
+    for name in goldens.whole_jobs(goldens.whole()):
+        plan = goldens.plans()[name]
+        written = released_job.texts(plan, Text("'/a release'"), "image.sif", "job", [TEMPLATES])
+        for file, text in written.items():
+            path = tmp_path / f"{name}-{file}"
+            path.write_text(text)
+            files["sh" if file == released_job.RANK else "bash"].append(path)
+    for shell, paths in files.items():
+        words = (*SHELLCHECK[1:], "--exclude=SC1091,SC2034,SC2154,SC2329", f"--shell={shell}")
+        lint([linter("shellcheck"), *words], paths, tmp_path)
 
 
 @pytest.mark.parametrize("section", ["pre", "post", "environment", "runscript", "test"])

@@ -10,7 +10,7 @@ from dlcontainer.engines.apptainer import RUN_MODES
 from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.errors import ConfigError
 from dlcontainer.planning.launch import refused_variables
-from dlcontainer.planning.plan import Plan
+from dlcontainer.planning.launch.launch_plan import LaunchPlan
 from dlcontainer.sites import gpu_flags
 from dlcontainer.sites.facts import Mpi
 from dlcontainer.sites.site import Site
@@ -87,12 +87,12 @@ class Surroundings:
         return tuple(entry for entry in self.library_path if entry not in _WHOLE)
 
 
-def used_mpi(plan: Plan) -> Mpi | None:
+def used_mpi(plan: LaunchPlan) -> Mpi | None:
     """Return the site's MPI where the recipe's programs use one."""
     return plan.site.mpi if plan.recipe.stack.mpi else None
 
 
-def of_plan(plan: Plan) -> Surroundings:
+def of_plan(plan: LaunchPlan) -> Surroundings:
     """Gather what surrounds a plan's image; raises as `of`."""
     image = ImageFacts(uses_mpi=plan.recipe.stack.mpi is not None, environment=plan.environment)
     return of(plan.site, image, plan.trial)

@@ -1,9 +1,9 @@
 """The content of a release: its digest, its description, and whether it is as it was published.
 
-The digest covers (path, mode, SHA-256) of image, wrappers, launch files and modulefiles. These
-name their own folder, which the digest names: they are counted with PLACEHOLDER in its place, so
-the same release has the same digest below every root. Record, bill, log and checks lie beside,
-held by SHA256SUMS.
+The digest covers (path, mode, SHA-256) of image, wrappers, launch files, job and modulefiles. These
+and the job's script name their own folder, which the digest names: they are counted with
+PLACEHOLDER in its place, so the same release has the same digest below every root. Record, bill,
+log and checks lie beside, held by SHA256SUMS.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from dlcontainer.publish.unpacked import listing
 from dlcontainer.system import digests, foreign_files, guarded_files
 from dlcontainer.system.process import quote
 
-# The folder that modulefiles name until the digest is known; no language quotes a part of it.
+# The folder that modulefiles and jobs name until the digest is known; no language quotes it.
 PLACEHOLDER = Path("/@release@")
 _ROOT = Path("/@root@")
 FILE = "release.json"
@@ -35,6 +35,7 @@ _MOST_BYTES = 256_000_000
 _QUOTED: Mapping[str, Callable[[object], str]] = {
     "module.lua": modulefiles.lua,
     "module.tcl": modulefiles.tcl,
+    modulefiles.JOB: modulefiles.shell,
 }
 # Of a benchmark, put there after publishing.
 _LATER = {"report.html", "report.json"}
@@ -69,7 +70,7 @@ def digest_of(sums: Mapping[str, str]) -> str:
 
 def covers(path: str) -> bool:
     """Return whether a file's content is part of the digest."""
-    return path in (IMAGE, listing.FILE, *_QUOTED) or path.startswith(("bin/", "launch/"))
+    return path in (IMAGE, listing.FILE, *_QUOTED) or path.startswith(("bin/", "job/", "launch/"))
 
 
 def mode_of(path: str) -> int:
@@ -78,7 +79,7 @@ def mode_of(path: str) -> int:
 
 
 def moved(path: str, data: bytes, old: Path, new: Path) -> bytes:
-    """Let a modulefile name another folder; each is quoted as the file's language does."""
+    """Let a modulefile or a job name another folder, quoted as the file's language does."""
     quote = _QUOTED.get(path)
     if quote is None:
         return data

@@ -1,6 +1,6 @@
 """Where a published tree's parts lie, and the few moves by which they come and go.
 
-ROOT/releases/DIGEST/        image.sif bin/ launch/ module.lua module.tcl record.json …; immutable
+ROOT/releases/DIGEST/        image.sif bin/ job/ launch/ module.lua record.json …; immutable
 ROOT/generations/N/          generation.json, modules/{lmod,tcl}/NAME/VERSION -> releases
 ROOT/current                 -> generations/N: what is live
 ROOT/modules                 -> current/modules: the path in users' MODULEPATH

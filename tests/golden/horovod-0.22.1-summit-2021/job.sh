@@ -11,12 +11,71 @@
 # horovod 0.22.1 at site summit-2021 (ppc64le)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
-# Account, partition, time and nodes above are yours to change, here or when it
-# is rendered: --account, --partition, --time, --nodes.
+# These lines are yours to change, or, as it is rendered: --account, --partition, --time, --nodes.
 # The machine is decommissioned: rendered for the record.
 # Ways to place ranks: node, gpu, gpu-aware. Another than node: DLCONTAINER_FORM=NAME bsub job.sh
 # Without a copy of the image in /mnt/bb/$USER: DLCONTAINER_STAGE=0 bsub job.sh
 # Without one mount for a node's ranks: DLCONTAINER_KEEP=0 bsub job.sh
+set -eu
+
+run() {
+    dlc_enter  # the folder that it was submitted from
+    dlc_image=${DLCONTAINER_IMAGE:-$PWD/horovod-0.22.1-summit-2021.sif}
+    dlc_prepare "$@"  # the command, variables, folders, where ranks meet
+    dlc_form=${DLCONTAINER_FORM:-node}
+    case $dlc_form in
+        node)  # one resource set a node, each of its six ranks sees all GPUs, as NCCL and Horovod want it
+            dlc_ranks_per_node=6 dlc_ranks=$((dlc_nodes * 6)) dlc_gpus=6:6
+            dlc_launcher=(jsrun -n "$dlc_nodes" -r1 -g6 -a6 -c42 -bpacked:7)
+            ;;
+        *) dlc_use_form ;;
+    esac
+    dlc_place
+    set -- singularity exec --nv --bind "${MPI_ROOT}":"${MPI_ROOT}" \
+        --bind /autofs/nccs-svm1_home1 --bind /autofs/nccs-svm1_home1:/ccs/home \
+        ${dlc_shown[@]+"${dlc_shown[@]}"} "$dlc_image" "${dlc_command[@]}"
+    dlc_tell "${dlc_launcher[@]}" "$@"
+    dlc_code=0
+    dlc_start "${dlc_launcher[@]}" "${dlc_rank[@]}" "$@" || dlc_code=$?
+    [ -z "$dlc_staged" ] || dlc_on_node remove || :
+    exit "$dlc_code"
+}
+
+dlc_use_form() {
+    case $dlc_form in
+        gpu)  # six resource sets a node, each rank sees its own GPU as device 0
+            dlc_ranks_per_node=6 dlc_ranks=$((dlc_nodes * 6)) dlc_gpus=1:1
+            dlc_launcher=(jsrun -n "$dlc_ranks" -r6 -a1 -c7 -g1 -bpacked:7)
+            ;;
+        gpu-aware)  # as node, with MPI that takes buffers on GPUs
+            dlc_ranks_per_node=6 dlc_ranks=$((dlc_nodes * 6)) dlc_gpus=6:6
+            dlc_launcher=(jsrun --smpiargs=-gpu -n "$dlc_nodes" -r1 -g6 -a6 -c42 -bpacked:7)
+            ;;
+        *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: node, gpu, gpu-aware" ;;
+    esac
+}
+
+dlc_surround() {
+    # The host's own Python and libraries are none of the image's.
+    unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
+    dlc_safe_path
+    # In the image.
+    # The runtime evaluates these as a shell does between double quotes.
+    dlc_inside() { export "SINGULARITYENV_$1=$(printf %s "$2" | LC_ALL=C sed 's/[\\$`]/\\&/g')"; }
+    dlc_inside PAMI_ENABLE_STRIPING 1
+    dlc_inside PAMI_IBV_ADAPTER_AFFINITY 1
+    dlc_inside PAMI_IBV_DEVICE_NAME mlx5_0:1,mlx5_3:1
+    dlc_inside PAMI_IBV_DEVICE_NAME_1 mlx5_3:1,mlx5_0:1
+    [ -z "${HOROVOD_CYCLE_TIME+x}" ] || dlc_inside HOROVOD_CYCLE_TIME "${HOROVOD_CYCLE_TIME}"
+    [ -z "${HOROVOD_FUSION_THRESHOLD+x}" ] || dlc_inside HOROVOD_FUSION_THRESHOLD "${HOROVOD_FUSION_THRESHOLD}"
+    [ -z "${HOROVOD_HIERARCHICAL_ALLREDUCE+x}" ] || dlc_inside HOROVOD_HIERARCHICAL_ALLREDUCE "${HOROVOD_HIERARCHICAL_ALLREDUCE}"
+    dlc_need MPI_ROOT
+    dlc_need USER
+    dlc_show_here "${MPI_ROOT}":"${MPI_ROOT}" /autofs/nccs-svm1_home1 /autofs/nccs-svm1_home1:/ccs/home
+}
+
+dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+
 # source: olcf/olcf-user-docs@109c9aa systems/summit_user_guide.rst (of 2024-10-04)
 # source: olcf/olcf-user-docs@d900d52^ software/containers_on_summit.rst (of 2025-01-14)
 # source: olcf/olcf-user-docs@d900d52^ software/analytics/ibm-wml-ce.rst (of 2025-01-14)
@@ -28,15 +87,14 @@
 #   kernel's patch level (RHEL 8.2's series is 4.18.0-193); the version of Singularity, later
 #   Apptainer; what requiredmpilibs.source sets; whether the centre's base images at code.ornl.gov
 #   can still be pulled
-set -eu
-dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+
+# The functions of run(): the same for every job of this image at this site.
 dlc_need() {
     for dlc_name; do
         [ -n "${!dlc_name-}" ] || dlc_fail "\$$dlc_name is empty or not set; the site config uses it" \
             "load the module that sets it, or export $dlc_name before you submit"
     done
 }
-
 # The current folder: dlc_pwd is its name for the user, dlc_here the one without links. Where the
 # engine can't show it, the engine says nothing and starts in the home or in an empty folder.
 dlc_real() {  # the folder $1 without links, in dlc_folder
@@ -69,27 +127,41 @@ dlc_find_here() {
 }
 dlc_lost() { dlc_fail "the image can't show the job's folder: ${dlc_pwd:-its name is not known}
   why: $1" "$2"; }
-dlc_find_here
+dlc_enter() {
+    dlc_find_here
+}
 
-# The image, and the command that each rank runs in it: what follows the script's name, else the
-# proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
-dlc_image=${DLCONTAINER_IMAGE:-$PWD/horovod-0.22.1-summit-2021.sif}
-[ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
-dlc_proof=
-if [ $# -eq 0 ]; then
-    # A name of this job's alone, in dlc_job, from the words that tell it apart, whatever stands in
-    # them; empty for none. Where they are plain no process starts.
-    dlc_name_job() {
-        dlc_job=
-        for dlc_line; do
-            [ -z "$dlc_line" ] || dlc_job=$dlc_job${dlc_job:++}$dlc_line
-            # A / marks what is no name of a file.
-            case $dlc_line in *[!][A-Za-z0-9._@-]*) dlc_job=$dlc_job/ ;; esac
-        done
-        [ "${#dlc_job}" -gt 64 ] || case $dlc_job in */*) ;; *) return 0 ;; esac
-        dlc_job=$(printf '%s\0' "$@" | sha256sum 2>/dev/null) && [ -n "$dlc_job" ] || return 1
-        dlc_job=sha256-${dlc_job%% *}
-    }
+dlc_prepare() {
+    [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
+    dlc_command=("$@") dlc_proof=
+    [ $# -gt 0 ] || dlc_prove
+    dlc_surround
+    dlc_nodes=$(awk 'NF && !/^(batch|launch|login)/ && !seen[$1]++ { n++ } END { print n + 0 }' "${LSB_DJOB_HOSTFILE-/dev/null}" || :)
+    case $dlc_nodes in
+        '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: bsub job.sh [COMMAND [WORD ...]]' ;;
+    esac
+    dlc_find_meeting
+    dlc_read_mount
+    dlc_stage
+    dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter='' \
+        dlc_gpus=1:0
+}
+
+# A name of this job's alone, in dlc_job, from the words that tell it apart, whatever stands in
+# them; empty for none. Where they are plain no process starts.
+dlc_name_job() {
+    dlc_job=
+    for dlc_line; do
+        [ -z "$dlc_line" ] || dlc_job=$dlc_job${dlc_job:++}$dlc_line
+        # A / marks what is no name of a file.
+        case $dlc_line in *[!][A-Za-z0-9._@-]*) dlc_job=$dlc_job/ ;; esac
+    done
+    [ "${#dlc_job}" -gt 64 ] || case $dlc_job in */*) ;; *) return 0 ;; esac
+    dlc_job=$(printf '%s\0' "$@" | sha256sum 2>/dev/null) && [ -n "$dlc_job" ] || return 1
+    dlc_job=sha256-${dlc_job%% *}
+}
+# Without a command: the proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
+dlc_prove() {
     for dlc_line in "${FLUX_JOB_ID:-${FLUX_ENCLOSING_ID-}}" "${SLURM_JOB_ID-}" "${LSB_JOBID-}" \
         "${PBS_JOBID-}" "${COBALT_JOBID-}" "${SGE_TASK_ID:+${JOB_ID-}}"; do
         [ -z "$dlc_line" ] || break
@@ -106,51 +178,24 @@ if [ $# -eq 0 ]; then
             dlc_fail "$dlc_said" "submit this from a folder that you can write to"
         dlc_again=$((dlc_again + 1))
     done
-    set -- /opt/horovod/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
-fi
+    dlc_command=(/opt/horovod/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof")
+}
 
-# `module` is a function of the shell: where this shell has none, /etc/profile defines it. Older
-# ones read variables that are not set.
-set +eu
-dlc_stop() { dlc_fail "line ${BASH_LINENO[0]}: a module command failed, see above" "ask what the site has: module avail"; }
-type module >/dev/null 2>&1 || . /etc/profile
-module purge || dlc_stop
-module load DefApps || dlc_stop
-module load gcc/9.1.0 || dlc_stop
-module load cuda/11.0.3 || dlc_stop
-module unload spectrum-mpi || dlc_stop
-module load spectrum-mpi/10.4.0.3-20210112 || dlc_stop
-[ -r /gpfs/alpine/stf007/world-shared/containers/utils/requiredmpilibs.source ] || dlc_fail "can't read a script of the site: "/gpfs/alpine/stf007/world-shared/containers/utils/requiredmpilibs.source "ask the site where it is now"
-. /gpfs/alpine/stf007/world-shared/containers/utils/requiredmpilibs.source
-set -eu
-
-# The host's own Python and libraries are none of the image's.
-unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
-
-# A relative or empty entry of PATH is the current folder or one below it, where anybody's files may
-# lie: the engine and its helpers are not taken from there.
-case ":${PATH-}:" in
-    *:[!/]*)
-        dlc_rest=${PATH-}: dlc_path=
-        while [ -n "$dlc_rest" ]; do
-            dlc_one=${dlc_rest%%:*} dlc_rest=${dlc_rest#*:}
-            case $dlc_one in /*) dlc_path=${dlc_path:+$dlc_path:}$dlc_one ;; esac
-        done
-        PATH=${dlc_path:-/usr/bin:/bin}
-        export PATH
-        ;;
-esac
-
-# In the image.
-# The runtime evaluates these as a shell does between double quotes.
-dlc_inside() { export "SINGULARITYENV_$1=$(printf %s "$2" | LC_ALL=C sed 's/[\\$`]/\\&/g')"; }
-dlc_inside PAMI_ENABLE_STRIPING 1
-dlc_inside PAMI_IBV_ADAPTER_AFFINITY 1
-dlc_inside PAMI_IBV_DEVICE_NAME mlx5_0:1,mlx5_3:1
-dlc_inside PAMI_IBV_DEVICE_NAME_1 mlx5_3:1,mlx5_0:1
-[ -z "${HOROVOD_CYCLE_TIME+x}" ] || dlc_inside HOROVOD_CYCLE_TIME "${HOROVOD_CYCLE_TIME}"
-[ -z "${HOROVOD_FUSION_THRESHOLD+x}" ] || dlc_inside HOROVOD_FUSION_THRESHOLD "${HOROVOD_FUSION_THRESHOLD}"
-[ -z "${HOROVOD_HIERARCHICAL_ALLREDUCE+x}" ] || dlc_inside HOROVOD_HIERARCHICAL_ALLREDUCE "${HOROVOD_HIERARCHICAL_ALLREDUCE}"
+dlc_safe_path() {
+    # A relative or empty entry of PATH is the current folder or one below it, where anybody's files may
+    # lie: the engine and its helpers are not taken from there.
+    case ":${PATH-}:" in
+        *:[!/]*)
+            dlc_rest=${PATH-}: dlc_path=
+            while [ -n "$dlc_rest" ]; do
+                dlc_one=${dlc_rest%%:*} dlc_rest=${dlc_rest#*:}
+                case $dlc_one in /*) dlc_path=${dlc_path:+$dlc_path:}$dlc_one ;; esac
+            done
+            PATH=${dlc_path:-/usr/bin:/bin}
+            export PATH
+            ;;
+    esac
+}
 
 # Folders of the host in the image, under the names that they have outside. dlc_roots has a line for
 # each that shows there; a name with a line break is not noted.
@@ -261,24 +306,6 @@ dlc_show_here() {
     set +f
 }
 
-dlc_need MPI_ROOT
-dlc_need USER
-dlc_show_here "${MPI_ROOT}":"${MPI_ROOT}" /autofs/nccs-svm1_home1 /autofs/nccs-svm1_home1:/ccs/home
-
-dlc_nodes=$(awk 'NF && !/^(batch|launch|login)/ && !seen[$1]++ { n++ } END { print n + 0 }' "${LSB_DJOB_HOSTFILE-/dev/null}" || :)
-case $dlc_nodes in
-    '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: bsub job.sh [COMMAND [WORD ...]]' ;;
-esac
-
-dlc_number=${LSB_JOBID-}${LSB_JOBINDEX-}
-dlc_number=${dlc_number%%.*}
-dlc_number=${dlc_number//[!0-9]/}
-MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
-# Where the ranks meet: the job's first node. The port follows from the job's number, so that two
-# jobs on one node have two, unless the site's own documentation gives one.
-# DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
-MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
-dlc_hosts=$(awk 'NF && !/^(batch|launch|login)/ && !seen[$1]++ { print $1 }' "${LSB_DJOB_HOSTFILE-/dev/null}" 2>/dev/null) || dlc_hosts=
 # What other nodes can't reach: the loopback, and addresses that hold on one link. Of lines that
 # begin with an address: the first that is none of these, and 1 where one of them is.
 dlc_away() {
@@ -318,31 +345,49 @@ dlc_unreachable() {
         awk '{ print $1 }' | sort -u | tr '\n' ' ')" \
         "DLCONTAINER_MASTER_ADDR=ADDRESS bsub job.sh (${dlc_list:+$(uname -n) has ${dlc_list%, }; }for all jobs: jobs.rendezvous of the site config)"
 }
-if [ -z "$MASTER_ADDR" ]; then
-    dlc_first=${dlc_hosts%%$'\n'*}
-    [ -z "$dlc_first" ] || [ -n "$MASTER_ADDR" ] || dlc_meet "$dlc_first"
-    [ -n "$MASTER_ADDR" ] || dlc_fail "can't tell where the ranks of this job meet" \
-        "run this in a job, or name its first node: DLCONTAINER_MASTER_ADDR=HOST"
-fi
-export MASTER_ADDR MASTER_PORT
+dlc_find_meeting() {
+    dlc_number=${LSB_JOBID-}${LSB_JOBINDEX-}
+    dlc_number=${dlc_number%%.*}
+    dlc_number=${dlc_number//[!0-9]/}
+    MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
+    # Where the ranks meet: the job's first node. The port follows from the job's number, so that two
+    # jobs on one node have two, unless the site's own documentation gives one.
+    # DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
+    MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
+    dlc_hosts=$(awk 'NF && !/^(batch|launch|login)/ && !seen[$1]++ { print $1 }' "${LSB_DJOB_HOSTFILE-/dev/null}" 2>/dev/null) || dlc_hosts=
+    if [ -z "$MASTER_ADDR" ]; then
+        dlc_first=${dlc_hosts%%$'\n'*}
+        [ -z "$dlc_first" ] || [ -n "$MASTER_ADDR" ] || dlc_meet "$dlc_first"
+        [ -n "$MASTER_ADDR" ] || dlc_fail "can't tell where the ranks of this job meet" \
+            "run this in a job, or name its first node: DLCONTAINER_MASTER_ADDR=HOST"
+    fi
+    export MASTER_ADDR MASTER_PORT
+}
 
 # Where the file system begins in the image, for the one mount that a node's ranks share.
 # DLCONTAINER_KEEP=0 gives each its own, DLCONTAINER_KEEP=SECONDS keeps it so long after its last use.
-dlc_offset=$(singularity sif list "$dlc_image" |
-    awk -F'|' '/Squashfs.*System/ { split($4, at, "-"); print at[1] + 0; exit }') || dlc_offset=
-dlc_key=$(stat -Lc %d-%i-%s-%Y-%Z "$dlc_image")
-# Where the engine has a setuid starter, or root starts it, ranks have no user namespaces: as it is.
-case ${SINGULARITY_USERNS-} in
-    1 | [tT]*) ;;
-    *)
-        dlc_lib=$(singularity buildcfg LIBEXECDIR) || dlc_offset=
-        if [ "$(id -u)" = 0 ] || [ -u "$dlc_lib/singularity/bin/starter-suid" ]; then dlc_offset=; fi
-        ;;
-esac
+dlc_read_mount() {
+    dlc_offset=$(singularity sif list "$dlc_image" |
+        awk -F'|' '/Squashfs.*System/ { split($4, at, "-"); print at[1] + 0; exit }') || dlc_offset=
+    dlc_key=$(stat -Lc %d-%i-%s-%Y-%Z "$dlc_image")
+    # Where the engine has a setuid starter, or root starts it, ranks have no user namespaces: as it is.
+    case ${SINGULARITY_USERNS-} in
+        1 | [tT]*) ;;
+        *)
+            dlc_lib=$(singularity buildcfg LIBEXECDIR) || dlc_offset=
+            if [ "$(id -u)" = 0 ] || [ -u "$dlc_lib/singularity/bin/starter-suid" ]; then dlc_offset=; fi
+            ;;
+    esac
+}
 
 # The image is copied to /mnt/bb/$USER first. DLCONTAINER_STAGE=0 leaves it where it is.
-dlc_staged=
-read -r -d '' dlc_node <<'END_OF_NODE' || :
+dlc_on_node() {
+    jsrun -n "$dlc_nodes" -r1 -a1 -c1 /bin/sh -c "$dlc_stager" dlc-node "$1" "$dlc_folder" "$dlc_image" \
+        "$dlc_staged" "$dlc_sha256" "$dlc_by"
+}
+dlc_stage() {
+    dlc_staged=
+    read -r -d '' dlc_stager <<'END_OF_NODE' || :
 # What a node does for the copy of an image, word by word. What others can make a name in is nothing
 # that a copy may lie in, or be found in: it lies in a folder of this user's own, and is read again.
 # shellcheck disable=SC2015  # dlc_wrong ends
@@ -433,73 +478,66 @@ for dlc_word in $dlc_words; do
     esac
 done
 END_OF_NODE
-dlc_on_node() {
-    jsrun -n "$dlc_nodes" -r1 -a1 -c1 /bin/sh -c "$dlc_node" dlc-node "$1" "$dlc_folder" "$dlc_image" \
-        "$dlc_staged" "$dlc_sha256" "$dlc_by"
+    case ${DLCONTAINER_STAGE:-1} in
+        0) ;;
+        1) dlc_copy_image ;;
+        *) dlc_fail "DLCONTAINER_STAGE is '$DLCONTAINER_STAGE'" "give 1 or 0" ;;
+    esac
 }
-case ${DLCONTAINER_STAGE:-1} in
-    0) ;;
-    1)
-        [ -f "$dlc_image" ] || dlc_fail "$dlc_image is no file: it can't be copied" \
-            "DLCONTAINER_STAGE=0 leaves it where it is"
-        # The bytes that a copy must have: those of the record beside the image, else its own now.
-        dlc_line=$(readlink -f -- "$dlc_image") dlc_sha256=
-        dlc_by=${dlc_line##*/} dlc_by=${dlc_line%/*}/${dlc_by%.*}.json
-        [ ! -f "$dlc_by" ] || dlc_sha256=$(head -c 65536 -- "$dlc_by" | sed -n \
-            '/^ "image": {$/,/^ }/s/^  "sha256": "\([0-9a-f]\{64\}\)",\{0,1\}$/\1/p')
-        case $dlc_sha256 in
-            '' | *[!0-9a-f]*)
-                dlc_by=$dlc_image dlc_sha256=$(sha256sum < "$dlc_image")
-                dlc_sha256=${dlc_sha256%% *}
-                ;;
-        esac
-        dlc_line=$(od -An -N8 -tx8 /dev/urandom)
-        dlc_folder=/mnt/bb/"${USER}"/"dlcontainer-$dlc_number-${dlc_line# }"
-        dlc_staged=$dlc_folder/${dlc_image##*/}
-        dlc_on_node "make copy check" || {
-            dlc_on_node remove || :
-            dlc_fail "can't copy $dlc_image to $dlc_staged" "DLCONTAINER_STAGE=0 leaves it where it is"
-        }
-        dlc_image=$dlc_staged
-        ;;
-    *) dlc_fail "DLCONTAINER_STAGE is '$DLCONTAINER_STAGE'" "give 1 or 0" ;;
-esac
+dlc_copy_image() {
+    [ -f "$dlc_image" ] || dlc_fail "$dlc_image is no file: it can't be copied" \
+        "DLCONTAINER_STAGE=0 leaves it where it is"
+    # The bytes that a copy must have: those of the record beside the image, else its own now.
+    dlc_line=$(readlink -f -- "$dlc_image") dlc_sha256=
+    dlc_by=${dlc_line##*/} dlc_by=${dlc_line%/*}/${dlc_by%.*}.json
+    [ ! -f "$dlc_by" ] || dlc_sha256=$(head -c 65536 -- "$dlc_by" | sed -n \
+        '/^ "image": {$/,/^ }/s/^  "sha256": "\([0-9a-f]\{64\}\)",\{0,1\}$/\1/p')
+    case $dlc_sha256 in
+        '' | *[!0-9a-f]*)
+            dlc_by=$dlc_image dlc_sha256=$(sha256sum < "$dlc_image")
+            dlc_sha256=${dlc_sha256%% *}
+            ;;
+    esac
+    dlc_line=$(od -An -N8 -tx8 /dev/urandom)
+    dlc_folder=/mnt/bb/"${USER}"/"dlcontainer-$dlc_number-${dlc_line# }"
+    dlc_staged=$dlc_folder/${dlc_image##*/}
+    dlc_on_node "make copy check" || {
+        dlc_on_node remove || :
+        dlc_fail "can't copy $dlc_image to $dlc_staged" "DLCONTAINER_STAGE=0 leaves it where it is"
+    }
+    dlc_image=$dlc_staged
+}
 
-# What starts the ranks.
-dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter='' \
-    dlc_gpus=1:0
-dlc_form=${DLCONTAINER_FORM:-node}
-case $dlc_form in
-    node)  # one resource set a node, each of its six ranks sees all GPUs, as NCCL and Horovod want it
-        dlc_ranks_per_node=6 dlc_ranks=$((dlc_nodes * 6))
-        dlc_gpus=6:6
-        dlc_launcher=(jsrun -n "$dlc_nodes" -r1 -g6 -a6 -c42 -bpacked:7)
-        ;;
-    gpu)  # six resource sets a node, each rank sees its own GPU as device 0
-        dlc_ranks_per_node=6 dlc_ranks=$((dlc_nodes * 6))
-        dlc_gpus=1:1
-        dlc_launcher=(jsrun -n "$dlc_ranks" -r6 -a1 -c7 -g1 -bpacked:7)
-        ;;
-    gpu-aware)  # as node, with MPI that takes buffers on GPUs
-        dlc_ranks_per_node=6 dlc_ranks=$((dlc_nodes * 6))
-        dlc_gpus=6:6
-        dlc_launcher=(jsrun --smpiargs=-gpu -n "$dlc_nodes" -r1 -g6 -a6 -c42 -bpacked:7)
-        ;;
-    *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: node, gpu, gpu-aware" ;;
-esac
-# SEEN:SHARING, the GPUs that each rank shall see, and the ranks that share them. Each rank looks
-# before it starts. A proof only notes it: it says itself what it found.
-case ${DLCONTAINER_GPUS:-1} in
-    0) dlc_gpus= ;;
-    1) [ -z "$dlc_proof" ] || dlc_gpus=$dlc_gpus:note ;;
-    *) dlc_fail "DLCONTAINER_GPUS is '$DLCONTAINER_GPUS'" "give 1, or 0: ranks don't look at GPUs" ;;
-esac
+dlc_place() {
+    # SEEN:SHARING, the GPUs that each rank shall see, and the ranks that share them. Each rank looks
+    # before it starts. A proof only notes it: it says itself what it found.
+    case ${DLCONTAINER_GPUS:-1} in
+        0) dlc_gpus= ;;
+        1) [ -z "$dlc_proof" ] || dlc_gpus=$dlc_gpus:note ;;
+        *) dlc_fail "DLCONTAINER_GPUS is '$DLCONTAINER_GPUS'" "give 1, or 0: ranks don't look at GPUs" ;;
+    esac
+}
 
-# What each rank runs.
-set -- singularity exec --nv --bind "${MPI_ROOT}":"${MPI_ROOT}" --bind /autofs/nccs-svm1_home1 \
-    --bind /autofs/nccs-svm1_home1:/ccs/home ${dlc_shown[@]+"${dlc_shown[@]}"} "$dlc_image" "$@"
-{ printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
-read -r -d '' dlc_rank <<'END_OF_RANK' || :
+# The last that is settled before ranks start, and a line of what starts.
+dlc_tell() {
+    { printf 'job:'; printf ' %q' "$@"; echo; } >&2
+    dlc_write_rank
+    # shellcheck disable=SC2016  # each rank's own shell expands it
+    dlc_rank=(/bin/sh -c 'dlc_text=$(PATH=/usr/bin:/bin; exec cat "$1") ||
+{ echo "job: $(uname -n) cannot read $1" >&2
+echo "  next: submit it from a folder that all nodes have" >&2; exit 3; }
+dlc_sum=$(PATH=/usr/bin:/bin; printf "%s\n" "$dlc_text" | sha256sum)
+[ "${dlc_sum%% *}" = "$2" ] || { echo "job: $1 was changed: it does not run" >&2; exit 3; }
+shift 2; eval "$dlc_text"' \
+        dlc-rank "$dlc_rank_file" "$dlc_rank_sha256" "$MASTER_ADDR" "$MASTER_PORT" \
+        "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" "$dlc_gpus" \
+        "$dlc_image" "$dlc_offset" "$dlc_key")
+}
+# The ranks' script is a file that all nodes read, as its SHA-256 says: where others may write to the
+# folder, they may exchange it. Removed are our names alone, and not what lies there by then.
+dlc_write_rank() {
+    local dlc_text
+    read -r -d '' dlc_text <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
 MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
 dlc_gpus=$7
@@ -809,11 +847,38 @@ unset IFS
 set +f
 exec "$@"
 END_OF_RANK
-set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
-    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" "$dlc_gpus" \
-    "$dlc_image" "$dlc_offset" "$dlc_key" \
-    "$@"
-dlc_code=0
-"$@" || dlc_code=$?
-[ -z "$dlc_staged" ] || dlc_on_node remove || :
-exit "$dlc_code"
+    dlc_rank_folder=
+    trap dlc_end EXIT
+    dlc_rank_folder=$(mktemp -d -- "${PWD%/}/dlcontainer-job-XXXXXXXX" 2>/dev/null) ||
+        dlc_rank_folder=$(mktemp -d -- "${HOME-}/dlcontainer-job-XXXXXXXX" 2>/dev/null) ||
+        dlc_fail "can't make a folder for the ranks' script in $PWD" \
+            "submit this from a folder that you can write to"
+    dlc_rank_file=$dlc_rank_folder/rank.sh
+    (umask 077 && set -C && printf '%s\n' "$dlc_text" > "$dlc_rank_file") ||
+        dlc_fail "can't write $dlc_rank_file" "look at your quota: df -h ."
+    dlc_rank_sha256=$(printf '%s\n' "$dlc_text" | sha256sum)
+    dlc_rank_sha256=${dlc_rank_sha256%% *}
+}
+# shellcheck disable=SC2329  # the trap's
+dlc_end() {
+    [ -z "$dlc_rank_folder" ] || { rm -f -- "$dlc_rank_folder/rank.sh" && rmdir -- "$dlc_rank_folder"; } || :
+}
+dlc_start() { "$@"; }
+
+# Not in a function, where what these files declare would end with it.
+# `module` is a function of the shell: where this shell has none, /etc/profile defines it. Older
+# ones read variables that are not set.
+set +eu
+dlc_stop() { dlc_fail "line ${BASH_LINENO[0]}: a module command failed, see above" "ask what the site has: module avail"; }
+type module >/dev/null 2>&1 || . /etc/profile
+module purge || dlc_stop
+module load DefApps || dlc_stop
+module load gcc/9.1.0 || dlc_stop
+module load cuda/11.0.3 || dlc_stop
+module unload spectrum-mpi || dlc_stop
+module load spectrum-mpi/10.4.0.3-20210112 || dlc_stop
+[ -r /gpfs/alpine/stf007/world-shared/containers/utils/requiredmpilibs.source ] || dlc_fail "can't read a script of the site: "/gpfs/alpine/stf007/world-shared/containers/utils/requiredmpilibs.source "ask the site where it is now"
+. /gpfs/alpine/stf007/world-shared/containers/utils/requiredmpilibs.source
+set -eu
+
+run "$@"

@@ -10,10 +10,62 @@
 # pytorch 2.8.0 at site aurora-2026-03 (x86_64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: qsub job.sh
-# Account, partition, time and nodes above are yours to change, here or when it
-# is rendered: --account, --partition, --time, --nodes.
+# These lines are yours to change, or, as it is rendered: --account, --partition, --time, --nodes.
 # Ways to place ranks: tcp, bound. Another than tcp: qsub -v DLCONTAINER_FORM=NAME job.sh
 # Without one mount for a node's ranks: qsub -v DLCONTAINER_KEEP=0 job.sh
+set -eu
+
+run() {
+    dlc_enter  # the folder that it was submitted from
+    dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.8.0-aurora-2026-03.sif}
+    dlc_prepare "$@"  # the command, variables, folders, where ranks meet
+    dlc_form=${DLCONTAINER_FORM:-tcp}
+    case $dlc_form in
+        tcp)  # One rank for each tile, over TCP, as the sample for containers
+            dlc_ranks_per_node=12 dlc_ranks=$((dlc_nodes * 12)) dlc_gpus=12:12
+            dlc_launcher=(mpiexec -n "$dlc_ranks" -ppn "$dlc_ranks_per_node" -genv \
+                I_MPI_HYDRA_BOOTSTRAP pmi -genv I_MPI_FABRICS ofi -genv I_MPI_OFI_PROVIDER tcp \
+                -genv FI_PROVIDER tcp)
+            ;;
+        *) dlc_use_form ;;
+    esac
+    dlc_place
+    set -- apptainer exec --bind "${PWD}" ${dlc_shown[@]+"${dlc_shown[@]}"} "$dlc_image" \
+        "${dlc_command[@]}"
+    dlc_tell "${dlc_launcher[@]}" "$@"
+    dlc_start "${dlc_launcher[@]}" "${dlc_rank[@]}" "$@"
+}
+
+dlc_use_form() {
+    case $dlc_form in
+        bound)  # One rank on each tile and 8 cores beside it, as the guide shows outside containers
+            dlc_ranks_per_node=12 dlc_ranks=$((dlc_nodes * 12)) dlc_gpus=12:12
+            dlc_launcher=(mpiexec -n "$dlc_ranks" -ppn "$dlc_ranks_per_node" --gpu-bind \
+                list:0.0:0.1:1.0:1.1:2.0:2.1:3.0:3.1:4.0:4.1:5.0:5.1 --cpu-bind \
+                list:1-8:9-16:17-24:25-32:33-40:41-48:53-60:61-68:69-76:77-84:85-92:93-100)
+            ;;
+        *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: tcp, bound" ;;
+    esac
+}
+
+dlc_surround() {
+    # The host's own Python and libraries are none of the image's.
+    unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
+    dlc_safe_path
+    # In the image.
+    # The runtime evaluates these as a shell does between double quotes.
+    dlc_inside() { export "APPTAINERENV_$1=$(printf %s "$2" | LC_ALL=C sed 's/[\\$`]/\\&/g')"; }
+    dlc_inside ZE_FLAT_DEVICE_HIERARCHY FLAT
+    dlc_inside ONEAPI_DEVICE_SELECTOR level_zero:gpu
+    dlc_inside SYCL_DEVICE_FILTER level_zero:gpu
+    dlc_inside CCL_ATL_TRANSPORT ofi
+    dlc_inside CCL_ZE_IPC 0
+    dlc_inside CCL_ZE_IPC_EXCHANGE sockets
+    dlc_show_here "${PWD}"
+}
+
+dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+
 # source: argonne-lcf/user-guides@7d04a3f docs/aurora/running-jobs-aurora.md (of 2026-08-19)
 # source: argonne-lcf/user-guides@7d04a3f docs/aurora/containers/src/test_container.sh (of 2026-08-19)
 # source: argonne-lcf/user-guides@7d04a3f docs/aurora/containers/containers.md (of 2026-08-19)
@@ -22,11 +74,8 @@
 #   containers; ranks on more than one node from containers; service pack and glibc of the
 #   production image (before SP7); whether the image of the queue next-eval has come to all nodes;
 #   GPU driver's libraries in the image
-set -eu
-dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
-cd "${PBS_O_WORKDIR:-$PWD}" || dlc_fail "this node can't enter the folder that the job was submitted from" \
-    "submit it from a folder that all nodes have"
 
+# The functions of run(): the same for every job of this image at this site.
 # The current folder: dlc_pwd is its name for the user, dlc_here the one without links. Where the
 # engine can't show it, the engine says nothing and starts in the home or in an empty folder.
 dlc_real() {  # the folder $1 without links, in dlc_folder
@@ -59,27 +108,42 @@ dlc_find_here() {
 }
 dlc_lost() { dlc_fail "the image can't show the job's folder: ${dlc_pwd:-its name is not known}
   why: $1" "$2"; }
-dlc_find_here
+dlc_enter() {
+    cd "${PBS_O_WORKDIR:-$PWD}" || dlc_fail "this node can't enter the folder that the job was submitted from" \
+        "submit it from a folder that all nodes have"
+    dlc_find_here
+}
 
-# The image, and the command that each rank runs in it: what follows the script's name, else the
-# proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
-dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.8.0-aurora-2026-03.sif}
-[ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
-dlc_proof=
-if [ $# -eq 0 ]; then
-    # A name of this job's alone, in dlc_job, from the words that tell it apart, whatever stands in
-    # them; empty for none. Where they are plain no process starts.
-    dlc_name_job() {
-        dlc_job=
-        for dlc_line; do
-            [ -z "$dlc_line" ] || dlc_job=$dlc_job${dlc_job:++}$dlc_line
-            # A / marks what is no name of a file.
-            case $dlc_line in *[!][A-Za-z0-9._@-]*) dlc_job=$dlc_job/ ;; esac
-        done
-        [ "${#dlc_job}" -gt 64 ] || case $dlc_job in */*) ;; *) return 0 ;; esac
-        dlc_job=$(printf '%s\0' "$@" | sha256sum 2>/dev/null) && [ -n "$dlc_job" ] || return 1
-        dlc_job=sha256-${dlc_job%% *}
-    }
+dlc_prepare() {
+    [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
+    dlc_command=("$@") dlc_proof=
+    [ $# -gt 0 ] || dlc_prove
+    dlc_surround
+    dlc_nodes=$(awk 'NF && !seen[$1]++ { n++ } END { print n + 0 }' "${PBS_NODEFILE-/dev/null}" || :)
+    case $dlc_nodes in
+        '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: qsub job.sh' ;;
+    esac
+    dlc_find_meeting
+    dlc_read_mount
+    dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter='' \
+        dlc_gpus=1:0
+}
+
+# A name of this job's alone, in dlc_job, from the words that tell it apart, whatever stands in
+# them; empty for none. Where they are plain no process starts.
+dlc_name_job() {
+    dlc_job=
+    for dlc_line; do
+        [ -z "$dlc_line" ] || dlc_job=$dlc_job${dlc_job:++}$dlc_line
+        # A / marks what is no name of a file.
+        case $dlc_line in *[!][A-Za-z0-9._@-]*) dlc_job=$dlc_job/ ;; esac
+    done
+    [ "${#dlc_job}" -gt 64 ] || case $dlc_job in */*) ;; *) return 0 ;; esac
+    dlc_job=$(printf '%s\0' "$@" | sha256sum 2>/dev/null) && [ -n "$dlc_job" ] || return 1
+    dlc_job=sha256-${dlc_job%% *}
+}
+# Without a command: the proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
+dlc_prove() {
     for dlc_line in "${FLUX_JOB_ID:-${FLUX_ENCLOSING_ID-}}" "${SLURM_JOB_ID-}" "${LSB_JOBID-}" \
         "${PBS_JOBID-}" "${COBALT_JOBID-}" "${SGE_TASK_ID:+${JOB_ID-}}"; do
         [ -z "$dlc_line" ] || break
@@ -96,43 +160,24 @@ if [ $# -eq 0 ]; then
             dlc_fail "$dlc_said" "submit this from a folder that you can write to"
         dlc_again=$((dlc_again + 1))
     done
-    set -- /usr/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
-fi
+    dlc_command=(/usr/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof")
+}
 
-# `module` is a function of the shell: where this shell has none, /etc/profile defines it. Older
-# ones read variables that are not set.
-set +eu
-dlc_stop() { dlc_fail "line ${BASH_LINENO[0]}: a module command failed, see above" "ask what the site has: module avail"; }
-type module >/dev/null 2>&1 || . /etc/profile
-module load apptainer || dlc_stop
-set -eu
-
-# The host's own Python and libraries are none of the image's.
-unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
-
-# A relative or empty entry of PATH is the current folder or one below it, where anybody's files may
-# lie: the engine and its helpers are not taken from there.
-case ":${PATH-}:" in
-    *:[!/]*)
-        dlc_rest=${PATH-}: dlc_path=
-        while [ -n "$dlc_rest" ]; do
-            dlc_one=${dlc_rest%%:*} dlc_rest=${dlc_rest#*:}
-            case $dlc_one in /*) dlc_path=${dlc_path:+$dlc_path:}$dlc_one ;; esac
-        done
-        PATH=${dlc_path:-/usr/bin:/bin}
-        export PATH
-        ;;
-esac
-
-# In the image.
-# The runtime evaluates these as a shell does between double quotes.
-dlc_inside() { export "APPTAINERENV_$1=$(printf %s "$2" | LC_ALL=C sed 's/[\\$`]/\\&/g')"; }
-dlc_inside ZE_FLAT_DEVICE_HIERARCHY FLAT
-dlc_inside ONEAPI_DEVICE_SELECTOR level_zero:gpu
-dlc_inside SYCL_DEVICE_FILTER level_zero:gpu
-dlc_inside CCL_ATL_TRANSPORT ofi
-dlc_inside CCL_ZE_IPC 0
-dlc_inside CCL_ZE_IPC_EXCHANGE sockets
+dlc_safe_path() {
+    # A relative or empty entry of PATH is the current folder or one below it, where anybody's files may
+    # lie: the engine and its helpers are not taken from there.
+    case ":${PATH-}:" in
+        *:[!/]*)
+            dlc_rest=${PATH-}: dlc_path=
+            while [ -n "$dlc_rest" ]; do
+                dlc_one=${dlc_rest%%:*} dlc_rest=${dlc_rest#*:}
+                case $dlc_one in /*) dlc_path=${dlc_path:+$dlc_path:}$dlc_one ;; esac
+            done
+            PATH=${dlc_path:-/usr/bin:/bin}
+            export PATH
+            ;;
+    esac
+}
 
 # Folders of the host in the image, under the names that they have outside. dlc_roots has a line for
 # each that shows there; a name with a line break is not noted.
@@ -243,22 +288,6 @@ dlc_show_here() {
     set +f
 }
 
-dlc_show_here "${PWD}"
-
-dlc_nodes=$(awk 'NF && !seen[$1]++ { n++ } END { print n + 0 }' "${PBS_NODEFILE-/dev/null}" || :)
-case $dlc_nodes in
-    '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: qsub job.sh' ;;
-esac
-
-dlc_number=${PBS_JOBID-}
-dlc_number=${dlc_number%%.*}
-dlc_number=${dlc_number//[!0-9]/}
-MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
-# Where the ranks meet: the job's first node. The port follows from the job's number, so that two
-# jobs on one node have two, unless the site's own documentation gives one.
-# DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
-MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
-dlc_hosts=$(awk 'NF && !seen[$1]++ { print $1 }' "${PBS_NODEFILE-/dev/null}" 2>/dev/null) || dlc_hosts=
 # What other nodes can't reach: the loopback, and addresses that hold on one link. Of lines that
 # begin with an address: the first that is none of these, and 1 where one of them is.
 dlc_away() {
@@ -298,64 +327,74 @@ dlc_unreachable() {
         awk '{ print $1 }' | sort -u | tr '\n' ' ')" \
         "qsub -v DLCONTAINER_MASTER_ADDR=ADDRESS job.sh (${dlc_list:+$(uname -n) has ${dlc_list%, }; }for all jobs: jobs.rendezvous of the site config)"
 }
-if [ -z "$MASTER_ADDR" ]; then
-    dlc_first=${dlc_hosts%%$'\n'*}
-    if [ -n "${PBS_JOBID-}" ]; then
-        dlc_first=$(uname -n)
+dlc_find_meeting() {
+    dlc_number=${PBS_JOBID-}
+    dlc_number=${dlc_number%%.*}
+    dlc_number=${dlc_number//[!0-9]/}
+    MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
+    # Where the ranks meet: the job's first node. The port follows from the job's number, so that two
+    # jobs on one node have two, unless the site's own documentation gives one.
+    # DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
+    MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
+    dlc_hosts=$(awk 'NF && !seen[$1]++ { print $1 }' "${PBS_NODEFILE-/dev/null}" 2>/dev/null) || dlc_hosts=
+    if [ -z "$MASTER_ADDR" ]; then
+        dlc_first=${dlc_hosts%%$'\n'*}
+        if [ -n "${PBS_JOBID-}" ]; then
+            dlc_first=$(uname -n)
+        fi
+        [ -z "$dlc_first" ] || [ -n "$MASTER_ADDR" ] || dlc_meet "${dlc_first%%.*}.hsn.cm.aurora.alcf.anl.gov"
+        [ -n "$MASTER_ADDR" ] || dlc_fail "can't tell where the ranks of this job meet" \
+            "run this in a job, or name its first node: DLCONTAINER_MASTER_ADDR=HOST"
     fi
-    [ -z "$dlc_first" ] || [ -n "$MASTER_ADDR" ] || dlc_meet "${dlc_first%%.*}.hsn.cm.aurora.alcf.anl.gov"
-    [ -n "$MASTER_ADDR" ] || dlc_fail "can't tell where the ranks of this job meet" \
-        "run this in a job, or name its first node: DLCONTAINER_MASTER_ADDR=HOST"
-fi
-export MASTER_ADDR MASTER_PORT
+    export MASTER_ADDR MASTER_PORT
+}
 
 # Where the file system begins in the image, for the one mount that a node's ranks share.
 # DLCONTAINER_KEEP=0 gives each its own, DLCONTAINER_KEEP=SECONDS keeps it so long after its last use.
-dlc_offset=$(apptainer sif list "$dlc_image" |
-    awk -F'|' '/Squashfs.*System/ { split($4, at, "-"); print at[1] + 0; exit }') || dlc_offset=
-dlc_key=$(stat -Lc %d-%i-%s-%Y-%Z "$dlc_image")
-# Where the engine has a setuid starter, or root starts it, ranks have no user namespaces: as it is.
-case ${APPTAINER_USERNS-} in
-    1 | [tT]*) ;;
-    *)
-        dlc_lib=$(apptainer buildcfg LIBEXECDIR) || dlc_offset=
-        if [ "$(id -u)" = 0 ] || [ -u "$dlc_lib/apptainer/bin/starter-suid" ]; then dlc_offset=; fi
-        ;;
-esac
+dlc_read_mount() {
+    dlc_offset=$(apptainer sif list "$dlc_image" |
+        awk -F'|' '/Squashfs.*System/ { split($4, at, "-"); print at[1] + 0; exit }') || dlc_offset=
+    dlc_key=$(stat -Lc %d-%i-%s-%Y-%Z "$dlc_image")
+    # Where the engine has a setuid starter, or root starts it, ranks have no user namespaces: as it is.
+    case ${APPTAINER_USERNS-} in
+        1 | [tT]*) ;;
+        *)
+            dlc_lib=$(apptainer buildcfg LIBEXECDIR) || dlc_offset=
+            if [ "$(id -u)" = 0 ] || [ -u "$dlc_lib/apptainer/bin/starter-suid" ]; then dlc_offset=; fi
+            ;;
+    esac
+}
 
-# What starts the ranks.
-dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter='' \
-    dlc_gpus=1:0
-dlc_form=${DLCONTAINER_FORM:-tcp}
-case $dlc_form in
-    tcp)  # One rank for each tile, over TCP, as the sample for containers
-        dlc_ranks_per_node=12 dlc_ranks=$((dlc_nodes * 12))
-        dlc_gpus=12:12
-        dlc_launcher=(mpiexec -n "$dlc_ranks" -ppn "$dlc_ranks_per_node" -genv \
-            I_MPI_HYDRA_BOOTSTRAP pmi -genv I_MPI_FABRICS ofi -genv I_MPI_OFI_PROVIDER tcp -genv \
-            FI_PROVIDER tcp)
-        ;;
-    bound)  # One rank on each tile and 8 cores beside it, as the guide shows outside containers
-        dlc_ranks_per_node=12 dlc_ranks=$((dlc_nodes * 12))
-        dlc_gpus=12:12
-        dlc_launcher=(mpiexec -n "$dlc_ranks" -ppn "$dlc_ranks_per_node" --gpu-bind \
-            list:0.0:0.1:1.0:1.1:2.0:2.1:3.0:3.1:4.0:4.1:5.0:5.1 --cpu-bind \
-            list:1-8:9-16:17-24:25-32:33-40:41-48:53-60:61-68:69-76:77-84:85-92:93-100)
-        ;;
-    *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: tcp, bound" ;;
-esac
-# SEEN:SHARING, the GPUs that each rank shall see, and the ranks that share them. Each rank looks
-# before it starts. A proof only notes it: it says itself what it found.
-case ${DLCONTAINER_GPUS:-1} in
-    0) dlc_gpus= ;;
-    1) [ -z "$dlc_proof" ] || dlc_gpus=$dlc_gpus:note ;;
-    *) dlc_fail "DLCONTAINER_GPUS is '$DLCONTAINER_GPUS'" "give 1, or 0: ranks don't look at GPUs" ;;
-esac
+dlc_place() {
+    # SEEN:SHARING, the GPUs that each rank shall see, and the ranks that share them. Each rank looks
+    # before it starts. A proof only notes it: it says itself what it found.
+    case ${DLCONTAINER_GPUS:-1} in
+        0) dlc_gpus= ;;
+        1) [ -z "$dlc_proof" ] || dlc_gpus=$dlc_gpus:note ;;
+        *) dlc_fail "DLCONTAINER_GPUS is '$DLCONTAINER_GPUS'" "give 1, or 0: ranks don't look at GPUs" ;;
+    esac
+}
 
-# What each rank runs.
-set -- apptainer exec --bind "${PWD}" ${dlc_shown[@]+"${dlc_shown[@]}"} "$dlc_image" "$@"
-{ printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
-read -r -d '' dlc_rank <<'END_OF_RANK' || :
+# The last that is settled before ranks start, and a line of what starts.
+dlc_tell() {
+    { printf 'job:'; printf ' %q' "$@"; echo; } >&2
+    dlc_write_rank
+    # shellcheck disable=SC2016  # each rank's own shell expands it
+    dlc_rank=(/bin/sh -c 'dlc_text=$(PATH=/usr/bin:/bin; exec cat "$1") ||
+{ echo "job: $(uname -n) cannot read $1" >&2
+echo "  next: submit it from a folder that all nodes have" >&2; exit 3; }
+dlc_sum=$(PATH=/usr/bin:/bin; printf "%s\n" "$dlc_text" | sha256sum)
+[ "${dlc_sum%% *}" = "$2" ] || { echo "job: $1 was changed: it does not run" >&2; exit 3; }
+shift 2; eval "$dlc_text"' \
+        dlc-rank "$dlc_rank_file" "$dlc_rank_sha256" "$MASTER_ADDR" "$MASTER_PORT" \
+        "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" "$dlc_gpus" \
+        "$dlc_image" "$dlc_offset" "$dlc_key")
+}
+# The ranks' script is a file that all nodes read, as its SHA-256 says: where others may write to the
+# folder, they may exchange it. Removed are our names alone, and not what lies there by then.
+dlc_write_rank() {
+    local dlc_text
+    read -r -d '' dlc_text <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
 MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
 dlc_gpus=$7
@@ -634,8 +673,31 @@ unset IFS
 set +f
 exec "$@"
 END_OF_RANK
-set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
-    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" "$dlc_gpus" \
-    "$dlc_image" "$dlc_offset" "$dlc_key" \
-    "$@"
-"$@"
+    dlc_rank_folder=
+    trap dlc_end EXIT
+    dlc_rank_folder=$(mktemp -d -- "${PWD%/}/dlcontainer-job-XXXXXXXX" 2>/dev/null) ||
+        dlc_rank_folder=$(mktemp -d -- "${HOME-}/dlcontainer-job-XXXXXXXX" 2>/dev/null) ||
+        dlc_fail "can't make a folder for the ranks' script in $PWD" \
+            "submit this from a folder that you can write to"
+    dlc_rank_file=$dlc_rank_folder/rank.sh
+    (umask 077 && set -C && printf '%s\n' "$dlc_text" > "$dlc_rank_file") ||
+        dlc_fail "can't write $dlc_rank_file" "look at your quota: df -h ."
+    dlc_rank_sha256=$(printf '%s\n' "$dlc_text" | sha256sum)
+    dlc_rank_sha256=${dlc_rank_sha256%% *}
+}
+# shellcheck disable=SC2329  # the trap's
+dlc_end() {
+    [ -z "$dlc_rank_folder" ] || { rm -f -- "$dlc_rank_folder/rank.sh" && rmdir -- "$dlc_rank_folder"; } || :
+}
+dlc_start() { "$@"; }
+
+# Not in a function, where what these files declare would end with it.
+# `module` is a function of the shell: where this shell has none, /etc/profile defines it. Older
+# ones read variables that are not set.
+set +eu
+dlc_stop() { dlc_fail "line ${BASH_LINENO[0]}: a module command failed, see above" "ask what the site has: module avail"; }
+type module >/dev/null 2>&1 || . /etc/profile
+module load apptainer || dlc_stop
+set -eu
+
+run "$@"

@@ -7,10 +7,61 @@
 # pytorch 2.8.0 at site isambard-ai (aarch64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
-# Account, partition, time and nodes above are yours to change, here or when it
-# is rendered: --account, --partition, --time, --nodes.
+# These lines are yours to change, or, as it is rendered: --account, --partition, --time, --nodes.
 # Ways to place ranks: gpu, pmi2, pmix. Another than gpu: DLCONTAINER_FORM=NAME sbatch job.sh
 # Without one mount for a node's ranks: DLCONTAINER_KEEP=0 sbatch job.sh
+set -eu
+
+run() {
+    dlc_enter  # the folder that it was submitted from
+    dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.8.0-isambard-ai.sif}
+    dlc_prepare "$@"  # the command, variables, folders, where ranks meet
+    dlc_form=${DLCONTAINER_FORM:-gpu}
+    case $dlc_form in
+        gpu)  # One rank for each GPU, 72 cores each; images without MPI
+            dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4)) dlc_gpus=4:4
+            dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
+                --cpus-per-task=72)
+            ;;
+        *) dlc_use_form ;;
+    esac
+    dlc_place
+    set -- apptainer exec --nv --bind "${PWD}":"${PWD}" ${dlc_shown[@]+"${dlc_shown[@]}"} \
+        "$dlc_image" "${dlc_command[@]}"
+    dlc_tell "${dlc_launcher[@]}" "$@"
+    dlc_start "${dlc_launcher[@]}" "${dlc_rank[@]}" "$@"
+}
+
+dlc_use_form() {
+    case $dlc_form in
+        pmi2)  # One rank for each GPU, 72 cores each; images with Open MPI 4
+            dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4)) dlc_gpus=4:4
+            dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
+                --cpus-per-task=72 --mpi=pmi2)
+            ;;
+        pmix)  # One rank for each GPU, 72 cores each; images with Open MPI 5
+            dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4)) dlc_gpus=4:4
+            dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
+                --cpus-per-task=72 --mpi=pmix)
+            ;;
+        *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: gpu, pmi2, pmix" ;;
+    esac
+}
+
+dlc_surround() {
+    # The host's own Python and libraries are none of the image's.
+    unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
+    dlc_safe_path
+    # In the image.
+    # The runtime evaluates these as a shell does between double quotes.
+    dlc_inside() { export "APPTAINERENV_$1=$(printf %s "$2" | LC_ALL=C sed 's/[\\$`]/\\&/g')"; }
+    dlc_inside NCCL_SOCKET_IFNAME hsn
+    dlc_use_models
+    dlc_show_here "${PWD}":"${PWD}"
+}
+
+dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+
 # source: isambard-sc/skills.isambard.ac.uk@abf7fa9 site/plugins/isambard/skills/slurm/SKILL.md
 # source: isambard-sc/skills.isambard.ac.uk@edf303b site/skills/slurm/references/advanced.md
 # source: isambard-sc/skills.isambard.ac.uk@24dc79c site/plugins/isambard/skills/brics-hpc-ai-code/SKILL.md
@@ -23,11 +74,8 @@
 #   promise that it stays; CUDA 13 on this driver, by the compatibility libraries of NVIDIA's
 #   images; which NUMA domain is beside which GPU; version of Apptainer; /tmp; which of the file
 #   systems is Lustre and which is VAST
-set -eu
-dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
-[ "$PWD" != /tmp ] || [ -d "${SLURM_SUBMIT_DIR:-/tmp}" ] || dlc_fail "this node can't enter the folder that the job was submitted from" \
-    "submit it from a folder that all nodes have"
 
+# The functions of run(): the same for every job of this image at this site.
 # The current folder: dlc_pwd is its name for the user, dlc_here the one without links. Where the
 # engine can't show it, the engine says nothing and starts in the home or in an empty folder.
 dlc_real() {  # the folder $1 without links, in dlc_folder
@@ -60,27 +108,42 @@ dlc_find_here() {
 }
 dlc_lost() { dlc_fail "the image can't show the job's folder: ${dlc_pwd:-its name is not known}
   why: $1" "$2"; }
-dlc_find_here
+dlc_enter() {
+    [ "$PWD" != /tmp ] || [ -d "${SLURM_SUBMIT_DIR:-/tmp}" ] || dlc_fail "this node can't enter the folder that the job was submitted from" \
+        "submit it from a folder that all nodes have"
+    dlc_find_here
+}
 
-# The image, and the command that each rank runs in it: what follows the script's name, else the
-# proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
-dlc_image=${DLCONTAINER_IMAGE:-$PWD/pytorch-2.8.0-isambard-ai.sif}
-[ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
-dlc_proof=
-if [ $# -eq 0 ]; then
-    # A name of this job's alone, in dlc_job, from the words that tell it apart, whatever stands in
-    # them; empty for none. Where they are plain no process starts.
-    dlc_name_job() {
-        dlc_job=
-        for dlc_line; do
-            [ -z "$dlc_line" ] || dlc_job=$dlc_job${dlc_job:++}$dlc_line
-            # A / marks what is no name of a file.
-            case $dlc_line in *[!][A-Za-z0-9._@-]*) dlc_job=$dlc_job/ ;; esac
-        done
-        [ "${#dlc_job}" -gt 64 ] || case $dlc_job in */*) ;; *) return 0 ;; esac
-        dlc_job=$(printf '%s\0' "$@" | sha256sum 2>/dev/null) && [ -n "$dlc_job" ] || return 1
-        dlc_job=sha256-${dlc_job%% *}
-    }
+dlc_prepare() {
+    [ -r "$dlc_image" ] || dlc_fail "can't read $dlc_image" 'build it: dlcontainer build; or name it: DLCONTAINER_IMAGE=/path/to/image.sif'
+    dlc_command=("$@") dlc_proof=
+    [ $# -gt 0 ] || dlc_prove
+    dlc_surround
+    dlc_nodes=${SLURM_NNODES-}
+    case $dlc_nodes in
+        '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
+    esac
+    dlc_find_meeting
+    dlc_read_mount
+    dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter='' \
+        dlc_gpus=1:0
+}
+
+# A name of this job's alone, in dlc_job, from the words that tell it apart, whatever stands in
+# them; empty for none. Where they are plain no process starts.
+dlc_name_job() {
+    dlc_job=
+    for dlc_line; do
+        [ -z "$dlc_line" ] || dlc_job=$dlc_job${dlc_job:++}$dlc_line
+        # A / marks what is no name of a file.
+        case $dlc_line in *[!][A-Za-z0-9._@-]*) dlc_job=$dlc_job/ ;; esac
+    done
+    [ "${#dlc_job}" -gt 64 ] || case $dlc_job in */*) ;; *) return 0 ;; esac
+    dlc_job=$(printf '%s\0' "$@" | sha256sum 2>/dev/null) && [ -n "$dlc_job" ] || return 1
+    dlc_job=sha256-${dlc_job%% *}
+}
+# Without a command: the proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
+dlc_prove() {
     for dlc_line in "${FLUX_JOB_ID:-${FLUX_ENCLOSING_ID-}}" "${SLURM_JOB_ID-}" "${LSB_JOBID-}" \
         "${PBS_JOBID-}" "${COBALT_JOBID-}" "${SGE_TASK_ID:+${JOB_ID-}}"; do
         [ -z "$dlc_line" ] || break
@@ -97,61 +160,57 @@ if [ $# -eq 0 ]; then
             dlc_fail "$dlc_said" "submit this from a folder that you can write to"
         dlc_again=$((dlc_again + 1))
     done
-    set -- /usr/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
-fi
-
-# The host's own Python and libraries are none of the image's.
-unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
-
-# A relative or empty entry of PATH is the current folder or one below it, where anybody's files may
-# lie: the engine and its helpers are not taken from there.
-case ":${PATH-}:" in
-    *:[!/]*)
-        dlc_rest=${PATH-}: dlc_path=
-        while [ -n "$dlc_rest" ]; do
-            dlc_one=${dlc_rest%%:*} dlc_rest=${dlc_rest#*:}
-            case $dlc_one in /*) dlc_path=${dlc_path:+$dlc_path:}$dlc_one ;; esac
-        done
-        PATH=${dlc_path:-/usr/bin:/bin}
-        export PATH
-        ;;
-esac
-
-# In the image.
-# The runtime evaluates these as a shell does between double quotes.
-dlc_inside() { export "APPTAINERENV_$1=$(printf %s "$2" | LC_ALL=C sed 's/[\\$`]/\\&/g')"; }
-dlc_inside NCCL_SOCKET_IFNAME hsn
-
-# Models and data that frameworks fetch are large, and kept from job to job: so they lie in a folder
-# of this user's own off the home, unless the user, the site or the image names another place. Where
-# that folder is not on this node, or is not this user's, the frameworks' own places hold.
-dlc_models=
-[ -z "${SCRATCHDIR-}" ] || dlc_models="${SCRATCHDIR}"
-# shellcheck disable=SC3067
-case $dlc_models in
-    /*) [ -d "$dlc_models" ] && [ -O "$dlc_models" ] && [ -w "$dlc_models" ] || dlc_models= ;;
-    *) dlc_models= ;;
-esac
-# Elsewhere the image would not show it.
-case $dlc_models/ in /projects/* | /scratch/* | /local/user/* | /dev/* | /proc/* | /sys/* | /tmp/* | /var/tmp/*) ;; *) dlc_models= ;; esac
-dlc_default() {
-    [ -z "${!1-}" ] || return 0
-    export "$1=$2"
-    # The token of a login stays at home: others may read a scratch folder.
-    [ "$1" != HF_HOME ] || [ -z "${HOME-}" ] ||
-        dlc_default HF_TOKEN_PATH "$HOME/.cache/huggingface/token"
+    dlc_command=(/usr/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof")
 }
-[ -z "$dlc_models" ] || for dlc_name in HF_HOME=huggingface \
-    TORCH_HOME=torch \
-    VLLM_CACHE_ROOT=vllm \
-    MXNET_HOME=mxnet \
-    TFDS_DATA_DIR=tensorflow_datasets; do
-    case $dlc_name in
-        # By themselves these follow XDG_CACHE_HOME.
-        HF_HOME=* | TORCH_HOME=* | VLLM_CACHE_ROOT=*) [ -z "${XDG_CACHE_HOME-}" ] || continue ;;
+
+dlc_safe_path() {
+    # A relative or empty entry of PATH is the current folder or one below it, where anybody's files may
+    # lie: the engine and its helpers are not taken from there.
+    case ":${PATH-}:" in
+        *:[!/]*)
+            dlc_rest=${PATH-}: dlc_path=
+            while [ -n "$dlc_rest" ]; do
+                dlc_one=${dlc_rest%%:*} dlc_rest=${dlc_rest#*:}
+                case $dlc_one in /*) dlc_path=${dlc_path:+$dlc_path:}$dlc_one ;; esac
+            done
+            PATH=${dlc_path:-/usr/bin:/bin}
+            export PATH
+            ;;
     esac
-    dlc_default "${dlc_name%%=*}" "$dlc_models/.cache/${dlc_name#*=}"
-done
+}
+
+dlc_use_models() {
+    # Models and data that frameworks fetch are large, and kept from job to job: so they lie in a folder
+    # of this user's own off the home, unless the user, the site or the image names another place. Where
+    # that folder is not on this node, or is not this user's, the frameworks' own places hold.
+    dlc_models=
+    [ -z "${SCRATCHDIR-}" ] || dlc_models="${SCRATCHDIR}"
+    # shellcheck disable=SC3067
+    case $dlc_models in
+        /*) [ -d "$dlc_models" ] && [ -O "$dlc_models" ] && [ -w "$dlc_models" ] || dlc_models= ;;
+        *) dlc_models= ;;
+    esac
+    # Elsewhere the image would not show it.
+    case $dlc_models/ in /projects/* | /scratch/* | /local/user/* | /dev/* | /proc/* | /sys/* | /tmp/* | /var/tmp/*) ;; *) dlc_models= ;; esac
+    dlc_default() {
+        [ -z "${!1-}" ] || return 0
+        export "$1=$2"
+        # The token of a login stays at home: others may read a scratch folder.
+        [ "$1" != HF_HOME ] || [ -z "${HOME-}" ] ||
+            dlc_default HF_TOKEN_PATH "$HOME/.cache/huggingface/token"
+    }
+    [ -z "$dlc_models" ] || for dlc_name in HF_HOME=huggingface \
+        TORCH_HOME=torch \
+        VLLM_CACHE_ROOT=vllm \
+        MXNET_HOME=mxnet \
+        TFDS_DATA_DIR=tensorflow_datasets; do
+        case $dlc_name in
+            # By themselves these follow XDG_CACHE_HOME.
+            HF_HOME=* | TORCH_HOME=* | VLLM_CACHE_ROOT=*) [ -z "${XDG_CACHE_HOME-}" ] || continue ;;
+        esac
+        dlc_default "${dlc_name%%=*}" "$dlc_models/.cache/${dlc_name#*=}"
+    done
+}
 
 # Folders of the host in the image, under the names that they have outside. dlc_roots has a line for
 # each that shows there; a name with a line break is not noted.
@@ -262,22 +321,6 @@ dlc_show_here() {
     set +f
 }
 
-dlc_show_here "${PWD}":"${PWD}"
-
-dlc_nodes=${SLURM_NNODES-}
-case $dlc_nodes in
-    '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
-esac
-
-dlc_number=${SLURM_JOB_ID-}
-dlc_number=${dlc_number%%.*}
-dlc_number=${dlc_number//[!0-9]/}
-MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
-# Where the ranks meet: the job's first node. The port follows from the job's number, so that two
-# jobs on one node have two, unless the site's own documentation gives one.
-# DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
-MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
-dlc_hosts=$(scontrol show hostnames "${SLURM_JOB_NODELIST-}" 2>/dev/null) || dlc_hosts=
 # What other nodes can't reach: the loopback, and addresses that hold on one link. Of lines that
 # begin with an address: the first that is none of these, and 1 where one of them is.
 dlc_away() {
@@ -317,73 +360,78 @@ dlc_unreachable() {
         awk '{ print $1 }' | sort -u | tr '\n' ' ')" \
         "DLCONTAINER_MASTER_ADDR=ADDRESS sbatch job.sh (${dlc_list:+$(uname -n) has ${dlc_list%, }; }for all jobs: jobs.rendezvous of the site config)"
 }
-if [ -z "$MASTER_ADDR" ]; then
-    dlc_first=${dlc_hosts%%$'\n'*}
-    if [ "${SLURM_NODEID-}" = 0 ]; then
-        dlc_first=$(uname -n)
+dlc_find_meeting() {
+    dlc_number=${SLURM_JOB_ID-}
+    dlc_number=${dlc_number%%.*}
+    dlc_number=${dlc_number//[!0-9]/}
+    MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
+    # Where the ranks meet: the job's first node. The port follows from the job's number, so that two
+    # jobs on one node have two, unless the site's own documentation gives one.
+    # DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
+    MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
+    dlc_hosts=$(scontrol show hostnames "${SLURM_JOB_NODELIST-}" 2>/dev/null) || dlc_hosts=
+    if [ -z "$MASTER_ADDR" ]; then
+        dlc_first=${dlc_hosts%%$'\n'*}
+        if [ "${SLURM_NODEID-}" = 0 ]; then
+            dlc_first=$(uname -n)
+        fi
+        [ -z "$dlc_first" ] || [ -n "$MASTER_ADDR" ] || dlc_meet "$dlc_first"
+        [ -n "$MASTER_ADDR" ] || dlc_fail "can't tell where the ranks of this job meet" \
+            "run this in a job, or name its first node: DLCONTAINER_MASTER_ADDR=HOST"
     fi
-    [ -z "$dlc_first" ] || [ -n "$MASTER_ADDR" ] || dlc_meet "$dlc_first"
-    [ -n "$MASTER_ADDR" ] || dlc_fail "can't tell where the ranks of this job meet" \
-        "run this in a job, or name its first node: DLCONTAINER_MASTER_ADDR=HOST"
-fi
-export MASTER_ADDR MASTER_PORT
+    export MASTER_ADDR MASTER_PORT
+}
 
 # Where the file system begins in the image, for the one mount that a node's ranks share.
 # DLCONTAINER_KEEP=0 gives each its own, DLCONTAINER_KEEP=SECONDS keeps it so long after its last use.
-dlc_offset=$(apptainer sif list "$dlc_image" |
-    awk -F'|' '/Squashfs.*System/ { split($4, at, "-"); print at[1] + 0; exit }') || dlc_offset=
-dlc_key=$(stat -Lc %d-%i-%s-%Y-%Z "$dlc_image")
-# Where the engine has a setuid starter, or root starts it, ranks have no user namespaces: as it is.
-case ${APPTAINER_USERNS-} in
-    1 | [tT]*) ;;
-    *)
-        dlc_lib=$(apptainer buildcfg LIBEXECDIR) || dlc_offset=
-        if [ "$(id -u)" = 0 ] || [ -u "$dlc_lib/apptainer/bin/starter-suid" ]; then dlc_offset=; fi
-        ;;
-esac
+dlc_read_mount() {
+    dlc_offset=$(apptainer sif list "$dlc_image" |
+        awk -F'|' '/Squashfs.*System/ { split($4, at, "-"); print at[1] + 0; exit }') || dlc_offset=
+    dlc_key=$(stat -Lc %d-%i-%s-%Y-%Z "$dlc_image")
+    # Where the engine has a setuid starter, or root starts it, ranks have no user namespaces: as it is.
+    case ${APPTAINER_USERNS-} in
+        1 | [tT]*) ;;
+        *)
+            dlc_lib=$(apptainer buildcfg LIBEXECDIR) || dlc_offset=
+            if [ "$(id -u)" = 0 ] || [ -u "$dlc_lib/apptainer/bin/starter-suid" ]; then dlc_offset=; fi
+            ;;
+    esac
+}
 
-# What starts the ranks.
-dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter='' \
-    dlc_gpus=1:0
-dlc_form=${DLCONTAINER_FORM:-gpu}
-case $dlc_form in
-    gpu)  # One rank for each GPU, 72 cores each; images without MPI
-        dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
-        dlc_gpus=4:4
-        dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
-            --cpus-per-task=72)
-        ;;
-    pmi2)  # One rank for each GPU, 72 cores each; images with Open MPI 4
-        dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
-        dlc_gpus=4:4
-        dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
-            --cpus-per-task=72 --mpi=pmi2)
-        ;;
-    pmix)  # One rank for each GPU, 72 cores each; images with Open MPI 5
-        dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
-        dlc_gpus=4:4
-        dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
-            --cpus-per-task=72 --mpi=pmix)
-        ;;
-    *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: gpu, pmi2, pmix" ;;
-esac
-# SEEN:SHARING, the GPUs that each rank shall see, and the ranks that share them. Each rank looks
-# before it starts. A proof only notes it: it says itself what it found.
-case ${DLCONTAINER_GPUS:-1} in
-    0) dlc_gpus= ;;
-    1) [ -z "$dlc_proof" ] || dlc_gpus=$dlc_gpus:note ;;
-    *) dlc_fail "DLCONTAINER_GPUS is '$DLCONTAINER_GPUS'" "give 1, or 0: ranks don't look at GPUs" ;;
-esac
-# A rank gets one CPU (Slurm 22.05 and later) unless its launcher is told how many the job asked for.
-[ -z "${SLURM_CPUS_PER_TASK-}" ] || export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"
-# A rank that fails ends the others, which would wait for it. A proof tells of it instead.
-[ -n "$dlc_proof" ] || export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}
+dlc_place() {
+    # SEEN:SHARING, the GPUs that each rank shall see, and the ranks that share them. Each rank looks
+    # before it starts. A proof only notes it: it says itself what it found.
+    case ${DLCONTAINER_GPUS:-1} in
+        0) dlc_gpus= ;;
+        1) [ -z "$dlc_proof" ] || dlc_gpus=$dlc_gpus:note ;;
+        *) dlc_fail "DLCONTAINER_GPUS is '$DLCONTAINER_GPUS'" "give 1, or 0: ranks don't look at GPUs" ;;
+    esac
+    # A rank gets one CPU (Slurm 22.05 and later) unless its launcher is told how many the job asked for.
+    [ -z "${SLURM_CPUS_PER_TASK-}" ] || export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"
+    # A rank that fails ends the others, which would wait for it. A proof tells of it instead.
+    [ -n "$dlc_proof" ] || export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}
+}
 
-# What each rank runs.
-set -- apptainer exec --nv --bind "${PWD}":"${PWD}" ${dlc_shown[@]+"${dlc_shown[@]}"} \
-    "$dlc_image" "$@"
-{ printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "$@"; echo; } >&2
-read -r -d '' dlc_rank <<'END_OF_RANK' || :
+# The last that is settled before ranks start, and a line of what starts.
+dlc_tell() {
+    { printf 'job:'; printf ' %q' "$@"; echo; } >&2
+    dlc_write_rank
+    # shellcheck disable=SC2016  # each rank's own shell expands it
+    dlc_rank=(/bin/sh -c 'dlc_text=$(PATH=/usr/bin:/bin; exec cat "$1") ||
+{ echo "job: $(uname -n) cannot read $1" >&2
+echo "  next: submit it from a folder that all nodes have" >&2; exit 3; }
+dlc_sum=$(PATH=/usr/bin:/bin; printf "%s\n" "$dlc_text" | sha256sum)
+[ "${dlc_sum%% *}" = "$2" ] || { echo "job: $1 was changed: it does not run" >&2; exit 3; }
+shift 2; eval "$dlc_text"' \
+        dlc-rank "$dlc_rank_file" "$dlc_rank_sha256" "$MASTER_ADDR" "$MASTER_PORT" \
+        "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" "$dlc_gpus" \
+        "$dlc_image" "$dlc_offset" "$dlc_key")
+}
+# The ranks' script is a file that all nodes read, as its SHA-256 says: where others may write to the
+# folder, they may exchange it. Removed are our names alone, and not what lies there by then.
+dlc_write_rank() {
+    local dlc_text
+    read -r -d '' dlc_text <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
 MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
 dlc_gpus=$7
@@ -684,8 +732,22 @@ unset IFS
 set +f
 exec "$@"
 END_OF_RANK
-set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
-    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" "$dlc_gpus" \
-    "$dlc_image" "$dlc_offset" "$dlc_key" \
-    "$@"
-"$@"
+    dlc_rank_folder=
+    trap dlc_end EXIT
+    dlc_rank_folder=$(mktemp -d -- "${PWD%/}/dlcontainer-job-XXXXXXXX" 2>/dev/null) ||
+        dlc_rank_folder=$(mktemp -d -- "${HOME-}/dlcontainer-job-XXXXXXXX" 2>/dev/null) ||
+        dlc_fail "can't make a folder for the ranks' script in $PWD" \
+            "submit this from a folder that you can write to"
+    dlc_rank_file=$dlc_rank_folder/rank.sh
+    (umask 077 && set -C && printf '%s\n' "$dlc_text" > "$dlc_rank_file") ||
+        dlc_fail "can't write $dlc_rank_file" "look at your quota: df -h ."
+    dlc_rank_sha256=$(printf '%s\n' "$dlc_text" | sha256sum)
+    dlc_rank_sha256=${dlc_rank_sha256%% *}
+}
+# shellcheck disable=SC2329  # the trap's
+dlc_end() {
+    [ -z "$dlc_rank_folder" ] || { rm -f -- "$dlc_rank_folder/rank.sh" && rmdir -- "$dlc_rank_folder"; } || :
+}
+dlc_start() { "$@"; }
+
+run "$@"

@@ -10,10 +10,72 @@
 # vllm 0.16.0 at site perlmutter-gpu (x86_64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
-# Account, partition, time and nodes above are yours to change, here or when it
-# is rendered: --account, --partition, --time, --nodes.
+# These lines are yours to change, or, as it is rendered: --account, --partition, --time, --nodes.
 # Ways to place ranks: ray, gpu, torchrun. Another than ray: DLCONTAINER_FORM=NAME sbatch job.sh
 # compute nodes see migrated images: podman-hpc migrate IMAGE
+set -eu
+
+run() {
+    dlc_enter  # the folder that it was submitted from
+    dlc_image=${DLCONTAINER_IMAGE:-vllm:0.16.0-perlmutter-gpu}
+    dlc_prepare "$@"  # the command, variables, folders, where ranks meet
+    dlc_form=${DLCONTAINER_FORM:-ray}
+    case $dlc_form in
+        ray)  # Ray's head on the first node, a worker on each other, the command on the head
+            dlc_ranks_per_node=1 dlc_ranks=$((dlc_nodes * 1)) dlc_gpus=4:1 dlc_starter=ray
+            dlc_launcher=(srun -N"$dlc_nodes" -n"$dlc_nodes" --ntasks-per-node=1 -c128 \
+                --gpus-per-node=4)
+            dlc_command=(/opt/pytorch/bin/python -I -c "$dlc_node" "$dlc_wait" \
+                "${dlc_command[@]}")
+            ;;
+        *) dlc_use_form ;;
+    esac
+    dlc_place
+    set -- podman-hpc run --rm --gpu --network=host --ipc=host --pid=host --nccl \
+        --volume=/dev/cxi0:/dev/cxi0 --volume=/dev/cxi1:/dev/cxi1 --volume=/dev/cxi2:/dev/cxi2 \
+        --volume=/dev/cxi3:/dev/cxi3 -v "${SCRATCH}":"${SCRATCH}" \
+        ${dlc_systems[@]+"${dlc_systems[@]/#/--volume=}"} ${dlc_shown[@]+"${dlc_shown[@]}"} \
+        "${dlc_names[@]}" -e NCCL_SOCKET_IFNAME=hsn "$dlc_image" "${dlc_command[@]}"
+    dlc_tell "${dlc_launcher[@]}" "$@"
+    dlc_start "${dlc_launcher[@]}" "${dlc_rank[@]}" "$@"
+}
+
+dlc_use_form() {
+    case $dlc_form in
+        gpu)  # One rank beside each GPU, 16 cores each; each rank sees all GPUs of its node
+            dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4)) dlc_gpus=4:4
+            dlc_launcher=(srun -N"$dlc_nodes" -n"$dlc_ranks" \
+                --ntasks-per-node="$dlc_ranks_per_node" -c32 --gpus-per-node=4 \
+                '--cpu-bind=map_ldom:3,2,1,0')
+            ;;
+        torchrun)  # One torchrun a node, which starts a rank for each GPU
+            dlc_ranks_per_node=1 dlc_ranks=$((dlc_nodes * 1)) dlc_gpus=4:4 dlc_starter=torchrun
+            dlc_launcher=(srun -N"$dlc_nodes" -n"$dlc_nodes" --ntasks-per-node=1 -c128 \
+                --gpus-per-node=4)
+            dlc_command=(/opt/pytorch/bin/python -m torch.distributed.run --no_python \
+                --nnodes="$dlc_nodes" --nproc_per_node=4 --master_addr="$MASTER_ADDR" \
+                --master_port="$MASTER_PORT" "${dlc_command[@]}")
+            ;;
+        *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: ray, gpu, torchrun" ;;
+    esac
+}
+
+dlc_surround() {
+    # The host's own Python and libraries are none of the image's.
+    unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
+    dlc_safe_path
+    dlc_use_models
+    dlc_need SCRATCH
+    dlc_systems=()
+    # shellcheck disable=SC2043
+    for dlc_folder in /global/cfs /pscratch; do
+        [ ! -e "$dlc_folder" ] || dlc_systems+=("$dlc_folder:$dlc_folder")
+    done
+    dlc_show_here "${SCRATCH}":"${SCRATCH}" ${dlc_systems[@]+"${dlc_systems[@]}"}
+}
+
+dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+
 # source: E3SM-Project/E3SM@75e17cc cime_config/machines (pm-gpu, pm-cpu; of 2026-08-21)
 # source: ECP-WarpX/WarpX@1f30168 Tools/machines/perlmutter-nersc/perlmutter_gpu.sbatch (of 2024-05-03)
 # source: https://docs.nersc.gov/machinelearning/launchers
@@ -27,17 +89,14 @@
 # source: NERSC/podman-hpc@4e038d1 etc/modules.d/scratch.yaml (of 2024-11-11, the same on 2026-04-24)
 # Not known, so not promised (why: dlcontainer site show perlmutter): service pack of SLES and
 #   glibc; which Cray MPICH stands in /usr/lib/shifter/mpich-2.2; NCCL over Slingshot; driver
-set -eu
-dlc_fail() { printf 'job: %s\n' "$1" >&2; printf '  next: %s\n' "$2" >&2; exit 3; }
+
+# The functions of run(): the same for every job of this image at this site.
 dlc_need() {
     for dlc_name; do
         [ -n "${!dlc_name-}" ] || dlc_fail "\$$dlc_name is empty or not set; the site config uses it" \
             "load the module that sets it, or export $dlc_name before you submit"
     done
 }
-[ "$PWD" != /tmp ] || [ -d "${SLURM_SUBMIT_DIR:-/tmp}" ] || dlc_fail "this node can't enter the folder that the job was submitted from" \
-    "submit it from a folder that all nodes have"
-
 # The current folder: dlc_pwd is its name for the user, dlc_here the one without links. Where the
 # engine can't show it, the engine says nothing and starts in the home or in an empty folder.
 dlc_real() {  # the folder $1 without links, in dlc_folder
@@ -70,26 +129,41 @@ dlc_find_here() {
 }
 dlc_lost() { dlc_fail "the image can't show the job's folder: ${dlc_pwd:-its name is not known}
   why: $1" "$2"; }
-dlc_find_here
+dlc_enter() {
+    [ "$PWD" != /tmp ] || [ -d "${SLURM_SUBMIT_DIR:-/tmp}" ] || dlc_fail "this node can't enter the folder that the job was submitted from" \
+        "submit it from a folder that all nodes have"
+    dlc_find_here
+}
 
-# The image, and the command that each rank runs in it: what follows the script's name, else the
-# proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
-dlc_image=${DLCONTAINER_IMAGE:-vllm:0.16.0-perlmutter-gpu}
-dlc_proof=
-if [ $# -eq 0 ]; then
-    # A name of this job's alone, in dlc_job, from the words that tell it apart, whatever stands in
-    # them; empty for none. Where they are plain no process starts.
-    dlc_name_job() {
-        dlc_job=
-        for dlc_line; do
-            [ -z "$dlc_line" ] || dlc_job=$dlc_job${dlc_job:++}$dlc_line
-            # A / marks what is no name of a file.
-            case $dlc_line in *[!][A-Za-z0-9._@-]*) dlc_job=$dlc_job/ ;; esac
-        done
-        [ "${#dlc_job}" -gt 64 ] || case $dlc_job in */*) ;; *) return 0 ;; esac
-        dlc_job=$(printf '%s\0' "$@" | sha256sum 2>/dev/null) && [ -n "$dlc_job" ] || return 1
-        dlc_job=sha256-${dlc_job%% *}
-    }
+dlc_prepare() {
+    dlc_command=("$@") dlc_proof=
+    [ $# -gt 0 ] || dlc_prove
+    dlc_surround
+    dlc_nodes=${SLURM_NNODES-}
+    case $dlc_nodes in
+        '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
+    esac
+    dlc_find_meeting
+    dlc_read_node_program
+    dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter='' \
+        dlc_gpus=1:0
+}
+
+# A name of this job's alone, in dlc_job, from the words that tell it apart, whatever stands in
+# them; empty for none. Where they are plain no process starts.
+dlc_name_job() {
+    dlc_job=
+    for dlc_line; do
+        [ -z "$dlc_line" ] || dlc_job=$dlc_job${dlc_job:++}$dlc_line
+        # A / marks what is no name of a file.
+        case $dlc_line in *[!][A-Za-z0-9._@-]*) dlc_job=$dlc_job/ ;; esac
+    done
+    [ "${#dlc_job}" -gt 64 ] || case $dlc_job in */*) ;; *) return 0 ;; esac
+    dlc_job=$(printf '%s\0' "$@" | sha256sum 2>/dev/null) && [ -n "$dlc_job" ] || return 1
+    dlc_job=sha256-${dlc_job%% *}
+}
+# Without a command: the proof of devices, ranks and network; to read it: dlcontainer prove proof-JOB
+dlc_prove() {
     for dlc_line in "${FLUX_JOB_ID:-${FLUX_ENCLOSING_ID-}}" "${SLURM_JOB_ID-}" "${LSB_JOBID-}" \
         "${PBS_JOBID-}" "${COBALT_JOBID-}" "${SGE_TASK_ID:+${JOB_ID-}}"; do
         [ -z "$dlc_line" ] || break
@@ -106,54 +180,56 @@ if [ $# -eq 0 ]; then
             dlc_fail "$dlc_said" "submit this from a folder that you can write to"
         dlc_again=$((dlc_again + 1))
     done
-    set -- /opt/pytorch/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof"
-fi
-
-# The host's own Python and libraries are none of the image's.
-unset PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONUSERBASE VIRTUAL_ENV LD_PRELOAD
-
-# A relative or empty entry of PATH is the current folder or one below it, where anybody's files may
-# lie: the engine and its helpers are not taken from there.
-case ":${PATH-}:" in
-    *:[!/]*)
-        dlc_rest=${PATH-}: dlc_path=
-        while [ -n "$dlc_rest" ]; do
-            dlc_one=${dlc_rest%%:*} dlc_rest=${dlc_rest#*:}
-            case $dlc_one in /*) dlc_path=${dlc_path:+$dlc_path:}$dlc_one ;; esac
-        done
-        PATH=${dlc_path:-/usr/bin:/bin}
-        export PATH
-        ;;
-esac
-
-# Models and data that frameworks fetch are large, and kept from job to job: so they lie in a folder
-# of this user's own off the home, unless the user, the site or the image names another place. Where
-# that folder is not on this node, or is not this user's, the frameworks' own places hold.
-dlc_models=
-[ -z "${SCRATCH-}" ] || dlc_models="${SCRATCH}"
-# shellcheck disable=SC3067
-case $dlc_models in
-    /*) [ -d "$dlc_models" ] && [ -O "$dlc_models" ] && [ -w "$dlc_models" ] || dlc_models= ;;
-    *) dlc_models= ;;
-esac
-dlc_default() {
-    [ -z "${!1-}" ] || return 0
-    export "$1=$2"
-    # The token of a login stays at home: others may read a scratch folder.
-    [ "$1" != HF_HOME ] || [ -z "${HOME-}" ] ||
-        dlc_default HF_TOKEN_PATH "$HOME/.cache/huggingface/token"
+    dlc_command=(/opt/pytorch/bin/python /opt/dlcontainer/probe prove --out "$dlc_proof")
+    DLCONTAINER_FORM=${DLCONTAINER_FORM:-gpu}  # a proof is of ranks
 }
-[ -z "$dlc_models" ] || for dlc_name in HF_HOME=huggingface \
-    TORCH_HOME=torch \
-    VLLM_CACHE_ROOT=vllm \
-    MXNET_HOME=mxnet \
-    TFDS_DATA_DIR=tensorflow_datasets; do
-    case $dlc_name in
-        # By themselves these follow XDG_CACHE_HOME.
-        HF_HOME=* | TORCH_HOME=* | VLLM_CACHE_ROOT=*) [ -z "${XDG_CACHE_HOME-}" ] || continue ;;
+
+dlc_safe_path() {
+    # A relative or empty entry of PATH is the current folder or one below it, where anybody's files may
+    # lie: the engine and its helpers are not taken from there.
+    case ":${PATH-}:" in
+        *:[!/]*)
+            dlc_rest=${PATH-}: dlc_path=
+            while [ -n "$dlc_rest" ]; do
+                dlc_one=${dlc_rest%%:*} dlc_rest=${dlc_rest#*:}
+                case $dlc_one in /*) dlc_path=${dlc_path:+$dlc_path:}$dlc_one ;; esac
+            done
+            PATH=${dlc_path:-/usr/bin:/bin}
+            export PATH
+            ;;
     esac
-    dlc_default "${dlc_name%%=*}" "$dlc_models/.cache/${dlc_name#*=}"
-done
+}
+
+dlc_use_models() {
+    # Models and data that frameworks fetch are large, and kept from job to job: so they lie in a folder
+    # of this user's own off the home, unless the user, the site or the image names another place. Where
+    # that folder is not on this node, or is not this user's, the frameworks' own places hold.
+    dlc_models=
+    [ -z "${SCRATCH-}" ] || dlc_models="${SCRATCH}"
+    # shellcheck disable=SC3067
+    case $dlc_models in
+        /*) [ -d "$dlc_models" ] && [ -O "$dlc_models" ] && [ -w "$dlc_models" ] || dlc_models= ;;
+        *) dlc_models= ;;
+    esac
+    dlc_default() {
+        [ -z "${!1-}" ] || return 0
+        export "$1=$2"
+        # The token of a login stays at home: others may read a scratch folder.
+        [ "$1" != HF_HOME ] || [ -z "${HOME-}" ] ||
+            dlc_default HF_TOKEN_PATH "$HOME/.cache/huggingface/token"
+    }
+    [ -z "$dlc_models" ] || for dlc_name in HF_HOME=huggingface \
+        TORCH_HOME=torch \
+        VLLM_CACHE_ROOT=vllm \
+        MXNET_HOME=mxnet \
+        TFDS_DATA_DIR=tensorflow_datasets; do
+        case $dlc_name in
+            # By themselves these follow XDG_CACHE_HOME.
+            HF_HOME=* | TORCH_HOME=* | VLLM_CACHE_ROOT=*) [ -z "${XDG_CACHE_HOME-}" ] || continue ;;
+        esac
+        dlc_default "${dlc_name%%=*}" "$dlc_models/.cache/${dlc_name#*=}"
+    done
+}
 
 # Folders of the host in the image, under the names that they have outside. dlc_roots has a line for
 # each that shows there; a name with a line break is not noted.
@@ -266,28 +342,6 @@ dlc_show_here() {
     set +f
 }
 
-dlc_need SCRATCH
-dlc_systems=()
-# shellcheck disable=SC2043
-for dlc_folder in /global/cfs /pscratch; do
-    [ ! -e "$dlc_folder" ] || dlc_systems+=("$dlc_folder:$dlc_folder")
-done
-dlc_show_here "${SCRATCH}":"${SCRATCH}" ${dlc_systems[@]+"${dlc_systems[@]}"}
-
-dlc_nodes=${SLURM_NNODES-}
-case $dlc_nodes in
-    '' | 0* | *[!0-9]*) dlc_fail "can't tell the number of nodes: '$dlc_nodes'" 'run this in a job: sbatch job.sh [COMMAND [WORD ...]]' ;;
-esac
-
-dlc_number=${SLURM_JOB_ID-}
-dlc_number=${dlc_number%%.*}
-dlc_number=${dlc_number//[!0-9]/}
-MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
-# Where the ranks meet: the job's first node. The port follows from the job's number, so that two
-# jobs on one node have two, unless the site's own documentation gives one.
-# DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
-MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
-dlc_hosts=$(scontrol show hostnames "${SLURM_JOB_NODELIST-}" 2>/dev/null) || dlc_hosts=
 # What other nodes can't reach: the loopback, and addresses that hold on one link. Of lines that
 # begin with an address: the first that is none of these, and 1 where one of them is.
 dlc_away() {
@@ -327,27 +381,39 @@ dlc_unreachable() {
         awk '{ print $1 }' | sort -u | tr '\n' ' ')" \
         "DLCONTAINER_MASTER_ADDR=ADDRESS sbatch job.sh (${dlc_list:+$(uname -n) has ${dlc_list%, }; }for all jobs: jobs.rendezvous of the site config)"
 }
-if [ -z "$MASTER_ADDR" ]; then
-    dlc_first=${dlc_hosts%%$'\n'*}
-    if [ "${SLURM_NODEID-}" = 0 ]; then
-        dlc_first=$(uname -n)
+dlc_find_meeting() {
+    dlc_number=${SLURM_JOB_ID-}
+    dlc_number=${dlc_number%%.*}
+    dlc_number=${dlc_number//[!0-9]/}
+    MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
+    # Where the ranks meet: the job's first node. The port follows from the job's number, so that two
+    # jobs on one node have two, unless the site's own documentation gives one.
+    # DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
+    MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
+    dlc_hosts=$(scontrol show hostnames "${SLURM_JOB_NODELIST-}" 2>/dev/null) || dlc_hosts=
+    if [ -z "$MASTER_ADDR" ]; then
+        dlc_first=${dlc_hosts%%$'\n'*}
+        if [ "${SLURM_NODEID-}" = 0 ]; then
+            dlc_first=$(uname -n)
+        fi
+        [ -z "$dlc_first" ] || [ -n "$MASTER_ADDR" ] || dlc_meet "$dlc_first"
+        [ -n "$MASTER_ADDR" ] || dlc_fail "can't tell where the ranks of this job meet" \
+            "run this in a job, or name its first node: DLCONTAINER_MASTER_ADDR=HOST"
     fi
-    [ -z "$dlc_first" ] || [ -n "$MASTER_ADDR" ] || dlc_meet "$dlc_first"
-    [ -n "$MASTER_ADDR" ] || dlc_fail "can't tell where the ranks of this job meet" \
-        "run this in a job, or name its first node: DLCONTAINER_MASTER_ADDR=HOST"
-fi
-export MASTER_ADDR MASTER_PORT
+    export MASTER_ADDR MASTER_PORT
+}
 
-# Ray on the nodes of this job: who has no token can neither join it nor use it (Ray 2.52 and later).
-RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
-[ -n "$RAY_AUTH_TOKEN" ] || dlc_fail "can't make a token of /dev/urandom" "look at this node's /dev"
-export RAY_AUTH_TOKEN
-# Seconds until all nodes must be in.
-dlc_wait=${DLCONTAINER_RAY_WAIT:-300}
-case $dlc_wait in
-    *[!0-9]* | 0*) dlc_fail "DLCONTAINER_RAY_WAIT is '$dlc_wait'" "give seconds" ;;
-esac
-read -r -d '' dlc_node <<'END_OF_NODE_PROGRAM' || :
+dlc_read_node_program() {
+    # Ray on the nodes of this job: who has no token can neither join it nor use it (Ray 2.52 and later).
+    RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
+    [ -n "$RAY_AUTH_TOKEN" ] || dlc_fail "can't make a token of /dev/urandom" "look at this node's /dev"
+    export RAY_AUTH_TOKEN
+    # Seconds until all nodes must be in.
+    dlc_wait=${DLCONTAINER_RAY_WAIT:-300}
+    case $dlc_wait in
+        *[!0-9]* | 0*) dlc_fail "DLCONTAINER_RAY_WAIT is '$dlc_wait'" "give seconds" ;;
+    esac
+    read -r -d '' dlc_node <<'END_OF_NODE_PROGRAM' || :
 # One node of a job's Ray, in the image: the first starts the head, waits for the others, and runs
 # the command; each other starts a worker, and ends with the head. Standard library alone.
 import ctypes, hashlib, hmac, os, secrets, select, shutil, signal, socket, subprocess, sys, tempfile
@@ -790,62 +856,31 @@ def main():
 
 sys.exit(main())
 END_OF_NODE_PROGRAM
+}
 
-# What starts the ranks.
-dlc_launcher=() dlc_ranks='' dlc_ranks_per_node='' dlc_workers='' dlc_starter='' \
-    dlc_gpus=1:0
-dlc_form=${DLCONTAINER_FORM:-ray}
-# A proof is of ranks.
-[ -z "$dlc_proof" ] || dlc_form=${DLCONTAINER_FORM:-gpu}
-case $dlc_form in
-    ray)  # Ray's head on the first node, a worker on each other, the command on the head
-        dlc_ranks_per_node=1 dlc_ranks=$((dlc_nodes * 1))
-        dlc_gpus=4:1
-        dlc_launcher=(srun -N"$dlc_nodes" -n"$dlc_nodes" --ntasks-per-node=1 -c128 \
-            --gpus-per-node=4)
-        dlc_starter=ray
-        [ -z "$dlc_proof" ] || dlc_fail "a proof is of ranks, which this form has not" DLCONTAINER_FORM=gpu
-        set -- /opt/pytorch/bin/python -I -c "$dlc_node" "$dlc_wait" "$@"
-        ;;
-    gpu)  # One rank beside each GPU, 16 cores each; each rank sees all GPUs of its node
-        dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))
-        dlc_gpus=4:4
-        dlc_launcher=(srun -N"$dlc_nodes" -n"$dlc_ranks" --ntasks-per-node="$dlc_ranks_per_node" \
-            -c32 --gpus-per-node=4 '--cpu-bind=map_ldom:3,2,1,0')
-        ;;
-    torchrun)  # One torchrun a node, which starts a rank for each GPU
-        dlc_ranks_per_node=1 dlc_ranks=$((dlc_nodes * 1))
-        dlc_gpus=4:4
-        dlc_launcher=(srun -N"$dlc_nodes" -n"$dlc_nodes" --ntasks-per-node=1 -c128 \
-            --gpus-per-node=4)
-        dlc_starter=torchrun
-        set -- /opt/pytorch/bin/python -m torch.distributed.run --no_python --nnodes="$dlc_nodes" \
-            --nproc_per_node=4 --master_addr="$MASTER_ADDR" --master_port="$MASTER_PORT" "$@"
-        ;;
-    *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: ray, gpu, torchrun" ;;
-esac
-# SEEN:SHARING, the GPUs that each rank shall see, and the ranks that share them. Each rank looks
-# before it starts. A proof only notes it: it says itself what it found.
-case ${DLCONTAINER_GPUS:-1} in
-    0) dlc_gpus= ;;
-    1) [ -z "$dlc_proof" ] || dlc_gpus=$dlc_gpus:note ;;
-    *) dlc_fail "DLCONTAINER_GPUS is '$DLCONTAINER_GPUS'" "give 1, or 0: ranks don't look at GPUs" ;;
-esac
-# A rank gets one CPU (Slurm 22.05 and later) unless its launcher is told how many the job asked for.
-[ "$dlc_starter" = ray ] || [ -z "${SLURM_CPUS_PER_TASK-}" ] || export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"
-# A rank that fails ends the others, which would wait for it. A proof tells of it instead.
-[ -n "$dlc_proof" ] || export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}
-
-# What goes in of this environment, by name: the runtime takes nothing of it by itself, and no value
-# stands on a command line. `dlcontainer site environment` tells why a variable stays outside.
-dlc_names=() dlc_exported=$(compgen -e) ||
-    dlc_fail "this bash can't list its variables" "ask your site for a bash that has compgen"
-for dlc_name in $dlc_exported; do
-    case $dlc_name in
-        APPTAINER* | SINGULARITY* | DLCONTAINER_* | PATH | HOME | PWD | OLDPWD | SHLVL | _ | IFS | \
+dlc_place() {
+    case ${dlc_proof:+$dlc_starter} in ray) dlc_fail "a proof is of ranks, which this form has not" DLCONTAINER_FORM=gpu ;; esac
+    # SEEN:SHARING, the GPUs that each rank shall see, and the ranks that share them. Each rank looks
+    # before it starts. A proof only notes it: it says itself what it found.
+    case ${DLCONTAINER_GPUS:-1} in
+        0) dlc_gpus= ;;
+        1) [ -z "$dlc_proof" ] || dlc_gpus=$dlc_gpus:note ;;
+        *) dlc_fail "DLCONTAINER_GPUS is '$DLCONTAINER_GPUS'" "give 1, or 0: ranks don't look at GPUs" ;;
+    esac
+    # A rank gets one CPU (Slurm 22.05 and later) unless its launcher is told how many the job asked for.
+    [ "$dlc_starter" = ray ] || [ -z "${SLURM_CPUS_PER_TASK-}" ] || export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"
+    # A rank that fails ends the others, which would wait for it. A proof tells of it instead.
+    [ -n "$dlc_proof" ] || export SLURM_KILL_BAD_EXIT=${SLURM_KILL_BAD_EXIT:-1}
+    # What goes in of this environment, by name: the runtime takes nothing of it by itself, and no value
+    # stands on a command line. `dlcontainer site environment` tells why a variable stays outside.
+    dlc_names=() dlc_exported=$(compgen -e) ||
+        dlc_fail "this bash can't list its variables" "ask your site for a bash that has compgen"
+    for dlc_name in $dlc_exported; do
+        case $dlc_name in
+            APPTAINER* | SINGULARITY* | DLCONTAINER_* | PATH | HOME | PWD | OLDPWD | SHLVL | _ | IFS | \
             SHELL | ENV | BASH* | SHELLOPTS | CDPATH | GLOBIGNORE | PROMPT_COMMAND | PS1 | PS2 | PS3 | \
             PS4 | OPTIND | OPTARG | OPTERR | UID | EUID | GID | PPID | FPATH | dlc_*) continue ;;
-        PYTHONPATH | PYTHONHOME | PYTHONSTARTUP | PYTHONUSERBASE | PYTHONPLATLIBDIR | \
+            PYTHONPATH | PYTHONHOME | PYTHONSTARTUP | PYTHONUSERBASE | PYTHONPLATLIBDIR | \
             PYTHONEXECUTABLE | PYTHONNOUSERSITE | PYTHONPYCACHEPREFIX | __PYVENV_LAUNCHER__ | CONDA_* | \
             _CONDA_* | _CE_* | MAMBA_* | VIRTUAL_ENV* | PYENV* | PIPENV_* | PIXI_* | _OLD_VIRTUAL_* | \
             LD_* | *_PRELOAD | GCONV_PATH | LOCPATH | GLIBC_TUNABLES | LMOD_* | __LMOD_* | \
@@ -860,23 +895,37 @@ for dlc_name in $dlc_exported; do
             MKLROOT | TBBROOT | ONEAPI_ROOT | CMPLR_ROOT | NCCL_HOME | NCCL_ROOT | LANG | LANGUAGE | \
             LC_* | NLSPATH | TMPDIR | TMP | TEMP | SSL_CERT_FILE | SSL_CERT_DIR | REQUESTS_CA_BUNDLE | \
             CURL_CA_BUNDLE | PIP_CERT | AWS_CA_BUNDLE | GIT_SSL_CAINFO | NODE_EXTRA_CA_CERTS)
-            case " ${DLCONTAINER_PASS-} " in *[\ ,]"$dlc_name"[\ ,]*) ;; *) continue ;; esac
-            ;;
-    esac
-    dlc_names+=(-e "$dlc_name")
-done
+                case " ${DLCONTAINER_PASS-} " in *[\ ,]"$dlc_name"[\ ,]*) ;; *) continue ;; esac
+                ;;
+        esac
+        dlc_names+=(-e "$dlc_name")
+    done
+    # The ranks' own, as each of them has it.
+    dlc_names+=(-e CUDA_VISIBLE_DEVICES -e ROCR_VISIBLE_DEVICES -e GPU_DEVICE_ORDINAL \
+        -e ZE_AFFINITY_MASK -e 'OMPI_*' -e 'PMI_*' -e 'PMIX_*' -e 'PALS_*' -e 'MPI_LOCAL*' \
+        -e MASTER_ADDR -e MASTER_PORT -e RANK -e WORLD_SIZE -e LOCAL_RANK -e LOCAL_WORLD_SIZE \
+        -e PET_NODE_RANK -e TF_CONFIG -e 'SLURM*')
+}
 
-# What each rank runs.
-set -- podman-hpc run --rm --gpu --network=host --ipc=host --pid=host --nccl \
-    --volume=/dev/cxi0:/dev/cxi0 --volume=/dev/cxi1:/dev/cxi1 --volume=/dev/cxi2:/dev/cxi2 \
-    --volume=/dev/cxi3:/dev/cxi3 -v "${SCRATCH}":"${SCRATCH}" \
-    ${dlc_systems[@]+"${dlc_systems[@]/#/--volume=}"} ${dlc_shown[@]+"${dlc_shown[@]}"} \
-    ${dlc_names[@]+"${dlc_names[@]}"} -e CUDA_VISIBLE_DEVICES -e ROCR_VISIBLE_DEVICES \
-    -e GPU_DEVICE_ORDINAL -e ZE_AFFINITY_MASK -e 'OMPI_*' -e 'PMI_*' -e 'PMIX_*' -e 'PALS_*' \
-    -e 'MPI_LOCAL*' -e NCCL_SOCKET_IFNAME=hsn -e MASTER_ADDR -e MASTER_PORT -e RANK -e WORLD_SIZE \
-    -e LOCAL_RANK -e LOCAL_WORLD_SIZE -e PET_NODE_RANK -e TF_CONFIG -e 'SLURM*' "$dlc_image" "$@"
-{ printf 'job:'; printf ' %q' "${dlc_launcher[@]}" "${@/#"$dlc_node"/...}"; echo; } >&2
-read -r -d '' dlc_rank <<'END_OF_RANK' || :
+# The last that is settled before ranks start, and a line of what starts.
+dlc_tell() {
+    { printf 'job:'; printf ' %q' "${@/#"$dlc_node"/...}"; echo; } >&2
+    dlc_write_rank
+    # shellcheck disable=SC2016  # each rank's own shell expands it
+    dlc_rank=(/bin/sh -c 'dlc_text=$(PATH=/usr/bin:/bin; exec cat "$1") ||
+{ echo "job: $(uname -n) cannot read $1" >&2
+echo "  next: submit it from a folder that all nodes have" >&2; exit 3; }
+dlc_sum=$(PATH=/usr/bin:/bin; printf "%s\n" "$dlc_text" | sha256sum)
+[ "${dlc_sum%% *}" = "$2" ] || { echo "job: $1 was changed: it does not run" >&2; exit 3; }
+shift 2; eval "$dlc_text"' \
+        dlc-rank "$dlc_rank_file" "$dlc_rank_sha256" "$MASTER_ADDR" "$MASTER_PORT" \
+        "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" "$dlc_gpus")
+}
+# The ranks' script is a file that all nodes read, as its SHA-256 says: where others may write to the
+# folder, they may exchange it. Removed are our names alone, and not what lies there by then.
+dlc_write_rank() {
+    local dlc_text
+    read -r -d '' dlc_text <<'END_OF_RANK' || :
 # A rank, before its engine: it takes its numbers from what its launcher tells, for env://.
 MASTER_ADDR=$1 MASTER_PORT=$2 dlc_ranks=$3 dlc_per_node=$4 dlc_workers=$5 dlc_starter=$6
 dlc_gpus=$7
@@ -971,7 +1020,22 @@ dlc_look() {
 [ -z "$dlc_gpus" ] || dlc_look
 exec "$@"
 END_OF_RANK
-set -- "${dlc_launcher[@]}" /bin/sh -c "$dlc_rank" dlc-rank "$MASTER_ADDR" "$MASTER_PORT" \
-    "$dlc_ranks" "$dlc_ranks_per_node" "$dlc_workers" "$dlc_starter" "$dlc_gpus" \
-    "$@"
-"$@"
+    dlc_rank_folder=
+    trap dlc_end EXIT
+    dlc_rank_folder=$(mktemp -d -- "${PWD%/}/dlcontainer-job-XXXXXXXX" 2>/dev/null) ||
+        dlc_rank_folder=$(mktemp -d -- "${HOME-}/dlcontainer-job-XXXXXXXX" 2>/dev/null) ||
+        dlc_fail "can't make a folder for the ranks' script in $PWD" \
+            "submit this from a folder that you can write to"
+    dlc_rank_file=$dlc_rank_folder/rank.sh
+    (umask 077 && set -C && printf '%s\n' "$dlc_text" > "$dlc_rank_file") ||
+        dlc_fail "can't write $dlc_rank_file" "look at your quota: df -h ."
+    dlc_rank_sha256=$(printf '%s\n' "$dlc_text" | sha256sum)
+    dlc_rank_sha256=${dlc_rank_sha256%% *}
+}
+# shellcheck disable=SC2329  # the trap's
+dlc_end() {
+    [ -z "$dlc_rank_folder" ] || { rm -f -- "$dlc_rank_folder/rank.sh" && rmdir -- "$dlc_rank_folder"; } || :
+}
+dlc_start() { "$@"; }
+
+run "$@"

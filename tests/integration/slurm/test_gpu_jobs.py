@@ -13,6 +13,7 @@ from dlcontainer.formats import texts
 from dlcontainer.sites import gpu_jobs
 from tests.integration.slurm import cluster as clusters
 from tests.integration.slurm.cluster import WIDE, Cluster
+from tests.jobs import without_engine
 from tests.values import SITE, TEMPLATES, folder_of, plan_of, site_of
 
 SAY = 'echo "ran $RANK $LOCAL_RANK $LOCAL_WORLD_SIZE $SLURM_CPUS_PER_TASK $SLURM_GPUS_ON_NODE"'
@@ -34,9 +35,8 @@ def test_four_gpus_make_a_job_of_four_ranks_a_node(wide: Cluster, tmp_path: Path
     )
     site = SelectedDocument(value=gpu_jobs.settle(written.value), document=written.document)
     plan = plan_of(folder_of(tmp_path, stack={"cuda": "12.8"}), site=site)
-    lines = texts.text(plan, "job", [TEMPLATES]).splitlines()
     script = wide.folder / "job.sh"
-    script.write_text("\n".join(one for one in lines if not one.startswith("set -- apptainer")))
+    script.write_text(without_engine(texts.text(plan, "job", [TEMPLATES])))
     output = wide.folder / "job.out"
     # The nodes are one host, whose GPUs are no device.
     meet = "DLCONTAINER_MASTER_ADDR=127.0.0.1"

@@ -67,6 +67,10 @@ def test_the_matrix_and_unsupported_combinations() -> None:
     goldens.compare(goldens.table(), goldens.MATRIX)
 
 
+def test_the_job_of_a_release() -> None:
+    goldens.compare(goldens.released_job(), goldens.RELEASED_JOB)
+
+
 def test_every_axis_has_a_whole_text() -> None:
     missing = goldens.covered(goldens.plans()) - goldens.covered(goldens.whole())
     assert not missing, "no whole golden text shows this: make golden"
@@ -95,6 +99,16 @@ def test_a_difference_is_shown_against_the_nearest_whole_text() -> None:
     assert "+one more line" in str(caught.value)
 
 
+def test_a_difference_of_a_job_shows_what_differs() -> None:
+    name = next(name for name in goldens.whole() if name not in goldens.whole_jobs(goldens.whole()))
+    text = goldens.blanked(goldens.plans()[name], "job")
+    goldens.check(name, "job", text)
+    # What a difference without numbers can't tell, its checksum does.
+    for other in (f"{text}one more\n", text.replace("\nrun() {\n", "\n\nrun() {\n")):
+        with pytest.raises(AssertionError, match="make golden"):
+            goldens.check(name, "job", other)
+
+
 def test_there_are_no_other_golden_files() -> None:
     kept = {path for path in GOLDEN.rglob("*") if path.is_file()}
     whole = {
@@ -103,6 +117,7 @@ def test_there_are_no_other_golden_files() -> None:
         for form in goldens.forms(goldens.plans()[name])
     }
     lists = {goldens.DIGESTS, goldens.CHECKSUMS, goldens.SITES, goldens.VARIANTS, goldens.MATRIX}
+    lists.add(goldens.RELEASED_JOB)
     # ReFrame's are compared by test_reframe.py, forecasts by cli/bench/test_forecast.py.
     kept -= {*GOLDEN.glob("reframe-*.txt"), *GOLDEN.glob("forecast-*.txt")}
     assert kept == whole | lists | {GOLDEN / "README.md"}

@@ -63,6 +63,7 @@ def differs() -> bool:
         if goldens.variants() != goldens.VARIANTS.read_text().splitlines():
             return True
         goldens.compare(goldens.table(), goldens.MATRIX)
+        goldens.compare(goldens.released_job(), goldens.RELEASED_JOB)
         for name, plan in goldens.plans().items():
             for form in goldens.forms(plan):
                 goldens.check(name, form, goldens.blanked(plan, form))

@@ -32,7 +32,8 @@ def test_directives_come_before_all_else(tmp_path: Path) -> None:
     plan = plan_at(tmp_path, scheduler={"kind": "slurm", "directives": directives})
     lines = job(plan).splitlines()
     assert lines[:3] == ["#!/bin/bash", *directives]
-    assert "# is rendered: --account, --partition, --time, --nodes." in lines
+    options = "--account, --partition, --time, --nodes"
+    assert f"# These lines are yours to change, or, as it is rendered: {options}." in lines
 
 
 def test_a_jobs_resources_come_from_the_site_and_follow_the_form(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_the_lines_of_the_head(
     text = job(tmp_path, kind, "mpirun", **jobs)
     head = text.partition("\n# demo ")[0].splitlines()
     assert head == ["#!/bin/bash", *lines]
-    assert ("dlc_start()" in text) == ("warning" in jobs)
+    assert ("dlc_warn()" in text) == ("warning" in jobs)
 
 
 def test_who_signals_the_ranks(tmp_path: Path) -> None:
@@ -108,18 +108,18 @@ def test_what_measures_jobs_is_not_warned(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rendezvous", "port", "workers"),
     [
-        ({}, "10000 + 10#0$dlc_number % 10000", "20000 + 10#0$dlc_number % (10000 / 4) * 4"),
+        ({}, "10000 + 10#0$dlc_number % 10000", "20000 + 10#0$dlc_number % (10000 / N) * N"),
         (
             {"ports": "20000-29999"},
             "20000 + 10#0$dlc_number % 5000",
-            "25000 + 10#0$dlc_number % (5000 / 4) * 4",
+            "25000 + 10#0$dlc_number % (5000 / N) * N",
         ),
         (
             {"ports": "20000-20004"},
             "20000 + 10#0$dlc_number % 1",
-            "20001 + 10#0$dlc_number % (4 / 4) * 4",
+            "20001 + 10#0$dlc_number % (4 / N) * N",
         ),
-        ({"port": 29500}, None, "20000 + 10#0$dlc_number % (10000 / 4) * 4"),
+        ({"port": 29500}, None, "20000 + 10#0$dlc_number % (10000 / N) * N"),
     ],
 )
 def test_ports_of_tensorflow_s_workers_lie_behind_that_of_all(
@@ -129,7 +129,7 @@ def test_ports_of_tensorflow_s_workers_lie_behind_that_of_all(
     text = job(tmp_path, "slurm", "srun", recipe=recipe, rendezvous=rendezvous)
     meeting = f"$(({port}))" if port else "29500"
     assert f"MASTER_PORT=${{DLCONTAINER_MASTER_PORT:-{meeting}}}\n" in text
-    assert f"dlc_port=$(({workers}))" in text
+    assert f"dlc_port=$(({workers.replace('N', 'dlc_ranks_per_node')}))" in text
 
 
 def test_without_tensorflow_all_of_a_sites_ports_are_for_meeting(tmp_path: Path) -> None:

@@ -74,8 +74,8 @@ def test_other_recipes_have_no_such_form(tmp_path: Path, recipe: Any) -> None:
 def test_a_proof_is_of_ranks(tmp_path: Path) -> None:
     for at_site, ranks in (({"launcher": ["srun"]}, "ranks"), ({"forms": {"gpu": FORM}}, "gpu")):
         text = job(at(tmp_path, **at_site))
-        assert f'[ -z "$dlc_proof" ] || dlc_form=${{DLCONTAINER_FORM:-{ranks}}}' in text
-        assert f"DLCONTAINER_FORM={ranks}" in text
+        assert f"DLCONTAINER_FORM=${{DLCONTAINER_FORM:-{ranks}}}" in text
+        assert f'has not" DLCONTAINER_FORM={ranks} ;;' in text
 
 
 def test_the_request_is_that_of_the_sites_ranks(tmp_path: Path) -> None:
@@ -84,13 +84,13 @@ def test_the_request_is_that_of_the_sites_ranks(tmp_path: Path) -> None:
     assert asked[1:3] == ["#SBATCH -N 2 -n 8", "#SBATCH -c 16"]
     # One CPU of a task is none of a node's Ray.
     [line] = [line for line in asked if "SRUN_CPUS_PER_TASK" in line]
-    assert line.startswith('[ "$dlc_starter" = ray ] || ')
+    assert line.startswith('    [ "$dlc_starter" = ray ] || ')
 
 
 def test_without_a_launcher_the_form_is_this_node(tmp_path: Path) -> None:
     text = job(plan_at(tmp_path, recipe=RAY))
-    assert '[ -n "$dlc_proof" ] || set -- ' in text
-    assert '-I -c "$dlc_node" "$dlc_wait" "$@"' in text
+    assert '[ -n "$dlc_proof" ] || dlc_command=(' in text
+    assert '-I -c "$dlc_node" "$dlc_wait" "${dlc_command[@]}")' in text
 
 
 @pytest.mark.parametrize(

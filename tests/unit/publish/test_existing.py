@@ -16,6 +16,7 @@ from tests.trees import act
 FILES = [
     *("image.sif", "record.json", "checks.json", "build.log", "module.lua", "module.tcl"),
     *("bin/python", "bin/tool", "bin/pip", "bin/dlcontainer-venv", "launch/site.sh"),
+    *("job/job.sh", "job/job-functions.sh"),
     "SHA256SUMS",
     "release.json",
 ]
@@ -142,5 +143,5 @@ def test_the_checksums(folder: Path) -> None:
 def test_checksums_of_other_files(folder: Path, image: Path, root: Path, name: str) -> None:
     with (folder / "SHA256SUMS").open("a") as file:
         file.write(f"{'0' * 64}  {name}\n")
-    with pytest.raises(PublishError, match="line 12 is not a checksum with a unique name"):
+    with pytest.raises(PublishError, match="line 14 is not a checksum with a unique name"):
         put(image, root)

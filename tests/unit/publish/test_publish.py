@@ -62,7 +62,7 @@ def test_the_tree_under_any_umask(image: Path, root: Path, umask: int) -> None:
     assert {name.rsplit("/", 1)[-1] for name in modes.keys() - folders - programs} == {
         *("image.sif", "record.json", "checks.json", "build.log", "module.lua", "module.tcl"),
         *("SHA256SUMS", ".dlcontainer", "site.sh", "release.json", "generation.json"),
-        *("catalogue.html", "catalogue.json"),
+        *("catalogue.html", "catalogue.json", "job.sh", "job-functions.sh"),
     }
     assert all(not link.readlink().is_absolute() for link in root.rglob("1.0.lua"))
     assert hidden(root) == []

@@ -70,7 +70,7 @@ def plan_for(kind: str, folder: Path, launcher: str = "startranks") -> Plan:
 
 def test_a_new_scheduler_is_a_line_of_the_table(made_up: str, tmp_path: Path) -> None:
     plan = plan_for(made_up, tmp_path)
-    lines = texts.text(plan, "job", [TEMPLATES]).splitlines()
+    lines = [line.strip() for line in texts.text(plan, "job", [TEMPLATES]).splitlines()]
     assert lines[1:3] == ["#QUEUE -a x", "#QUEUE -t 1"]
     assert "# Rendered by dlcontainer. To submit it: queue job.sh" in lines
     assert (
@@ -82,9 +82,9 @@ def test_a_new_scheduler_is_a_line_of_the_table(made_up: str, tmp_path: Path) ->
         "dlc_nodes=$(awk 'NF && !seen[$1]++ { n++ } END { print n + 0 }' "
         '"${QUEUE_HOSTS-/dev/null}" || :)'
     ) in lines
-    assert "        dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))" in lines
+    assert "dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4))" in lines
     assert "dlc_number=${QUEUE_JOB-}${QUEUE_ELEMENT-}" in lines
-    assert "    dlc_again=${QUEUE_AGAIN:-0}" in lines
+    assert "dlc_again=${QUEUE_AGAIN:-0}" in lines
     settings = reframe.settings([plan.site], [TEMPLATES])
     assert '"scheduler": "queue"' in settings
     assert '"launcher": "starter"' in settings

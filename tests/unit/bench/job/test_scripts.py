@@ -31,7 +31,7 @@ def arms(
 
 def runs(text: str) -> str:
     """Give what each rank runs, as one line."""
-    [found] = re.findall(r"# What each rank runs\.\nset -- (.*?) \"\$@\"\n", text, re.DOTALL)
+    [found] = re.findall(r"\n    set -- (.*?) \"\$\{dlc_command\[@\]\}\"\n", text, re.DOTALL)
     return " ".join(found.replace("\\\n", " ").split())
 
 
@@ -50,7 +50,7 @@ def test_the_arms_differ_by_the_engine_alone(tmp_path: Path) -> None:
     clock = f"python3 -I -S {FOLDER}/../rank_clock.py rank {FOLDER} '{scripts.MARK}' step '' --"
     assert native.startswith(f"{clock} numactl -l env LANG='d $e' OMP_NUM_THREADS=4 /bin/sh -c ")
     # The user's value wins on both sides, or the image's does.
-    assert "\n[ -n \"${A+x}\" ] || export A='b $c'\n" in both["native"]
+    assert "\n    [ -n \"${A+x}\" ] || export A='b $c'\n" in both["native"]
     assert native.endswith(" dlc-native '/sw/my env'")
     assert container.startswith(f"{clock} numactl -l ")
     assert container.endswith('"$dlc_image"')
