@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer import config
-from dlcontainer.adopt import archive, vetting
+from dlcontainer.adopt import vetting
 from dlcontainer.bench.report import inputs
 from dlcontainer.bench.samples import reader as session
 from dlcontainer.build.cache import step_notes
@@ -28,7 +28,7 @@ from dlcontainer.publish.tree import contents, generation, journal
 from dlcontainer.recipes import recipe
 from dlcontainer.recipes.base import System
 from dlcontainer.recipes.recipe import Recipe
-from dlcontainer.registry import base_image, layer_files, oci_layout, pull
+from dlcontainer.registry import archive, base_image, layer_files, oci_layout, pull
 from dlcontainer.registry.oci_layout import DamagedLayoutError
 from dlcontainer.sites.site import Site
 from dlcontainer.system import foreign_files, machine
