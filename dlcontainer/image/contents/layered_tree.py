@@ -67,7 +67,12 @@ class LayeredTree:
         if not self._places:
             for number in range(len(self.layers)):
                 self._add(self._listed(number))
-        return [self._places[path].entry for path in sorted(self._places)]
+        entries = {path: place.entry for path, place in self._places.items()}
+        # A layer need not list the folders of its files.
+        for path in self._places:
+            while (path := path.rpartition("/")[0]) and path not in entries:
+                entries[path] = TreeEntry(path=path, kind="d", size=0)
+        return [entries[path] for path in sorted(entries)]
 
     def fetch(self, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:
         """Lay regular files out in a private folder, by number: no name of a layer is used."""
