@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.elves import AARCH64, Elf
-from tests.unit.validate.static.trees import (
+from tests.unpacked import (
     IMAGE,
     LIB,
     NVIDIA,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.elves import Elf, bundle, fatbin
-from tests.unit.validate.static.trees import (
+from tests.unpacked import (
     AMD,
     DEBIAN,
     NVIDIA,

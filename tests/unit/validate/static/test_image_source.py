@@ -21,7 +21,7 @@ from dlcontainer.validate.static.finding import StaticFinding
 from tests import foreign, sifs
 from tests.elves import Elf
 from tests.fakes import RecordingRunner
-from tests.unit.validate.static.trees import IMAGE, PYTHON
+from tests.unpacked import IMAGE, PYTHON
 from tests.values import site_of
 
 

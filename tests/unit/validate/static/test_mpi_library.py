@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.elves import Elf
-from tests.unit.validate.static.trees import DEBIAN, LIB, PACKAGES, findings, only
+from tests.unpacked import DEBIAN, LIB, PACKAGES, findings, only
 
 MPI4PY = f"{PACKAGES}/mpi4py/MPI.cpython-311-x86_64-linux-gnu.so"
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.elves import Elf
-from tests.unit.validate.static.trees import DEBIAN, LIB, NVIDIA, PACKAGES, PYTHON, findings, only
+from tests.unpacked import DEBIAN, LIB, NVIDIA, PACKAGES, PYTHON, findings, only
 
 SWAP: dict[str, Any] = {
     "family": "mpich",

@@ -1,4 +1,4 @@
-"""A small image as a folder, and its findings at a site."""
+"""A small image as an unpacked tree, and its findings at a site."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -63,6 +63,19 @@ def findings(
     elves.write(root, {path: file for path, file in changed.items() if file is not None})
     where = {"TMPDIR": str(folder), **(environ or {})}
     return static.validate(root, site_of(**site).value, where, RecordingRunner(strict=True))
+
+
+def broken(folder: Path) -> Path:
+    """Write the image with a fault of each level."""
+    kernels = elves.fatbin(("elf", 90, 0), ("ptx", 80, 0))
+    faults = {
+        TORCH: Elf(needed=("libgone.so.1", "libc.so.6"), needs={"libc.so.6": ("GLIBC_2.38",)}),
+        f"{PACKAGES}/extra/_fast.abi3.so": Elf(needed=("libtorch.so",)),
+        f"{PACKAGES}/extra/_kernels.abi3.so": Elf(sections={".nv_fatbin": kernels}),
+        f"{PACKAGES}/mpi4py/MPI.abi3.so": Elf(needed=("libmpi.so.40",)),
+        f"{LIB}/libz.so.1": Elf(soname="libz.so.1").data()[:200],
+    }
+    return elves.write(folder, {**IMAGE, **faults})
 
 
 def lines(found: list[StaticFinding]) -> list[str]:
