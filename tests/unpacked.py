@@ -16,7 +16,7 @@ PYTHON = "/opt/demo/bin/python3"
 PACKAGES = "/opt/demo/lib/python3.11/site-packages"
 TORCH = f"{PACKAGES}/torch/_C.cpython-311-x86_64-linux-gnu.so"
 LIBC = Elf(soname="libc.so.6", versions=("libc.so.6", "GLIBC_2.2.5", "GLIBC_2.34", "GLIBC_2.36"))
-USES_C = {"needed": ("libc.so.6",), "needs": {"libc.so.6": ("GLIBC_2.34",)}}
+USES_C: Mapping[str, Any] = {"needed": ("libc.so.6",), "needs": {"libc.so.6": ("GLIBC_2.34",)}}
 # A Python, a PyTorch of two libraries, a C library: nothing of it is wrong.
 IMAGE: Mapping[str, Elf | bytes | str] = {
     "/lib": "usr/lib",
@@ -68,7 +68,7 @@ def findings(
 def broken(folder: Path) -> Path:
     """Write the image with a fault of each level."""
     kernels = elves.fatbin(("elf", 90, 0), ("ptx", 80, 0))
-    faults = {
+    faults: Mapping[str, Elf | bytes | str] = {
         TORCH: Elf(needed=("libgone.so.1", "libc.so.6"), needs={"libc.so.6": ("GLIBC_2.38",)}),
         f"{PACKAGES}/extra/_fast.abi3.so": Elf(needed=("libtorch.so",)),
         f"{PACKAGES}/extra/_kernels.abi3.so": Elf(sections={".nv_fatbin": kernels}),

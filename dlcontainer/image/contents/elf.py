@@ -98,8 +98,10 @@ def read_object(path: Path) -> ElfObject | None:
             form = elf_format.form(data)
             dynamic = elf_format.dynamic(data, form) if form else None
             return _object(data, form, dynamic) if form and dynamic else None
-    except elf_format.DAMAGE as error:
-        raise ValueError(f"a damaged library: {error}") from None
+    except elf_format.DAMAGE:
+        raise ValueError(
+            "a damaged library: it ends too early, or a number in it leads out of it"
+        ) from None
 
 
 def _object(data: mmap.mmap, form: ElfForm, dynamic: Dynamic) -> ElfObject:

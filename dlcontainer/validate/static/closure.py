@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dlcontainer.config.field_types import Arch
 from dlcontainer.image.contents.elf_format import ElfForm
 from dlcontainer.validate.static import host_brought
-from dlcontainer.validate.static.finding import Level, RuleFinding, and_more, worst
+from dlcontainer.validate.static.finding import Level, RuleFinding, and_more, needing, worst
 from dlcontainer.validate.static.loader import LoaderNeed
 from dlcontainer.validate.static.questions import StartedFiles, StaticQuestions
 
@@ -65,7 +65,7 @@ def damaged(image: StaticQuestions) -> Iterator[RuleFinding]:
             yield RuleFinding(
                 level="error" if path in image.required else "warning",
                 file=path,
-                what=f"the file can't be read as ELF: {file.damage}",
+                what=f"{path}: {file.damage}",
                 why="the loader refuses it, or the program crashes",
                 fix="copy the image again; if the file is the same then, install its package again",
             )
@@ -106,7 +106,7 @@ def _missing(
         ),
     )
     files = list(dict.fromkeys(need.requester for need in requesters))
-    what = f"{and_more(files)} needs {name}, which the loader does not find"
+    what = f"{needing(files)} {name}, which the loader does not find"
     why, fix = _LOADER_WHY, f"install the package that has {name}"
     vendor = host_brought.OF_DRIVERS.get(host_brought.stem(name))
     if other_machine:

@@ -8,7 +8,7 @@ from dlcontainer.planning.compatibility import CUDA_DRIVERS, CUDA_SOURCE
 from dlcontainer.planning.conflicts.toolkits import line_of
 from dlcontainer.planning.device_code import GFX_SOURCE, PTX_SOURCE, SASS_SOURCE, CodeFit
 from dlcontainer.planning.versions import Numbers, compare, numbers, written
-from dlcontainer.validate.static.finding import Level, RuleFinding, and_more
+from dlcontainer.validate.static.finding import Level, RuleFinding, and_more, needing
 from dlcontainer.validate.static.questions import StaticQuestions
 
 _CUDART = re.compile(r"libcudart\.so\.(\d+)(?:\.(\d+))?")
@@ -175,7 +175,7 @@ def gpu_driver(image: StaticQuestions) -> Iterator[RuleFinding]:
             yield RuleFinding(
                 level="not decided",
                 file=paths[0],
-                what=f"{and_more(paths)} needs CUDA {written(release)}; the site's driver is "
+                what=f"{needing(paths)} CUDA {written(release)}; the site's driver is "
                 f"{gpu.driver or 'not stated (accelerator.driver)'}",
                 why=f"an older driver than CUDA's least sees no GPU ({CUDA_SOURCE})",
                 fix="write accelerator.driver into the site's file",
@@ -184,7 +184,7 @@ def gpu_driver(image: StaticQuestions) -> Iterator[RuleFinding]:
             yield RuleFinding(
                 level="error" if set(paths) & image.required else "warning",
                 file=paths[0],
-                what=f"{and_more(paths)} needs CUDA {written(release)}, which needs driver "
+                what=f"{needing(paths)} CUDA {written(release)}, which needs driver "
                 f"{written(line.driver)} or newer; the site has {gpu.driver}",
                 why=f"with an older driver programs find no usable GPU ({CUDA_SOURCE})",
                 fix=f"take a build for a CUDA that driver {gpu.driver} runs",

@@ -9,7 +9,7 @@ from dlcontainer.planning.compatibility import (
     MPI_SOURCE,
 )
 from dlcontainer.sites.facts import Mpi
-from dlcontainer.validate.static.finding import Level, RuleFinding, and_more
+from dlcontainer.validate.static.finding import Level, RuleFinding, needing
 from dlcontainer.validate.static.questions import StaticQuestions
 
 
@@ -34,7 +34,7 @@ def mpi_library(image: StaticQuestions) -> Iterator[RuleFinding]:
         yield RuleFinding(
             level="not decided",
             file=files[0],
-            what=f"{and_more(files)} needs {name}; the site's file states no MPI",
+            what=f"{needing(files)} {name}; the site's file states no MPI",
             why="whether its launcher starts these ranks as one job follows from it",
             fix="write `mpi` into the site's file",
         )
@@ -79,14 +79,14 @@ def _swapped(
             yield RuleFinding(
                 level="note",
                 file=files[0],
-                what=f"{and_more(files)} needs {name}, whose place the site's {mpi.name} takes",
+                what=f"{needing(files)} {name}, whose place the site's {mpi.name} takes",
                 why="the name is the host's",
             )
         elif mpi.family in _families(name):
             yield RuleFinding(
                 level=level,
                 file=files[0],
-                what=f"{and_more(files)} needs {name}; the site's {mpi.name} is called "
+                what=f"{needing(files)} {name}; the site's {mpi.name} is called "
                 f"{mpi.soname or 'otherwise'} and takes no place of it",
                 why="the host's MPI replaces the image's by its name: these ranks keep the "
                 "image's own, which may not know the fabric",
@@ -96,7 +96,7 @@ def _swapped(
             yield RuleFinding(
                 level=level,
                 file=files[0],
-                what=f"{and_more(files)} needs {name} ({_titles(name)}); the site's {mpi.name} is "
+                what=f"{needing(files)} {name} ({_titles(name)}); the site's {mpi.name} is "
                 f"of another family",
                 why=f"{MPI_SOURCE}; each rank would be rank 0 of 1, or crash",
                 fix=f"build it with {MPI_FAMILIES[mpi.family]}",
@@ -110,7 +110,7 @@ def _launched(mpi: Mpi, users: Mapping[str, list[str]]) -> Iterator[RuleFinding]
             yield RuleFinding(
                 level="warning",
                 file=files[0],
-                what=f"{and_more(files)} needs {name} ({_titles(name)}); the site starts images "
+                what=f"{needing(files)} {name} ({_titles(name)}); the site starts images "
                 f"with {', '.join(mpi.families)}",
                 why="a launcher of another family starts ranks that are each rank 0 of 1",
                 fix=f"build it with {MPI_FAMILIES[mpi.family]}, or write the family into mpi.also "

@@ -9,7 +9,7 @@ from dlcontainer.system.process import Runner
 from dlcontainer.validate.static import image_source
 from dlcontainer.validate.static.finding import LEVELS, StaticFinding
 from dlcontainer.validate.static.questions import StaticQuestions
-from dlcontainer.validate.static.table import RULES
+from dlcontainer.validate.static.rules import ENDING, RULES
 
 
 def validate(
@@ -34,7 +34,9 @@ def _findings(
 ) -> Iterator[StaticFinding]:
     for rule, function in RULES.items():
         on_begin(rule)
+        is_over = False
         for finding in function(questions):
+            is_over = is_over or (rule in ENDING and finding.level == "error")
             yield StaticFinding(
                 rule=rule,
                 level=finding.level,
@@ -43,6 +45,8 @@ def _findings(
                 why=finding.why,
                 fix=finding.fix,
             )
+        if is_over:
+            return
 
 
 def counted(findings: Sequence[StaticFinding]) -> str:

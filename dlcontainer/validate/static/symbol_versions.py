@@ -6,7 +6,7 @@ from dlcontainer.image.contents import elf
 from dlcontainer.planning.launch import host_files
 from dlcontainer.planning.versions import is_newer, numbers
 from dlcontainer.sites import gpu_flags
-from dlcontainer.validate.static.finding import Level, RuleFinding, and_more
+from dlcontainer.validate.static.finding import Level, RuleFinding, needing
 from dlcontainer.validate.static.loader import LoaderNeed
 from dlcontainer.validate.static.questions import StaticQuestions
 
@@ -51,7 +51,7 @@ def _lacking(
     return RuleFinding(
         level=level,
         file=names[0],
-        what=f"{and_more(names)} needs {version}, and {target} has no such version{has}",
+        what=f"{needing(names)} {version}, and {target} has no such version{has}",
         why=f"it fails with \"version '{version}' not found\" when it is loaded",
         fix="build it on the image's own distribution, or start from a newer base",
     )

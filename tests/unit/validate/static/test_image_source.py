@@ -63,7 +63,7 @@ def test_an_archive_whose_upper_layer_takes_a_library_away(tmp_path: Path) -> No
 
 
 def test_the_environment_of_an_archive(tmp_path: Path) -> None:
-    files = {
+    files: dict[str, Elf | bytes | str] = {
         PYTHON: Elf(needed=("libown.so",)),
         "/opt/own/libown.so": Elf(soname="libown.so"),
         "/opt/demo/lib/python3.11/os.py": b"#",

@@ -80,8 +80,9 @@ def test_a_host_library_that_is_here(tmp_path: Path) -> None:
     ],
 )
 def test_host_libraries_that_are_not_here(tmp_path: Path, os: Any, what: str) -> None:
-    for number, site in enumerate(({"mpi": SWAP}, {"accelerator": NVIDIA})):
-        changes = {**site, **({"os": os} if os else {})}
+    sites: list[dict[str, Any]] = [{"mpi": SWAP}, {"accelerator": NVIDIA}]
+    for number, site in enumerate(sites):
+        changes: dict[str, Any] = {**site, **({"os": os} if os else {})}
         found = [
             one for one in findings(tmp_path / str(number), **changes) if one.rule == "host-library"
         ]

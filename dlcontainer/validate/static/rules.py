@@ -21,3 +21,5 @@ RULES: Mapping[str, RuleFunction] = {
     "gpu-driver": gpu_code.gpu_driver,
     "mpi-library": mpi_library,
 }
+# Where one of these finds an error, those after it have nothing to say.
+ENDING = frozenset({"architecture"})
