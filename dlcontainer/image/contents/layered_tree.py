@@ -136,7 +136,7 @@ class LayeredTree:
         damage = (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, *zstd.errors())
         try:
             with self.layers[number].open("rb") as file:
-                stream = _Bounded(stream=_unpacked(file), remaining=self.most_bytes)
+                stream = _LayerStream(stream=_unpacked(file), remaining=self.most_bytes)
                 with tarfile.open(
                     fileobj=cast("IO[bytes]", stream), mode="r|", tarinfo=foreign_tars.Member
                 ) as tar:
@@ -149,7 +149,7 @@ class LayeredTree:
 
 
 @dataclass(kw_only=True, slots=True)
-class _Bounded:
+class _LayerStream:
     """A stream that ends with an error where it is longer than allowed."""
 
     stream: IO[bytes]
