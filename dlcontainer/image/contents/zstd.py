@@ -16,10 +16,10 @@ class ZstdError(ValueError):
 
 def head(data: bytes, most: int) -> bytes:
     """Return up to `most` bytes that data unpacks to; raises ZstdError."""
-    own = _module("compression.zstd")
+    standard = _module("compression.zstd")
     try:
-        if own is not None:
-            return cast("bytes", own.ZstdDecompressor().decompress(data, most))
+        if standard is not None:
+            return cast("bytes", standard.ZstdDecompressor().decompress(data, most))
         with _decompressor().stream_reader(data) as stream:
             return cast("bytes", stream.read(most))
     except Exception as error:
@@ -30,9 +30,9 @@ def head(data: bytes, most: int) -> bytes:
 
 def opened(file: BinaryIO) -> BinaryIO:
     """Return a stream of what a stream unpacks to; raises ZstdError where nothing here can."""
-    own = _module("compression.zstd")
-    if own is not None:
-        return cast("BinaryIO", own.ZstdFile(file))
+    standard = _module("compression.zstd")
+    if standard is not None:
+        return cast("BinaryIO", standard.ZstdFile(file))
     return cast("BinaryIO", _decompressor().stream_reader(file, read_across_frames=True))
 
 

@@ -41,7 +41,7 @@ def machine(image: StaticQuestions) -> Iterator[RuleFinding]:
         if described is not None and described.form != expected:
             groups.setdefault(_named(described.form), []).append(started)
     for name, those in groups.items():
-        level: Level = "error" if any(one.start.required for one in those) else "warning"
+        level: Level = "error" if any(started.start.required for started in those) else "warning"
         those.sort(key=lambda started: not started.start.required)
         yield RuleFinding(
             level=level,
@@ -74,16 +74,16 @@ def damaged(image: StaticQuestions) -> Iterator[RuleFinding]:
 def missing_library(image: StaticQuestions) -> Iterator[RuleFinding]:
     """Name each library that the loader would not find, once."""
     groups: dict[str, dict[LoaderNeed, list[StartedFiles]]] = {}
-    others: dict[str, str] = {}
+    mismatches: dict[str, str] = {}
     for started in image.started:
         for missing in started.loaded.missing:
             name = missing.need.library
             if not host_brought.brings(image.site, name):
                 groups.setdefault(name, {}).setdefault(missing.need, []).append(started)
                 if missing.other_machine:
-                    others[name] = missing.other_machine
+                    mismatches[name] = missing.other_machine
     for name, needs in sorted(groups.items()):
-        yield _missing(image, name, needs, others.get(name, ""))
+        yield _missing(image, name, needs, mismatches.get(name, ""))
 
 
 def _missing(
@@ -101,7 +101,7 @@ def _missing(
     requesters = sorted(
         needs,
         key=lambda need: (
-            all(_level(one, is_elsewhere=bool(places)) != level for one in needs[need]),
+            all(_level(started, is_elsewhere=bool(places)) != level for started in needs[need]),
             need.requester,
         ),
     )

@@ -95,11 +95,11 @@ class LoaderSearch:
                 handed = inherited
             for name in file.needed:
                 need = LoaderNeed(requester=path, library=name)
-                target, other = names.get(name), ""
+                target, mismatch = names.get(name), ""
                 if target is None:
-                    target, other = self._searched(path, file, name, inherited)
+                    target, mismatch = self._searched(path, file, name, inherited)
                 if target is None:
-                    missing.append(MissingLibrary(need=need, other_machine=other))
+                    missing.append(MissingLibrary(need=need, other_machine=mismatch))
                     continue
                 edges[need] = target
                 names[name] = target
@@ -119,7 +119,7 @@ class LoaderSearch:
         self, path: str, file: ElfObject, name: str, inherited: tuple[str, ...]
     ) -> tuple[str | None, str]:
         """Return the file of a name, and one of another machine that was passed over."""
-        other = ""
+        mismatch = ""
         for candidate in self._candidates(path, file, name, inherited):
             target = self.real(candidate)
             if target is None or self.entries[target].kind != "-":
@@ -127,8 +127,8 @@ class LoaderSearch:
             library = self.objects.get(target)
             if target in self.unreadable or (library and library.form == file.form):
                 return target, ""
-            other = other or (target if library else "")
-        return None, other
+            mismatch = mismatch or (target if library else "")
+        return None, mismatch
 
     def _candidates(
         self, path: str, file: ElfObject, name: str, inherited: tuple[str, ...]

@@ -149,7 +149,7 @@ class StaticQuestions:
         A module is loaded by a Python that runs already: what that has loaded is there.
         """
         pythons: dict[str, StartedFiles] = {}
-        others: list[StartedFiles] = []
+        later: list[StartedFiles] = []
         for start in self._starts:
             path = self.search.real(start.path)
             if path is None or path not in self.files:
@@ -160,8 +160,8 @@ class StaticQuestions:
             if start.kind == "python":
                 pythons[start.path] = started
             else:
-                others.append(started)
-        return (*pythons.values(), *others)
+                later.append(started)
+        return (*pythons.values(), *later)
 
     @cached_property
     def required(self) -> frozenset[str]:
