@@ -15,6 +15,8 @@ from dlcontainer.image.contents import elf_format
 from dlcontainer.image.contents.elf_format import LEAST_BYTES, Dynamic, ElfForm
 from dlcontainer.image.contents.model import Library, TreeEntry
 
+# Of one file; the largest of real ones have some 60.
+_MOST_LIBRARIES = 1000
 # The loader lets a need of a version with this flag pass.
 _WEAK = 2
 
@@ -112,6 +114,8 @@ def _object(data: mmap.mmap, form: ElfForm, dynamic: Dynamic) -> ElfObject:
         _texts(data, dynamic, start, tag)
         for tag in (elf_format.SONAME, elf_format.NEEDED, elf_format.RPATH, elf_format.RUNPATH)
     )
+    if len(needed) > _MOST_LIBRARIES:
+        raise ValueError(f"a damaged library: it needs {len(needed)} others")
     return ElfObject(
         form=form,
         soname=(*soname, "")[0],

@@ -45,11 +45,3 @@ def _cached(text: str) -> tuple[str, ...]:
     """Return the folders of a cache: each of its texts that begins with / is a library's path."""
     folders = (part.rpartition("/")[0] for part in text.split("\0") if part.startswith("/"))
     return tuple(dict.fromkeys(filter(None, folders)))
-
-
-def configured(texts: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the folders that ld.so.conf and its parts name: what ldconfig would put in a cache."""
-    lines = (
-        line.strip() for path, text in texts.items() if path != CACHE for line in text.split("\n")
-    )
-    return tuple(dict.fromkeys(line.rstrip("/") for line in lines if line.startswith("/")))

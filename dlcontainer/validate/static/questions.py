@@ -1,6 +1,5 @@
 """What rules ask of an image and a site: each question is answered once, when a rule asks it."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,8 +25,11 @@ _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _MOST_TEXT_BYTES = 16_000_000
 # Of all that is read: beyond, the questions stay open.
 _MOST_BYTES = 64_000_000_000
-# Distributions' own programs have a name; a library's is `elf.is_library`'s.
-_SETTINGS = re.compile(r"/etc/ld\.so\.(?:cache|conf|conf\.d/[^/]+\.conf)")
+# Needs that the search meets, of all start points: an image has 100,000, and one made to take time
+# has more.
+_MOST_NEEDS = 3_000_000
+# Debug symbols keep the name of their library, and none of what a loader reads.
+_SYMBOLS = ".debug"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,7 +86,7 @@ class StaticQuestions:
             for entry in self.entries
             if entry.kind == "-"
             and entry.size <= _MOST_TEXT_BYTES
-            and (entry.path in scripts or _SETTINGS.fullmatch(entry.path))
+            and (entry.path in scripts or entry.path == loader_settings.CACHE)
         ]
         with temporary(self.environ, self.runner) as folder:
             files = self.source.tree.fetch(paths, folder)
@@ -119,7 +121,12 @@ class StaticQuestions:
         Raises ChecksFailedError where they are too large to be read.
         """
         programs = [self._real(start.path) for start in self._starts if start.kind != "module"]
-        chosen = {entry.path: entry for entry in self.entries if elf.is_library(entry)}
+        libraries = {
+            entry.path: entry
+            for entry in self.entries
+            if elf.is_library(entry) and not entry.path.endswith(_SYMBOLS)
+        }
+        chosen = dict(libraries)
         chosen |= {entry.path: entry for entry in programs if entry and entry.size >= LEAST_BYTES}
         size = sum(entry.size for entry in chosen.values())
         if size > _MOST_BYTES:
@@ -130,7 +137,11 @@ class StaticQuestions:
         with temporary(self.environ, self.runner) as folder:
             places = self.source.tree.fetch(chosen, folder)
             described = {path: _described(place) for path, place in places.items()}
-        return {path: file for path, file in described.items() if file is not None}
+        lost = ElfFile(described=None, damage="it can't be read by this user")
+        return {
+            **{path: lost for path in libraries if path not in places},
+            **{path: file for path, file in described.items() if file is not None},
+        }
 
     @cached_property
     def search(self) -> LoaderSearch:
@@ -148,6 +159,7 @@ class StaticQuestions:
 
         A module is loaded by a Python that runs already: what that has loaded is there.
         """
+        remaining = _MOST_NEEDS
         pythons: dict[str, StartedFiles] = {}
         later: list[StartedFiles] = []
         for start in self._starts:
@@ -157,6 +169,12 @@ class StaticQuestions:
             owner = start_points.python_of(start.path, {p: s.start for p, s in pythons.items()})
             before = pythons[owner.path].loaded if owner and start.kind == "module" else None
             started = StartedFiles(start=start, path=path, loaded=self.search.loaded(path, before))
+            remaining -= len(started.loaded.edges) + len(started.loaded.missing)
+            if remaining < 0:
+                raise ChecksFailedError(
+                    f"its files need libraries more than {_MOST_NEEDS} times: no image does",
+                    next_step="do not use it; ask its publisher",
+                )
             if start.kind == "python":
                 pythons[start.path] = started
             else:
