@@ -85,6 +85,8 @@ class LayeredTree:
         files: dict[str, Path] = {}
         for number, members in missing.items():
             for tar, member in self._members(number):
+                if files.keys() >= {path for paths in members.values() for path in paths}:
+                    break
                 source = tar.extractfile(member) if _path(member.name) in members else None
                 if source is None or not member.isreg():
                     continue

@@ -11,7 +11,7 @@ from dlcontainer.validate.static.loader import LoaderFolders
 
 CACHE = "/etc/ld.so.cache"
 # As Debian names the folders of an architecture.
-_TRIPLES: Mapping[Arch, str] = {
+TRIPLES: Mapping[Arch, str] = {
     "x86_64": "x86_64-linux-gnu",
     "aarch64": "aarch64-linux-gnu",
     "ppc64le": "powerpc64le-linux-gnu",
@@ -24,7 +24,7 @@ def read(
     texts: Mapping[str, str], variables: Mapping[str, str], paths: Collection[str], arch: Arch
 ) -> LoaderFolders:
     """Return the folders for any file, from texts of the image by path."""
-    triple = _TRIPLES[arch]
+    triple = TRIPLES[arch]
     glibc = (f"/lib/{triple}", f"/usr/lib/{triple}", "/lib64", "/usr/lib64", "/lib", "/usr/lib")
     is_musl = any(path in paths for path in _MUSL_LOADERS) and CACHE not in paths
     return LoaderFolders(
