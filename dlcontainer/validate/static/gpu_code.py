@@ -1,17 +1,16 @@
-"""Rules of GPU code: does the code in the image's files run on the site's GPUs and driver."""
+"""The rule of GPU code: does the code in the image's files run on the site's GPUs."""
 
-import re
 from collections.abc import Iterator, Mapping
 
 from dlcontainer.planning import device_code
-from dlcontainer.planning.compatibility import CUDA_DRIVERS, CUDA_SOURCE
+from dlcontainer.planning.compatibility import CUDA_DRIVERS
 from dlcontainer.planning.conflicts.toolkits import line_of
 from dlcontainer.planning.device_code import GFX_SOURCE, PTX_SOURCE, SASS_SOURCE, CodeFit
 from dlcontainer.planning.versions import Numbers, compare, numbers, written
-from dlcontainer.validate.static.finding import Level, RuleFinding, and_more, needing
+from dlcontainer.validate.static.finding import Level, RuleFinding, and_more
+from dlcontainer.validate.static.gpu_driver import driver_of
 from dlcontainer.validate.static.questions import StaticQuestions
 
-_CUDART = re.compile(r"libcudart\.so\.(\d+)(?:\.(\d+))?")
 _MOST_CODES = 12
 # The CUDA release that brought a PTX ISA; one that is not listed stays open.
 # Source: cuda-python, cuda/bindings/utils/_ptx_utils.py, after NVIDIA's PTX ISA, "Release Notes".
@@ -139,7 +138,7 @@ def _compiles(image: StaticQuestions, cuda: Numbers | None) -> bool | None:
 
     Within a major line every driver runs programs, and only one as new as the release compiles.
     """
-    gpu, driver = image.site.accelerator, _driver(image)
+    gpu, driver = image.site.accelerator, driver_of(image.site)
     line = line_of(cuda) if cuda else None
     if cuda is None or line is None:
         return None
@@ -152,48 +151,6 @@ def _compiles(image: StaticQuestions, cuda: Numbers | None) -> bool | None:
     toolkit = numbers((gpu and gpu.toolkit) or "")
     order = compare(cuda, toolkit[:2]) if toolkit else None
     return None if order is None else order != 1
-
-
-def gpu_driver(image: StaticQuestions) -> Iterator[RuleFinding]:
-    """Hold the CUDA that the image's files are linked to against the site's driver."""
-    gpu = image.site.accelerator
-    if gpu is None or gpu.vendor != "nvidia":
-        return
-    users: dict[Numbers, list[str]] = {}
-    for path, file in sorted(image.files.items()):
-        for name in file.described.needed if file.described else ():
-            match = _CUDART.fullmatch(name)
-            if match:
-                # 11.0 is the name of all of 11: from there on, a major line has one name.
-                major, minor = int(match[1]), int(match[2] or 0)
-                release: Numbers = (major, minor) if major < 11 else (major,)
-                users.setdefault(release, []).append(path)
-    driver = _driver(image)
-    for release, paths in sorted(users.items()):
-        line = line_of((*release, 1) if len(release) == 1 else release)
-        if line is None or driver is None:
-            yield RuleFinding(
-                level="not decided",
-                file=paths[0],
-                what=f"{needing(paths)} CUDA {written(release)}; the site's driver is "
-                f"{gpu.driver or 'not stated (accelerator.driver)'}",
-                why=f"an older driver than CUDA's least sees no GPU ({CUDA_SOURCE})",
-                fix="write accelerator.driver into the site's file",
-            )
-        elif compare(driver, line.driver) == -1:
-            yield RuleFinding(
-                level="error" if set(paths) & image.required else "warning",
-                file=paths[0],
-                what=f"{needing(paths)} CUDA {written(release)}, which needs driver "
-                f"{written(line.driver)} or newer; the site has {gpu.driver}",
-                why=f"with an older driver programs find no usable GPU ({CUDA_SOURCE})",
-                fix=f"take a build for a CUDA that driver {gpu.driver} runs",
-            )
-
-
-def _driver(image: StaticQuestions) -> Numbers | None:
-    gpu = image.site.accelerator
-    return numbers(gpu.driver or "") if gpu else None
 
 
 def _listed(codes: Mapping[str, int]) -> str:

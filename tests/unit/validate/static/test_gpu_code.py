@@ -163,6 +163,32 @@ def test_cuda_and_the_driver(
     assert all(what in one.what for one in found), lines(found)
 
 
+@pytest.mark.parametrize(
+    ("needed", "driver", "level", "what"),
+    [
+        ("libamdhip64.so.7", "6.7.0", "error", "ROCm 7; driver 6.7.0 runs 5.7 to 6.4"),
+        ("libamdhip64.so.5", "6.16.13", "error", "ROCm 5; driver 6.16.13 runs 6.3 to 10.0"),
+        ("libamdhip64.so.7", "6.10.5", "", ""),
+        ("libamdhip64.so.6", "6.16.13", "", ""),
+        ("libamdhip64.so.6", None, "not decided", "accelerator.driver is not stated"),
+        # the version of a package, which is not the module's
+        ("libamdhip64.so.6", "6.3.60300", "not decided", "driver (6.3.60300) runs are open"),
+    ],
+)
+def test_rocm_and_the_driver(
+    tmp_path: Path, needed: str, driver: str | None, level: str, what: str
+) -> None:
+    files = {
+        TORCH: code(("elf", 90, 0), needed=needed),
+        f"{PACKAGES}/torch/lib/{needed}": Elf(soname=needed),
+    }
+    gpu = {**AMD, "driver": driver, "remembered": [*AMD["remembered"], "driver"]}
+    gpu = gpu if driver else {**AMD, "driver": None}
+    found = at(tmp_path, files, rule="gpu-driver", **gpu)
+    assert [one.level for one in found] == ([level] if level else [])
+    assert all(what in one.what for one in found), lines(found)
+
+
 def test_code_that_is_not_read_is_not_decided(tmp_path: Path) -> None:
     torn = fatbin(("elf", 90, 0))[:-40]
     files = {TORCH: Elf(soname="libtorch.so", sections={".nv_fatbin": torn}, **USES_C)}
