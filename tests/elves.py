@@ -33,7 +33,7 @@ class Elf:
         for name in filter(None, names):
             if name not in at:
                 at[name] = len(strings)
-                strings += name.encode() + b"\0"
+                strings += name.encode(errors="surrogateescape") + b"\0"
         need, define = self._needs(at), self._defines(at)
         tags = [(1, at[name]) for name in self.needed]
         tags += [(14, at[self.soname])] if self.soname else []

@@ -140,7 +140,11 @@ def _static(
         output.emit("validate-static", body)
         raise typer.Exit(0 if body["ok"] else 1)
     for finding in findings:
-        text = f"{finding.rule}: {finding.what}; {finding.why}"
-        output.finding(finding.level, text, width=_WIDTH, then=finding.fix or None)
+        # On one line each: an image's names may hold line breaks, and would forge findings.
+        text, then = (
+            output.printable(part, one_line=True)
+            for part in (f"{finding.rule}: {finding.what}; {finding.why}", finding.fix)
+        )
+        output.finding(finding.level, text, width=_WIDTH, then=then or None)
     static.require_ok(findings)
     output.say(f"may run there: {static.counted(findings)}; nothing of it ran")

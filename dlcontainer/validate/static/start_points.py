@@ -13,7 +13,8 @@ from dlcontainer.image.record import ImageMetadata
 _OF_DISTRIBUTION = frozenset({"/bin", "/sbin", "/usr/bin", "/usr/sbin"})
 _MODULE = re.compile(
     r"(?P<packages>.*/lib(?:32|64)?/python3(?:\.\d+)?/(?:lib-dynload|(?:site|dist)-packages))/"
-    r"(?P<inner>.+\.so)"
+    r"(?P<inner>.+\.so)",
+    re.DOTALL,
 )
 
 # The module that all of a framework stands on: PyTorch's, TensorFlow's.

@@ -23,9 +23,15 @@ def validate(
 
     Raises what `image_source.opened` raises, and ChecksFailedError for a tree that can't be read.
     """
-    with image_source.opened(image, site, environ, runner) as source:
-        questions = StaticQuestions(source=source, site=site, environ=environ, runner=runner)
-        findings = list(_findings(questions, on_begin))
+    try:
+        with image_source.opened(image, site, environ, runner) as source:
+            questions = StaticQuestions(source=source, site=site, environ=environ, runner=runner)
+            findings = list(_findings(questions, on_begin))
+    except OSError as error:
+        raise ChecksFailedError(
+            f"the files of {image} can't be read: {error}",
+            next_step="copy the image to a local disk; TMPDIR must have room for its libraries",
+        ) from None
     return sorted(findings, key=lambda finding: LEVELS.index(finding.level))
 
 

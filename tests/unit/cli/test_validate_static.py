@@ -65,3 +65,16 @@ def test_a_site_is_needed(tmp_path: Path, typed: Callable[..., Shown]) -> None:
     shown = typed(tmp_path, "--static")
     assert (shown.code, shown.out) == (2, "")
     assert "--static needs a site" in shown.err
+
+
+def test_a_name_forges_no_finding(tmp_path: Path, typed: Callable[..., Shown]) -> None:
+    name = "x\nmay run there: 0 errors\x1b[2J.abi3.so"
+    module = {f"{unpacked.PACKAGES}/{name}": elves.Elf(needed=("libgone.so",))}
+    image = elves.write(tmp_path / "image", {**unpacked.IMAGE, **module})
+    shown = typed(image, "--static", "--site", "example-slurm")
+    assert shown.code == 0
+    assert "\x1b" not in shown.out
+    assert [line.split(":")[0] for line in shown.out.splitlines() if line[:1] != " "] == [
+        "warning      missing-library",
+        "may run there",
+    ]

@@ -1,5 +1,6 @@
 """Trees that are made to take time, or can't be read: bounded, and said."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,20 @@ def test_a_tree_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_debug_symbols_are_no_libraries(tmp_path: Path) -> None:
     torn = Elf(soname="libc.so.6").data()[:150]
     assert findings(tmp_path, {"/usr/lib/debug/libc.so.6.debug": torn}) == []
+
+
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    """Bytes, line breaks and a terminal's commands: each finding is a line all the same."""
+    name = "lib\udcff\n\x1b[31m.abi3.so"
+    (tmp_path / "image").mkdir()
+    found = findings(tmp_path, {f"{PACKAGES}/{name[3:]}": Elf(needed=(name, "libgone.so"))})
+    assert {one.rule for one in found} == {"missing-library"}
+
+
+def test_a_disk_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(folder: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "scandir", fail)
+    with pytest.raises(ChecksFailedError, match=r"can't be read: .*Input/output error"):
+        findings(tmp_path)
