@@ -94,10 +94,14 @@ def _unread(image: StaticQuestions) -> Iterator[RuleFinding]:
 def _none(
     image: StaticQuestions, target: str, codes: str, paths: list[str], *, some_run: bool
 ) -> RuleFinding:
-    """Weigh files without code for the GPU: where others have some, these may be for other GPUs."""
-    of_required = [path for path in paths if path in image.required]
-    names = [*of_required, *(path for path in paths if path not in of_required)]
-    level: Level = "warning" if some_run and not of_required else "error"
+    """Weigh files without code for the GPU.
+
+    A framework's own must have some. Where others run, these may be for other GPUs: cuSPARSELt has
+    none for older ones, and a PyTorch beside it works.
+    """
+    of_core = [path for path in paths if path in image.core]
+    names = [*of_core, *(path for path in paths if path not in of_core)]
+    level: Level = "warning" if some_run and not of_core else "error"
     source = GFX_SOURCE if target.startswith("gfx") else SASS_SOURCE
     return RuleFinding(
         level=level,

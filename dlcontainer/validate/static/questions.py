@@ -166,8 +166,10 @@ class StaticQuestions:
             path = self.search.real(start.path)
             if path is None or path not in self.files:
                 continue
-            owner = start_points.python_of(start.path, {p: s.start for p, s in pythons.items()})
-            before = pythons[owner.path].loaded if owner and start.kind == "module" else None
+            before = None
+            if start.kind == "module":
+                owner = start_points.python_of(start.path, {p: s.start for p, s in pythons.items()})
+                before = pythons[owner.path].loaded if owner else None
             started = StartedFiles(start=start, path=path, loaded=self.search.loaded(path, before))
             remaining -= len(started.loaded.edges) + len(started.loaded.missing)
             if remaining < 0:
@@ -189,6 +191,20 @@ class StaticQuestions:
             for started in self.started
             if started.start.required
             for path in (started.path, *started.loaded.edges.values())
+        )
+
+    @cached_property
+    def core(self) -> frozenset[str]:
+        """The required files that lie in the package of a framework, not beside it: PyTorch's own
+        libraries, and none of NVIDIA's.
+        """
+        folders = [
+            start_points.package_folder(started.start.path)
+            for started in self.started
+            if started.start.required and started.start.kind == "module"
+        ]
+        return frozenset(
+            path for path in self.required if any(path.startswith(folder) for folder in folders)
         )
 
 

@@ -76,15 +76,20 @@ def modules(entries: Sequence[TreeEntry], offer: ImageMetadata | None) -> Iterat
         yield StartPoint(path=entry.path, kind="module", required=core)
 
 
-def packages_folder(path: str) -> str:
-    """Return the folder of packages that an extension module lies in; empty for another file."""
+def package_folder(path: str) -> str:
+    """Return the folder of an extension module's package, with a slash at its end.
+
+    Raises ValueError for another file.
+    """
     match = _MODULE.fullmatch(path)
-    return match["packages"] if match else ""
+    if match is None:
+        raise ValueError(f"{path} is not an extension module")
+    return f"{match['packages']}/{match['inner'].partition('/')[0]}/"
 
 
 def python_of(module: str, pythons: Mapping[str, StartPoint]) -> StartPoint | None:
     """Return the Python that a module belongs to: of the longest prefix that both share."""
-    folder = packages_folder(module)
+    folder = package_folder(module)
 
     def shared(path: str) -> int:
         prefix = path.rpartition("/bin/")[0]

@@ -3,6 +3,7 @@
 Containers and bundles are made by hand, in the layout of fatbinary 13.5.37 and of a real wheel.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,23 @@ def test_others_code_may_be_for_other_gpus(tmp_path: Path) -> None:
         ("warning", KERNELS),
         ("note", TORCH),
     ]
+
+
+def test_a_library_beside_the_framework_s_own(tmp_path: Path) -> None:
+    """As cuSPARSELt, which a PyTorch is linked to and has no code for older GPUs."""
+    beside = f"{PACKAGES}/nvidia/lib/libbeside.so"
+    torch = Elf(
+        needed=("libbeside.so", "libc.so.6"),
+        runpath="$ORIGIN/../../nvidia/lib",
+        sections={".nv_fatbin": fatbin(("elf", 75, 0))},
+    )
+    files = {TORCH: torch, beside: code(("elf", 80, 0))}
+    found = at(tmp_path, files, target="sm_75")
+    assert [(one.level, one.file) for one in found] == [("warning", beside), ("note", TORCH)]
+    # The other way round it is of no use, whatever NCCL can.
+    files[TORCH] = replace(torch, sections={".nv_fatbin": fatbin(("elf", 90, 0))})
+    found = at(tmp_path / "none", files, target="sm_80", model="NVIDIA A100")
+    assert [(one.level, one.file) for one in found] == [("error", TORCH), ("note", beside)]
 
 
 @pytest.mark.parametrize(
