@@ -1,4 +1,4 @@
-"""The MPI that programs are linked to, against the site's: shared/facts' table of real runs.
+"""The MPI that programs are linked to, against the site's, as real programs ran (two ranks).
 
 mpich's program under Intel MPI or MPICH by name works; under Open MPI by that name it crashes;
 under a launcher of the other family each rank is rank 0 of 1.
