@@ -138,7 +138,7 @@ def _age(cited: "Citation", clones: "Sequence[Clone]") -> SourceAge:
     if clone is None:
         return SourceAge(cited=cited, day=cited.day, state="not in a clone")
     # A text may say that a later commit has the same.
-    day = max((known for known in (clone.day(cited.commit), cited.day) if known), default=None)
+    day = max(filter(None, (clone.day(cited.commit), cited.day)), default=None)
     if not clone.leads_to(cited.commit):
         return SourceAge(cited=cited, day=day, state="not in HEAD's history")
     files = clone.changed(cited)

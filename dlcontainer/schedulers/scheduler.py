@@ -267,7 +267,7 @@ class CpuBinding:
     # A pattern of the words that exclude these.
     excluded: str
     # Another way to the same, for messages.
-    other: str = ""
+    alternative: str = ""
     # Reads the words of a launcher that starts so many ranks on each node.
     read: Callable[[Sequence[str], int], Placement]
 

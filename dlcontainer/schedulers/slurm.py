@@ -216,7 +216,7 @@ SLURM = BatchSystem(
             between=",",
             domains=("--cpu-bind=map_ldom:{places}",),
             excluded=r"--cpu[-_]bind\b\S*|--hint\b\S*",
-            other="--gpu-bind=closest with --gpus-per-task=1",
+            alternative="--gpu-bind=closest with --gpus-per-task=1",
             read=read_srun,
         )
     },

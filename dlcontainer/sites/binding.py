@@ -106,14 +106,14 @@ class _FormBinding:
             {near} >= rank for near, rank in zip(gpu.near, domains, strict=True)
         ):
             return
-        other = f", or use {binding.other}" if binding and binding.other else ""
+        further = f", or use {binding.alternative}" if binding and binding.alternative else ""
         raise self._error(
             "launcher",
             f"ranks run on NUMA domains {_said(domains)}, but their GPUs are near "
             f"{' '.join(map(str, gpu.near))}",
             why="each rank uses the GPU of its local number, and accelerator.near "
             f"({self._place('accelerator', 'near')}) names the GPUs' domains",
-            next_step=f"write cpu_bind: near in place of the launcher's own words{other}",
+            next_step=f"write cpu_bind: near in place of the launcher's own words{further}",
         )
 
     def bound(self) -> LaunchForm:

@@ -27,7 +27,7 @@ def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Show
 
 def test_text(tmp_path: Path, typed: Callable[..., Shown]) -> None:
     image = unpacked.broken(tmp_path / "image")
-    shown = typed(image, "--static", "--site", "lumi")
+    shown = typed(image, "--static", "--site", "frontier")
     assert shown.code == 1
     firsts = [line for line in shown.out.splitlines() if not line.startswith(" ")]
     marks = [next(level for level in LEVELS if line.startswith(level)) for line in firsts]
@@ -42,7 +42,7 @@ def test_text(tmp_path: Path, typed: Callable[..., Shown]) -> None:
 
 def test_json(tmp_path: Path, typed: Callable[..., Shown]) -> None:
     image = unpacked.broken(tmp_path / "image")
-    shown = typed(image, "--static", "--site", "lumi", "--json")
+    shown = typed(image, "--static", "--site", "frontier", "--json")
     body = json.loads(shown.out)
     assert (shown.code, body["schema"], body["ok"]) == (1, "dlcontainer/validate-static/1", False)
     assert list(body) == ["schema", "image", "site", "ok", "findings"]
