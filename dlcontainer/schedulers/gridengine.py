@@ -98,7 +98,7 @@ GRID_ENGINE = BatchSystem(
     # 99 begins again, unless the cell forbids it. Source: qsub(1), "-r"; sge_conf(5),
     # "FORBID_RESCHEDULE".
     requeue=RequeueWords(
-        allowed=("-r yes",), forbidden=("-r no",), written=r"(?<!\S)-r\b", again="exit 99"
+        allowed=("-r yes",), forbidden=("-r no",), written=r"(?<!\S)-r\b", again="dlc_code=99"
     ),
     # Jobs start in the home folder, unless they ask for -cwd.
     enter_folder='cd "${SGE_O_WORKDIR:-$PWD}"',

@@ -302,7 +302,8 @@ class RequeueWords:
     """The words of a job's head that let it begin again, and those that forbid it.
 
     `written` finds either in a head's lines. `again` is a shell command, the last of a job, by
-    which it begins again; empty where users have none.
+    which it begins again, or which sets `dlc_code`, the job's exit code; empty where users have
+    none.
     """
 
     allowed: tuple[str, ...]

@@ -69,7 +69,10 @@ def test_a_launcher_of_which_nobody_wrote_it_is_named(tmp_path: Path) -> None:
 
 
 def test_a_runtime_of_which_nobody_wrote_it_is_named(tmp_path: Path) -> None:
-    site = {"scheduler": {"kind": "slurm", "launcher": ["srun"]}, "jobs": {"warning": USR1}}
+    site: dict[str, Any] = {
+        "scheduler": {"kind": "slurm", "launcher": ["srun"]},
+        "jobs": {"warning": USR1},
+    }
     for runtime in ("apptainer", "podman-hpc"):
         plan = plan_at(tmp_path / runtime, engine={"runtime": runtime}, **site)
         note = f"# note: whether {runtime} hands USR1 on to the command is not known\n"
@@ -86,7 +89,7 @@ def test_a_job_begins_again_only_where_it_may(tmp_path: Path) -> None:
 
 def test_torchrun_hands_it_on_by_a_program_of_ours(tmp_path: Path) -> None:
     form = {**FORM, "launcher": ["srun"], "inside": "torchrun"}
-    site = {"scheduler": {"kind": "slurm", "forms": {"a": form}}}
+    site: dict[str, Any] = {"scheduler": {"kind": "slurm", "forms": {"a": form}}}
     recipe = {"exposes": ["python", "torchrun"]}
     plain = texts.text(plan_at(tmp_path / "a", recipe=recipe, **site), "job", [TEMPLATES])
     assert "-m torch.distributed.run --no_python" in plain
