@@ -67,15 +67,13 @@ def comments(plan: LaunchPlan, start: RuntimeStart, choices: JobChoices) -> list
     if site.status == "decommissioned":
         comment_lines.append("The machine is decommissioned: rendered for the record.")
     comment_lines += _choices(site, choices)
-    for note in (*gpu_jobs.notes(site), *job_end.notes(site)):
-        comment_lines += textwrap.wrap(f"note: {note}", _WIDTH, subsequent_indent="  ")
     if start.prefix is None and start.image:
         comment_lines.append(start.hint)
     return comment_lines
 
 
 def sources(plan: LaunchPlan) -> list[str]:
-    """Return where the site's facts are from, and what is not known of it."""
+    """Return notes on the site, where its facts are from, and what is not known of it."""
     site, mpi = plan.site, surroundings.used_mpi(plan)
     used = [
         site.scheduler,
@@ -86,7 +84,12 @@ def sources(plan: LaunchPlan) -> list[str]:
     ]
     named = [source for facts in used for source in facts.sources]
     ids = dict.fromkeys([*named, *(mpi.sources if mpi else ())])
-    return [*(f"source: {site.sources[source]}" for source in ids), *_not_promised(site)]
+    notes = [
+        line
+        for note in (*gpu_jobs.notes(site), *job_end.notes(site))
+        for line in textwrap.wrap(f"note: {note}", _WIDTH, subsequent_indent="  ")
+    ]
+    return [*notes, *(f"source: {site.sources[source]}" for source in ids), *_not_promised(site)]
 
 
 def _choices(site: Site, given: JobChoices) -> list[str]:
