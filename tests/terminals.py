@@ -17,7 +17,7 @@ from dlcontainer.lab.storm import loads
 from dlcontainer.lab.storm.loads import LoadMeasurement
 from dlcontainer.lab.storm.repeats import MeasuringNode
 from dlcontainer.packages import lockfile
-from tests import findings, forecasts, locks, publishing, residents, stepseries, studies
+from tests import findings, forecasts, locks, publishing, residents, stepseries, studies, unpacked
 from tests.stepseries import Plant
 from tests.trees import hand, image_file, put
 from tests.unit.bench.analysis.test_session_analysis import RECORDINGS
@@ -88,7 +88,12 @@ READS: Mapping[str, tuple[str | Typed, ...]] = {
     "site outdated": ("perlmutter", "lum"),
     "site schema": (Typed(words="", verbatim=True),),
     "site show": ("lumi", "lumi -v", "frontier", "lum", "delta --proof {good}"),
-    "validate": (Typed(words="{image}", runs=True),),
+    "validate": (
+        Typed(words="{image}", runs=True),
+        Typed(words="{image} --static --site local", runs=True),
+        "{unpacked} --static --site lumi",
+        "{unpacked} --static",
+    ),
     "evidence verify": (Typed(words="{image}", runs=True),),
 }
 # What these print comes after their work, in tests of their own.
@@ -182,6 +187,7 @@ def samples(folder: Path) -> Samples:
         "image": str(publishing.image_of(folder / "images")),
         "other": str(publishing.image_of(folder / "others", b"another")),
         "tree": str(_tree(folder)),
+        "unpacked": str(unpacked.broken(folder / "unpacked")),
         "empty": str(_empty(folder)),
     }
     return Samples(home=home, files=files)

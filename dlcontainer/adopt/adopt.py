@@ -4,21 +4,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer.adopt import archive, given, layer, links, packing, reading, vetting, write_record
+from dlcontainer.adopt import given, layer, links, packing, vetting, write_record
 from dlcontainer.adopt.given import AdoptionSource
 from dlcontainer.adopt.layer import ImageOrigin
 from dlcontainer.adopt.packing import PackOrder
-from dlcontainer.adopt.reading import ImageSurvey
 from dlcontainer.config.field_types import OCI_ARCH
 from dlcontainer.engines import apptainer
 from dlcontainer.engines.execution import Execution
 from dlcontainer.errors import BuildError, ChecksFailedError, MisfitError
 from dlcontainer.formats import apptainer_metadata
 from dlcontainer.image import sbom, sif
-from dlcontainer.image.contents import SquashfsTree, TreeEntry, take
+from dlcontainer.image.contents import SquashfsTree, TreeEntry, image_survey, take
+from dlcontainer.image.contents.image_survey import ImageSurvey
 from dlcontainer.image.contents.rpm import RpmReader
 from dlcontainer.image.record import Record
-from dlcontainer.registry import pull
+from dlcontainer.registry import archive, pull
 from dlcontainer.registry.connection import RegistryAccess
 from dlcontainer.sites.site import Site
 from dlcontainer.system.machine import free_mb
@@ -117,7 +117,7 @@ def _adopted(work: _Adoption) -> AdoptionResult:
     vetting.require_harmless(entries, _most(work), origin.source)
     rpms = RpmReader(runner=execution.runner, environ=execution.host.environ)
     contents = take(tree, rpms, entries)
-    survey = reading.read(entries, contents.packages)
+    survey = image_survey.read(entries, contents.packages)
     _require_usable(survey, origin)
     _require_commands(work.wishes.commands, entries, origin)
     sets = _variables(tree, work.work / "scripts")
@@ -231,7 +231,7 @@ def _require_usable(survey: ImageSurvey, origin: ImageOrigin) -> None:
             next_step="choose an image of a distribution with glibc (Debian, Ubuntu, RHEL, SLES)",
         )
     if not survey.interpreters:
-        oldest = ".".join(map(str, reading.OLDEST))
+        oldest = ".".join(map(str, image_survey.OLDEST))
         raise ChecksFailedError(
             f"{origin.source} has no Python",
             why=f"no folder has both lib/python3.*/os.py and bin/python of Python {oldest} or "

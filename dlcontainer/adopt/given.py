@@ -7,15 +7,13 @@ from typing import Literal
 
 from dlcontainer.config.field_types import Arch
 from dlcontainer.config.image_names import ImageReference, parse_image
-from dlcontainer.errors import ChecksFailedError, DlcontainerError, UsageError
-from dlcontainer.image import sif
+from dlcontainer.errors import DlcontainerError, UsageError
+from dlcontainer.image import file_kinds, sif
 from dlcontainer.registry import base_image
 from dlcontainer.registry.connection import RegistryAccess
-from dlcontainer.system import digests, foreign_files
+from dlcontainer.system import digests
 
 _ARCHIVE = "oci-archive:"
-_TAR_MAGIC_AT, _TAR_MAGIC = 257, b"ustar"
-_SIF_MAGIC_AT, _SIF_MAGIC = 32, b"SIF_MAGIC"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,24 +36,10 @@ def read(source: str, arch: Arch, access: RegistryAccess, site: str) -> Adoption
             raise _unpinned(reference, arch, access, site)
         return AdoptionSource(kind="registry", reference=reference)
     path = Path(source.removeprefix(_ARCHIVE))
-    try:
-        with foreign_files.opened(path) as file:
-            head = file.read(512)
-    except (OSError, ValueError) as error:
-        raise UsageError(
-            f"can't read {path}: {error.strerror if isinstance(error, OSError) else error}",
-            next_step="give docker://NAME@sha256:DIGEST, an OCI archive or a SIF",
-        ) from None
-    if head[_TAR_MAGIC_AT:].startswith(_TAR_MAGIC):
-        return AdoptionSource(kind="archive", path=path.absolute())
-    if not head[_SIF_MAGIC_AT:].startswith(_SIF_MAGIC):
-        raise ChecksFailedError(
-            f"{path} is neither a SIF nor an OCI archive",
-            why=f"it begins with {head[:16]!r}",
-            next_step="give docker://NAME@sha256:DIGEST, an OCI archive or a SIF",
-        )
-    sif.tree(path)
-    return AdoptionSource(kind="sif", path=path.absolute())
+    kind = file_kinds.kind(path, "give docker://NAME@sha256:DIGEST, an OCI archive or a SIF")
+    if kind == "sif":
+        sif.tree(path)
+    return AdoptionSource(kind=kind, path=path.absolute())
 
 
 def sha256_of(path: Path) -> str:

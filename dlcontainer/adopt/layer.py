@@ -8,12 +8,12 @@ from pathlib import Path, PurePosixPath
 from typing import get_args
 
 from dlcontainer import __version__
-from dlcontainer.adopt.reading import ImageSurvey, Interpreter
 from dlcontainer.config.field_types import MpiFamily
 from dlcontainer.config.resources import probe_files
 from dlcontainer.formats import apptainer_metadata, labels
 from dlcontainer.image import layout
 from dlcontainer.image.contents import TreeEntry
+from dlcontainer.image.contents.image_survey import ImageSurvey, Interpreter
 from dlcontainer.sites.site import Site
 from dlcontainer.system import digests
 

@@ -1,5 +1,6 @@
 """`dlcontainer validate`: checks of an image, one line each; the exit code says all."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,11 +13,29 @@ if TYPE_CHECKING:
     from dlcontainer.sites.site import Site
 
 
+# Of a level's name in a column.
+_WIDTH = 11
+
+Static = Annotated[
+    bool,
+    typer.Option(
+        "--static",
+        help="Read the image's files alone, of any image: would it run at --site? Nothing runs.",
+    ),
+]
+
+
 def validate(
     image: Annotated[
-        Path, typer.Argument(metavar="IMAGE", readable=False, help="An image file (.sif).")
+        Path,
+        typer.Argument(
+            metavar="IMAGE",
+            readable=False,
+            help="An image file (.sif); with --static also an OCI archive or an unpacked tree.",
+        ),
     ],
     site: options.OptionalSite = None,
+    static: Static = False,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -30,6 +49,9 @@ def validate(
     from dlcontainer.validate.inspected import CheckResult, ValidateContext
 
     world = here()
+    if static:
+        _static(world, image, site, as_json=as_json, verbose=verbose)
+        return
     path = options.image_file(image)
     loaded = _site(world, site, path) if site else None
     sif.arch(image)  # what is no image at all needs no engine to say so
@@ -86,3 +108,43 @@ def _site(world: "CliContext", site_name: str, image: Path) -> "Site":
         return world.site(name, built_for.target(written.content)).value
     except ConfigError:
         return loaded  # it has no such epoch or node type any more, which the check then says
+
+
+def _static(
+    world: "CliContext", image: Path, site_name: str | None, *, as_json: bool, verbose: bool
+) -> None:
+    from dlcontainer.errors import UsageError
+    from dlcontainer.planning import built_for
+    from dlcontainer.validate.static import static
+
+    if site_name is None:
+        raise UsageError(
+            "--static needs a site", next_step=f"dlcontainer validate {image} --static --site SITE"
+        )
+    path = image.absolute()
+    site = _site(world, site_name, path)
+    console = output.Console(verbose=verbose, quiet=as_json)
+    console.begin(f"read {image.name}")
+    with console.beating():
+        findings = static.validate(
+            path, site, world.environ, console.runner(world.environ), console.phase
+        )
+        console.rest()
+    if as_json:
+        body = {
+            "image": str(image),
+            "site": built_for.named(site),
+            "ok": all(finding.level != "error" for finding in findings),
+            "findings": [asdict(finding) for finding in findings],
+        }
+        output.emit("validate-static", body)
+        raise typer.Exit(0 if body["ok"] else 1)
+    for finding in findings:
+        # On one line each: an image's names may hold line breaks, and would forge findings.
+        text, then = (
+            output.printable(part, one_line=True)
+            for part in (f"{finding.rule}: {finding.what}; {finding.why}", finding.fix)
+        )
+        output.finding(finding.level, text, width=_WIDTH, then=then or None)
+    static.require_ok(findings)
+    output.say(f"may run there: {static.counted(findings)}; nothing of it ran")

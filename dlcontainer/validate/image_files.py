@@ -10,6 +10,7 @@ from dlcontainer.engines.execution import Execution
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import layout, libraries
 from dlcontainer.image.contents import Library, SquashfsTree, TreeEntry, elf, links
+from dlcontainer.image.contents.elf_format import LEAST_BYTES
 from dlcontainer.system.workspace import temporary
 
 _MOST_LIST_BYTES = 64_000_000
@@ -87,7 +88,7 @@ class ImageFiles:
 
 
 def _is_program(entry: TreeEntry) -> bool:
-    return entry.kind == "-" and "x" in entry.mode and entry.size > elf.LEAST_BYTES
+    return entry.kind == "-" and "x" in entry.mode and entry.size > LEAST_BYTES
 
 
 def _asking(libraries: Sequence[Library], name: re.Pattern[str]) -> Iterator[str]:

@@ -3,12 +3,13 @@
 import gzip
 import json
 import tempfile
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from dlcontainer import config
-from dlcontainer.adopt import archive, vetting
+from dlcontainer.adopt import vetting
 from dlcontainer.bench.report import inputs
 from dlcontainer.bench.samples import reader as session
 from dlcontainer.build.cache import step_notes
@@ -16,8 +17,10 @@ from dlcontainer.errors import DlcontainerError
 from dlcontainer.formats import apptainer_metadata
 from dlcontainer.image import checks_file, libraries, open_trace, record, sbom, sif
 from dlcontainer.image.contents import elf, packages_of
+from dlcontainer.image.contents.layered_tree import LayeredTree
 from dlcontainer.image.contents.rpm import RpmReader
 from dlcontainer.image.contents.scan import _release
+from dlcontainer.image.gpu_binaries import gpu_sections
 from dlcontainer.lab.filesystem import strace
 from dlcontainer.packages import lockfile
 from dlcontainer.packages.apt import debs, image_status
@@ -28,11 +31,11 @@ from dlcontainer.publish.tree import contents, generation, journal
 from dlcontainer.recipes import recipe
 from dlcontainer.recipes.base import System
 from dlcontainer.recipes.recipe import Recipe
-from dlcontainer.registry import base_image, layer_files, oci_layout, pull
+from dlcontainer.registry import archive, base_image, layer_files, oci_layout, pull
 from dlcontainer.registry.oci_layout import DamagedLayoutError
 from dlcontainer.sites.site import Site
 from dlcontainer.system import foreign_files, machine
-from tests import benchseries, findings, layers, publishing
+from tests import benchseries, elves, findings, layers, publishing
 from tests import debs as made
 from tests.fakes import RecordingRunner
 from tests.locks import lock
@@ -249,6 +252,20 @@ _HOST = "ID=debian\nVERSION_ID=12\nmodel name : A\nMemTotal: 32000 kB\nMemAvaila
 _CALLS = '12 openat(AT_FDCWD, "/a\\x20b", O_RDONLY) = 3</a b>\n12 read(3</a b>, "x", 9) = 1\n'
 _ODD = (ValueError, KeyError, TypeError)
 
+_ELF = elves.Elf(
+    needed=("libc.so.6",),
+    soname="x.so",
+    rpath="/opt/lib",
+    runpath="$ORIGIN",
+    needs={"libc.so.6": ("GLIBC_2.34",)},
+    versions=("x.so", "X_1"),
+    sections={
+        ".nv_fatbin": elves.fatbin(("elf", 90, 0x100000), ("ptx", 80, 0)),
+        ".hip_fatbin": elves.bundle("gfx90a:xnack-")
+        + elves.packed(elves.bundle("gfx942"), zlib.compress(elves.bundle("gfx942"))),
+    },
+)
+
 READERS: Mapping[str, Reader] = {
     "site": Reader(read=_site, seed=lambda path: write_yaml(path, SITE), name="site.yaml"),
     "recipe": Reader(read=_recipe, seed=lambda path: write_yaml(path, RECIPE), name="recipe.yaml"),
@@ -307,6 +324,20 @@ READERS: Mapping[str, Reader] = {
         read=lambda path: (elf.libraries({"/x.so": path}), elf.version_needs(path)),
         seed=lambda path: path.write_bytes(library(wide=True, order="<")),
         raises=(ValueError,),
+    ),
+    "elf-object": Reader(
+        read=elf.read_object,
+        seed=lambda path: path.write_bytes(_ELF.data()),
+        raises=(ValueError,),
+    ),
+    "device-code": Reader(
+        read=gpu_sections.read, seed=lambda path: path.write_bytes(_ELF.data()), raises=(OSError,)
+    ),
+    "layers": Reader(
+        read=lambda path: LayeredTree(layers=[path, path], most_bytes=10**8).entries(),
+        seed=lambda path: path.write_bytes(
+            gzip.compress(layers.tar({"etc/.wh.a": b"", "a": b"1"}))
+        ),
     ),
     "deb": Reader(read=debs.control, seed=lambda path: path.write_bytes(made.deb({"a": b"b"}))),
     "manifest": Reader(

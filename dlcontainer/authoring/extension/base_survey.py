@@ -13,14 +13,20 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from dlcontainer.adopt import reading
-from dlcontainer.adopt.reading import ImageSurvey, Interpreter
 from dlcontainer.authoring.extension.base_copy import BaseCopy
 from dlcontainer.engines.execution import Execution
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.formats import apptainer_metadata
 from dlcontainer.image import layout, record
-from dlcontainer.image.contents import FileTree, SquashfsTree, TreeContents, TreeEntry, take
+from dlcontainer.image.contents import (
+    FileTree,
+    SquashfsTree,
+    TreeContents,
+    TreeEntry,
+    image_survey,
+    take,
+)
+from dlcontainer.image.contents.image_survey import ImageSurvey, Interpreter
 from dlcontainer.image.contents.links import followed
 from dlcontainer.image.contents.rpm import RpmReader
 from dlcontainer.packages.resolve.resolution import ParentPin
@@ -84,7 +90,7 @@ def read(image: BaseCopy, execution: Execution, folder: Path) -> BaseSurvey:
     entries = tree.entries()
     reader = RpmReader(runner=execution.runner, environ=execution.host.environ)
     contents = take(tree, reader, entries)
-    survey = reading.read(entries, contents.packages)
+    survey = image_survey.read(entries, contents.packages)
     texts = _texts(tree, entries, folder)
     _require_record(image, entries)
     return BaseSurvey(
@@ -183,7 +189,7 @@ def _python(image: BaseCopy, survey: ImageSurvey, manifest: Mapping[str, Any]) -
                 return replace(interpreter, path=program)
     if survey.interpreters:
         return survey.interpreters[0]
-    oldest = ".".join(map(str, reading.OLDEST))
+    oldest = ".".join(map(str, image_survey.OLDEST))
     raise ChecksFailedError(
         f"{image.path} has no Python",
         why=f"no folder has both lib/python3.*/os.py and bin/python of Python {oldest} or later",

@@ -1,4 +1,4 @@
-"""What ELF files say: a library's name and needs, a program's loader. Standard library only.
+"""What ELF files say: names, needs, search paths and versions. Standard library only.
 
 Versions of symbols: Linux Standard Base 5.0, Core, "Symbol Versioning".
 
@@ -11,17 +11,39 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlcontainer.image.contents import elf_format
+from dlcontainer.image.contents.elf_format import LEAST_BYTES, Dynamic, ElfForm
 from dlcontainer.image.contents.model import Library, TreeEntry
 
-_NEEDED, _SONAME, _STRTAB = 1, 14, 5
-_VERNEED, _VERNEEDNUM = 0x6FFFFFFE, 0x6FFFFFFF
-_LOAD, _DYNAMIC, _INTERPRETER = 1, 2, 3
-# Of headers, of entries of the dynamic section, of versions, and of characters in a name: far
-# beyond any linker's, so that a small file that names itself over and over costs nothing.
-_MOST_HEADERS = 4096
-_MOST_TAGS = 16_384
-_LONGEST_NAME = 4096
-LEAST_BYTES = 64  # of the longer file header
+# Of one file; the largest of real ones have some 60.
+_MOST_LIBRARIES = 1000
+# The loader lets a need of a version with this flag pass.
+_WEAK = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VersionNeed:
+    """A version of symbols that a file needs of a library: GLIBC_2.34 of libc.so.6."""
+
+    library: str
+    version: str
+    weak: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ElfObject:
+    """A program or a library: what the loader reads of it.
+
+    `runpath` is None where a file has none, which gives its RPATH a meaning; both as written.
+    """
+
+    form: ElfForm
+    soname: str = ""
+    needed: tuple[str, ...] = ()
+    rpath: tuple[str, ...] = ()
+    runpath: tuple[str, ...] | None = None
+    needs: tuple[VersionNeed, ...] = ()
+    versions: frozenset[str] = frozenset()
 
 
 def is_library(entry: TreeEntry) -> bool:
@@ -40,15 +62,19 @@ def libraries(files: Mapping[str, Path]) -> tuple[Library, ...]:
 def _libraries(files: Iterable[tuple[str, Path]]) -> Iterator[Library]:
     for path, place in files:
         try:
-            with (
-                place.open("rb") as file,
-                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
-            ):
-                names = _names(data)
-        except (OSError, ValueError, struct.error, IndexError, OverflowError):
+            with elf_format.mapped(place) as data:
+                form = elf_format.form(data)
+                dynamic = elf_format.dynamic(data, form) if form else None
+                start = dynamic.table(elf_format.STRTAB) if dynamic else None
+                if dynamic is None or start is None:
+                    continue
+                soname, needed = (
+                    _texts(data, dynamic, start, tag)
+                    for tag in (elf_format.SONAME, elf_format.NEEDED)
+                )
+        except (OSError, ValueError, *elf_format.DAMAGE):
             continue
-        if names is not None:
-            yield Library(path=path, soname=names[0], needed=names[1])
+        yield Library(path=path, soname=(*soname, "")[0], needed=needed)
 
 
 def version_needs(path: Path) -> frozenset[str]:
@@ -56,14 +82,49 @@ def version_needs(path: Path) -> frozenset[str]:
 
     Raises OSError; ValueError for a file that is no library, or damaged.
     """
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        try:
-            dynamic = _dynamic(data)
-            if dynamic is None:
-                raise ValueError("not a shared library")
-            return frozenset(_needs(data, dynamic))
-        except (struct.error, IndexError, OverflowError) as error:
-            raise ValueError(f"a damaged library: {error}") from None
+    described = read_object(path)
+    if described is None:
+        raise ValueError("not a shared library")
+    return frozenset(need.version for need in described.needs)
+
+
+def read_object(path: Path) -> ElfObject | None:
+    """Read a program or library; None for what is no ELF file, or nothing that a loader reads.
+
+    Raises OSError; ValueError for a damaged one.
+    """
+    if path.stat().st_size < LEAST_BYTES:
+        return None
+    try:
+        with elf_format.mapped(path) as data:
+            form = elf_format.form(data)
+            dynamic = elf_format.dynamic(data, form) if form else None
+            return _object(data, form, dynamic) if form and dynamic else None
+    except elf_format.DAMAGE:
+        raise ValueError(
+            "a damaged library: it ends too early, or a number in it leads out of it"
+        ) from None
+
+
+def _object(data: mmap.mmap, form: ElfForm, dynamic: Dynamic) -> ElfObject:
+    start = dynamic.table(elf_format.STRTAB)
+    if start is None:
+        raise ValueError("a damaged library: it has no string table")
+    soname, needed, rpath, runpath = (
+        _texts(data, dynamic, start, tag)
+        for tag in (elf_format.SONAME, elf_format.NEEDED, elf_format.RPATH, elf_format.RUNPATH)
+    )
+    if len(needed) > _MOST_LIBRARIES:
+        raise ValueError(f"a damaged library: it needs {len(needed)} others")
+    return ElfObject(
+        form=form,
+        soname=(*soname, "")[0],
+        needed=needed,
+        rpath=tuple(folder for text in rpath for folder in text.split(":")),
+        runpath=tuple(runpath[0].split(":")) if runpath else None,
+        needs=tuple(_needs(data, dynamic, start)),
+        versions=frozenset(_versions(data, dynamic, start)),
+    )
 
 
 def interpreter(program: Path) -> str | None:
@@ -74,139 +135,60 @@ def interpreter(program: Path) -> str | None:
     if program.stat().st_size < LEAST_BYTES:
         raise ValueError(f"{program} is not an ELF program")
     try:
-        with (
-            program.open("rb") as file,
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
-        ):
-            form = _form(data)
+        with elf_format.mapped(program) as data:
+            form = elf_format.form(data)
             if form is None:
                 raise ValueError(f"{program} is not an ELF program")
-            for header in _headers(data, form):
-                if header.kind == _INTERPRETER:
-                    length = min(header.size, _LONGEST_NAME)
+            for header in elf_format.headers(data, form):
+                if header.kind == elf_format.INTERPRETER:
+                    length = min(header.size, elf_format.LONGEST_NAME)
                     name = data[header.offset : header.offset + length]
                     return name.rstrip(b"\0").decode(errors="replace")
-    except (struct.error, IndexError, OverflowError):
+    except elf_format.DAMAGE:
         raise ValueError(f"{program} is truncated in its program headers") from None
     return None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Dynamic:
-    """The dynamic section: each tag's values, and what of the file is loaded where."""
-
-    values: Mapping[int, list[int]]
-    loads: list[tuple[int, int, int]]
-    order: str
-
-    def place(self, address: int) -> int | None:
-        """Return where in the file that lies which is loaded at an address."""
-        for start, at, size in self.loads:
-            if 0 <= address - start < size:
-                return at + address - start
-        return None
+def _texts(data: mmap.mmap, dynamic: Dynamic, names: int, tag: int) -> tuple[str, ...]:
+    return tuple(elf_format.string(data, names + at) for at in dynamic.values.get(tag, []))
 
 
-def _needs(data: mmap.mmap, dynamic: _Dynamic) -> Iterator[str]:
+def _needs(data: mmap.mmap, dynamic: Dynamic, names: int) -> Iterator[VersionNeed]:
     """Go through the two linked lists: libraries, and the versions of each."""
-    order, values = dynamic.order, dynamic.values
-    names = dynamic.place(values[_STRTAB][0]) if _STRTAB in values else None
-    at = dynamic.place(values[_VERNEED][0]) if _VERNEED in values else None
-    if names is None:
-        raise ValueError("a damaged library: it has no string table")
+    at, order = dynamic.table(elf_format.VERNEED), dynamic.order
     if at is None:
         return
-    remaining = _MOST_TAGS
-    for _ in range(min(values.get(_VERNEEDNUM, [0])[0], _MOST_HEADERS)):
-        _, count, _, first, following = struct.unpack_from(order + "HHIII", data, at)
-        entry = at + first
-        remaining -= count
-        if remaining < 0:
-            raise ValueError(f"a damaged library: more than {_MOST_TAGS} symbol versions")
+    remaining = elf_format.MOST_TAGS
+    for _ in range(min(dynamic.values.get(elf_format.VERNEEDNUM, [0])[0], elf_format.MOST_HEADERS)):
+        _, count, file, first, following = struct.unpack_from(order + "HHIII", data, at)
+        library, aux = elf_format.string(data, names + file), at + first
+        remaining = _fewer(remaining, count)
         for _ in range(count):
-            _, _, _, name, step = struct.unpack_from(order + "IHHII", data, entry)
-            yield _string(data, names + name)
-            entry += step
+            _, flags, _, name, step = struct.unpack_from(order + "IHHII", data, aux)
+            yield VersionNeed(
+                library=library,
+                version=elf_format.string(data, names + name),
+                weak=bool(flags & _WEAK),
+            )
+            aux += step
         at += following
 
 
-def _names(data: mmap.mmap) -> tuple[str, tuple[str, ...]] | None:
-    dynamic = _dynamic(data)
-    if dynamic is None:
-        return None
-    start = dynamic.place(dynamic.values.get(_STRTAB, [0])[0])
-    if start is None:
-        return None
-    soname = [_string(data, start + at) for at in dynamic.values.get(_SONAME, [])]
-    needed = [_string(data, start + at) for at in dynamic.values.get(_NEEDED, [])]
-    return (soname or [""])[0], tuple(needed)
+def _versions(data: mmap.mmap, dynamic: Dynamic, names: int) -> Iterator[str]:
+    """Go through the list of versions that a library defines; the first name of each is its own."""
+    at, order = dynamic.table(elf_format.VERDEF), dynamic.order
+    if at is None:
+        return
+    remaining = elf_format.MOST_TAGS
+    for _ in range(min(dynamic.values.get(elf_format.VERDEFNUM, [0])[0], elf_format.MOST_TAGS)):
+        remaining = _fewer(remaining, 1)
+        _, _, _, _, _, first, following = struct.unpack_from(order + "4H3I", data, at)
+        (name,) = struct.unpack_from(order + "I", data, at + first)
+        yield elf_format.string(data, names + name)
+        at += following
 
 
-def _dynamic(data: mmap.mmap) -> _Dynamic | None:
-    form = _form(data)
-    if form is None:
-        return None
-    loads, dynamic = [], None
-    for header in _headers(data, form):
-        if header.kind == _LOAD:
-            loads.append((header.address, header.offset, header.size))
-        elif header.kind == _DYNAMIC:
-            dynamic = header
-    if dynamic is None:
-        return None
-    word = form.order + ("Q" if form.wide else "I")
-    step = struct.calcsize(word)
-    end = dynamic.offset + min(dynamic.size, len(data) - dynamic.offset)
-    values: dict[int, list[int]] = {}
-    for at in range(dynamic.offset, end, 2 * step)[:_MOST_TAGS]:
-        (tag,) = struct.unpack_from(word, data, at)
-        (value,) = struct.unpack_from(word, data, at + step)
-        if tag == 0:
-            break
-        values.setdefault(tag, []).append(value)
-    return _Dynamic(values=values, loads=loads, order=form.order)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _ElfForm:
-    """The class of a file, 64 or 32 bits, and its byte order as struct writes it."""
-
-    wide: bool
-    order: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Header:
-    """A program header: where a segment of a file lies, and where it is loaded."""
-
-    kind: int
-    offset: int
-    address: int
-    size: int
-
-
-def _form(data: mmap.mmap) -> _ElfForm | None:
-    if data[:4] != b"\x7fELF" or data[4] not in (1, 2) or data[5] not in (1, 2):
-        return None
-    return _ElfForm(wide=data[4] == 2, order="<>"[data[5] - 1])
-
-
-def _headers(data: mmap.mmap, form: _ElfForm) -> Iterator[_Header]:
-    (start,) = struct.unpack_from(
-        form.order + ("Q" if form.wide else "I"), data, 32 if form.wide else 28
-    )
-    size, count = struct.unpack_from(form.order + "HH", data, 54 if form.wide else 42)
-    for number in range(min(count, _MOST_HEADERS)):
-        at = start + number * size
-        if form.wide:
-            kind, _, offset, address, _, length = struct.unpack_from(
-                form.order + "IIQQQQ", data, at
-            )
-        else:
-            kind, offset, address, _, length = struct.unpack_from(form.order + "5I", data, at)
-        yield _Header(kind=kind, offset=offset, address=address, size=length)
-
-
-def _string(data: mmap.mmap, at: int) -> str:
-    end = data.find(b"\0", at, at + _LONGEST_NAME)
-    return data[at:end].decode("utf-8", "replace") if 0 <= at < end else ""
+def _fewer(remaining: int, count: int) -> int:
+    if count > remaining:
+        raise ValueError(f"a damaged library: more than {elf_format.MOST_TAGS} symbol versions")
+    return remaining - count

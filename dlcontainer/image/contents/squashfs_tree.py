@@ -16,6 +16,8 @@ from dlcontainer.system.process import CommandFailedError, Runner
 # A line of `unsquashfs -lln`: mode, owner by number, size (or a device's numbers), time, path.
 _ROOT = "squashfs-root"
 _LINE = re.compile(rf"(\S)(\S{{9}}) (\d+/\d+) +(\d+|\d+, *\d+) ([\d-]+ [\d:]+) {_ROOT}(/.*)?")
+# MB of its queues of data and of fragments: its own, 256 each, cost memory and gain nothing.
+_QUEUES = ("-da", "32", "-fr", "32")
 # unsquashfs ends with 2 where all was read but an attribute could not be set: device nodes and
 # owners, which an ordinary user can't make.
 _MINOR = 2
@@ -69,7 +71,7 @@ class SquashfsTree:
     def unpack(self, target: Path, options: Sequence[str] = ()) -> None:
         """Unpack the tree, or what options restrict it to, into a new folder."""
         part = sif.tree(self.image)
-        argv = ["-no-progress", "-no-xattrs", "-quiet", "-o", str(part.offset)]
+        argv = ["-no-progress", "-no-xattrs", "-quiet", *_QUEUES, "-o", str(part.offset)]
         self._run([*argv, "-d", str(target), *options, str(self.image)])
 
     def _run(self, argv: Sequence[str]) -> str:

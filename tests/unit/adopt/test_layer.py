@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from dlcontainer.adopt import layer, reading, trust
+from dlcontainer.adopt import layer, trust
 from dlcontainer.adopt.layer import ImageOrigin
-from dlcontainer.adopt.reading import MpiLibrary
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import layout
-from dlcontainer.image.contents import TreeEntry
+from dlcontainer.image.contents import TreeEntry, image_survey
+from dlcontainer.image.contents.image_survey import MpiLibrary
 from dlcontainer.image.record import ImageContent, Record
 from dlcontainer.system.guarded_files import MINE
 from tests.values import CONTENT, site_of
@@ -22,7 +22,7 @@ ORIGIN = ImageOrigin(
     source="docker://e.org/a@sha256:x", digest=f"sha256:{'ab' * 32}", name="a", version="1"
 )
 PATHS = ("/opt/conda/lib/python3.11/os.py", "/opt/conda/bin/python")
-SEEN = reading.read([TreeEntry(path=path, kind="-", size=1) for path in PATHS], [])
+SEEN = image_survey.read([TreeEntry(path=path, kind="-", size=1) for path in PATHS], [])
 
 
 def content(**site: Any) -> dict[str, object]:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.adopt import archive, links
+from dlcontainer.adopt import links
 from dlcontainer.adopt.links import EnginePaths, LinkReplacement
 from dlcontainer.image.contents.following import LeavesError, follow
+from dlcontainer.registry import archive
 
 WRITTEN = EnginePaths(folders=("/home", "/var", "/var/tmp"), files=("/etc/resolv.conf",))
 THERE = {"/", "/home", "/var", "/etc", "/tmp", "/real", "/real/deep", "/run"}

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.adopt import archive, given
+from dlcontainer.adopt import given
 from dlcontainer.config.image_names import ImageReference
 from dlcontainer.errors import BuildError, ChecksFailedError, MisfitError, UsageError
-from dlcontainer.registry import pull
+from dlcontainer.registry import archive, pull
 from dlcontainer.registry.connection import RegistryAccess
 from tests import fakeregistry, foreign
 from tests.fakeregistry import FakeRegistry, Reply

@@ -6,12 +6,12 @@ from typing import Literal
 
 import pytest
 
-from dlcontainer.adopt.reading import ImageSurvey, Interpreter
 from dlcontainer.authoring.extension import base_survey
 from dlcontainer.authoring.extension.base_copy import BaseCopy, FileIdentity
 from dlcontainer.authoring.extension.base_survey import BaseSurvey
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image.contents import FolderTree, InstalledPackage, TreeContents
+from dlcontainer.image.contents.image_survey import ImageSurvey, Interpreter
 from tests.unit.authoring.extension.places import DEBIAN, SITE
 
 NOTHING = ImageSurvey(interpreters=(), mpi=(), c_library="glibc", glibc=None, packages={})

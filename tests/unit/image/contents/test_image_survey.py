@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from dlcontainer.adopt import reading
-from dlcontainer.adopt.reading import ImageSurvey, MpiLibrary
-from dlcontainer.image.contents import InstalledPackage, TreeEntry
+from dlcontainer.image.contents import InstalledPackage, TreeEntry, image_survey
+from dlcontainer.image.contents.image_survey import ImageSurvey, MpiLibrary
 
 
 def entries(*paths: str) -> list[TreeEntry]:
@@ -14,7 +13,7 @@ def entries(*paths: str) -> list[TreeEntry]:
 
 
 def read(*paths: str, packages: Sequence[InstalledPackage] = ()) -> ImageSurvey:
-    return reading.read(entries(*paths), packages)
+    return image_survey.read(entries(*paths), packages)
 
 
 def test_a_python_needs_its_library_and_its_program() -> None:
