@@ -274,7 +274,8 @@ def _forms(
     for name, form in launch_forms.items():
         ranks = 1 if form.inside else form.ranks_per_node
         gpus = f" dlc_gpus={job_ranks.devices(plan, form)}" if plan.site.accelerator else ""
-        words = [*map(host_variables.launch_word, form.launcher), *start.on_launcher]
+        launched = job_ranks.launcher_words(form, scheduler.kind)
+        words = [*map(host_variables.launch_word, launched), *start.on_launcher]
         inside = f" dlc_starter={form.inside}" if form.inside else ""
         lines = [
             *_need(form.launcher, applied.environment),

@@ -63,7 +63,7 @@ def comments(plan: LaunchPlan, start: RuntimeStart, choices: JobChoices) -> list
         comment_lines.append(f"Options of {submit} come before these lines: account, time, nodes.")
     elif lines(site):
         options = "--account, --partition, --time, --nodes"
-        comment_lines.append(f"These lines are yours to change, or, as it is rendered: {options}.")
+        comment_lines.append(f"Edit the lines above, or render it with {options}.")
     if site.status == "decommissioned":
         comment_lines.append("The machine is decommissioned: rendered for the record.")
     comment_lines += _choices(site, choices)

@@ -124,6 +124,16 @@ def devices(plan: LaunchPlan, form: LaunchForm) -> str:
     return f"{visible}:{-(-form.ranks_per_node * visible // gpu.per_node)}"
 
 
+def launcher_words(form: LaunchForm, kind: str) -> tuple[str, ...]:
+    """Return a form's words, and the count of all ranks where they count a node's alone."""
+    launcher, text = schedulers.launcher(form.launcher[0], kind), " ".join(form.launcher)
+    if launcher is None or not launcher.all_ranks or re.search(launcher.all_said, text):
+        return form.launcher
+    if not re.search(launcher.per_node_said, text):
+        return form.launcher
+    return (form.launcher[0], launcher.all_ranks, *form.launcher[1:])
+
+
 def cpus(plan: LaunchPlan) -> Text:
     """Return the line that hands the CPUs of a job's tasks to its launcher; empty where none must.
 

@@ -188,6 +188,11 @@ SLURM = BatchSystem(
         "srun": Launcher(
             counts=("--nodes={nodes}", "--ntasks={ranks}", "--ntasks-per-node={ranks_per_node}"),
             one_a_node=("--nodes={nodes}", "--ntasks={nodes}", "--ntasks-per-node=1"),
+            # Source: srun(1), "--ntasks-per-node" and SLURM_NTASKS; a job of two ranks a node started
+            # two of a form with one a node (run by us with 22.05).
+            per_node_said=r"(?<!\S)--n?tasks-per-node\b",
+            all_said=r"(?<!\S)(?:-n(?![a-z-])|--ntasks(?![a-z-]))",
+            all_ranks="--ntasks={ranks}",
             # Without -c a step has all CPUs of its nodes; a task may be bound to some of them.
             # Source: srun(1), "--exact", "--cpu-bind".
             whole_node=("--cpu-bind=none",),

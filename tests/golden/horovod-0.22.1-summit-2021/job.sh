@@ -11,7 +11,7 @@
 # horovod 0.22.1 at site summit-2021 (ppc64le)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: bsub job.sh [COMMAND [WORD ...]]
-# These lines are yours to change, or, as it is rendered: --account, --partition, --time, --nodes.
+# Edit the lines above, or render it with --account, --partition, --time, --nodes.
 # The machine is decommissioned: rendered for the record.
 # Ways to place ranks: node, gpu, gpu-aware. Another than node: DLCONTAINER_FORM=NAME bsub job.sh
 # Without a copy of the image in /mnt/bb/$USER: DLCONTAINER_STAGE=0 bsub job.sh
@@ -147,8 +147,8 @@ dlc_prepare() {
         dlc_gpus=1:0
 }
 
-# A name of this job's alone, in dlc_job, from the words that tell it apart, whatever stands in
-# them; empty for none. Where they are plain no process starts.
+# dlc_job: a name for files that this job alone has, of the ids that are given; empty for none. Ids
+# that are no names of files, or long ones, become their SHA-256; for others no process starts.
 dlc_name_job() {
     dlc_job=
     for dlc_line; do
@@ -268,7 +268,7 @@ dlc_hides() {  # would a bind at $1 hide what the image has there?
 }
 dlc_require_here() {  # once dlc_roots is known
     ! dlc_hides "$dlc_here" || dlc_lost "the image has its own, which a bind would hide" \
-        "cd to another folder, of your own; DLCONTAINER_BIND=/a/folder shows a further one"
+        "cd to another folder, of your own''"
     ! dlc_hides "$dlc_pwd" || dlc_pwd=$dlc_here
 }
 # The folder that the job starts in, for the image: dlc_shown has the words for the runtime. What is
@@ -350,8 +350,8 @@ dlc_find_meeting() {
     dlc_number=${dlc_number%%.*}
     dlc_number=${dlc_number//[!0-9]/}
     MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
-    # Where the ranks meet: the job's first node. The port follows from the job's number, so that two
-    # jobs on one node have two, unless the site's own documentation gives one.
+    # Where the ranks meet: the job's first node, at the site's port, or at one that follows from the
+    # job's number, so that two jobs on one node have two.
     # DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
     MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
     dlc_hosts=$(awk 'NF && !/^(batch|launch|login)/ && !seen[$1]++ { print $1 }' "${LSB_DJOB_HOSTFILE-/dev/null}" 2>/dev/null) || dlc_hosts=
@@ -696,8 +696,8 @@ dlc_find_user() {
 dlc_own_folder() {  # another user may have been first with the name, or have put a link there
     [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ]
 }
-# A name of this job's alone, in dlc_job, from the words that tell it apart, whatever stands in
-# them; empty for none. Where they are plain no process starts.
+# dlc_job: a name for files that this job alone has, of the ids that are given; empty for none. Ids
+# that are no names of files, or long ones, become their SHA-256; for others no process starts.
 dlc_name_job() {
     dlc_job=
     for dlc_line; do

@@ -7,7 +7,7 @@
 # pytorch 2.8.0 at site isambard-ai (aarch64)
 # plan: sha256:PLAN-DIGEST
 # Rendered by dlcontainer. To submit it: sbatch job.sh [COMMAND [WORD ...]]
-# These lines are yours to change, or, as it is rendered: --account, --partition, --time, --nodes.
+# Edit the lines above, or render it with --account, --partition, --time, --nodes.
 # Ways to place ranks: gpu, pmi2, pmix. Another than gpu: DLCONTAINER_FORM=NAME sbatch job.sh
 # Without one mount for a node's ranks: DLCONTAINER_KEEP=0 sbatch job.sh
 set -eu
@@ -20,8 +20,8 @@ run() {
     case $dlc_form in
         gpu)  # One rank for each GPU, 72 cores each; images without MPI
             dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4)) dlc_gpus=4:4
-            dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
-                --cpus-per-task=72)
+            dlc_launcher=(srun --ntasks="$dlc_ranks" --nodes="$dlc_nodes" \
+                --ntasks-per-node="$dlc_ranks_per_node" --cpus-per-task=72)
             ;;
         *) dlc_use_form ;;
     esac
@@ -36,13 +36,13 @@ dlc_use_form() {
     case $dlc_form in
         pmi2)  # One rank for each GPU, 72 cores each; images with Open MPI 4
             dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4)) dlc_gpus=4:4
-            dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
-                --cpus-per-task=72 --mpi=pmi2)
+            dlc_launcher=(srun --ntasks="$dlc_ranks" --nodes="$dlc_nodes" \
+                --ntasks-per-node="$dlc_ranks_per_node" --cpus-per-task=72 --mpi=pmi2)
             ;;
         pmix)  # One rank for each GPU, 72 cores each; images with Open MPI 5
             dlc_ranks_per_node=4 dlc_ranks=$((dlc_nodes * 4)) dlc_gpus=4:4
-            dlc_launcher=(srun --nodes="$dlc_nodes" --ntasks-per-node="$dlc_ranks_per_node" \
-                --cpus-per-task=72 --mpi=pmix)
+            dlc_launcher=(srun --ntasks="$dlc_ranks" --nodes="$dlc_nodes" \
+                --ntasks-per-node="$dlc_ranks_per_node" --cpus-per-task=72 --mpi=pmix)
             ;;
         *) dlc_fail "DLCONTAINER_FORM=$dlc_form is no form of this site" "one of: gpu, pmi2, pmix" ;;
     esac
@@ -129,8 +129,8 @@ dlc_prepare() {
         dlc_gpus=1:0
 }
 
-# A name of this job's alone, in dlc_job, from the words that tell it apart, whatever stands in
-# them; empty for none. Where they are plain no process starts.
+# dlc_job: a name for files that this job alone has, of the ids that are given; empty for none. Ids
+# that are no names of files, or long ones, become their SHA-256; for others no process starts.
 dlc_name_job() {
     dlc_job=
     for dlc_line; do
@@ -283,7 +283,7 @@ dlc_hides() {  # would a bind at $1 hide what the image has there?
 }
 dlc_require_here() {  # once dlc_roots is known
     ! dlc_hides "$dlc_here" || dlc_lost "the image has its own, which a bind would hide" \
-        "cd to another folder, of your own; DLCONTAINER_BIND=/a/folder shows a further one"
+        "cd to another folder, of your own''"
     ! dlc_hides "$dlc_pwd" || dlc_pwd=$dlc_here
 }
 # The folder that the job starts in, for the image: dlc_shown has the words for the runtime. What is
@@ -365,8 +365,8 @@ dlc_find_meeting() {
     dlc_number=${dlc_number%%.*}
     dlc_number=${dlc_number//[!0-9]/}
     MASTER_PORT=${DLCONTAINER_MASTER_PORT:-$((10000 + 10#0$dlc_number % 10000))}
-    # Where the ranks meet: the job's first node. The port follows from the job's number, so that two
-    # jobs on one node have two, unless the site's own documentation gives one.
+    # Where the ranks meet: the job's first node, at the site's port, or at one that follows from the
+    # job's number, so that two jobs on one node have two.
     # DLCONTAINER_MASTER_ADDR and DLCONTAINER_MASTER_PORT come first.
     MASTER_ADDR=${DLCONTAINER_MASTER_ADDR-}
     dlc_hosts=$(scontrol show hostnames "${SLURM_JOB_NODELIST-}" 2>/dev/null) || dlc_hosts=
@@ -582,8 +582,8 @@ dlc_find_user() {
 dlc_own_folder() {  # another user may have been first with the name, or have put a link there
     [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ]
 }
-# A name of this job's alone, in dlc_job, from the words that tell it apart, whatever stands in
-# them; empty for none. Where they are plain no process starts.
+# dlc_job: a name for files that this job alone has, of the ids that are given; empty for none. Ids
+# that are no names of files, or long ones, become their SHA-256; for others no process starts.
 dlc_name_job() {
     dlc_job=
     for dlc_line; do

@@ -29,7 +29,8 @@ scheduler:
       ranks_per_node: 2
     torchrun:
       summary: one torchrun a node
-      launcher: [srun, "-N{nodes}", "-n{nodes}", --ntasks-per-node=1]
+      # The count of all ranks is the script's: else the job's own would hold, two a node.
+      launcher: [srun, "-N{nodes}", --ntasks-per-node=1]
       ranks_per_node: 2
       inside: torchrun
 """

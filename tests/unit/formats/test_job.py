@@ -33,7 +33,7 @@ def test_directives_come_before_all_else(tmp_path: Path) -> None:
     lines = job(plan).splitlines()
     assert lines[:3] == ["#!/bin/bash", *directives]
     options = "--account, --partition, --time, --nodes"
-    assert f"# These lines are yours to change, or, as it is rendered: {options}." in lines
+    assert f"# Edit the lines above, or render it with {options}." in lines
 
 
 def test_a_jobs_resources_come_from_the_site_and_follow_the_form(tmp_path: Path) -> None:
