@@ -39,7 +39,7 @@ def lines(site: Site) -> tuple[str, ...]:
         )
     if jobs.requeue is not None and batch.requeue is not None:
         words += batch.requeue.allowed if jobs.requeue else batch.requeue.forbidden
-    return tuple(f"{batch.directive} {word}" for word in words)
+    return tuple(f"{batch.directive} {option}" for option in words)
 
 
 def warning(site: Site) -> WarningCommands | None:

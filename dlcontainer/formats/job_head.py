@@ -73,7 +73,7 @@ def comments(plan: LaunchPlan, start: RuntimeStart, choices: JobChoices) -> list
 
 
 def sources(plan: LaunchPlan) -> list[str]:
-    """Return what to know of the site's jobs, where its facts are from, and what is not known."""
+    """Return notes on the site, where its facts are from, and what is not known of it."""
     site, mpi = plan.site, surroundings.used_mpi(plan)
     used = [
         site.scheduler,
@@ -92,18 +92,18 @@ def sources(plan: LaunchPlan) -> list[str]:
     return [*notes, *(f"source: {site.sources[source]}" for source in ids), *_not_promised(site)]
 
 
-def _choices(site: Site, job: JobChoices) -> list[str]:
+def _choices(site: Site, offered: JobChoices) -> list[str]:
     """Name what a variable chooses when the script is submitted."""
     batch, staging = SCHEDULERS[site.scheduler.kind], site.jobs.staging
 
     def chosen(variable: str) -> str:
-        return " ".join(batch.submit_argv(job.script, variable=variable))
+        return " ".join(batch.submit_argv(offered.script, variable=variable))
 
     choices = []
-    if len(job.forms) > 1:
+    if len(offered.forms) > 1:
         form_choice = chosen("DLCONTAINER_FORM=NAME")
-        names = ", ".join(job.forms)
-        choices.append(f"Ways to place ranks: {names}. Another than {job.usual}: {form_choice}")
+        names = ", ".join(offered.forms)
+        choices.append(f"Ways to place ranks: {names}. Another than {offered.usual}: {form_choice}")
     if staging.to:
         choices.append(
             f"Without a copy of the image in {staging.to}: {chosen('DLCONTAINER_STAGE=0')}"
@@ -111,7 +111,7 @@ def _choices(site: Site, job: JobChoices) -> list[str]:
     warning = job_end.warning(site)
     if warning is not None and warning.again:
         choices.append(f"Told of its limit, it begins again: {chosen('DLCONTAINER_REQUEUE=1')}")
-    if job.shares:
+    if offered.shares:
         choices.append(f"Without one mount for a node's ranks: {chosen('DLCONTAINER_KEEP=0')}")
     return choices
 
