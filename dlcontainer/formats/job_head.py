@@ -73,7 +73,7 @@ def comments(plan: LaunchPlan, start: RuntimeStart, choices: JobChoices) -> list
 
 
 def sources(plan: LaunchPlan) -> list[str]:
-    """Return notes on the site, where its facts are from, and what is not known of it."""
+    """Return what to know of the site's jobs, where its facts are from, and what is not known."""
     site, mpi = plan.site, surroundings.used_mpi(plan)
     used = [
         site.scheduler,

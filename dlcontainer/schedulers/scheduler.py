@@ -92,8 +92,8 @@ class Launcher:
     one_a_node: tuple[str, ...] = ()
     # Further words where that process shall have all that the job has of its node.
     whole_node: tuple[str, ...] = ()
-    # Patterns of the words that count a node's ranks, and of those that count all. A job's own count
-    # of all, in the environment, comes before the former: `all_ranks` is added where only they stand.
+    # Patterns of the words that count a node's ranks, and of those that count all. A job's own
+    # count of all comes before the former: `all_ranks` is added where only these stand.
     per_node_said: str = ""
     all_said: str = ""
     all_ranks: str = ""

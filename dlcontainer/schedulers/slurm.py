@@ -188,8 +188,8 @@ SLURM = BatchSystem(
         "srun": Launcher(
             counts=("--nodes={nodes}", "--ntasks={ranks}", "--ntasks-per-node={ranks_per_node}"),
             one_a_node=("--nodes={nodes}", "--ntasks={nodes}", "--ntasks-per-node=1"),
-            # Source: srun(1), "--ntasks-per-node" and SLURM_NTASKS; a job of two ranks a node started
-            # two of a form with one a node (run by us with 22.05).
+            # Source: srun(1), "--ntasks-per-node" and SLURM_NTASKS; in a job of two ranks a node a
+            # form of one started two (run by us with 22.05).
             per_node_said=r"(?<!\S)--n?tasks-per-node\b",
             all_said=r"(?<!\S)(?:-n(?![a-z-])|--ntasks(?![a-z-]))",
             all_ranks="--ntasks={ranks}",

@@ -15,8 +15,9 @@ from dlcontainer.image.contents import TreeEntry, elf
 from dlcontainer.image.contents.elf import ElfObject
 from dlcontainer.validate.static import loader_settings
 from dlcontainer.validate.static.loader import LoaderSearch
-from tests import sifs, skips, unpacked
+from tests import sifs, unpacked
 from tests.integration.world import Built, World
+from tests.skips import skip
 
 # Programs and libraries of this host that are compared, spread over all of them.
 _MOST = 150
@@ -37,7 +38,7 @@ def test_an_image_of_our_own(tiny_image: Built, world: World) -> None:
 def test_a_sif_that_another_engine_made(world: World, tmp_path: Path) -> None:
     program = shutil.which("mksquashfs", path=world.environ["PATH"])
     if program is None:
-        skips.skip("no mksquashfs: apt-get install squashfs-tools")
+        skip("no mksquashfs: apt-get install squashfs-tools")
     tree, packed = unpacked.broken(tmp_path / "tree"), tmp_path / "tree.sqfs"
     subprocess.run([program, tree, packed, "-quiet", "-no-progress"], check=True)
     part = (0x4004, "squashfs-1.sif", packed.read_bytes(), struct.pack("<2i3s", 1, 2, b"02\0"))
@@ -119,7 +120,7 @@ def _arch() -> Arch:
     machine = os.uname().machine
     arch = next((arch for arch in loader_settings.TRIPLES if arch == machine), None)
     if arch is None:
-        skips.skip(f"{machine} is no architecture of images", elsewhere="another processor")
+        skip(f"{machine} is no architecture of images", elsewhere="another processor")
     return arch
 
 

@@ -1,4 +1,4 @@
-"""The words that start ranks: where they count a node's alone, a job's own count of all comes first."""
+"""Words that start ranks: a job's own count of all comes before those that count a node's."""
 
 import pytest
 

@@ -11,7 +11,7 @@ import pytest
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image.contents import zstd
 from dlcontainer.image.contents.layered_tree import LayeredTree
-from tests import skips
+from tests.skips import skip
 
 Content = bytes | str | None
 
@@ -125,7 +125,7 @@ def test_layers_in_zstd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     try:
         import zstandard
     except ImportError:
-        skips.skip("no zstandard: pip install zstandard")
+        skip("no zstandard: pip install zstandard")
     packed = zstandard.compress(tar_of({"a": b"1"}))
     assert read(tree(tmp_path, packed), tmp_path) == {"/a": b"1"}
     with pytest.raises(ChecksFailedError, match="can't be read"):

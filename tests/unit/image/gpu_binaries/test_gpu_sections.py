@@ -10,8 +10,8 @@ import pytest
 from dlcontainer.image.contents import zstd
 from dlcontainer.image.gpu_binaries import gpu_sections
 from dlcontainer.image.gpu_binaries.code_counts import DeviceCode
-from tests import skips
 from tests.elves import PPC64, Elf, bundle, fatbin, packed
+from tests.skips import skip
 
 GFX = ("gfx90a:xnack-", "gfx942", "gfx9-4-generic")
 
@@ -61,7 +61,7 @@ def test_zstd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         import zstandard
     except ImportError:
-        skips.skip("no zstandard: pip install zstandard")
+        skip("no zstandard: pip install zstandard")
     plain = bundle(*GFX)
     section = {".hip_fatbin": packed(plain, zstandard.compress(plain), method=1)}
     assert read(tmp_path, section).codes == dict.fromkeys(GFX, 1)
