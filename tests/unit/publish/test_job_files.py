@@ -33,7 +33,7 @@ def test_it_names_its_folder_once_and_the_image_there() -> None:
 
 
 def test_an_unpacked_image_is_neither_copied_nor_mounted() -> None:
-    staged = {"jobs": {"staging": {"how": "sbcast", "to": "/tmp"}}}
+    staged: dict[str, Any] = {"jobs": {"staging": {"how": "sbcast", "to": "/tmp"}}}
     packed = job(**staged).files["job/job-functions.sh"]
     assert "sbcast" in packed
     assert "sif list" in packed
