@@ -96,7 +96,7 @@ def test_ranks_of_a_step_share_a_mount_that_holds_nobody_up(batch: Batch) -> Non
     # Two ranks a step; each step has its own.
     assert len(where) == 4, (batch.folder / f"{job}.out").read_text()
     assert [len(set(where[:2])), len(set(where[2:])), len(set(where))] == [1, 1, 2]
-    assert [name.rpartition(f"-{job}-")[2] for name in sorted(set(where))] == ["0", "1"]
+    assert [name.rpartition(f"-{job}+")[2] for name in sorted(set(where))] == ["0", "1"]
     took_s = [int(took) / 1000 for took, _ in batch.said(job, "took")]
     # A step that waited for the mount to go would take that long, and its own time.
     assert max(took_s) < KEEP_S
