@@ -196,7 +196,7 @@ def _help(release: ModuleRelease, folder: Path, context: WrapperContext) -> list
 
 def _job(submit: str) -> tuple[str, ...]:
     return (
-        f"Ranks on nodes of a job: {submit}",
+        f"As a job: {submit}",
         "  places and starts them; without a command it proves devices and network.",
     )
 
