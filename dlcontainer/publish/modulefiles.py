@@ -197,7 +197,7 @@ def _help(release: ModuleRelease, folder: Path, context: WrapperContext) -> list
 def _job(submit: str) -> tuple[str, ...]:
     return (
         f"As a job: {submit}",
-        "  places and starts them; without a command it proves devices and network.",
+        "  places and starts its ranks; without a command it proves devices and network.",
     )
 
 
