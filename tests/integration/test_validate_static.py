@@ -45,7 +45,7 @@ def test_a_sif_that_another_engine_made(world: World, tmp_path: Path) -> None:
     image = sifs.write_sif(tmp_path / "theirs.sif", [part])
     told = [
         json.loads(
-            world.run("validate", path, "--static", "--site", "lumi", "--json", code=1).stdout
+            world.run("validate", path, "--static", "--site", "frontier", "--json", code=1).stdout
         )
         for path in (image, tree)
     ]
