@@ -6,6 +6,7 @@ from dlcontainer.validate.static import closure, symbol_versions
 from dlcontainer.validate.static.finding import RuleFinding
 from dlcontainer.validate.static.gpu_code import gpu_code
 from dlcontainer.validate.static.gpu_driver import gpu_driver
+from dlcontainer.validate.static.leftovers import leftovers
 from dlcontainer.validate.static.mpi_library import mpi_library
 from dlcontainer.validate.static.questions import StaticQuestions
 
@@ -22,6 +23,7 @@ RULES: Mapping[str, RuleFunction] = {
     "gpu-code": gpu_code,
     "gpu-driver": gpu_driver,
     "mpi-library": mpi_library,
+    "leftovers": leftovers,
 }
 # Where one of these finds an error, those after it have nothing to say.
 ENDING = frozenset({"architecture"})
