@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from dlcontainer.validate.static import closure, symbol_versions
+from dlcontainer.validate.static.cpu_level import cpu_level
 from dlcontainer.validate.static.finding import RuleFinding
 from dlcontainer.validate.static.gpu_code import gpu_code
 from dlcontainer.validate.static.gpu_driver import gpu_driver
@@ -20,6 +21,7 @@ RULES: Mapping[str, RuleFunction] = {
     "missing-library": closure.missing_library,
     "symbol-version": symbol_versions.symbol_version,
     "host-library": symbol_versions.host_library,
+    "cpu-level": cpu_level,
     "gpu-code": gpu_code,
     "gpu-driver": gpu_driver,
     "mpi-library": mpi_library,
