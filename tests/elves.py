@@ -11,7 +11,10 @@ _BASE = 0x1000
 
 @dataclass(kw_only=True)
 class Elf:
-    """A 64-bit program or library; `needs` and `versions` are of symbols, by library."""
+    """A 64-bit program or library; `needs` and `versions` are of symbols, by library.
+
+    `properties` are those of its note, as linkers write them: types with bits.
+    """
 
     needed: Sequence[str] = ()
     soname: str = ""
@@ -23,6 +26,7 @@ class Elf:
     sections: Mapping[str, bytes] = field(default_factory=dict)
     machine: int = X86_64
     order: str = "<"
+    properties: Sequence[tuple[int, int]] = ()
 
     def data(self) -> bytes:
         order = self.order
@@ -39,7 +43,8 @@ class Elf:
         tags += [(14, at[self.soname])] if self.soname else []
         tags += [(15, at[self.rpath])] if self.rpath else []
         tags += [(29, at[self.runpath])] if self.runpath else []
-        start = 64 + 2 * 56
+        note = self._note()
+        start = 64 + (3 if note else 2) * 56
         strings_at = start + 16 * (len(tags) + 6)
         need_at = strings_at + len(strings)
         define_at = need_at + len(need)
@@ -51,6 +56,8 @@ class Elf:
         dynamic = b"".join(struct.pack(order + "2Q", *tag) for tag in tags)
         dynamic = dynamic.ljust(strings_at - start, b"\0")
         body = dynamic + strings + need + define
+        note_at = start + len(body)
+        body += note
         total = start + len(body)
         heads, extra = self._sections(total)
         ident = b"\x7fELF" + bytes([2, 1 if order == "<" else 2, 1]) + bytes(9)
@@ -58,13 +65,21 @@ class Elf:
         head = ident + struct.pack(
             order + "HHIQQQI6H",
             *(3, self.machine, 1, 0, 64, total + len(extra), 0),
-            *(64, 56, 2, 64, count, 1),
+            *(64, 56, 3 if note else 2, 64, count, 1),
         )
         segments = b"".join(
             struct.pack(order + "II6Q", kind, 0, place, _BASE + place, 0, size, size, 1)
-            for kind, place, size in ((1, 0, total), (2, start, len(dynamic)))
+            for kind, place, size in (
+                (1, 0, total),
+                (2, start, len(dynamic)),
+                *([(0x6474E553, note_at, len(note))] if note else []),
+            )
         )
         return head + segments + body + extra + heads
+
+    def _note(self) -> bytes:
+        data = b"".join(struct.pack("<4I", kind, 4, bits, 0) for kind, bits in self.properties)
+        return struct.pack("<3I", 4, len(data), 5) + b"GNU\0" + data if data else b""
 
     def _needs(self, at: Mapping[str, int]) -> bytes:
         data = b""

@@ -92,6 +92,7 @@ READS: Mapping[str, tuple[str | Typed, ...]] = {
         Typed(words="{image}", runs=True),
         Typed(words="{image} --static --site local", runs=True),
         "{unpacked} --static --site lumi",
+        Typed(words="{unpacked} --static --site lumi --sarif", verbatim=True),
         "{unpacked} --static",
     ),
     "evidence verify": (Typed(words="{image}", runs=True),),

@@ -138,6 +138,13 @@ def emit(schema: str, body: Mapping[str, object]) -> None:
     print(document(schema, _clean(body)))
 
 
+def emit_of_standard(body: Mapping[str, object]) -> None:
+    """Print JSON whose schema is others' (SARIF); no address shows a password."""
+    import json
+
+    write(f"{json.dumps(_clean(body), indent=1)}\n")
+
+
 def _clean(value: Any) -> Any:
     if isinstance(value, str):
         return without_secrets(value)

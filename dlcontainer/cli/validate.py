@@ -9,8 +9,11 @@ import typer
 from dlcontainer.cli import options, output
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dlcontainer.cli.context import CliContext
     from dlcontainer.sites.site import Site
+    from dlcontainer.validate.static.finding import StaticFinding
 
 
 # Of a level's name in a column.
@@ -22,6 +25,11 @@ Static = Annotated[
         "--static",
         help="Read the image's files alone, of any image: would it run at --site? Nothing runs.",
     ),
+]
+
+Sarif = Annotated[
+    bool,
+    typer.Option("--sarif", help="Print the findings of --static as SARIF 2.1.0, for viewers."),
 ]
 
 
@@ -36,6 +44,7 @@ def validate(
     ],
     site: options.OptionalSite = None,
     static: Static = False,
+    sarif: Sarif = False,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -43,6 +52,7 @@ def validate(
     from datetime import UTC, datetime
 
     from dlcontainer.cli.context import here
+    from dlcontainer.errors import UsageError
     from dlcontainer.image import checks_file, record, sif
     from dlcontainer.planning import built_for
     from dlcontainer.validate import validate as validating
@@ -50,8 +60,10 @@ def validate(
 
     world = here()
     if static:
-        _static(world, image, site, as_json=as_json, verbose=verbose)
+        _static(world, image, site, as_json=as_json, sarif=sarif, verbose=verbose)
         return
+    if sarif:
+        raise UsageError("--sarif needs --static", next_step="add --static, or take --json")
     path = options.image_file(image)
     loaded = _site(world, site, path) if site else None
     sif.arch(image)  # what is no image at all needs no engine to say so
@@ -111,34 +123,35 @@ def _site(world: "CliContext", site_name: str, image: Path) -> "Site":
 
 
 def _static(
-    world: "CliContext", image: Path, site_name: str | None, *, as_json: bool, verbose: bool
+    world: "CliContext",
+    image: Path,
+    site_name: str | None,
+    *,
+    as_json: bool,
+    sarif: bool,
+    verbose: bool,
 ) -> None:
     from dlcontainer.errors import UsageError
-    from dlcontainer.planning import built_for
     from dlcontainer.validate.static import static
 
+    if as_json and sarif:
+        raise UsageError("--json and --sarif are two formats", next_step="take one of them")
     if site_name is None:
         raise UsageError(
             "--static needs a site", next_step=f"dlcontainer validate {image} --static --site SITE"
         )
     path = image.absolute()
     site = _site(world, site_name, path)
-    console = output.Console(verbose=verbose, quiet=as_json)
+    console = output.Console(verbose=verbose, quiet=as_json or sarif)
     console.begin(f"read {image.name}")
     with console.beating():
         findings = static.validate(
             path, site, world.environ, console.runner(world.environ), console.phase
         )
         console.rest()
-    if as_json:
-        body = {
-            "image": str(image),
-            "site": built_for.named(site),
-            "ok": all(finding.level != "error" for finding in findings),
-            "findings": [asdict(finding) for finding in findings],
-        }
-        output.emit("validate-static", body)
-        raise typer.Exit(0 if body["ok"] else 1)
+    if as_json or sarif:
+        _emit(image, site, findings, sarif=sarif)
+        raise typer.Exit(1 if any(finding.level == "error" for finding in findings) else 0)
     for finding in findings:
         # On one line each: an image's names may hold line breaks, and would forge findings.
         text, then = (
@@ -148,3 +161,19 @@ def _static(
         output.finding(finding.level, text, width=_WIDTH, then=then or None)
     static.require_ok(findings)
     output.say(f"may run there: {static.counted(findings)}; nothing of it ran")
+
+
+def _emit(image: Path, site: "Site", findings: "Sequence[StaticFinding]", *, sarif: bool) -> None:
+    from dlcontainer.planning import built_for
+    from dlcontainer.validate.static import sarif as logs
+
+    if sarif:
+        output.emit_of_standard(logs.log(image, findings))
+        return
+    body = {
+        "image": str(image),
+        "site": built_for.named(site),
+        "ok": all(finding.level != "error" for finding in findings),
+        "findings": [asdict(finding) for finding in findings],
+    }
+    output.emit("validate-static", body)

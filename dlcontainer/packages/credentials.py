@@ -19,6 +19,10 @@ _SECRET_NAME = re.compile(r"token|key|secret|sig|passw|auth|credential", re.IGNO
 _QUERY_SECRET = re.compile(
     rf"([?&;][^=&;#]*(?:{_SECRET_NAME.pattern})[^=&;#]*=)[^&;#]+", re.IGNORECASE
 )
+# Of variables: names that only a secret has. What splits text into tokens is none.
+SECRET_VARIABLE = re.compile(
+    r"TOKEN(?!I[ZS])|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE", re.IGNORECASE
+)
 # A token of anaconda.org, and no name of a page: forums have addresses with /t/ too.
 _TOKEN_SHOWN = re.compile(r"/t/[A-Za-z]{2}-[0-9A-Fa-f-]{16,}/")
 # conda's way to give a token: docs.anaconda.com, "Using tokens".
@@ -78,7 +82,7 @@ def _shown_rest(rest: str) -> str:
     else:
         return _shown_path(rest)
     user, colon, _ = rest[:end].partition(":")
-    hides = bool(colon) or _is_telling(user)
+    hides = bool(colon) or is_telling(user)
     return (
         f"{f'{user}:' if colon else ''}{HIDDEN if hides else user}@{_shown_path(rest[end + 1 :])}"
     )
@@ -97,12 +101,12 @@ def shortest(credentials: Iterable[Credential]) -> list[bytes]:
 def _forms(address: str) -> set[bytes]:
     texts: set[str] = set()
     for secret in _secrets(address):
-        if _is_telling(secret):
+        if is_telling(secret):
             plain = unquote(secret)
             texts |= {secret, plain, quote(plain, safe=""), quote(plain), _base64(plain)}
     userinfo = _userinfo(address)
     user, _, password = map(unquote, userinfo.partition(":"))
-    if user and (password or _is_telling(user)):
+    if user and (password or is_telling(user)):
         # As a request carries it: a token may stand alone, in the place of a user's name.
         texts |= {_base64(f"{user}:{password}"), _base64(userinfo)}
     if user and password:
@@ -121,7 +125,7 @@ def _secrets(address: str) -> list[str]:
     return [*secrets, *_CONDA_TOKEN.findall(parts.path)]
 
 
-def _is_telling(secret: str) -> bool:
+def is_telling(secret: str) -> bool:
     """Return whether a text stands nowhere by chance: a word or a number is looked for with its
     user.
 

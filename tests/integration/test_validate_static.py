@@ -55,6 +55,24 @@ def test_a_sif_that_another_engine_made(world: World, tmp_path: Path) -> None:
     }
 
 
+def test_the_level_that_a_real_linker_writes(tmp_path: Path) -> None:
+    compiler = shutil.which("gcc")
+    if compiler is None or _arch() != "x86_64":
+        skip("no gcc for x86_64: apt-get install gcc")
+    source = tmp_path / "x.c"
+    source.write_text("int x(void) { return 1; }\n")
+    levels: list[int] = []
+    for words in ([], *(["-z", f"x86-64-v{level}"] for level in (2, 3, 4))):
+        library = tmp_path / f"lib{len(levels)}.so"
+        options = ["-shared", "-fPIC", *(f"-Wl,{word}" for word in words)]
+        subprocess.run([compiler, *options, "-o", library, source], check=True)
+        described = elf.read_object(library)
+        assert described is not None
+        levels.append(described.x86_level)
+    assert levels[0] <= 1
+    assert levels[1:] == [2, 3, 4]
+
+
 @pytest.fixture(scope="module")
 def host_tree() -> Mapping[str, TreeEntry]:
     """List what the loader may meet on this host."""

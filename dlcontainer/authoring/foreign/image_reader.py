@@ -35,7 +35,6 @@ _SHOWN, _READ = 100, 4000
 # A value that needs no quoting, and that no template and no shell reads otherwise.
 _VALUE = re.compile(r"[A-Za-z0-9_./:,+@%=~ -]+")
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,254})=(.*)", re.DOTALL)
-_SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE", re.I)
 # Variables by which pip and uv would take other packages.
 _INDEX = re.compile(r"(?:PIP|UV)_(?:.*INDEX.*|FIND_LINKS|CONSTRAINT.*|REQUIREMENT.*|TRUSTED_HOST)")
 # Variables of a person, a site or an engine, and paths by which programs find others.
@@ -313,7 +312,7 @@ class ForeignReader:
             self.draft.faults.add(where, f"{name} is not taken", INDEX_NEXT)
         elif _BUILD_ALONE.fullmatch(name):
             pass  # says how apt and pip talk while an image is built
-        elif _SECRET.search(name):
+        elif credentials.SECRET_VARIABLE.search(name):
             self._list_variable(where, name, "by its name a secret: no image should have it")
         elif match is None or not image_variables.is_free(name) or _NOT_AN_IMAGE_S.fullmatch(name):
             self._list_variable(where, name, "dlcontainer, a site or a shell sets it")

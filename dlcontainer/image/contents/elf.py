@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlcontainer.image.contents import elf_format
+from dlcontainer.image.contents import elf_format, gnu_property
 from dlcontainer.image.contents.elf_format import LEAST_BYTES, Dynamic, ElfForm
 from dlcontainer.image.contents.model import Library, TreeEntry
 
@@ -35,6 +35,7 @@ class ElfObject:
     """A program or a library: what the loader reads of it.
 
     `runpath` is None where a file has none, which gives its RPATH a meaning; both as written.
+    `x86_level`: that of the psABI which its linker wrote down, 1 to 4; 0 without one.
     """
 
     form: ElfForm
@@ -44,6 +45,7 @@ class ElfObject:
     runpath: tuple[str, ...] | None = None
     needs: tuple[VersionNeed, ...] = ()
     versions: frozenset[str] = frozenset()
+    x86_level: int = 0
 
 
 def is_library(entry: TreeEntry) -> bool:
@@ -124,6 +126,7 @@ def _object(data: mmap.mmap, form: ElfForm, dynamic: Dynamic) -> ElfObject:
         runpath=tuple(runpath[0].split(":")) if runpath else None,
         needs=tuple(_needs(data, dynamic, start)),
         versions=frozenset(_versions(data, dynamic, start)),
+        x86_level=gnu_property.x86_level(data, form),
     )
 
 

@@ -16,7 +16,7 @@ from dlcontainer.image.record import ImageMetadata
 from dlcontainer.sites.site import Site
 from dlcontainer.system.process import Runner
 from dlcontainer.system.workspace import temporary
-from dlcontainer.validate.static import loader_settings, start_points
+from dlcontainer.validate.static import loader_settings, secret_places, start_points
 from dlcontainer.validate.static.image_source import ImageSource
 from dlcontainer.validate.static.loader import LoadedFiles, LoaderSearch
 from dlcontainer.validate.static.start_points import StartPoint
@@ -79,14 +79,21 @@ class StaticQuestions:
         return self.source.record.content.offer if self.source.record else None
 
     @cached_property
-    def _texts(self) -> Mapping[str, str]:
+    def texts(self) -> Mapping[str, str]:
+        """Texts by path: what the image sets, the loader's cache, settings of its programs."""
         scripts = apptainer_metadata.ENVIRONMENT
         paths = [
             entry.path
             for entry in self.entries
             if entry.kind == "-"
             and entry.size <= _MOST_TEXT_BYTES
-            and (entry.path in scripts or entry.path == loader_settings.CACHE)
+            and (
+                entry.path in scripts
+                or entry.path == loader_settings.CACHE
+                or (
+                    entry.size <= secret_places.MOST_BYTES and secret_places.is_settings(entry.path)
+                )
+            )
         ]
         with temporary(self.environ, self.runner) as folder:
             files = self.source.tree.fetch(paths, folder)
@@ -100,7 +107,7 @@ class StaticQuestions:
         """The environment that the image sets."""
         if self.source.environment is not None:
             return self.source.environment
-        return apptainer_metadata.exported(self._texts)
+        return apptainer_metadata.exported(self.texts)
 
     @cached_property
     def _starts(self) -> Sequence[StartPoint]:
@@ -150,7 +157,7 @@ class StaticQuestions:
             entries=self.by_path,
             objects={path: file.described for path, file in self.files.items() if file.described},
             unreadable=frozenset(path for path, file in self.files.items() if file.damage),
-            folders=loader_settings.read(self._texts, self.variables, self.by_path, self.site.arch),
+            folders=loader_settings.read(self.texts, self.variables, self.by_path, self.site.arch),
         )
 
     @cached_property

@@ -418,3 +418,10 @@ def test_variables_that_are_no_image_s(tmp_path: Path, name: str) -> None:
     words = read(tmp_path / "Dockerfile", content)
     assert words.environment == {"A": "1", "B": "2"}
     assert left(words) == [f"2: ENV {name} (dlcontainer, a site or a shell sets it)"]
+
+
+def test_a_name_like_a_secret_s(tmp_path: Path) -> None:
+    content = "FROM python:3\nENV TOKENIZERS_PARALLELISM=false HF_TOKEN=x\nRUN pip install six\n"
+    words = read(tmp_path / "Dockerfile", content)
+    assert words.environment == {"TOKENIZERS_PARALLELISM": "false"}
+    assert left(words) == ["2: ENV HF_TOKEN (by its name a secret: no image should have it)"]

@@ -67,6 +67,33 @@ def test_a_site_is_needed(tmp_path: Path, typed: Callable[..., Shown]) -> None:
     assert "--static needs a site" in shown.err
 
 
+def test_sarif(tmp_path: Path, typed: Callable[..., Shown]) -> None:
+    image = unpacked.broken(tmp_path / "image")
+    shown = typed(image, "--static", "--site", "frontier", "--sarif")
+    assert (shown.code, shown.err) == (1, "")
+    (run,) = json.loads(shown.out)["runs"]
+    body = json.loads(typed(image, "--static", "--site", "frontier", "--json").out)
+    assert [result["ruleId"] for result in run["results"]] == [
+        finding["rule"] for finding in body["findings"]
+    ]
+    right = elves.write(tmp_path / "right", unpacked.IMAGE)
+    shown = typed(right, "--static", "--site", "example-slurm", "--sarif")
+    (run,) = json.loads(shown.out)["runs"]
+    assert (shown.code, run["results"]) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [(["--sarif"], "--sarif needs --static"), (["--static", "--json", "--sarif"], "two formats")],
+)
+def test_formats_that_do_not_fit(
+    tmp_path: Path, typed: Callable[..., Shown], words: list[str], what: str
+) -> None:
+    shown = typed(tmp_path, *words, "--site", "frontier")
+    assert shown.code == 2
+    assert what in shown.out + shown.err
+
+
 def test_a_name_forges_no_finding(tmp_path: Path, typed: Callable[..., Shown]) -> None:
     name = "x\nmay run there: 0 errors\x1b[2J.abi3.so"
     module = {f"{unpacked.PACKAGES}/{name}": elves.Elf(needed=("libgone.so",))}

@@ -1,0 +1,131 @@
+"""Findings as SARIF 2.1.0, held against what the standard demands; no schema file is at hand."""
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from dlcontainer import __version__
+from dlcontainer.validate.static import sarif
+from dlcontainer.validate.static.finding import Level, StaticFinding
+from dlcontainer.validate.static.rules import OF_HOST, RULES, SUMMARIES
+from tests import unpacked
+from tests.elves import Elf
+from tests.unpacked import findings
+
+# Of each object the members that the standard demands, and those that this tool gives besides.
+LOG = ({"version", "runs"}, {"$schema"})
+RUN = ({"tool"}, {"artifacts", "results"})
+DRIVER = ({"name"}, {"version", "rules"})
+RULE = ({"id"}, {"shortDescription", "help"})
+MESSAGE: tuple[set[str], set[str]] = ({"text"}, set())
+ARTIFACT: tuple[set[str], set[str]] = (set(), {"location", "parentIndex", "roles"})
+RESULT = ({"message"}, {"ruleId", "ruleIndex", "kind", "level", "locations"})
+PLACE: tuple[set[str], set[str]] = (set(), {"uri", "index"})
+KINDS = {"pass", "open", "informational", "notApplicable", "review", "fail"}
+LEVELS = {"none", "note", "warning", "error"}
+
+
+def has(content: Any, members: tuple[set[str], set[str]]) -> Any:
+    required, optional = members
+    assert required <= set(content) <= required | optional, content
+    return content
+
+
+def is_reference(uri: str) -> bool:
+    return uri.isascii() and not set(uri) & set(' "<>\\^`{|}\n') and unquote(uri) != ""
+
+
+def checked(log: dict[str, object]) -> Any:
+    """Hold a log, as it is written and read again, against the standard; return its run."""
+    content = has(json.loads(json.dumps(log)), LOG)
+    assert content["version"] == "2.1.0"
+    (run,) = content["runs"]
+    has(run, RUN)
+    driver = has(run["tool"]["driver"], DRIVER)
+    for rule in driver["rules"]:
+        has(rule, RULE)
+        for name in ("shortDescription", "help"):
+            assert has(rule[name], MESSAGE)["text"].endswith(".")
+    for number, artifact in enumerate(run["artifacts"]):
+        has(artifact, ARTIFACT)
+        assert is_reference(has(artifact["location"], PLACE)["uri"])
+        assert artifact.get("parentIndex", -1) == (0 if number else -1)
+    for result in run["results"]:
+        has(result, RESULT)
+        assert driver["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
+        kind = result.get("kind", "fail")
+        assert kind in KINDS
+        assert result["level"] in LEVELS
+        assert (result["level"] == "none") == (kind != "fail")
+        assert has(result["message"], MESSAGE)["text"]
+        (location,) = result["locations"]
+        place = has(has(location, (set(), {"physicalLocation"})), ({"physicalLocation"}, set()))
+        artifact = has(place["physicalLocation"], ({"artifactLocation"}, set()))["artifactLocation"]
+        assert run["artifacts"][artifact["index"]]["location"]["uri"] == artifact["uri"]
+    return run
+
+
+def finding(level: Level = "error", file: str = "", rule: str = "missing-library") -> StaticFinding:
+    return StaticFinding(rule=rule, level=level, file=file, what="a", why="b", fix="c")
+
+
+def test_each_rule_is_told() -> None:
+    assert list(SUMMARIES) == list(RULES)
+    assert set(RULES) >= OF_HOST
+    run = checked(sarif.log(Path("image.sif"), []))
+    driver = run["tool"]["driver"]
+    assert (driver["name"], driver["version"]) == ("dlcontainer", __version__)
+    assert [rule["id"] for rule in driver["rules"]] == list(RULES)
+    assert run["results"] == []
+    assert run["artifacts"] == [{"location": {"uri": "image.sif"}, "roles": ["analysisTarget"]}]
+
+
+def test_findings_of_an_image(tmp_path: Path) -> None:
+    needy = Elf(needed=("libgone.so",))
+    found = findings(tmp_path, {unpacked.TORCH: needy, "/etc/ssh/ssh_host_rsa_key": b"x"})
+    assert {one.rule for one in found} == {"missing-library", "leftovers"}
+    run = checked(sarif.log(tmp_path / "image", found))
+    assert [result["ruleId"] for result in run["results"]] == [one.rule for one in found]
+
+
+@pytest.mark.parametrize(
+    ("level", "written"),
+    [
+        ("error", {"level": "error"}),
+        ("warning", {"level": "warning"}),
+        ("note", {"level": "note"}),
+        ("not decided", {"kind": "open", "level": "none"}),
+    ],
+)
+def test_levels(level: Level, written: dict[str, str]) -> None:
+    (result,) = checked(sarif.log(Path("x"), [finding(level)]))["results"]
+    assert {name: result[name] for name in ("kind", "level") if name in result} == written
+    assert result["message"]["text"] == "a; b. Next: c"
+
+
+def test_files_lie_in_the_image() -> None:
+    files = ["/usr/lib/a b%.so", "", "/usr/lib/a b%.so", "/usr/bin/x"]
+    run = checked(sarif.log(Path("an image.sif"), [finding(file=file) for file in files]))
+    uris = [artifact["location"]["uri"] for artifact in run["artifacts"]]
+    assert uris == ["an%20image.sif", "/usr/lib/a%20b%25.so", "/usr/bin/x"]
+    places = [one["locations"][0]["physicalLocation"]["artifactLocation"] for one in run["results"]]
+    assert [place["index"] for place in places] == [1, 0, 1, 2]
+
+
+def test_a_file_of_the_host_is_none_of_the_image() -> None:
+    run = checked(sarif.log(Path("x"), [finding(file="/opt/mpi/libmpi.so", rule="host-library")]))
+    assert len(run["artifacts"]) == 1
+
+
+def test_names_that_are_no_text() -> None:
+    (one,) = [
+        StaticFinding(rule="machine", level="note", file="/\udcff", what="\udcff", why="é", fix="")
+    ]
+    log = sarif.log(Path("x"), [one])
+    assert json.dumps(log, ensure_ascii=False).encode()
+    run = checked(log)
+    assert run["artifacts"][1]["location"]["uri"] == "/%FF"
+    assert run["results"][0]["message"]["text"] == "\N{REPLACEMENT CHARACTER}; é"
