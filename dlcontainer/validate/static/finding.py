@@ -31,16 +31,16 @@ class StaticFinding:
     fix: str
 
 
-def worst(levels: "set[Level]") -> Level:
+def worst(levels: set[Level]) -> Level:
     """Return the first of some levels, in the order in which they are shown."""
     return min(levels, key=LEVELS.index)
 
 
-def and_more(names: "list[str]") -> str:
+def and_more(names: list[str]) -> str:
     """Name the first of several, and count the rest."""
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def needing(names: "list[str]") -> str:
+def needing(names: list[str]) -> str:
     """Name files as the subject of a need."""
     return f"{and_more(names)} {'needs' if len(names) == 1 else 'need'}"

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from dlcontainer import __version__
 from dlcontainer.validate.static.finding import Level, StaticFinding
-from dlcontainer.validate.static.rules import OF_HOST, SUMMARIES
+from dlcontainer.validate.static.rules import RULES
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 # *Not decided* is the kind `open`: too little is known to decide; its level must be `none`
@@ -33,11 +33,11 @@ def log(image: Path, findings: Sequence[StaticFinding]) -> dict[str, object]:
         "version": __version__,
         "rules": [
             {
-                "id": rule,
-                "shortDescription": {"text": summary.asks},
-                "help": {"text": summary.help},
+                "id": name,
+                "shortDescription": {"text": rule.asks},
+                "help": {"text": rule.help},
             }
-            for rule, summary in SUMMARIES.items()
+            for name, rule in RULES.items()
         ],
     }
     run = {"tool": {"driver": driver}, "artifacts": artifacts.listed, "results": results}
@@ -64,11 +64,11 @@ class _Artifacts:
 
 def _result(finding: StaticFinding, artifacts: _Artifacts) -> dict[str, object]:
     # What the host brings has a path of the host.
-    path = "" if finding.rule in OF_HOST else finding.file
+    path = "" if RULES[finding.rule].names_host_files else finding.file
     text = f"{finding.what}; {finding.why}" + (f". Next: {finding.fix}" if finding.fix else "")
     return {
         "ruleId": finding.rule,
-        "ruleIndex": list(SUMMARIES).index(finding.rule),
+        "ruleIndex": list(RULES).index(finding.rule),
         **_LEVELS[finding.level],
         "message": {"text": _text(text)},
         "locations": [{"physicalLocation": {"artifactLocation": artifacts.location(path)}}],

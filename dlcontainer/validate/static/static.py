@@ -9,7 +9,7 @@ from dlcontainer.system.process import Runner
 from dlcontainer.validate.static import image_source
 from dlcontainer.validate.static.finding import LEVELS, StaticFinding
 from dlcontainer.validate.static.questions import StaticQuestions
-from dlcontainer.validate.static.rules import ENDING, RULES
+from dlcontainer.validate.static.rules import RULES
 
 
 def validate(
@@ -38,13 +38,13 @@ def validate(
 def _findings(
     questions: StaticQuestions, on_begin: Callable[[str], None]
 ) -> Iterator[StaticFinding]:
-    for rule, function in RULES.items():
-        on_begin(rule)
+    for name, rule in RULES.items():
+        on_begin(name)
         is_over = False
-        for finding in function(questions):
-            is_over = is_over or (rule in ENDING and finding.level == "error")
+        for finding in rule.find(questions):
+            is_over = is_over or (rule.ends and finding.level == "error")
             yield StaticFinding(
-                rule=rule,
+                rule=name,
                 level=finding.level,
                 file=finding.file,
                 what=finding.what,
