@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dlcontainer.cli.context import CliContext
+    from dlcontainer.image.checks_file import ValidationFile
     from dlcontainer.sites.site import Site
+    from dlcontainer.validate.inspected import CheckResult
     from dlcontainer.validate.static.finding import StaticFinding
 
 
@@ -49,14 +51,11 @@ def validate(
     verbose: options.Verbose = False,
 ) -> None:
     """Check that an image matches its record, is isolated from the host, and works."""
-    from datetime import UTC, datetime
-
     from dlcontainer.cli.context import here
     from dlcontainer.errors import UsageError
-    from dlcontainer.image import checks_file, record, sif
-    from dlcontainer.planning import built_for
+    from dlcontainer.image import sif
     from dlcontainer.validate import validate as validating
-    from dlcontainer.validate.inspected import CheckResult, ValidateContext
+    from dlcontainer.validate.inspected import ValidateContext
 
     world = here()
     if static:
@@ -69,7 +68,7 @@ def validate(
     sif.arch(image)  # what is no image at all needs no engine to say so
     console = output.Console(verbose=verbose, quiet=as_json)
 
-    def show(check: CheckResult) -> None:
+    def show(check: "CheckResult") -> None:
         if not as_json:
             console.rest()
             mark = "FAILED" if check.state == "failed" else check.state
@@ -83,23 +82,32 @@ def validate(
     with console.beating():
         checks = validating.validate(path, loaded, context)
     if as_json:
-        ok = all(check.state != "failed" for check in checks)
-        written = record.read(record.beside(image)) if ok else None
-        report = checks_file.ValidationFile(
-            image=str(image),
-            ok=ok,
-            date=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            plan=written.digest if written else None,
-            sha256=written.image.sha256 if written else None,
-            site=built_for.named(loaded) if loaded else None,
-            checks=tuple(check.record for check in checks),
-        )
+        report = _report(image, loaded, checks)
         output.emit("validate", report.body)
-        raise typer.Exit(0 if ok else 1)
+        raise typer.Exit(0 if report.ok else 1)
     validating.require_ok(checks)
     untried = sum(check.state == "not tried" for check in checks)
     more = f", {untried} not tried here" if untried else ""
     output.say(f"valid: {len(checks) - untried} checks{more}")
+
+
+def _report(image: Path, site: "Site | None", checks: "Sequence[CheckResult]") -> "ValidationFile":
+    from datetime import UTC, datetime
+
+    from dlcontainer.image import checks_file, record
+    from dlcontainer.planning import built_for
+
+    ok = all(check.state != "failed" for check in checks)
+    written = record.read(record.beside(image)) if ok else None
+    return checks_file.ValidationFile(
+        image=str(image),
+        ok=ok,
+        date=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        plan=written.digest if written else None,
+        sha256=written.image.sha256 if written else None,
+        site=built_for.named(site) if site else None,
+        checks=tuple(check.record for check in checks),
+    )
 
 
 def _site(world: "CliContext", site_name: str, image: Path) -> "Site":

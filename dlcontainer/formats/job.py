@@ -95,21 +95,11 @@ def values(
         script=script,
         shares=bool(kept or shared),
     )
-    comments = job_head.comments(plan, start, choices)
     cpus, workers = job_ranks.cpus(plan), job_ranks.workers(plan, launch_forms)
     kept_out = _environment_kept_out(plan, applied, start)
     lines = [*environment, *inside, *start_needs, *(line for form in forms for line in form.lines)]
     return {
-        "directives": [
-            Text(line)
-            for line in (
-                *job_head.lines(plan.site, job_forms.of_head(plan, chosen)),
-                *job_end.lines(plan.site),
-            )
-        ],
-        "warning": job_end.warning(plan.site),
-        "head": [Text(line) for line in comments],
-        "sources": [Text(line) for line in job_head.sources(plan)],
+        **_head(plan, start, choices),
         # Set where the script is one of several files; alone it holds all.
         "packed": None,
         "needs": any(line.startswith(NEED) for line in lines),
@@ -150,11 +140,7 @@ def values(
         "offset": Text("$dlc_offset"),
         "squashfuse": Text(""),
         "launched": launched,
-        # Of a form that is no placing of ranks: what each node runs in the image.
-        "node_program": recipe_form.template if recipe_form else "",
-        "alone": _before_command([Text(plan.python), *recipe_form.words]) if recipe_form else "",
-        "proving": Text(job_forms.of_proof(plan)),
-        "unproved": _unproved(plan) if recipe_form else "",
+        **_node_program(plan, recipe_form),
         "together": Text(batch.end_together),
         "restarts": Text(batch.restart_count),
         **job_variables.values(),
@@ -172,6 +158,32 @@ def values(
         "forms": forms,
         "usual": Text(chosen),
         "names": Text(", ".join(form.name for form in forms)),
+    }
+
+
+def _head(
+    plan: LaunchPlan, start: RuntimeStart, choices: job_head.JobChoices
+) -> Mapping[str, object]:
+    """Return what stands before the script's own lines, and below them of the site."""
+    directives = (
+        *job_head.lines(plan.site, job_forms.of_head(plan, choices.usual)),
+        *job_end.lines(plan.site),
+    )
+    return {
+        "directives": [Text(line) for line in directives],
+        "warning": job_end.warning(plan.site),
+        "head": [Text(line) for line in job_head.comments(plan, start, choices)],
+        "sources": [Text(line) for line in job_head.sources(plan)],
+    }
+
+
+def _node_program(plan: LaunchPlan, form: job_forms.RecipeForm | None) -> Mapping[str, object]:
+    """Return what each node runs in the image, of a form that is no placing of ranks."""
+    return {
+        "node_program": form.template if form else "",
+        "alone": _before_command([Text(plan.python), *form.words]) if form else "",
+        "proving": Text(job_forms.of_proof(plan)),
+        "unproved": _unproved(plan) if form else "",
     }
 
 
