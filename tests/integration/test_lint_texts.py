@@ -107,6 +107,7 @@ def test_the_job_of_a_release(tmp_path: Path) -> None:
             path.write_text(text)
             files["sh" if file == released_job.RANK else "bash"].append(path)
     for shell, paths in files.items():
+        assert paths, shell
         words = (*SHELLCHECK[1:], "--exclude=SC1091,SC2034,SC2154,SC2329", f"--shell={shell}")
         lint([linter("shellcheck"), *words], paths, tmp_path)
 
