@@ -107,6 +107,51 @@ def test_nobody_polls_with_a_glob() -> None:
     assert globs == [], "use tests.processes.files_below"
 
 
+SHARED = re.compile(r"/tmp|/var/tmp|/dev/shm|gettempdir")
+LOOKS = ("glob", "rglob", "iterdir", "listdir", "scandir")
+
+
+def looks_at_shared(text: str) -> list[str]:
+    """List looks at folders shared with others; a pattern with a name of its own is fine."""
+    if not SHARED.search(text):
+        return []
+    tree = ast.parse(text)
+    shared = {
+        ast.unparse(top.targets[0])
+        for top in tree.body
+        if isinstance(top, ast.Assign) and SHARED.search(ast.unparse(top.value))
+    }
+    return [
+        f"{call.lineno}: {ast.unparse(call)}"
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and name_of(call) in LOOKS
+        if isinstance(call.func, ast.Attribute)
+        if not any(isinstance(pattern, ast.JoinedStr) for pattern in call.args)
+        for folder in [ast.unparse(call.args[0] if name_of(call)[:1] in "ls" else call.func.value)]
+        if folder in shared or SHARED.search(folder)
+    ]
+
+
+def test_nobody_compares_a_folder_that_others_write() -> None:
+    # Tests run side by side: what another made or removed meanwhile is no fault.
+    looks = {name: looks_at_shared(text) for name, text in texts().items()}
+    assert {name: lines for name, lines in looks.items() if lines} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("BASE = Path(f'/tmp/x-{uid}')\nmade = set(BASE.glob('*')) - before", 1),
+        ("BASE = Path('/dev/shm')\nlist(BASE.iterdir())", 1),
+        ("os.listdir(tempfile.gettempdir())", 1),
+        ("BASE = Path('/tmp')\nBASE.glob(f'*{job.name}*')", 0),
+        ("BASE = Path('/tmp')\ntmp_path.glob('*')", 0),
+    ],
+)
+def test_a_look_at_a_shared_folder_is_seen(text: str, count: int) -> None:
+    assert len(looks_at_shared(text)) == count
+
+
 def test_nothing_is_settled_when_tests_are_collected() -> None:
     slow = [
         f"{name}:{node.lineno}: {ast.unparse(node)}"

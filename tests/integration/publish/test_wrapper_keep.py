@@ -51,14 +51,22 @@ class Job:
         return self.name in Path("/proc/self/mounts").read_text()
 
 
+def remove(point: Path) -> None:
+    """Remove a mount and what lies beside it; others' mounts lie in the same folder."""
+    subprocess.run(["fusermount3", "-u", "-z", str(point)], check=False, capture_output=True)
+    if point.exists():
+        point.rmdir()
+    for suffix in (".lock", ".refused"):
+        Path(f"{point}{suffix}").unlink(missing_ok=True)
+
+
 @pytest.fixture
 def job(shelf: Shelf) -> Iterator[Job]:
     program("fusermount3", "fuse3")
     made = Job(shelf=shelf)
     yield made
-    for path in BASE.glob(f"*{made.name}*"):
-        subprocess.run(["fusermount3", "-u", "-z", str(path)], check=False, capture_output=True)
-        path.rmdir() if path.is_dir() else path.unlink()
+    for name in {str(path) for path in BASE.glob(f"*{made.name}*")}:
+        remove(Path(name.removesuffix(".lock").removesuffix(".refused")))
 
 
 def test_launches_share_a_mount_which_goes_when_idle(job: Job) -> None:
@@ -175,17 +183,15 @@ def test_where_nothing_can_be_mounted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", ["ƒM7Zq9", "../../x", "$(id) \n", "x" * 300, "\udcff"])
 def test_a_job_whose_id_is_no_name_keeps_a_mount_of_its_own(job: Job, number: str) -> None:
     other = replace(job, name=number + job.name)
-    before = set(BASE.glob("*"))
-    assert [other.run("-c", "").stderr for _ in range(2)] == ["", ""]
-    made = set(BASE.glob("*")) - before
-    [point] = [path for path in made if path.suffix != ".lock"]
+    runs = [other.run("-c", WHERE) for _ in range(2)]
+    assert [run.stderr for run in runs] == ["", ""]
+    [point] = {Path(run.stdout.split()[0]) for run in runs}
     try:
+        assert point.parent == BASE
         assert re.search(r"-sha256-[0-9a-f]{64}$", point.name)
         assert f" {point} " in Path("/proc/self/mounts").read_text()
     finally:
-        subprocess.run(["fusermount3", "-u", "-z", str(point)], check=False)
-        for path in made:
-            path.rmdir() if path.is_dir() else path.unlink()
+        remove(point)
 
 
 def test_the_site_may_ask_for_it(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
-from tests.integration.publish.test_wrapper_keep import BASE
+from tests.integration.publish.test_wrapper_keep import BASE, remove
 from tests.integration.publish.tools import Shelf, clean_home, program
 from tests.integration.slurm import cluster as clusters
 from tests.integration.slurm.cluster import FREEZER, Cluster
@@ -83,11 +83,11 @@ def mounted(names: list[str]) -> list[str]:
 @pytest.fixture
 def batch(shelf: Shelf, cluster: Cluster, tmp_path: Path) -> Iterator[Batch]:
     program("fusermount3", "fuse3")
-    before = set(BASE.glob("*"))
-    yield Batch(shelf=shelf, cluster=cluster, folder=tmp_path, mark=new_mark())
-    for path in set(BASE.glob("*")) - before:
-        subprocess.run(["fusermount3", "-u", "-z", str(path)], check=False, capture_output=True)
-        path.rmdir() if path.is_dir() else path.unlink()
+    made = Batch(shelf=shelf, cluster=cluster, folder=tmp_path, mark=new_mark())
+    yield made
+    jobs = [path.stem for path in tmp_path.glob("*.out")]
+    for point in {Path(path) for job in jobs for path, _ in made.said(job, "at")}:
+        remove(point)
 
 
 def test_ranks_of_a_step_share_a_mount_that_holds_nobody_up(batch: Batch) -> None:
