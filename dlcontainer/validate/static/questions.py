@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.formats import apptainer_metadata
-from dlcontainer.image.contents import TreeEntry, elf, links
+from dlcontainer.image.contents import TreeEntry, elf, elf_format, links
 from dlcontainer.image.contents.elf import ElfObject
 from dlcontainer.image.contents.elf_format import LEAST_BYTES
 from dlcontainer.image.gpu_binaries import gpu_sections
@@ -16,9 +16,17 @@ from dlcontainer.image.record import ImageMetadata
 from dlcontainer.sites.site import Site
 from dlcontainer.system.process import Runner
 from dlcontainer.system.workspace import temporary
-from dlcontainer.validate.static import loader_settings, secret_places, start_points
+from dlcontainer.validate.static import (
+    fabric_signs,
+    host_brought,
+    loader_settings,
+    secret_places,
+    start_points,
+)
+from dlcontainer.validate.static.fabric_signs import FabricSigns
 from dlcontainer.validate.static.image_source import ImageSource
 from dlcontainer.validate.static.loader import LoadedFiles, LoaderSearch
+from dlcontainer.validate.static.mpi_names import families, is_of_mpi
 from dlcontainer.validate.static.start_points import StartPoint
 
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -34,13 +42,14 @@ _SYMBOLS = ".debug"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ElfFile:
-    """A program or library of the image: what the loader reads of it, and its device code.
+    """A program or library: what the loader reads of it, its device code, its part in fabrics.
 
     `damage` says why a file that has an ELF file's name, or begins as one, can't be read.
     """
 
     described: ElfObject | None
     code: DeviceCode = field(default_factory=DeviceCode)
+    signs: FabricSigns = field(default_factory=FabricSigns)
     damage: str = ""
 
 
@@ -143,7 +152,7 @@ class StaticQuestions:
             )
         with temporary(self.environ, self.runner) as folder:
             places = self.source.tree.fetch(chosen, folder)
-            described = {path: _described(place) for path, place in places.items()}
+            described = {path: elf_file(path, place) for path, place in places.items()}
         lost = ElfFile(described=None, damage="it can't be read by this user")
         return {
             **{path: lost for path in libraries if path not in places},
@@ -201,6 +210,21 @@ class StaticQuestions:
         )
 
     @cached_property
+    def mpi_users(self) -> Mapping[str, Sequence[str]]:
+        """The MPI libraries that files ask for by name, each with the files."""
+        users: dict[str, set[str]] = {}
+        for started in self.started:
+            needs = [*started.loaded.edges, *(lost.need for lost in started.loaded.missing)]
+            for need in needs:
+                if families(need.library) and not is_of_mpi(need.requester):
+                    users.setdefault(need.library, set()).add(need.requester)
+        return {name: sorted(files) for name, files in sorted(users.items())}
+
+    def is_brought(self, name: str) -> bool:
+        """Return whether the host puts a library of this name into the image."""
+        return host_brought.brings(self.site, name)
+
+    @cached_property
     def core(self) -> frozenset[str]:
         """The required files that lie in the package of a framework, not beside it: PyTorch's own
         libraries, and none of NVIDIA's.
@@ -215,13 +239,28 @@ class StaticQuestions:
         )
 
 
-def _described(place: Path) -> ElfFile | None:
-    """Read a file; None for what is no ELF file: a script, a linker's text."""
+def elf_file(path: str, place: Path) -> ElfFile | None:
+    """Read a file, of the image by its path, or the host's; None for what is no ELF file: a script,
+    a linker's text.
+    """
     try:
         with place.open("rb") as file:
             if file.read(4) != b"\x7fELF":
                 return None
         described = elf.read_object(place)
-        return ElfFile(described=described, code=gpu_sections.read(place))
+        return ElfFile(
+            described=described, code=gpu_sections.read(place), signs=_signs(path, place)
+        )
     except (OSError, ValueError) as error:
         return ElfFile(described=None, damage=str(error))
+
+
+def _signs(path: str, place: Path) -> FabricSigns:
+    """Read what tells of fabrics; nothing of a file whose sections lie."""
+    try:
+        with elf_format.mapped(place) as data:
+            form = elf_format.form(data)
+            name = path.rpartition("/")[2]
+            return fabric_signs.read(name, data, form) if form else FabricSigns()
+    except elf_format.DAMAGE:
+        return FabricSigns()

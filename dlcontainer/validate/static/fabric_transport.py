@@ -1,0 +1,69 @@
+"""The rule of transports: does the image's own MPI have what drives the site's fabric."""
+
+from collections.abc import Iterator
+
+from dlcontainer.planning.compatibility import FABRIC_DRIVERS
+from dlcontainer.validate.static import fabric_needs, mpi_parts
+from dlcontainer.validate.static.fabric_signs import OFI
+from dlcontainer.validate.static.finding import RuleFinding, needing
+from dlcontainer.validate.static.mpi_names import families
+from dlcontainer.validate.static.questions import StaticQuestions
+
+
+def fabric_transport(image: StaticQuestions) -> Iterator[RuleFinding]:
+    """Hold the ways over a fabric that the image's MPI is made for against the site's network.
+
+    The site's own MPI in its place has what the fabric needs: it is not judged.
+    """
+    site, mpi = image.site, image.site.mpi
+    names = [name for name in image.mpi_users if not image.is_brought(name)]
+    wanted = fabric_needs.ways(site)
+    parts = mpi_parts.own(image)
+    if not names or not parts or not wanted or site.network is None:
+        return
+    if (
+        mpi is not None
+        and mpi.mode != "container"
+        and any(mpi.family in families(n) for n in names)
+    ):
+        return  # mpi-library says that it keeps its own
+    files = [path for name in names for path in image.mpi_users[name]]
+    has = mpi_parts.transports(image, parts)
+    driver = FABRIC_DRIVERS[site.network.kind]
+    if fabric_needs.host_brings(site):
+        yield from _on_host_s(image, files, parts)
+    elif not has & wanted:
+        demanded = _demanded(image, wanted)
+        others = f" (it has {', '.join(sorted(has))})" if has else ""
+        yield RuleFinding(
+            level="error" if demanded else "warning",
+            file=files[0],
+            what=f"{needing(files)} an MPI of the image without {driver}{others}; the site has "
+            f"{site.network.model}",
+            why=f"{demanded} is set, and no device fits it: MPI_Init fails"
+            if demanded
+            else "between nodes MPI uses TCP, or does not start",
+            fix=f"build its MPI with {driver}, or use the site's in its place",
+        )
+
+
+def _on_host_s(
+    image: StaticQuestions, files: list[str], parts: frozenset[str]
+) -> Iterator[RuleFinding]:
+    """Look whether an MPI uses libfabric at all, where the site puts its own into the image."""
+    if not any(word.startswith(OFI) for word in mpi_parts.words(image, parts)):
+        yield RuleFinding(
+            level="warning",
+            file=files[0],
+            what=f"{needing(files)} an MPI of the image that does not use libfabric; the site "
+            "brings its own libfabric for the fabric",
+            why="between nodes MPI uses TCP, or does not start",
+            fix="build its MPI on libfabric (MPICH: --with-device=ch4:ofi)",
+        )
+
+
+def _demanded(image: StaticQuestions, wanted: frozenset[str]) -> str:
+    """Return the setting by which jobs insist on a provider that is missing; empty without one."""
+    provider = fabric_needs.inside(image).get("FI_PROVIDER", "")
+    names = {name for part in provider.split(",") for name in part.split(";")}
+    return f"FI_PROVIDER={provider}" if names & wanted else ""
