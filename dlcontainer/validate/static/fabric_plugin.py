@@ -113,8 +113,7 @@ def _interface(
             level="note",
             file=plugin.path or ccl,
             what=f"{plugin.title} has {_written(plugin.versions)}; {wants}",
-            why=f"v{max(versions & plugin.versions)} is common, an older one: it works, without what "
-            "came later",
+            why=f"v{max(versions & plugin.versions)} is common: it works, without what came later",
         )
 
 
