@@ -59,7 +59,7 @@ def _parts(data: mmap.mmap, of: ElfForm, kinds: Sequence[str]) -> Iterator[ElfSe
     """Yield sections of some names, in all no more than the file: others lie over each other."""
     remaining = len(data)
     for section in elf_format.sections(data, of):
-        if section.name in kinds or section.name.rpartition(".")[0] in kinds:
+        if any(section.name == kind or section.name.startswith(f"{kind}.") for kind in kinds):
             remaining -= section.size
             if remaining < 0:
                 raise IndexError("sections are larger than their file")
@@ -72,8 +72,8 @@ def _beginning(data: mmap.mmap, part: ElfSection, start: bytes) -> Iterator[str]
         at = data.find(start, at, end)
         if at < 0:
             return
-        text = data[at : min(at + _LONGEST, end)].partition(b"\0")[0]
+        text, is_whole, _ = data[at : min(at + _LONGEST, end)].partition(b"\0")
         is_begun = at > part.offset and _WORD.match(data[at - 1 : at])
-        if not is_begun and _WORD.fullmatch(text):
+        if is_whole and not is_begun and _WORD.fullmatch(text):
             yield text.decode()
         at += len(start)
