@@ -1,6 +1,6 @@
 """The rule of transports: does the image's own MPI have what drives the site's fabric."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dlcontainer.planning.compatibility import FABRIC_DRIVERS
 from dlcontainer.validate.static import fabric_needs, mpi_parts
@@ -36,15 +36,24 @@ def fabric_transport(image: StaticQuestions) -> Iterator[RuleFinding]:
         demanded = _demanded(image, wanted)
         others = f" (it has {', '.join(sorted(has))})" if has else ""
         yield RuleFinding(
-            level="error" if demanded else "warning",
+            level="error" if demanded and _is_on_libfabric_alone(parts, names) else "warning",
             file=files[0],
             what=f"{needing(files)} an MPI of the image without {driver}{others}; the site has "
             f"{site.network.model}",
-            why=f"{demanded} is set, and no device fits it: MPI_Init fails"
+            why=f"{demanded} is set, and no device fits it: an MPI on libfabric ends in MPI_Init"
             if demanded
             else "between nodes MPI uses TCP, or does not start",
             fix=f"build its MPI with {driver}, or use the site's in its place",
         )
+
+
+def _is_on_libfabric_alone(parts: frozenset[str], names: Sequence[str]) -> bool:
+    """Return whether MPI has no other way than libfabric: MPICH's family without UCX.
+
+    With UCX in it MPICH 5.0.2 ran on without a device of libfabric, and Open MPI 4.1.4 by TCP.
+    """
+    has_ucx = any(path.rpartition("/")[2].startswith("libucp") for path in parts)
+    return not has_ucx and all(families(name) == {"mpich"} for name in names)
 
 
 def _on_host_s(
