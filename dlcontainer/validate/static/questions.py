@@ -16,17 +16,12 @@ from dlcontainer.image.record import ImageMetadata
 from dlcontainer.sites.site import Site
 from dlcontainer.system.process import Runner
 from dlcontainer.system.workspace import temporary
-from dlcontainer.validate.static import (
-    fabric_signs,
-    host_brought,
-    loader_settings,
-    secret_places,
-    start_points,
-)
-from dlcontainer.validate.static.fabric_signs import FabricSigns
+from dlcontainer.validate.static import host_brought, loader_settings, secret_places, start_points
+from dlcontainer.validate.static.fabric import fabric_signs
+from dlcontainer.validate.static.fabric.fabric_signs import FabricSigns
+from dlcontainer.validate.static.fabric.mpi_names import families, is_of_mpi
 from dlcontainer.validate.static.image_source import ImageSource
 from dlcontainer.validate.static.loader import LoadedFiles, LoaderSearch
-from dlcontainer.validate.static.mpi_names import families, is_of_mpi
 from dlcontainer.validate.static.start_points import StartPoint
 
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

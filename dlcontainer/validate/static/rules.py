@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 from dlcontainer.validate.static import closure, symbol_versions
 from dlcontainer.validate.static.cpu_level import cpu_level
-from dlcontainer.validate.static.fabric_plugin import fabric_plugin
-from dlcontainer.validate.static.fabric_transport import fabric_transport
+from dlcontainer.validate.static.fabric.fabric_plugin import fabric_plugin
+from dlcontainer.validate.static.fabric.fabric_transport import fabric_transport
+from dlcontainer.validate.static.fabric.launcher_pmi import launcher_pmi
+from dlcontainer.validate.static.fabric.mpi_library import mpi_library
+from dlcontainer.validate.static.fabric.single_copy import single_copy
 from dlcontainer.validate.static.finding import RuleFinding
 from dlcontainer.validate.static.gpu_code import gpu_code
 from dlcontainer.validate.static.gpu_driver import gpu_driver
-from dlcontainer.validate.static.launcher_pmi import launcher_pmi
 from dlcontainer.validate.static.leftovers import leftovers
-from dlcontainer.validate.static.mpi_library import mpi_library
 from dlcontainer.validate.static.questions import StaticQuestions
-from dlcontainer.validate.static.single_copy import single_copy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from dlcontainer.planning.compatibility import FABRIC_DRIVERS
-from dlcontainer.validate.static import fabric_needs, mpi_parts
-from dlcontainer.validate.static.fabric_signs import OFI
+from dlcontainer.validate.static.fabric import fabric_needs, mpi_parts
+from dlcontainer.validate.static.fabric.fabric_signs import OFI
+from dlcontainer.validate.static.fabric.mpi_names import families
 from dlcontainer.validate.static.finding import RuleFinding, needing
-from dlcontainer.validate.static.mpi_names import families
 from dlcontainer.validate.static.questions import StaticQuestions
 
 
@@ -17,9 +17,9 @@ def fabric_transport(image: StaticQuestions) -> Iterator[RuleFinding]:
     """
     site, mpi = image.site, image.site.mpi
     names = [name for name in image.mpi_users if not image.is_brought(name)]
-    wanted = fabric_needs.ways(site)
+    drivers = fabric_needs.ways(site)
     parts = mpi_parts.own(image)
-    if not names or not parts or not wanted or site.network is None:
+    if not names or not parts or not drivers or site.network is None:
         return
     if (
         mpi is not None
@@ -32,13 +32,13 @@ def fabric_transport(image: StaticQuestions) -> Iterator[RuleFinding]:
     driver = FABRIC_DRIVERS[site.network.kind]
     if fabric_needs.host_brings(site):
         yield from _on_host_s(image, files, parts)
-    elif not has & wanted:
-        demanded = _demanded(image, wanted)
-        others = f" (it has {', '.join(sorted(has))})" if has else ""
+    elif not has & drivers:
+        demanded = _demanded(image, drivers)
+        rest = f" (it has {', '.join(sorted(has))})" if has else ""
         yield RuleFinding(
             level="error" if demanded and _is_on_libfabric_alone(parts, names) else "warning",
             file=files[0],
-            what=f"{needing(files)} an MPI of the image without {driver}{others}; the site has "
+            what=f"{needing(files)} an MPI of the image without {driver}{rest}; the site has "
             f"{site.network.model}",
             why=f"{demanded} is set, and no device fits it: an MPI on libfabric ends in MPI_Init"
             if demanded
@@ -71,8 +71,8 @@ def _on_host_s(
         )
 
 
-def _demanded(image: StaticQuestions, wanted: frozenset[str]) -> str:
+def _demanded(image: StaticQuestions, drivers: frozenset[str]) -> str:
     """Return the setting by which jobs insist on a provider that is missing; empty without one."""
     provider = fabric_needs.inside(image).get("FI_PROVIDER", "")
     names = {name for part in provider.split(",") for name in part.split(";")}
-    return f"FI_PROVIDER={provider}" if names & wanted else ""
+    return f"FI_PROVIDER={provider}" if names & drivers else ""

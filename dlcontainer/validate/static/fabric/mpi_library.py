@@ -5,8 +5,8 @@ from pathlib import PurePosixPath
 
 from dlcontainer.planning.compatibility import MPI_FAMILIES, MPI_SOURCE
 from dlcontainer.sites.facts import Mpi
+from dlcontainer.validate.static.fabric.mpi_names import families
 from dlcontainer.validate.static.finding import Level, RuleFinding, needing
-from dlcontainer.validate.static.mpi_names import families
 from dlcontainer.validate.static.questions import StaticQuestions
 
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from dlcontainer.planning.launch import surroundings
-from dlcontainer.validate.static import fabric_needs, mpi_parts
-from dlcontainer.validate.static.fabric_signs import COPIES
+from dlcontainer.validate.static.fabric import fabric_needs, mpi_parts
+from dlcontainer.validate.static.fabric.fabric_signs import COPIES
 from dlcontainer.validate.static.finding import RuleFinding, and_more
 from dlcontainer.validate.static.questions import StaticQuestions
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from dlcontainer.planning.launch import host_files
 from dlcontainer.sites import fabric_jobs
 from dlcontainer.sites.collectives import BRINGING
-from dlcontainer.validate.static import fabric_needs, fabric_signs, questions, symbol_versions
-from dlcontainer.validate.static.fabric_signs import PLUGIN
+from dlcontainer.validate.static import questions, symbol_versions
+from dlcontainer.validate.static.fabric import fabric_needs, fabric_signs
+from dlcontainer.validate.static.fabric.fabric_signs import PLUGIN
 from dlcontainer.validate.static.finding import Level, RuleFinding, and_more
 from dlcontainer.validate.static.loader import LoadedFiles
 from dlcontainer.validate.static.questions import ElfFile, StaticQuestions
@@ -133,9 +134,9 @@ def _closure(image: StaticQuestions, plugin: NetPlugin, ccl: str) -> Iterator[Ru
         if image.is_brought(name):
             continue
         what = f"{missing.need.requester} needs {name}, which the loader does not find"
-        others = _runtimes(image) if _CUDART.fullmatch(name) else ()
-        if others:
-            what += f"; the image has {and_more(others)}"
+        runtimes = _runtimes(image) if _CUDART.fullmatch(name) else ()
+        if runtimes:
+            what += f"; the image has {and_more(runtimes)}"
         yield RuleFinding(
             level=level,
             file=plugin.path,
@@ -143,7 +144,7 @@ def _closure(image: StaticQuestions, plugin: NetPlugin, ccl: str) -> Iterator[Ru
             why="the plug-in does not load: NCCL uses TCP in silence, or ends where NCCL_NET is "
             "set",
             fix="build the plug-in for the image's CUDA"
-            if others
+            if runtimes
             else f"install the package that has {name}",
         )
     for need, target in loaded.edges.items():
@@ -161,7 +162,7 @@ def _closure(image: StaticQuestions, plugin: NetPlugin, ccl: str) -> Iterator[Ru
 def _before(image: StaticQuestions, ccl: str) -> LoadedFiles | None:
     """Return what is loaded where NCCL is, and finds its plug-in."""
     return next(
-        (one.loaded for one in image.started if ccl in one.loaded.edges.values()),
+        (start.loaded for start in image.started if ccl in start.loaded.edges.values()),
         None,
     )
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from dlcontainer.validate.static import fabric_signs
-from dlcontainer.validate.static.fabric_signs import PART_OF_MPI
-from dlcontainer.validate.static.mpi_names import families
+from dlcontainer.validate.static.fabric import fabric_signs
+from dlcontainer.validate.static.fabric.fabric_signs import PART_OF_MPI
+from dlcontainer.validate.static.fabric.mpi_names import families
 from dlcontainer.validate.static.questions import StaticQuestions
 
 
@@ -34,10 +34,10 @@ def own(image: StaticQuestions, family: str = "") -> frozenset[str]:
 def transports(image: StaticQuestions, paths: Iterable[str]) -> frozenset[str]:
     """Name the ways over a fabric that some files are made for."""
     return frozenset(
-        way
+        transport
         for path in paths
         if (described := image.files[path].described if path in image.files else None)
-        for way in fabric_signs.transports(_name(path), described, image.files[path].signs)
+        for transport in fabric_signs.transports(_name(path), described, image.files[path].signs)
     )
 
 

@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from dlcontainer.sites.site import Site
-from dlcontainer.validate.static import mpi_parts
-from dlcontainer.validate.static.fabric_signs import INTEL, PMI2, PMIX, WIRE
+from dlcontainer.validate.static.fabric import mpi_parts
+from dlcontainer.validate.static.fabric.fabric_signs import INTEL, PMI2, PMIX, WIRE
+from dlcontainer.validate.static.fabric.mpi_names import families
 from dlcontainer.validate.static.finding import RuleFinding, needing
-from dlcontainer.validate.static.mpi_names import families
 from dlcontainer.validate.static.questions import StaticQuestions
 
-_SAID = re.compile(r"(?<!\S)--mpi[= ](?P<kind>\S+)")
+_OPTION = re.compile(r"(?<!\S)--mpi[= ](?P<kind>\S+)")
 _VARIABLE = "SLURM_MPI_TYPE"
 # pmix_v4 is one of several that a site may have.
 _KINDS = re.compile(r"(?P<kind>pmix|pmi2)(?:_v\d+)?")
@@ -26,13 +26,12 @@ def launcher_pmi(image: StaticQuestions) -> Iterator[RuleFinding]:
     if mpi is None or mpi.mode != "container":
         return
     for name, files in image.mpi_users.items():
-        (family, *others) = sorted(families(name) & set(mpi.families)) or [""]
-        if others or not family:
-            continue
-        spoken = _spoken(image, family)
-        forms = _forms(image.site, family)
-        if spoken and forms:
-            yield from _held(files, name, spoken, forms)
+        candidates = sorted(families(name) & set(mpi.families))
+        if len(candidates) == 1:
+            spoken = _spoken(image, *candidates)
+            forms = _forms(image.site, *candidates)
+            if spoken and forms:
+                yield from _held(files, name, spoken, forms)
 
 
 def _spoken(image: StaticQuestions, family: str) -> frozenset[str]:
@@ -74,8 +73,8 @@ def _forms(site: Site, family: str) -> Mapping[str, str]:
 
 def _kind(words: Sequence[str], default: str) -> str:
     """Return the PMI of a launcher's words, pmix or pmi2; empty for another one, or none."""
-    said = _SAID.search(" ".join(words))
-    match = _KINDS.fullmatch(said["kind"] if said else default)
+    option = _OPTION.search(" ".join(words))
+    match = _KINDS.fullmatch(option["kind"] if option else default)
     return match["kind"] if match and words[:1] == ("srun",) else ""
 
 
@@ -85,7 +84,7 @@ def _held(
     usual, kind = next(iter(forms.items()))
     if kind in spoken:
         return
-    fitting = [form for form, other in forms.items() if other in spoken]
+    fitting = [form for form, pmi in forms.items() if pmi in spoken]
     yield RuleFinding(
         level="warning" if fitting else "error",
         file=files[0],
