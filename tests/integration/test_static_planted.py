@@ -66,7 +66,7 @@ def with_nccl(folder: Path, nccl: Path) -> Path:
 def test_a_plugin_of_an_older_interface(nccl: Path, tmp_path: Path) -> None:
     root = with_nccl(tmp_path, nccl)
     place = root / unpacked.LIB.lstrip("/") / "libnccl-net.so"
-    site = {"network": SLINGSHOT, "collectives": FROM_IMAGE}
+    site = {"network": SLINGSHOT, "collectives": FROM_IMAGE, "accelerator": unpacked.NVIDIA}
     plugin(place, 4, 5)
     (one,) = findings(root, "fabric-plugin", **site)
     assert one.level == "error"

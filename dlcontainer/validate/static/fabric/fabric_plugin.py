@@ -38,11 +38,7 @@ class NetPlugin:
 
 def fabric_plugin(image: StaticQuestions) -> Iterator[RuleFinding]:
     """Hold each plug-in that NCCL or RCCL may load against it, its needs and the site's fabric."""
-    looked_up = {
-        path: versions
-        for path, file in sorted(image.files.items())
-        if (versions := fabric_signs.versions(file.signs.words))
-    }
+    looked_up = dict(_looked_up(image))
     network = image.site.network
     if not looked_up:
         return
@@ -58,6 +54,17 @@ def fabric_plugin(image: StaticQuestions) -> Iterator[RuleFinding]:
     is_plain = network is None or network.kind in _PLAIN
     if not brought and who in ("none", "image") and not is_plain:
         yield _tcp(image, next(iter(looked_up)))
+
+
+def _looked_up(image: StaticQuestions) -> Iterator[tuple[str, frozenset[int]]]:
+    """Yield each NCCL, or RCCL, for the site's GPUs, with the versions that it looks up."""
+    vendor = image.site.accelerator.vendor if image.site.accelerator else None
+    for path, file in sorted(image.files.items()):
+        versions = fabric_signs.versions(file.signs.words)
+        name = path.rpartition("/")[2]
+        is_amd_s = name.startswith(("librccl", "libtorch_hip"))
+        if versions and vendor == ("amd" if is_amd_s else "nvidia"):
+            yield path, versions
 
 
 def _of_image(image: StaticQuestions) -> Iterator[NetPlugin]:

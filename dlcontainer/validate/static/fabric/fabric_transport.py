@@ -13,20 +13,15 @@ from dlcontainer.validate.static.questions import StaticQuestions
 def fabric_transport(image: StaticQuestions) -> Iterator[RuleFinding]:
     """Hold the ways over a fabric that the image's MPI is made for against the site's network.
 
-    The site's own MPI in its place has what the fabric needs: it is not judged.
+    Where the site's own takes its place, or is to, `mpi-library` says so.
     """
     site, mpi = image.site, image.site.mpi
-    names = [name for name in image.mpi_users if not image.is_brought(name)]
+    names = [*image.mpi_users]
     drivers = fabric_needs.ways(site)
     parts = mpi_parts.own(image)
-    if not names or not parts or not drivers or site.network is None:
+    is_own = mpi is None or mpi.mode == "container"
+    if not names or not parts or not drivers or site.network is None or not is_own:
         return
-    if (
-        mpi is not None
-        and mpi.mode != "container"
-        and any(mpi.family in families(n) for n in names)
-    ):
-        return  # mpi-library says that it keeps its own
     files = [path for name in names for path in image.mpi_users[name]]
     has = mpi_parts.transports(image, parts)
     driver = FABRIC_DRIVERS[site.network.kind]
@@ -43,7 +38,7 @@ def fabric_transport(image: StaticQuestions) -> Iterator[RuleFinding]:
             why=f"{demanded} is set, and no device fits it: an MPI on libfabric ends in MPI_Init"
             if demanded
             else "between nodes MPI uses TCP, or does not start",
-            fix=f"build its MPI with {driver}, or use the site's in its place",
+            fix=f"build its MPI with {driver}",
         )
 
 

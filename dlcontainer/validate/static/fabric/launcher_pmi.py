@@ -1,7 +1,7 @@
 """The rule of PMI: how ranks find each other, by the launcher's words and the image's MPI.
 
-Where the two differ each rank is rank 0 of 1, and no error is reported. Sources: Slurm, "MPI Users
-Guide"; Open MPI 5.0, "Launching with Slurm" (PMI-1 and PMI-2 are gone); MPICH, "Slurm".
+Where the two differ each rank is rank 0 of 1, without an error, or MPI_Init fails. Sources: Slurm,
+"MPI Users Guide"; Open MPI 5.0, "Launching with Slurm" (PMI-1 and PMI-2 are gone); MPICH, "Slurm".
 """
 
 import re
@@ -90,7 +90,7 @@ def _held(
         file=files[0],
         what=f"{needing(files)} {name}, which speaks {' and '.join(sorted(spoken))}; the site's "
         f"{f'form {usual}' if usual else 'launcher'} starts ranks by {kind}",
-        why="each rank would be rank 0 of 1, and no error is reported",
+        why="each rank is rank 0 of 1 and no error is reported, or MPI_Init fails",
         fix=f"start jobs with DLCONTAINER_FORM={fitting[0]}"
         if fitting
         else f"take an MPI that speaks {kind}",

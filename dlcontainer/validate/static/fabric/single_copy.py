@@ -63,7 +63,7 @@ def _said(
     return RuleFinding(
         level="warning" if apptainer_s else "not decided",
         file=parts[0],
-        what=f"{what}, and nothing keeps it from that",
+        what=f"{what}, and no variable switches that off",
         why=f"{why}{doubt}",
         fix=f"set {setting} in the image or the site's mpi.inside",
     )
