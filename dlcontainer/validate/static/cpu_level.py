@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from dlcontainer.planning.compatibility import CPU_FEATURES
+from dlcontainer.validate.static.fabric import fabric_signs
 from dlcontainer.validate.static.finding import RuleFinding, and_more, needing
 from dlcontainer.validate.static.questions import StaticQuestions
 
@@ -20,7 +21,7 @@ _CHOSEN = re.compile(
 )
 # Libraries that have code for several levels inside, and ask the CPU. Source: their documentation.
 _ASKING = re.compile(
-    r".*/lib(?:openblas\w*|mkl_core|mkl_rt|dnnl|torch_cpu|tensorflow_(?:cc|framework)"
+    r".*/lib(?:mkl_core|mkl_rt|dnnl|torch_cpu|tensorflow_(?:cc|framework)"
     r"|onnxruntime|fbgemm)(?:-[\w.-]+)?\.so[\d.]*|.*/_multiarray_umath\.[\w-]+\.so",
     re.DOTALL,
 )
@@ -44,7 +45,9 @@ def cpu_level(image: StaticQuestions) -> Iterator[RuleFinding]:
 def _chosen(image: StaticQuestions) -> Iterator[RuleFinding]:
     """Note what chooses its code by the CPU when it runs: its files ask for nothing."""
     paths = [
-        path for path in sorted(image.files) if _CHOSEN.fullmatch(path) or _ASKING.fullmatch(path)
+        path
+        for path in sorted(image.files)
+        if _CHOSEN.fullmatch(path) or _ASKING.fullmatch(path) or _chooses(image, path)
     ]
     if paths:
         paths.sort(key=lambda path: (path not in image.required, path))
@@ -55,6 +58,11 @@ def _chosen(image: StaticQuestions) -> Iterator[RuleFinding]:
             what=f"{and_more(paths)} {verb} code by the CPU when it runs",
             why="it starts on each x86-64, and newer instructions are used where the CPU has them",
         )
+
+
+def _chooses(image: StaticQuestions, path: str) -> bool:
+    """Return whether a file is an OpenBLAS with code for many CPUs; others are built for one."""
+    return fabric_signs.CHOOSES in image.files[path].signs.words
 
 
 def _held(image: StaticQuestions, level: str, paths: list[str]) -> Iterator[RuleFinding]:

@@ -1,4 +1,4 @@
-"""What tells of a file's part in MPI and fabrics: its name, its needs, its texts and exports.
+"""What tells of a file's part in MPI, fabrics and dispatch: its name, needs, texts and exports.
 
 Seen of NCCL 2.30 and 2.32, MPICH 4.0 and 5.0, Open MPI 4.1 and 5.0, Intel MPI 2021.18, libfabric
 1.17 and 2.x, UCX 1.13 to 1.22; those of cxi, opx and gni are read in libfabric's sources.
@@ -13,6 +13,9 @@ from dlcontainer.image.contents import elf_words
 from dlcontainer.image.contents.elf import ElfObject
 from dlcontainer.image.contents.elf_format import ElfForm
 
+# OpenBLAS, by itself and as wheels bring it; what one built with DYNAMIC_ARCH exports.
+BLAS = re.compile(r"lib(?:scipy_)?openblas\w*(?:-[\w.-]+)?\.so[\d.]*")
+CHOOSES = "gotoblas_dynamic_init"
 # What NCCL and RCCL look up in a plug-in, and what a plug-in exports.
 LOOKED_UP = "ncclNetPlugin_v"
 PLUGIN = re.compile(r"lib(?:nccl|rccl)-net[\w.-]*\.so[\d.]*")
@@ -74,25 +77,23 @@ _STARTS = (*_OF_MPI, *(transport.start for transport in TRANSPORTS.values()))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FabricSigns:
-    """A file's texts and exports that tell of MPI and fabrics; `is_read` of a file whose name says
-    that it is of these.
-    """
+    """A file's texts and exports that tell of these."""
 
     words: frozenset[str] = frozenset()
     exports: frozenset[str] = frozenset()
-    is_read: bool = False
 
 
 def read(name: str, data: mmap.mmap, of: ElfForm) -> FabricSigns:
     """Read the signs of a file by its name; raises one of `elf_format.DAMAGE`."""
     if PLUGIN.fullmatch(name):
-        return FabricSigns(exports=elf_words.exported(data, of, LOOKED_UP), is_read=True)
+        return FabricSigns(exports=elf_words.exported(data, of, LOOKED_UP))
     starts = [LOOKED_UP] if _CCL.fullmatch(name) else []
     starts += _STARTS if PART_OF_MPI.fullmatch(name) else ()
+    starts += [CHOOSES] if BLAS.fullmatch(name) else []
     if not starts:
         return FabricSigns()
     encoded = [start.encode() for start in starts]
-    return FabricSigns(words=elf_words.words(data, of, encoded), is_read=True)
+    return FabricSigns(words=elf_words.words(data, of, encoded))
 
 
 def transports(name: str, described: ElfObject, signs: FabricSigns) -> frozenset[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.image.contents import elf
-from tests.elves import AARCH64, Elf
+from tests.elves import AARCH64, Elf, texts
 from tests.unpacked import LIB, PACKAGES, PYTHON, USES_C, findings, only
 
 NEEDED, USED, SHADOW_STACK = 0xC0008002, 0xC0010002, 0xC0000002
@@ -93,8 +93,9 @@ def test_what_is_loaded_only_where_it_runs(tmp_path: Path, path: str) -> None:
 
 def test_libraries_that_ask_the_cpu(tmp_path: Path) -> None:
     """Two in one note; what such a file needs by its note is held all the same."""
-    blas, torch = f"{LIB}/libopenblas64_p-r0-0cf96a72.3.23.so", f"{LIB}/libtorch_cpu.so"
-    files = {blas: Elf(), torch: Elf(), f"{LIB}/libopenblasnot": Elf()}
+    blas, torch = f"{LIB}/libscipy_openblas64_-r0-0cf96a72.3.23.so", f"{LIB}/libtorch_cpu.so"
+    for_one = f"{LIB}/libopenblas.so.0"
+    files = {blas: Elf(sections=texts("gotoblas_dynamic_init")), torch: Elf(), for_one: Elf()}
     one = only(findings(tmp_path / "asks", files, **cpu("x86-64")))
     assert one.what == f"{blas} and 1 more choose their code by the CPU when it runs"
     found = findings(tmp_path / "needs", {torch: needs(4)}, **cpu("x86-64-v2"))
