@@ -7,7 +7,8 @@ texts.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 
 from dlcontainer.planning.launch import host_files
@@ -21,6 +22,8 @@ from dlcontainer.validate.static.loader import LoadedFiles
 from dlcontainer.validate.static.questions import ElfFile, StaticQuestions
 
 _PLAIN = ("ethernet",)
+# Of libraries and of plug-ins: an image has two or three.
+_MOST = 16
 _LIBFABRIC = re.compile(r"libfabric\.so\.\d+")
 _VERBS = re.compile(r"lib(?:ibverbs|uc[pt])\.so\.\d+")
 _CUDART = re.compile(r"libcudart\.so\.[\d.]+")
@@ -37,23 +40,36 @@ class NetPlugin:
 
 
 def fabric_plugin(image: StaticQuestions) -> Iterator[RuleFinding]:
-    """Hold each plug-in that NCCL or RCCL may load against it, its needs and the site's fabric."""
-    looked_up = dict(_looked_up(image))
-    network = image.site.network
+    """Hold each plug-in that NCCL or RCCL may load against it, its needs and the site's fabric.
+
+    Of several plug-ins one that fits is enough: images bring them for several fabrics.
+    """
+    looked_up = dict(islice(_looked_up(image), _MOST))
     if not looked_up:
         return
-    brought = [*_of_image(image)]
-    for plugin in brought:
+    plugins = [*islice(_of_image(image), _MOST), *_of_site(image)]
+    findings = [list(_judged(image, plugin, looked_up)) for plugin in plugins]
+    some_fit = any(all(finding.level != "error" for finding in of_plugin) for of_plugin in findings)
+    for finding in chain.from_iterable(findings):
+        is_lesser = some_fit and finding.level == "error"
+        yield replace(finding, level="warning") if is_lesser else finding
+    who = fabric_jobs.plugin(image.site, uses_mpi=bool(image.mpi_users))
+    network = image.site.network
+    is_plain = network is None or network.kind in _PLAIN
+    if not plugins and who in ("none", "image") and not is_plain:
+        yield _tcp(image, next(iter(looked_up)))
+
+
+def _judged(
+    image: StaticQuestions, plugin: NetPlugin, looked_up: Mapping[str, frozenset[int]]
+) -> Iterator[RuleFinding]:
+    if plugin.path:
         yield from _closure(image, plugin, next(iter(looked_up)))
         yield from _of_another_fabric(image, plugin)
-    by_site = _of_site(image)
-    for plugin in (*brought, *by_site):
-        for ccl, versions in looked_up.items():
-            yield from _interface(image, plugin, ccl, versions)
-    who = fabric_jobs.plugin(image.site, uses_mpi=bool(image.mpi_users))
-    is_plain = network is None or network.kind in _PLAIN
-    if not brought and who in ("none", "image") and not is_plain:
-        yield _tcp(image, next(iter(looked_up)))
+    else:
+        yield from _host_runtime(image, plugin, next(iter(looked_up)))
+    for ccl, versions in looked_up.items():
+        yield from _interface(image, plugin, ccl, versions)
 
 
 def _looked_up(image: StaticQuestions) -> Iterator[tuple[str, frozenset[int]]]:
@@ -90,7 +106,7 @@ def _of_site(image: StaticQuestions) -> Sequence[NetPlugin]:
         return (NetPlugin(path="", title=title, versions=versions),)
     file = questions.elf_file("libnccl-net.so", Path(place))
     exports = fabric_signs.versions(file.signs.exports) if file else frozenset()
-    return (NetPlugin(path="", title=title, versions=exports or versions),)
+    return (NetPlugin(path="", title=title, versions=exports or versions, file=file),)
 
 
 def _interface(
@@ -163,6 +179,29 @@ def _closure(image: StaticQuestions, plugin: NetPlugin, ccl: str) -> Iterator[Ru
                 why="the plug-in does not load: NCCL uses TCP in silence, or ends where NCCL_NET "
                 "is set",
                 fix=f"install a newer {need.library}, or build the plug-in against this one",
+            )
+
+
+def _host_runtime(image: StaticQuestions, plugin: NetPlugin, ccl: str) -> Iterator[RuleFinding]:
+    """Compare the CUDA runtime that a plug-in of this host needs with the image's.
+
+    Its own folder is bound with it, and the rest of its needs is there or the host's.
+    """
+    library = image.site.collectives.library
+    described = plugin.file.described if plugin.file else None
+    if library is None or described is None:
+        return
+    folder = host_files.located(library, image.environ).parent
+    runtimes = _runtimes(image)
+    for name in described.needed:
+        if _CUDART.fullmatch(name) and name not in runtimes and not (folder / name).exists():
+            yield RuleFinding(
+                level="error",
+                file=ccl,
+                what=f"{plugin.title} needs {name}; the image has "
+                f"{and_more(runtimes) if runtimes else 'no CUDA runtime'}",
+                why="the plug-in does not load: NCCL ends where NCCL_NET_PLUGIN is set",
+                fix="name a plug-in for the image's CUDA, or take an image of that CUDA",
             )
 
 

@@ -179,6 +179,42 @@ def test_a_plugin_of_this_host(tmp_path: Path) -> None:
     assert lines(found(tmp_path / "torn", {NCCL: nccl(7, 8)}, **site)) == []
 
 
+@pytest.mark.parametrize(
+    ("has", "beside", "wrong"),
+    [("13", False, True), ("12", False, False), ("13", True, False), ("", False, True)],
+)
+def test_the_cuda_of_a_plugin_of_this_host(
+    tmp_path: Path, has: str, beside: bool, wrong: bool
+) -> None:
+    library = tmp_path / "host" / "libnccl-net.so"
+    library.parent.mkdir()
+    library.write_bytes(plugin(8, needed=("libcudart.so.12",)).data())
+    if beside:
+        (library.parent / "libcudart.so.12").touch()
+    facts = {"plugin": "host", "library": str(library), "remembered": ["plugin", "library"]}
+    files = {NCCL: nccl(8)}
+    if has:
+        files[f"{LIB}/libcudart.so.{has}"] = Elf(soname=f"libcudart.so.{has}")
+    told = found(tmp_path, files, network=SLINGSHOT, collectives=facts)
+    assert [finding.level for finding in told] == (["error"] if wrong else [])
+    for finding in told:
+        assert f"the host's {library} needs libcudart.so.12; the image has " in finding.what
+
+
+def test_one_of_several_is_enough(tmp_path: Path) -> None:
+    """As in images that bring plug-ins for several fabrics."""
+    site: Any = {"network": SLINGSHOT, "collectives": FROM_IMAGE}
+    files = {NCCL: nccl(8), PLUGIN: plugin(4), f"{LIB}/libnccl-net-aws.so": plugin(8)}
+    one = only(found(tmp_path, files, **site))
+    assert (one.level, one.file) == ("warning", PLUGIN)
+
+
+def test_hundreds_of_plugins(tmp_path: Path) -> None:
+    files: Any = {f"{LIB}/{number}/libnccl-net.so": plugin(4) for number in range(200)}
+    files |= {f"{LIB}/{number}/libnccl.so.2": nccl(8) for number in range(200)}
+    assert len(found(tmp_path, files, network=SLINGSHOT)) == 16 * 16
+
+
 def test_amd_s(tmp_path: Path) -> None:
     rccl, net = "/opt/rocm/lib/librccl.so.1", "/opt/rocm/lib/librccl-net.so"
     files = {rccl: Elf(sections=texts("ncclNetPlugin_v8")), net: plugin(5)}
