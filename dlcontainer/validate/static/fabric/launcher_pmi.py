@@ -57,7 +57,7 @@ def _has_pmi_module(image: StaticQuestions) -> bool:
 
 
 def _forms(site: Site, family: str) -> Mapping[str, str]:
-    """Return the PMI of each form that may start the family's images, the usual form first.
+    """Return the PMI of each form by which srun may start the family's images, the usual one first.
 
     A form that says none has what the site's settings say; one that starts a process a node starts
     no ranks of MPI.
@@ -67,15 +67,15 @@ def _forms(site: Site, family: str) -> Mapping[str, str]:
     forms = {name: form for name, form in site.scheduler.forms.items() if not form.inside}
     order = sorted(forms, key=lambda name: forms[name].mpi != family)
     launchers = {name: forms[name].launcher for name in order} or {"": site.scheduler.launcher}
-    kinds = {name: _kind(words, default) for name, words in launchers.items()}
-    return kinds if all(kinds[name] for name in [*kinds][:1]) else {}
+    by_srun = {name: words for name, words in launchers.items() if words[:1] == ("srun",)}
+    return {name: _kind(words, default) for name, words in by_srun.items()}
 
 
 def _kind(words: Sequence[str], default: str) -> str:
-    """Return the PMI of a launcher's words, pmix or pmi2; empty for another one, or none."""
+    """Return the PMI of srun's words, pmix or pmi2; empty for another one, or none."""
     option = _OPTION.search(" ".join(words))
     match = _KINDS.fullmatch(option["kind"] if option else default)
-    return match["kind"] if match and words[:1] == ("srun",) else ""
+    return match["kind"] if match else ""
 
 
 def _held(
@@ -83,6 +83,17 @@ def _held(
 ) -> Iterator[RuleFinding]:
     usual, kind = next(iter(forms.items()))
     if kind in spoken:
+        return
+    if not kind:
+        yield RuleFinding(
+            level="not decided",
+            file=files[0],
+            what=f"{needing(files)} {name}, which speaks {' and '.join(sorted(spoken))}; by which "
+            f"PMI srun starts ranks is not stated{f' (form {usual})' if usual else ''}",
+            why="by another one each rank is rank 0 of 1 and no error is reported, or MPI_Init "
+            "fails",
+            fix="write --mpi=pmix or --mpi=pmi2 into the site's launcher",
+        )
         return
     fitting = [form for form, pmi in forms.items() if pmi in spoken]
     yield RuleFinding(

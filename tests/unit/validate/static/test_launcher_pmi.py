@@ -68,10 +68,6 @@ def found(folder: Path, parts: dict[str, Elf], site: Any, **more: Any) -> Any:
         (OPEN_MPI_4, "pmix", True),
         (OPEN_MPI_4, "pmi2", False),
         (OPEN_MPI_4_WITH_PMI2, "pmi2", True),
-        # What the site's Slurm has as its default is not known here.
-        (MPICH, "", True),
-        (MPICH, "cray_shasta", True),
-        (MPICH, "--help", True),
     ],
 )
 def test_kinds(tmp_path: Path, parts: Any, kind: str, fits: bool) -> None:
@@ -82,6 +78,13 @@ def test_kinds(tmp_path: Path, parts: Any, kind: str, fits: bool) -> None:
     one = only(told)
     assert (one.rule, one.level, one.file) == ("launcher-pmi", "error", MPI4PY)
     assert "the site's form ranks starts ranks by pm" in one.what
+
+
+@pytest.mark.parametrize("kind", ["", "cray_shasta", "none", "pmix_v", "--help"])
+def test_what_srun_has_as_its_default_is_not_known(tmp_path: Path, kind: str) -> None:
+    one = only(found(tmp_path, MPICH, slurm(x_ranks=kind)))
+    assert (one.rule, one.level) == ("launcher-pmi", "not decided")
+    assert "by which PMI srun starts ranks is not stated (form ranks)" in one.what
 
 
 def test_another_form_fits(tmp_path: Path) -> None:
