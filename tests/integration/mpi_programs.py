@@ -122,7 +122,7 @@ def ranks(argv: Sequence[str], environ: Mapping[str, str], cwd: Path) -> RankLin
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     return read(done)

@@ -1,5 +1,5 @@
 """Faults planted among real files: NVIDIA's NCCL, an MPICH with its UCX and libfabric, a compiled
-plug-in; `test_static_swaps` has the RPATH.
+plug-in; `test_static_swaps` has the RPATH. The road of the unit tests, by real files.
 """
 
 import re

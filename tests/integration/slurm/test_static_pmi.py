@@ -1,6 +1,7 @@
 """What `validate --static` says of srun's PMI before, and what two real ranks do then.
 
-Slurm's pmix needs libpmix on the host, which Debian's Slurm brings not: it was tried by hand.
+The road of `test_launcher_pmi`, by real ranks. Slurm's pmix needs libpmix on the host, which
+Debian's Slurm does not bring: it was tried by hand.
 """
 
 from pathlib import Path
@@ -58,8 +59,6 @@ def test_pmi2(
     variables = [f"LD_LIBRARY_PATH={mpi}/lib", f"OPAL_PREFIX={mpi}"]
     if built == "openmpi4":
         variables.pop()
-    line = " ".join(
-        ["env", *variables, "srun -N1 -n2 -t1 --mpi=pmi2", str(root / "opt/app/bin/app")]
-    )
+    line = " ".join(["env", *variables, "srun -N1 -n2 --mpi=pmi2", str(root / "opt/app/bin/app")])
     told = mpi_programs.read(cluster.run("sh", "-c", f"{line} || true"))
     assert told.are_one_job(mpi) == works, told.text
