@@ -4,6 +4,10 @@
 entries: cubins and PTX. The head of an entry says what it is and for which GPU.
     Source: the layout as fatbinary and nvcc 13.5.37 write it; sm_90, sm_90a, sm_100f, PTX of each
     were made with them and read back. `__nv_relfatbin` is code that was not linked: it never runs.
+
+NVIDIA's own libraries load more by themselves, which lies among their data and which cuobjdump
+does not list: 23,943 containers of cuFFT 12.0 in `.ldata`, those of cuBLASLt, cuDNN and cuSPARSELt
+in `.cask_resource` (read in the wheels beside PyTorch 2.14.1 for CUDA 13).
 """
 
 import mmap
@@ -14,8 +18,10 @@ from collections.abc import Iterator
 from dlcontainer.image.gpu_binaries.code_counts import DeviceCode
 
 SECTION = ".nv_fatbin"
+DATA_SECTIONS = frozenset({".cask_resource", ".ldata", ".lrodata", ".rodata"})
 _MAGIC = struct.pack("<I", 0xBA55ED50)
 _CONTAINER = struct.Struct("<IHHQ")
+_VERSION = 1
 # kind, version, length of the head and of the body; then, at 24, minor and major, the GPU; flags
 _ENTRY = struct.Struct("<HHIQ8x2HI")
 _FLAGS = struct.Struct("<Q")
@@ -27,12 +33,12 @@ _OF_ONE_GPU, _OF_FAMILY = 0x100000, 0x200000
 _MOST = 1_000_000
 
 
-def read(data: mmap.mmap, start: int, end: int) -> DeviceCode:
-    """Read the heads of a section's entries."""
+def read(data: mmap.mmap, start: int, end: int, *, among_data: bool = False) -> DeviceCode:
+    """Read the heads of a section's entries; `among_data`: what is no container is other data."""
     codes: Counter[str] = Counter()
     isa: dict[str, tuple[int, int]] = {}
     notes: list[str] = []
-    for code, ptx in _codes(data, start, min(end, len(data)), notes):
+    for code, ptx in _codes(data, start, min(end, len(data)), notes, among_data=among_data):
         codes[code] += 1
         if ptx is not None:
             # The newest: a program's kernels are spread over entries, and each must be compiled.
@@ -41,16 +47,19 @@ def read(data: mmap.mmap, start: int, end: int) -> DeviceCode:
 
 
 def _codes(
-    data: mmap.mmap, start: int, end: int, notes: list[str]
+    data: mmap.mmap, start: int, end: int, notes: list[str], *, among_data: bool
 ) -> Iterator[tuple[str, tuple[int, int] | None]]:
     at, remaining = start, _MOST
     while remaining > 0 and (at := data.find(_MAGIC, at, end)) >= 0:
         remaining -= 1
-        if (at - start) % 8 or at + _CONTAINER.size > end:
+        if at % 8 or at + _CONTAINER.size > end:
             at += 1
             continue
-        _, _, head, size = _CONTAINER.unpack_from(data, at)
+        _, version, head, size = _CONTAINER.unpack_from(data, at)
         entry, stop = at + max(head, _CONTAINER.size), at + head + size
+        if among_data and (version != _VERSION or head != _CONTAINER.size or stop > end):
+            at += 1
+            continue
         if stop > end:
             notes.append("a container of NVIDIA code ends beyond its section")
             stop = end
@@ -58,7 +67,8 @@ def _codes(
             remaining -= 1
             kind, _, head, size, minor, major, number = _ENTRY.unpack_from(data, entry)
             if head < _LEAST_HEAD:
-                notes.append("an entry of NVIDIA code has a head that is too short")
+                if not among_data:
+                    notes.append("an entry of NVIDIA code has a head that is too short")
                 break
             code = _name(kind, number, *_FLAGS.unpack_from(data, entry + _FLAGS_AT))
             if code:
