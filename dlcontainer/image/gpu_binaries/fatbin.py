@@ -28,6 +28,8 @@ _FLAGS = struct.Struct("<Q")
 _FLAGS_AT = 40
 _LEAST_HEAD = _FLAGS_AT + _FLAGS.size
 _PTX, _CUBIN = 1, 2
+_KERNEL = b".text."
+_MOST_EMPTY = 65_536
 _OF_ONE_GPU, _OF_FAMILY = 0x100000, 0x200000
 # Far beyond the largest libraries' (tens of thousands): containers, and entries of all of them.
 _MOST = 1_000_000
@@ -71,12 +73,24 @@ def _codes(
                     notes.append("an entry of NVIDIA code has a head that is too short")
                 break
             code = _name(kind, number, *_FLAGS.unpack_from(data, entry + _FLAGS_AT))
-            if code:
+            if code and not _has_no_kernel(data, entry + head, size):
                 yield code, ((major, minor) if kind == _PTX else None)
             entry += head + size
         at = max(at + _CONTAINER.size, stop)
     if remaining <= 0:
         notes.append(f"more than {_MOST} entries of NVIDIA code: the rest was not read")
+
+
+def _has_no_kernel(data: mmap.mmap, start: int, size: int) -> bool:
+    """Return whether a cubin is what linking leaves of none: a head without kernels (cuFFTW's).
+
+    Each kernel has a section `.text.NAME`; what is compressed, or large, is taken to have some.
+    """
+    return (
+        size <= _MOST_EMPTY
+        and data[start : start + 4] == b"\x7fELF"
+        and data.find(_KERNEL, start, start + size) < 0
+    )
 
 
 def _name(kind: int, number: int, flags: int) -> str:

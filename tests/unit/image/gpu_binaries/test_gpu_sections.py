@@ -33,6 +33,13 @@ def test_containers_of_nvidia(tmp_path: Path) -> None:
     assert code.notes == ()
 
 
+def test_a_cubin_without_kernels_is_no_code(tmp_path: Path) -> None:
+    section = {".nv_fatbin": fatbin(("elf", 75, 0), content=b"\x7fELF".ljust(64) + b".nv.info")}
+    assert read(tmp_path, section).is_empty
+    section = {".nv_fatbin": fatbin(("elf", 75, 0), content=b"\x7fELF".ljust(64) + b".text.add")}
+    assert read(tmp_path, section).codes == {"sm_75": 1}
+
+
 def test_code_that_was_not_linked_never_runs(tmp_path: Path) -> None:
     assert read(tmp_path, {"__nv_relfatbin": fatbin(("elf", 90, 0))}).is_empty
 
