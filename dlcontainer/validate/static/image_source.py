@@ -29,7 +29,8 @@ class ImageSource:
 
     `environment` is an OCI image's own; None where files of the tree have it. `deleted` gives the
     files that upper layers of one took away, and `history` the lines that made its layers: whoever
-    has the image has both.
+    has the image has both. `at_once` bounds the bytes that lie unpacked in TMPDIR, beside one file
+    that is larger; layers are read from their begin each time, so of those all lie there.
     """
 
     tree: FileTree
@@ -38,6 +39,7 @@ class ImageSource:
     record: Record | None = None
     deleted: Callable[[], Sequence[TreeEntry]] = tuple
     history: Sequence[str] = ()
+    at_once: int = 10**9
 
 
 @contextlib.contextmanager
@@ -83,6 +85,7 @@ def _of_layout(layout: Path, manifest: Any, site: Site) -> ImageSource:
         environment=_environment(config),
         deleted=tree.deleted,
         history=_history(config),
+        at_once=_MOST_ARCHIVE,
     )
 
 

@@ -1,6 +1,6 @@
 """What rules ask of an image and a site: each question is answered once, when a rule asks it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -141,12 +141,14 @@ class StaticQuestions:
                 f"its programs and libraries are {size / 1e9:.0f} GB: too large to read",
                 next_step="copy the image again; no image of deep learning is near that size",
             )
-        with temporary(self.environ, self.runner) as folder:
-            places = self.source.tree.fetch(chosen, folder)
-            described = {path: _described(place) for path, place in places.items()}
+        described: dict[str, ElfFile | None] = {}
+        for paths in batches(chosen.values(), self.source.at_once):
+            with temporary(self.environ, self.runner) as folder:
+                places = self.source.tree.fetch(paths, folder)
+                described |= {path: _described(place) for path, place in places.items()}
         lost = ElfFile(described=None, damage="it can't be read by this user")
         return {
-            **{path: lost for path in libraries if path not in places},
+            **{path: lost for path in libraries if path not in described},
             **{path: file for path, file in described.items() if file is not None},
         }
 
@@ -213,6 +215,20 @@ class StaticQuestions:
         return frozenset(
             path for path in self.required if any(path.startswith(folder) for folder in folders)
         )
+
+
+def batches(entries: Iterable[TreeEntry], most: int) -> Iterator[list[str]]:
+    """Divide files into lists of so many bytes; a larger file is one by itself."""
+    paths: list[str] = []
+    size = 0
+    for entry in entries:
+        if paths and size + entry.size > most:
+            yield paths
+            paths, size = [], 0
+        paths.append(entry.path)
+        size += entry.size
+    if paths:
+        yield paths
 
 
 def _described(place: Path) -> ElfFile | None:
