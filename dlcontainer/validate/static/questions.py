@@ -30,6 +30,8 @@ _MOST_BYTES = 64_000_000_000
 _MOST_NEEDS = 3_000_000
 # Debug symbols keep the name of their library, and none of what a loader reads.
 _SYMBOLS = ".debug"
+# Then follow the class (32 or 64 bits) and the order of bytes, 1 or 2 each.
+_MAGIC, _HEAD = b"\x7fELF", 6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -232,11 +234,17 @@ def batches(entries: Iterable[TreeEntry], most: int) -> Iterator[list[str]]:
 
 
 def _described(place: Path) -> ElfFile | None:
-    """Read a file; None for what is no ELF file: a script, a linker's text."""
+    """Read a file; None for what is no ELF file: a script, a linker's text.
+
+    Zeros are no text: a copy that was cut short leaves them.
+    """
     try:
         with place.open("rb") as file:
-            if file.read(4) != b"\x7fELF":
-                return None
+            head = file.read(_HEAD)
+        if head == bytes(_HEAD) or (head.startswith(_MAGIC) and not set(head[4:]) <= {1, 2}):
+            raise ValueError("it begins as no library does: a copy that was cut short?")
+        if not head.startswith(_MAGIC):
+            return None
         described = elf.read_object(place)
         return ElfFile(described=described, code=gpu_sections.read(place))
     except (OSError, ValueError) as error:
