@@ -135,11 +135,12 @@ def symbols(*defined: str, used: Sequence[str] = ()) -> dict[str, bytes]:
     return {".dynsym": table, ".dynstr": names}
 
 
-def fatbin(*entries: tuple[str, int, int], isa: tuple[int, int] = (8, 4)) -> bytes:
+def fatbin(
+    *entries: tuple[str, int, int], isa: tuple[int, int] = (8, 4), content: bytes = bytes(24)
+) -> bytes:
     """Make a container of NVIDIA code: ("ptx" or "elf", GPU, flags of it)."""
     body = b""
     for kind, number, flags in entries:
-        content = bytes(24)
         major, minor = isa if kind == "ptx" else (1, 7)
         body += struct.pack(
             "<HHIQIIHHI",

@@ -1,6 +1,6 @@
 """What rules ask of an image and a site: each question is answered once, when a rule asks it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +33,8 @@ _MOST_BYTES = 64_000_000_000
 _MOST_NEEDS = 3_000_000
 # Debug symbols keep the name of their library, and none of what a loader reads.
 _SYMBOLS = ".debug"
+# Then follow the class (32 or 64 bits) and the order of bytes, 1 or 2 each.
+_MAGIC, _HEAD = b"\x7fELF", 6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -145,12 +147,14 @@ class StaticQuestions:
                 f"its programs and libraries are {size / 1e9:.0f} GB: too large to read",
                 next_step="copy the image again; no image of deep learning is near that size",
             )
-        with temporary(self.environ, self.runner) as folder:
-            places = self.source.tree.fetch(chosen, folder)
-            described = {path: elf_file(path, place) for path, place in places.items()}
+        described: dict[str, ElfFile | None] = {}
+        for paths in batches(chosen.values(), self.source.at_once):
+            with temporary(self.environ, self.runner) as folder:
+                places = self.source.tree.fetch(paths, folder)
+                described |= {path: elf_file(path, place) for path, place in places.items()}
         lost = ElfFile(described=None, damage="it can't be read by this user")
         return {
-            **{path: lost for path in libraries if path not in places},
+            **{path: lost for path in libraries if path not in described},
             **{path: file for path, file in described.items() if file is not None},
         }
 
@@ -234,14 +238,33 @@ class StaticQuestions:
         )
 
 
+def batches(entries: Iterable[TreeEntry], most: int) -> Iterator[list[str]]:
+    """Divide files into lists of so many bytes; a larger file is one by itself."""
+    paths: list[str] = []
+    size = 0
+    for entry in entries:
+        if paths and size + entry.size > most:
+            yield paths
+            paths, size = [], 0
+        paths.append(entry.path)
+        size += entry.size
+    if paths:
+        yield paths
+
+
 def elf_file(path: str, place: Path) -> ElfFile | None:
     """Read a file, of the image by its path, or the host's; None for what is no ELF file: a script,
     a linker's text.
+
+    Zeros are no text: a copy that was cut short leaves them.
     """
     try:
         with place.open("rb") as file:
-            if file.read(4) != b"\x7fELF":
-                return None
+            head = file.read(_HEAD)
+        if head == bytes(_HEAD) or (head.startswith(_MAGIC) and not set(head[4:]) <= {1, 2}):
+            raise ValueError("it begins as no library does: a copy that was cut short?")
+        if not head.startswith(_MAGIC):
+            return None
         described = elf.read_object(place)
         return ElfFile(
             described=described, code=gpu_sections.read(place), signs=_signs(path, place)

@@ -277,6 +277,15 @@ def test_a_tree_that_can_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
         SquashfsTree.of(tree.image, {"PATH": "/none"}, RecordingRunner())
 
 
+@pytest.mark.parametrize("why", ["No space left on device", "Disk quota exceeded"])
+def test_no_room_is_no_fault_of_the_image(tmp_path: Path, why: str) -> None:
+    said = completed(code=1, stderr=f"Write on output file failed because {why}\nFATAL ERROR: x")
+    tree = packed(tmp_path, RecordingRunner(answers=[said]))
+    with pytest.raises(ChecksFailedError, match="no room to unpack files") as caught:
+        tree.unpack(tmp_path / "target")
+    assert (caught.value.why, "TMPDIR" in str(caught.value.next_step)) == (why, True)
+
+
 def test_what_no_one_may_enter_is_passed_over(tmp_path: Path) -> None:
     root = lay(tmp_path, {"/secret/x": "1", "/open/y": "2"})
     (root / "secret").chmod(0)
