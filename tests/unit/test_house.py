@@ -64,7 +64,8 @@ def parsed() -> Mapping[str, ast.Module]:
 def test_imports_and_signatures(parsed: Mapping[str, ast.Module]) -> None:
     graph = measure_house.imports(parsed)
     assert measure_house.cycles(graph) == []
-    assert measure_house.longest_chain(graph) <= 23
+    # The static rules are the first half of validate, behind adopt, behind build.
+    assert measure_house.longest_chain(graph) <= 24
     assert len(measure_house.tuples(parsed)) <= TUPLES
     assert len(measure_house.wide(parsed)) <= WIDE
 
