@@ -18,8 +18,9 @@ from urllib.parse import quote
 
 from dlcontainer import __version__
 from dlcontainer.errors import ChecksFailedError
-from dlcontainer.image import layout
-from dlcontainer.image.contents import InstalledPackage, TreeContents
+from dlcontainer.image import dependency_graph, layout, redistribution
+from dlcontainer.image.contents import InstalledPackage, PackageLicense, TreeContents, spdx
+from dlcontainer.image.contents.vendor_terms import READ_ON, VendorTerms
 from dlcontainer.system import foreign_files
 
 SUFFIX = layout.SBOM_SUFFIX
@@ -49,8 +50,8 @@ def render(
     root = f"image:{subject.name}@{subject.version}"
     components = [_component(package, contents) for package in contents.packages]
     components += [_generated(path, sha256) for path, sha256 in generated.items()]
+    components += [_unpackaged(*file) for file in redistribution.unpackaged(contents).items()]
     components.sort(key=lambda component: str(component["bom-ref"]))
-    refs = [component["bom-ref"] for component in components]
     metadata: dict[str, Any] = {
         "tools": {
             "components": [{"type": "application", "name": "dlcontainer", "version": __version__}]
@@ -65,6 +66,7 @@ def render(
                     "digest": f"sha256:{subject.digest}",
                     "arch": subject.arch,
                     "distribution": f"{contents.distribution} {contents.release}".strip(),
+                    "redistribution-read": READ_ON,
                 }
             ),
         },
@@ -79,7 +81,7 @@ def render(
         "version": 1,
         "metadata": metadata,
         "components": components,
-        "dependencies": [{"ref": root, "dependsOn": refs}],
+        "dependencies": _dependencies(root, components, contents, subject.arch),
         # What steps put in by hand is in no database.
         "compositions": [{"aggregate": "incomplete", "assemblies": [root]}],
     }
@@ -92,13 +94,25 @@ def render(
 def with_hashes(contents: TreeContents, wheels: Iterable[Mapping[str, str]]) -> TreeContents:
     """Add the SHA-256 of the wheels that a build took: name, version, sha256."""
     digests = {(_pypi_name(wheel["name"]), wheel["version"]): wheel["sha256"] for wheel in wheels}
-    packages = [
-        replace(package, sha256=digests.get((_pypi_name(package.name), package.version), ""))
-        if package.kind == "pypi"
-        else package
-        for package in contents.packages
-    ]
-    return replace(contents, packages=tuple(packages))
+
+    def hashed(package: InstalledPackage) -> InstalledPackage:
+        sha256 = digests.get((_pypi_name(package.name), package.version), "")
+        if package.kind != "pypi" or not _SHA256.fullmatch(sha256):
+            return package
+        return replace(package, sha256=sha256, sha256_of="")
+
+    return replace(contents, packages=tuple(map(hashed, contents.packages)))
+
+
+def with_locked(contents: TreeContents, pins: Mapping[tuple[str, str, str], str]) -> TreeContents:
+    """Add the SHA-256 of the .deb files of a lock: name, version, arch -> SHA-256."""
+
+    def hashed(package: InstalledPackage) -> InstalledPackage:
+        sha256 = pins.get((package.name, package.version, package.arch), "")
+        is_locked = package.kind == "deb" and sha256
+        return replace(package, sha256=sha256, sha256_of="") if is_locked else package
+
+    return replace(contents, packages=tuple(map(hashed, contents.packages)))
 
 
 def purl(package: InstalledPackage, distribution: str, release: str) -> str:
@@ -166,17 +180,71 @@ def _component(package: InstalledPackage, contents: TreeContents) -> dict[str, A
         "version": package.version,
         "purl": reference,
     }
+    is_hashed = _SHA256.fullmatch(package.sha256) is not None
+    terms = redistribution.of_package(package)
     properties = _properties(
-        {"installed-bytes": size, "part": package.part, **dict(package.details)}
+        {
+            "installed-bytes": size,
+            "part": package.part,
+            "license-from": package.license.source if package.license else "",
+            "sha256-of": (package.sha256_of or "the package's file") if is_hashed else "",
+            **_terms(terms),
+            **dict(package.details),
+        }
     )
     if properties:
         component["properties"] = properties
-    if _SHA256.fullmatch(package.sha256):
+    if is_hashed:
         component["hashes"] = [{"alg": "SHA-256", "content": package.sha256}]
+    if package.license is not None:
+        component["licenses"] = _licenses(package.license)
     if package.places:
         places: Sequence[Mapping[str, str]] = [{"location": place} for place in package.places]
         component["evidence"] = {"occurrences": places}
     return component
+
+
+def _licenses(stated: PackageLicense) -> list[dict[str, Any]]:
+    """Write a licence: names alone where none says how they combine."""
+    kind = {"acknowledgement": "declared" if stated.is_declared else "concluded"}
+    expression = stated.expression
+    if expression in spdx.IDS.values():
+        return [{"license": {"id": expression, **kind}}]
+    if expression:
+        return [{"expression": expression, **kind}]
+    return [{"license": {"name": name, **kind}} for name in stated.names]
+
+
+def _terms(terms: VendorTerms | None) -> dict[str, str]:
+    if terms is None:
+        return {}
+    return {"redistribution": terms.verdict, "redistribution-terms": terms.text}
+
+
+def _dependencies(
+    root: str, components: Sequence[Mapping[str, Any]], contents: TreeContents, arch: str
+) -> list[dict[str, Any]]:
+    """Write who needs whom; a component whose needs nobody tells is below the image alone."""
+    graph = {
+        purl(package, contents.distribution, contents.release): sorted(
+            {purl(target, contents.distribution, contents.release) for target in targets}
+        )
+        for package, targets in dependency_graph.needed(contents.packages, arch).items()
+    }
+    known = {
+        str(component["bom-ref"]): graph.get(component["bom-ref"], []) for component in components
+    }
+    below = {"ref": root, "dependsOn": sorted(dependency_graph.tops(known))}
+    return [below, *({"ref": ref, "dependsOn": graph[ref]} for ref in sorted(graph))]
+
+
+def _unpackaged(path: str, terms: VendorTerms) -> dict[str, Any]:
+    return {
+        "type": "file",
+        "bom-ref": f"file:{path}",
+        "name": path,
+        "properties": _properties({"product": terms.product, **_terms(terms)}),
+    }
 
 
 def _generated(path: str, sha256: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from dlcontainer.image.contents.model import (
     FileTree,
     InstalledPackage,
     Library,
+    PackageLicense,
     TreeContents,
     TreeEntry,
 )
@@ -16,6 +17,7 @@ __all__ = [
     "FolderTree",
     "InstalledPackage",
     "Library",
+    "PackageLicense",
     "SquashfsTree",
     "TreeContents",
     "TreeEntry",

@@ -30,11 +30,26 @@ class TreeEntry:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PackageLicense:
+    """A package's licence: an SPDX expression, or else names; `source` is what states it.
+
+    `is_declared` is false for names that a text mentions, without saying how they combine.
+    """
+
+    expression: str = ""
+    names: tuple[str, ...] = ()
+    source: str = ""
+    is_declared: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class InstalledPackage:
     """One installed package as its database says; size in bytes, as installed, where known.
 
     `places` are the folders of the environments that have it; `details` what the database says
-    beside: an installer, a build, a channel.
+    beside: an installer, a build, a channel. `sha256` is of the package's file, or, where
+    `sha256_of` names one, of that list of installed files. `needs` are as its database writes
+    them, None where it tells none; `provides` are further names that others may need.
     """
 
     kind: Kind
@@ -45,6 +60,10 @@ class InstalledPackage:
     places: tuple[str, ...] = ()
     details: tuple[tuple[str, str], ...] = ()
     sha256: str = ""
+    sha256_of: str = ""
+    license: PackageLicense | None = None
+    needs: tuple[str, ...] | None = None
+    provides: tuple[str, ...] = ()
     # of an image that was extended: which part of it has the package, "base" or "layer"
     part: str = ""
 
@@ -71,6 +90,8 @@ class TreeContents:
     folders: Mapping[str, int]
     # what could not be read, and why
     notes: tuple[str, ...] = ()
+    # files whose names are those of libraries with terms of their own
+    vendor_files: tuple[str, ...] = ()
 
 
 class FileTree(Protocol):

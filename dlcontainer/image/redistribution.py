@@ -1,0 +1,87 @@
+"""What of an image may not be passed on without a look: vendors' libraries, and their terms."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from dlcontainer.image.contents import InstalledPackage, TreeContents, spdx, vendor_terms
+from dlcontainer.image.contents.vendor_terms import VendorTerms, Verdict
+
+_CLOSED = re.compile(r"propriet|commercial|nvidia|eula|end.?user|all rights reserved", re.I)
+# Sections of Debian's and components of Ubuntu's archive.
+_NOT_FREE = ("non-free", "restricted", "multiverse")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TermsFinding:
+    """A product, the packages and files that hold it, and what its licence says."""
+
+    product: str
+    verdict: Verdict
+    terms: str
+    packages: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+    @property
+    def holder(self) -> str:
+        """Where the product is: its packages, else its first file and the number of the rest."""
+        if self.packages:
+            return ", ".join(self.packages)
+        more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
+        return f"{self.files[0]}{more}"
+
+    @property
+    def text(self) -> str:
+        """All of it in one line."""
+        return f"{self.product} ({self.holder}), {self.verdict}: {self.terms}"
+
+
+def of_package(package: InstalledPackage) -> VendorTerms | None:
+    """Return the terms of a package; None where its licence is open, or nothing says otherwise."""
+    license_ = package.license
+    if license_ is not None and spdx.is_open(license_.expression):
+        return None
+    terms = vendor_terms.of_package(package)
+    if terms is not None:
+        return terms
+    section = dict(package.details).get("section", "").partition("/")[0]
+    texts = (license_.expression, *license_.names) if license_ else ()
+    reason = section if section in _NOT_FREE else next(filter(_CLOSED.search, texts), "")
+    if not reason:
+        return None
+    return VendorTerms(product=package.name, verdict="not decided", license=f'"{reason}"')
+
+
+def unpackaged(contents: TreeContents) -> Mapping[str, VendorTerms]:
+    """Return the files of vendors' products of which no package is in the image, by path."""
+    packaged = {terms.product for package in contents.packages if (terms := of_package(package))}
+    files = {path: vendor_terms.of_file(path) for path in contents.vendor_files}
+    return {path: terms for path, terms in files.items() if terms and terms.product not in packaged}
+
+
+def findings(contents: TreeContents) -> list[TermsFinding]:
+    """List the products that are not free to pass on, in the order of their names."""
+    held: dict[str, tuple[VendorTerms, list[str], list[str]]] = {}
+    for terms, package, file in _held(contents):
+        _, packages, files = held.setdefault(terms.product, (terms, [], []))
+        packages += [package] if package else []
+        files += [file] if file else []
+    return [
+        TermsFinding(
+            product=product,
+            verdict=terms.verdict,
+            terms=terms.text,
+            packages=tuple(packages),
+            files=tuple(files),
+        )
+        for product, (terms, packages, files) in sorted(held.items())
+        if terms.verdict != "free"
+    ]
+
+
+def _held(contents: TreeContents) -> Iterator[tuple[VendorTerms, str, str]]:
+    for package in contents.packages:
+        if terms := of_package(package):
+            yield terms, f"{package.name} {package.version}", ""
+    for path, terms in unpackaged(contents).items():
+        yield terms, "", path
