@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dlcontainer.image.contents import InstalledPackage, TreeContents, spdx, vendor_terms
-from dlcontainer.image.contents.vendor_terms import VendorTerms, Verdict
+from dlcontainer.image.contents.vendor_terms import VendorTerms
 
 _CLOSED = re.compile(r"propriet|commercial|nvidia|eula|end.?user|all rights reserved", re.I)
 # Sections of Debian's and components of Ubuntu's archive.
@@ -17,7 +17,7 @@ class TermsFinding:
     """A product, the packages and files that hold it, and what its licence says."""
 
     product: str
-    verdict: Verdict
+    verdict: str
     terms: str
     packages: tuple[str, ...] = ()
     files: tuple[str, ...] = ()

@@ -17,14 +17,15 @@ from typing import Any
 from urllib.parse import quote
 
 from dlcontainer import __version__
-from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import dependency_graph, layout, redistribution
 from dlcontainer.image.contents import InstalledPackage, PackageLicense, TreeContents, spdx
 from dlcontainer.image.contents.vendor_terms import READ_ON, VendorTerms
-from dlcontainer.system import foreign_files
 
 SUFFIX = layout.SBOM_SUFFIX
-_PROPERTY = "org.dlcontainer"
+PROPERTY = "org.dlcontainer"
+# Of a component that is a vendor's product.
+TERMS = ("product", "redistribution", "redistribution-terms")
+TERMS_READ = "redistribution-read"
 # Namespaces that the purl types document; another distribution's ID stands for itself.
 _RPM_NAMESPACES = {"rhel": "redhat", "opensuse-leap": "opensuse", "sles": "suse"}
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -66,7 +67,7 @@ def render(
                     "digest": f"sha256:{subject.digest}",
                     "arch": subject.arch,
                     "distribution": f"{contents.distribution} {contents.release}".strip(),
-                    "redistribution-read": READ_ON,
+                    TERMS_READ: READ_ON,
                 }
             ),
         },
@@ -91,26 +92,27 @@ def render(
     return json.dumps(body, indent=1, sort_keys=True) + "\n"
 
 
-def with_hashes(contents: TreeContents, wheels: Iterable[Mapping[str, str]]) -> TreeContents:
-    """Add the SHA-256 of the wheels that a build took: name, version, sha256."""
+def with_hashes(
+    contents: TreeContents,
+    wheels: Iterable[Mapping[str, str]],
+    debs: Mapping[tuple[str, str, str], str] = MappingProxyType({}),
+) -> TreeContents:
+    """Add the SHA-256 of the files that a build took: of wheels by name, version and sha256.
+
+    `debs` are those of a lock: name, version, arch -> SHA-256.
+    """
     digests = {(_pypi_name(wheel["name"]), wheel["version"]): wheel["sha256"] for wheel in wheels}
 
     def hashed(package: InstalledPackage) -> InstalledPackage:
-        sha256 = digests.get((_pypi_name(package.name), package.version), "")
-        if package.kind != "pypi" or not _SHA256.fullmatch(sha256):
-            return package
-        return replace(package, sha256=sha256, sha256_of="")
-
-    return replace(contents, packages=tuple(map(hashed, contents.packages)))
-
-
-def with_locked(contents: TreeContents, pins: Mapping[tuple[str, str, str], str]) -> TreeContents:
-    """Add the SHA-256 of the .deb files of a lock: name, version, arch -> SHA-256."""
-
-    def hashed(package: InstalledPackage) -> InstalledPackage:
-        sha256 = pins.get((package.name, package.version, package.arch), "")
-        is_locked = package.kind == "deb" and sha256
-        return replace(package, sha256=sha256, sha256_of="") if is_locked else package
+        match package.kind:
+            case "pypi":
+                sha256 = digests.get((_pypi_name(package.name), package.version), "")
+            case "deb":
+                sha256 = debs.get((package.name, package.version, package.arch), "")
+            case _:
+                sha256 = ""
+        is_known = _SHA256.fullmatch(sha256) is not None
+        return replace(package, sha256=sha256, sha256_of="") if is_known else package
 
     return replace(contents, packages=tuple(map(hashed, contents.packages)))
 
@@ -135,39 +137,6 @@ def purl(package: InstalledPackage, distribution: str, release: str) -> str:
             path, qualifiers = f"conda/{_quoted(name)}", details
     pairs = [f"{key}={_quoted(value)}" for key, value in sorted(qualifiers.items()) if value]
     return f"pkg:{path}@{_quoted(version)}" + (f"?{'&'.join(pairs)}" if pairs else "")
-
-
-def count(text: str | bytes) -> int:
-    """Count the packages that a bill lists; raises ChecksFailedError for what is none."""
-    return len(_listed(text))
-
-
-def names(text: str | bytes) -> frozenset[str]:
-    """Name the packages that a bill lists; raises ChecksFailedError for what is none."""
-    return frozenset(
-        str(component["name"])
-        for component in _listed(text)
-        if isinstance(component, dict) and "name" in component
-    )
-
-
-def _listed(text: str | bytes) -> Sequence[object]:
-    try:
-        body = foreign_files.loads(text)
-        if body["bomFormat"] != "CycloneDX":
-            raise ValueError("its bomFormat is not CycloneDX")
-        components = body["components"]
-        if not isinstance(components, list):
-            raise TypeError("its components are not a list")
-        return [
-            component
-            for component in components
-            if not isinstance(component, dict) or component.get("type") != "file"
-        ]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ChecksFailedError(
-            f"can't read the bill of materials: {error}", next_step="build the image again"
-        ) from None
 
 
 def _component(package: InstalledPackage, contents: TreeContents) -> dict[str, Any]:
@@ -218,7 +187,7 @@ def _licenses(stated: PackageLicense) -> list[dict[str, Any]]:
 def _terms(terms: VendorTerms | None) -> dict[str, str]:
     if terms is None:
         return {}
-    return {"redistribution": terms.verdict, "redistribution-terms": terms.text}
+    return dict(zip(TERMS, (terms.product, terms.verdict, terms.text), strict=True))
 
 
 def _dependencies(
@@ -243,7 +212,7 @@ def _unpackaged(path: str, terms: VendorTerms) -> dict[str, Any]:
         "type": "file",
         "bom-ref": f"file:{path}",
         "name": path,
-        "properties": _properties({"product": terms.product, **_terms(terms)}),
+        "properties": _properties(_terms(terms)),
     }
 
 
@@ -258,7 +227,7 @@ def _generated(path: str, sha256: str) -> dict[str, Any]:
 
 def _properties(properties: Mapping[str, str]) -> list[dict[str, str]]:
     return [
-        {"name": f"{_PROPERTY}.{name}", "value": value}
+        {"name": f"{PROPERTY}.{name}", "value": value}
         for name, value in sorted(properties.items())
         if value
     ]

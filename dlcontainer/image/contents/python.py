@@ -38,7 +38,7 @@ def packages(files: Mapping[str, Path]) -> Iterator[InstalledPackage]:
             continue
         alone = path.endswith(".egg-info")
         folder = path if alone else str(PurePosixPath(path).parent)
-        headers = _headers(file)
+        headers = _headers(_text(file))
         name, version = _named(headers, folder)
         if not name or not version:
             continue
@@ -56,18 +56,24 @@ def packages(files: Mapping[str, Path]) -> Iterator[InstalledPackage]:
             sha256_of=f"{folder}/RECORD" if record else "",
             license=_license(headers, path),
             # An egg-info lists its needs elsewhere.
-            needs=None if path.endswith("PKG-INFO") or alone else tuple(headers["requires-dist"]),
+            needs=tuple(headers["requires-dist"]) if path.endswith("METADATA") else None,
         )
 
 
-def _headers(metadata: Path) -> Mapping[str, Sequence[str]]:
+def stated(metadata: str, source: str) -> tuple[PackageLicense | None, tuple[str, ...]]:
+    """Return the licence and the needs that a package's metadata state; `source` is their path."""
+    headers = _headers(metadata)
+    return _license(headers, source), tuple(headers["requires-dist"])
+
+
+def _headers(metadata: str) -> Mapping[str, Sequence[str]]:
     headers: dict[str, list[str]] = {
         key: []
         for key in ("name", "version", "license-expression", "license", "classifier",
                     "requires-dist")
     }  # fmt: skip
     key = ""
-    for line in _text(metadata).splitlines():
+    for line in metadata.splitlines():
         if not line.strip():
             break  # what follows is the long description
         if line[0].isspace():

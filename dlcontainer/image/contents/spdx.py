@@ -2,7 +2,7 @@
 
 Sources: spdx.org/licenses; SPDX 2.3, annex D (expressions); Debian's copyright-format 1.0, section
 7.1 (short names); PEP 639, "Mapping License Classifiers to SPDX Identifiers". Read 2026-11-27. A
-name that may mean several licences (GPL, Artistic, BSD, "Apache Software License") has no entry.
+name that may mean several licences (GPL, Artistic, BSD, "Apache Software License") is no key here.
 """
 
 import re
@@ -26,7 +26,7 @@ IDS = {
         "Vim", "W3C", "WTFPL", "X11", "Zlib", "ZPL-2.1",
     )
 }  # fmt: skip
-_GNU = re.compile(r"(a?gpl|lgpl|gfdl)-?v?([123])(?:\.([0-3]))?(\+|-or-later|-only)?")
+_GNU = re.compile(r"(a?gpl|lgpl|gfdl)-([123])(?:\.([0-3]))?(\+|-or-later|-only)?")
 _VERSIONS = {
     "gpl": ("1.0", "2.0", "3.0"),
     "agpl": ("3.0",),
@@ -75,6 +75,9 @@ _WRITTEN = {
     "psf": "PSF-2.0",
     "the unlicense": "Unlicense",
     "zlib/libpng": "Zlib",
+    "gplv2+": "GPL-2.0-or-later",
+    "gplv3+": "GPL-3.0-or-later",
+    "lgplv3+": "LGPL-3.0-or-later",
 }
 # Of Python's classifiers those that PEP 639 calls unambiguous, by their last part.
 CLASSIFIERS = {
@@ -88,12 +91,8 @@ CLASSIFIERS = {
     "Python Software Foundation License": "PSF-2.0",
     "Historical Permission Notice and Disclaimer (HPND)": "HPND",
     "Zero-Clause BSD (0BSD)": "0BSD",
-    "GNU General Public License v2 (GPLv2)": "GPL-2.0-only",
     "GNU General Public License v2 or later (GPLv2+)": "GPL-2.0-or-later",
-    "GNU General Public License v3 (GPLv3)": "GPL-3.0-only",
     "GNU General Public License v3 or later (GPLv3+)": "GPL-3.0-or-later",
-    "GNU Lesser General Public License v2 or later (LGPLv2+)": "LGPL-2.0-or-later",
-    "GNU Lesser General Public License v3 (LGPLv3)": "LGPL-3.0-only",
     "GNU Lesser General Public License v3 or later (LGPLv3+)": "LGPL-3.0-or-later",
     "zlib/libpng License": "Zlib",
 }
@@ -107,7 +106,8 @@ _LONGEST = 2000
 def identifier(name: str) -> str:
     """Return the SPDX identifier that a name has; "" for what is none, or several."""
     plain = " ".join(name.lower().split())
-    return IDS.get(plain) or _gnu(plain) or _WRITTEN.get(plain, "")
+    old = _gnu(plain) if "." in plain else ""  # GPL-2.0+ was an identifier, GPL-2 never
+    return IDS.get(plain) or old or _WRITTEN.get(plain, "")
 
 
 def of_debian(name: str) -> str:
