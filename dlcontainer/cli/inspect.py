@@ -11,7 +11,7 @@ from dlcontainer.cli import options, output
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dlcontainer.image.redistribution import TermsFinding
+    from dlcontainer.image.licensing.redistribution import TermsFinding
     from dlcontainer.inspection.summary import Inspection
 
 _BIGGEST = 6
@@ -81,15 +81,15 @@ def _lines(inspection: "Inspection") -> list[str]:
     lines += _named("environment", inspection.environment)
     lines += _named("labels", inspection.labels)
     lines += _steps(inspection.record)
-    if held := _terms(inspection):
-        lines += ["not free to pass on", *(f"  {finding.text}" for finding in held)]
+    if terms := _terms(inspection):
+        lines += ["not free to pass on", *(f"  {finding.text}" for finding in terms)]
     if inspection.notes:
         lines += ["notes", *(f"  {note}" for note in inspection.notes)]
     return lines
 
 
 def _terms(inspection: "Inspection") -> "list[TermsFinding]":
-    from dlcontainer.image import redistribution
+    from dlcontainer.image.licensing import redistribution
 
     return redistribution.findings(inspection.contents)
 

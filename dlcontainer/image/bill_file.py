@@ -6,7 +6,7 @@ from typing import Any
 
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import sbom, sif
-from dlcontainer.image.redistribution import TermsFinding
+from dlcontainer.image.licensing.redistribution import TermsFinding
 from dlcontainer.system import foreign_files
 
 _MOST_BYTES = 64_000_000
@@ -20,14 +20,14 @@ def of_image(image: Path) -> bytes | None:
     inside = [part for part in sif.parts(image) if part.kind == "sbom"]
     if inside:
         return sif.read(image, inside[0])
-    beside = image.with_suffix(sbom.SUFFIX)
-    if not beside.exists():
+    path = image.with_suffix(sbom.SUFFIX)
+    if not path.exists():
         return None
     try:
-        return foreign_files.read(beside, _MOST_BYTES)
+        return foreign_files.read(path, _MOST_BYTES)
     except OSError as error:
         raise ChecksFailedError(
-            f"can't read {beside}: {error.strerror}", next_step="copy the image's files again"
+            f"can't read {path}: {error.strerror}", next_step="copy the image's files again"
         ) from None
 
 
@@ -53,16 +53,16 @@ def restricted(text: str | bytes) -> list[TermsFinding] | None:
     body = _body(text)
     if f"{sbom.PROPERTY}.{sbom.TERMS_READ}" not in _stated(_part(body, "metadata", "component")):
         return None
-    held: dict[tuple[str, str, str], list[str]] = {}
+    products: dict[tuple[str, str, str], list[str]] = {}
     for component in body["components"]:
         stated = _stated(component)
         key = tuple(stated.get(f"{sbom.PROPERTY}.{name}", "") for name in sbom.TERMS)
         if key[1] and key[1] != "free":
             name = f"{component.get('name', '')} {component.get('version', '')}".strip()
-            held.setdefault((key[0], key[1], key[2]), []).append(name)
+            products.setdefault((key[0], key[1], key[2]), []).append(name)
     return [
         TermsFinding(product=product, verdict=verdict, terms=terms, packages=tuple(names))
-        for (product, verdict, terms), names in sorted(held.items())
+        for (product, verdict, terms), names in sorted(products.items())
     ]
 
 

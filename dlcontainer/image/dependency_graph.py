@@ -53,10 +53,10 @@ def tops(graph: Mapping[str, Sequence[str]]) -> list[str]:
             chosen.append(ref)
         waiting = [ref]
         while waiting:
-            here = waiting.pop()
-            if here not in reached:
-                reached.add(here)
-                waiting += graph.get(here, ())
+            target = waiting.pop()
+            if target not in reached:
+                reached.add(target)
+                waiting += graph.get(target, ())
     return chosen
 
 
@@ -65,13 +65,13 @@ _Names = Mapping[str, Sequence[InstalledPackage]]
 
 def _named(packages: Iterable[InstalledPackage], kind: str) -> _Names:
     """Map names to packages; a name that is provided stands behind a package's own."""
-    own, provided = defaultdict(list), defaultdict(list)
+    named, provided = defaultdict(list), defaultdict(list)
     for package in packages:
         if package.kind == kind:
-            own[package.name].append(package)
+            named[package.name].append(package)
             for name in package.provides:
                 provided[name].append(package)
-    return {**provided, **own}
+    return {**provided, **named}
 
 
 def _of_system(package: InstalledPackage, names: _Names) -> Iterable[InstalledPackage]:

@@ -17,9 +17,11 @@ from typing import Any
 from urllib.parse import quote
 
 from dlcontainer import __version__
-from dlcontainer.image import dependency_graph, layout, redistribution
-from dlcontainer.image.contents import InstalledPackage, PackageLicense, TreeContents, spdx
-from dlcontainer.image.contents.vendor_terms import READ_ON, VendorTerms
+from dlcontainer.image import dependency_graph, layout
+from dlcontainer.image.contents import InstalledPackage, TreeContents
+from dlcontainer.image.licensing import redistribution, spdx
+from dlcontainer.image.licensing.package_license import PackageLicense
+from dlcontainer.image.licensing.vendor_terms import READ_ON, VendorTerms
 
 SUFFIX = layout.SBOM_SUFFIX
 PROPERTY = "org.dlcontainer"
@@ -200,10 +202,10 @@ def _dependencies(
         )
         for package, targets in dependency_graph.needed(contents.packages, arch).items()
     }
-    known = {
+    needs = {
         str(component["bom-ref"]): graph.get(component["bom-ref"], []) for component in components
     }
-    below = {"ref": root, "dependsOn": sorted(dependency_graph.tops(known))}
+    below = {"ref": root, "dependsOn": sorted(dependency_graph.tops(needs))}
     return [below, *({"ref": ref, "dependsOn": graph[ref]} for ref in sorted(graph))]
 
 

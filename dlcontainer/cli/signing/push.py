@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from dlcontainer.image.redistribution import TermsFinding
+    from dlcontainer.image.licensing.redistribution import TermsFinding
 
 
 def push(
@@ -52,8 +52,8 @@ def push(
         raise ChecksFailedError(
             f"{path} does not match its record", next_step="build it again, or copy it again"
         )
-    held = _held(path)
-    for line in _lines(path, held):
+    restricted = _restricted(path)
+    for line in _lines(path, restricted):
         console.note(line)
     with client, console.beating():
         evidence = list(pieces.loaded(opened_image.offers, pieces.RefusalNotes(tell=console.note)))
@@ -67,13 +67,13 @@ def push(
             "reference": where,
             "tag": client.reference.tag,
         }
-        body["redistribution"] = None if held is None else [asdict(finding) for finding in held]
+        body["redistribution"] = None if restricted is None else list(map(asdict, restricted))
         output.emit("push", {**body, "digest": done.digest, "evidence": list(done.evidence)})
         return
     output.copied(where)
 
 
-def _held(image: "Path") -> "Sequence[TermsFinding] | None":
+def _restricted(image: "Path") -> "Sequence[TermsFinding] | None":
     """List what of an image is not free to pass on, by its bill; None where nothing tells it."""
     from dlcontainer.image import bill_file
 
@@ -81,8 +81,8 @@ def _held(image: "Path") -> "Sequence[TermsFinding] | None":
     return None if bill is None else bill_file.restricted(bill)
 
 
-def _lines(image: "Path", held: "Sequence[TermsFinding] | None") -> list[str]:
-    if held is None:
+def _lines(image: "Path", restricted: "Sequence[TermsFinding] | None") -> list[str]:
+    if restricted is None:
         missing = f"{image.name} has no bill of materials that tells what may not be passed on"
         return [f"{missing}: dlcontainer inspect {image}"]
-    return [f"before others get it: {output.printable(finding.text)}" for finding in held]
+    return [f"before others get it: {output.printable(finding.text)}" for finding in restricted]

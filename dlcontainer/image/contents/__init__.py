@@ -5,7 +5,6 @@ from dlcontainer.image.contents.model import (
     FileTree,
     InstalledPackage,
     Library,
-    PackageLicense,
     TreeContents,
     TreeEntry,
 )
@@ -17,7 +16,6 @@ __all__ = [
     "FolderTree",
     "InstalledPackage",
     "Library",
-    "PackageLicense",
     "SquashfsTree",
     "TreeContents",
     "TreeEntry",

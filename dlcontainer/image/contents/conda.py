@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from dlcontainer.image.contents import spdx
-from dlcontainer.image.contents.model import InstalledPackage, PackageLicense, size_of
+from dlcontainer.image.contents.model import InstalledPackage, size_of
+from dlcontainer.image.licensing import spdx
+from dlcontainer.image.licensing.package_license import PackageLicense
 from dlcontainer.system import foreign_files
 
 # A channel is a name or an address, and an address may hold a token: only a name is passed on.
@@ -58,7 +59,7 @@ def _license(written: object, source: str) -> PackageLicense | None:
     if not isinstance(written, str) or not written.strip() or "\n" in written:
         return None
     text = written.strip()
-    if expression := spdx.identifier(text) or spdx.expression(text, known=True):
+    if expression := spdx.identifier(text) or spdx.expression(text, strict=True):
         return PackageLicense(expression=expression, source=source)
     return PackageLicense(names=(text[:_LONGEST_NAME],), source=source)
 

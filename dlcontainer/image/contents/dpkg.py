@@ -6,9 +6,10 @@ Source: manual pages deb-control(5), deb-md5sums(5), dpkg(1) "package states".
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from dlcontainer.image.contents import debian_copyright
 from dlcontainer.image.contents.following import LeavesError, follow
-from dlcontainer.image.contents.model import InstalledPackage, PackageLicense, size_of
+from dlcontainer.image.contents.model import InstalledPackage, size_of
+from dlcontainer.image.licensing import debian_copyright
+from dlcontainer.image.licensing.package_license import PackageLicense
 from dlcontainer.system import digests
 
 STATUS = "/var/lib/dpkg/status"

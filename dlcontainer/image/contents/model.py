@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from dlcontainer.image.licensing.package_license import PackageLicense
+
 Kind = Literal["deb", "rpm", "pypi", "conda"]
 
 # No package database comes near it; a file beyond is left unread, for it is no database.
@@ -27,19 +29,6 @@ class TreeEntry:
     owner: str = ""
     target: str = ""
     time: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PackageLicense:
-    """A package's licence: an SPDX expression, or else names; `source` is what states it.
-
-    `is_declared` is false for names that a text mentions, without saying how they combine.
-    """
-
-    expression: str = ""
-    names: tuple[str, ...] = ()
-    source: str = ""
-    is_declared: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

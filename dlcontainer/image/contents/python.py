@@ -9,8 +9,9 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from dlcontainer.image.contents import spdx
-from dlcontainer.image.contents.model import InstalledPackage, PackageLicense, size_of
+from dlcontainer.image.contents.model import InstalledPackage, size_of
+from dlcontainer.image.licensing import spdx
+from dlcontainer.image.licensing.package_license import PackageLicense
 from dlcontainer.system import digests
 
 _METADATA = {".dist-info": "METADATA", ".egg-info": "PKG-INFO"}
@@ -107,7 +108,7 @@ def _license(headers: Mapping[str, Sequence[str]], source: str) -> PackageLicens
         if text and text.upper() != "UNKNOWN" and "\n" not in text and len(text) <= _LONGEST_NAME
     ]
     for text in written:
-        if expression := spdx.identifier(text) or spdx.expression(text, known=True):
+        if expression := spdx.identifier(text) or spdx.expression(text, strict=True):
             return PackageLicense(expression=expression, source=source)
     classifiers = [
         text.rpartition(" :: ")[2]

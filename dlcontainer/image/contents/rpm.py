@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from dlcontainer.image.contents import spdx
-from dlcontainer.image.contents.model import InstalledPackage, PackageLicense, size_of
+from dlcontainer.image.contents.model import InstalledPackage, size_of
+from dlcontainer.image.licensing import spdx
+from dlcontainer.image.licensing.package_license import PackageLicense
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import CommandFailedError, CommandNotFoundError, Runner
 
@@ -80,6 +81,6 @@ def _license(written: str) -> PackageLicense | None:
     # Older packages have Fedora's own names, of which several are no SPDX: "BSD", "ASL 2.0".
     if written in ("", "(none)"):
         return None
-    expression = spdx.expression(written, known=True)
+    expression = spdx.expression(written, strict=True)
     names = () if expression else (written,)
     return PackageLicense(expression=expression, names=names, source="rpm")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from dlcontainer.image.contents import conda, debian_copyright, dpkg, python, rpm, vendor_terms
+from dlcontainer.image.contents import conda, dpkg, python, rpm
 from dlcontainer.image.contents.model import (
     MOST_BYTES,
     MOST_TEXT_BYTES,
@@ -15,6 +15,7 @@ from dlcontainer.image.contents.model import (
     TreeEntry,
 )
 from dlcontainer.image.contents.rpm import RpmReader
+from dlcontainer.image.licensing import debian_copyright, vendor_terms
 from dlcontainer.system.workspace import temporary
 
 _RELEASES = ("/usr/lib/os-release", "/etc/os-release")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dlcontainer.image import redistribution
+from dlcontainer.image.licensing import redistribution
 from dlcontainer.validate.static.finding import RuleFinding
 from dlcontainer.validate.static.questions import StaticQuestions
 

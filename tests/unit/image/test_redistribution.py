@@ -8,9 +8,11 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from dlcontainer.errors import ChecksFailedError
-from dlcontainer.image import bill_file, redistribution, sbom
-from dlcontainer.image.contents import InstalledPackage, PackageLicense, TreeContents, vendor_terms
+from dlcontainer.image import bill_file, sbom
+from dlcontainer.image.contents import InstalledPackage, TreeContents
 from dlcontainer.image.contents.model import Kind
+from dlcontainer.image.licensing import redistribution, vendor_terms
+from dlcontainer.image.licensing.package_license import PackageLicense
 from tests.unit.image.test_sbom import CONTENTS, SUBJECT, rendered
 
 SECRET = PackageLicense(expression="LicenseRef-NVIDIA-Proprietary")
@@ -31,6 +33,7 @@ def holding(*packages: InstalledPackage, files: tuple[str, ...] = ()) -> TreeCon
     return replace(CONTENTS, packages=packages, vendor_files=files)
 
 
+BSD = PackageLicense(expression="BSD-3-Clause")
 OWN = named("NVIDIA Proprietary Software")
 ISSL = named("Intel Simplified Software License")
 TOOLS = named("Intel End User License Agreement for Developer Tools")
@@ -47,6 +50,8 @@ TOOLS = named("Intel End User License Agreement for Developer Tools")
         (package("nvidia-cufile-cu12", SECRET), "CUDA tools and other parts", "not listed"),
         (package("nvidia-nvshmem-cu12", SECRET), "CUDA tools and other parts", "not listed"),
         (package("nvidia-cusparselt-cu12", OWN), "cuSPARSELt", "on conditions"),
+        # Its metadata name another licence than its text.
+        (package("nvidia-nvshmem-cu12", BSD), "CUDA tools and other parts", "not listed"),
         (package("mkl", ISSL), "Intel MKL, TBB, MPI and oneCCL", "on conditions"),
         (package("intel-openmp", TOOLS), "Intel compilers' runtime", "on conditions"),
         (package("nvidia-dali-cuda120", OWN), "nvidia-dali-cuda120", "not decided"),
@@ -72,7 +77,6 @@ def test_packages(held: InstalledPackage, product: str, verdict: str) -> None:
         package("numpy", PackageLicense(expression="BSD-3-Clause")),
         package("nvidia-nvtx-cu12", PackageLicense(expression="Apache-2.0")),
         package("tbb", PackageLicense(expression="Apache-2.0"), kind="conda"),
-        package("tbb", PackageLicense(expression="Apache-2.0")),
         package("bash", kind="deb", section="shells"),
         package("made-here"),
         package("nvidia-cudnn-frontend", PackageLicense(expression="Apache-2.0 AND MIT")),

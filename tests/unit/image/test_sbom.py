@@ -11,7 +11,9 @@ from packageurl import PackageURL
 
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.image import bill_file, sbom
-from dlcontainer.image.contents import InstalledPackage, PackageLicense, TreeContents, spdx
+from dlcontainer.image.contents import InstalledPackage, TreeContents
+from dlcontainer.image.licensing import spdx
+from dlcontainer.image.licensing.package_license import PackageLicense
 
 SUBJECT = sbom.BillSubject(name="demo-1.0-demo", version="1.0", digest="ab" * 32, arch="x86_64")
 SITE = "/opt/x/lib/python3.11/site-packages"

@@ -5,8 +5,8 @@ from pathlib import Path
 import license_expression
 import pytest
 
-from dlcontainer.image.contents import spdx
-from dlcontainer.image.contents.model import PackageLicense
+from dlcontainer.image.licensing import spdx
+from dlcontainer.image.licensing.package_license import PackageLicense
 from dlcontainer.system import digests
 from tests.unit.image.contents.test_scan import SITE, dist_info, lay, take
 

@@ -1,7 +1,8 @@
 """Vendors' libraries, and what the texts of their licences say of passing them on. No legal advice.
 
-Each text was read on 2026-11-27 in the wheel that `read_in` names. What has no text here is not
-decided, and never free. A library that a program was linked to statically has no name to be seen.
+Each text was read on 2026-11-27 in the wheels that `read_in` names. What has no text here is not
+decided, and never free. Metadata may differ from the text: those of nvidia-nvshmem-cu12 3.3.20 name
+BSD-3-Clause. A library that a program was linked to statically has no name to be seen.
 """
 
 import re
@@ -9,13 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dlcontainer.image.contents.model import InstalledPackage, Kind
-
 # The day on which the texts were read; a bill carries it.
 READ_ON = "2026-11-27"
 
 Verdict = Literal["free", "on conditions", "not listed", "not decided"]
-_EULA_READ = "nvidia-cuda-runtime 13.5.37, -cublas-cu12 12.9.3.13, -cuda-nvcc-cu12 12.9.86"
+# All of them have the same text.
+_EULA_READ = "nvidia-cuda-runtime, -cublas 12.3 to 13.5, -cuda-nvcc-cu12 12.9.86"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +41,7 @@ class VendorTerms:
         source = f" (read in {self.read_in})" if self.read_in else ""
         return f"{self.license}{section}: {self.says}{source}"
 
-    def matches(self, kind: Kind, name: str) -> bool:
+    def matches(self, kind: str, name: str) -> bool:
         """Return whether a package, by its name, holds the product."""
         patterns = (self.packages.get(kind, ""), self.packages.get("any", ""))
         return any(re.fullmatch(pattern, name) for pattern in patterns if pattern)
@@ -77,7 +77,7 @@ TERMS = (
         license=f"{_SDK} for cuDNN (28 January 2020)",
         section="1.2 and supplement 2",
         says=_PART,
-        read_in="nvidia-cudnn-cu12 9.28.0.42, nvidia-cudnn-cu13 9.28.1.4",
+        read_in="nvidia-cudnn-cu12 8.9.7 to 9.28, -cu13 9.24 and 9.28",
         packages={
             "pypi": rf"nvidia-cudnn{_SUFFIX}",
             "conda": r"cudnn|libcudnn.*",
@@ -90,7 +90,7 @@ TERMS = (
         verdict="free",
         license="NCCL's licence, of three clauses as BSD has",
         says="keep notice and disclaimer, although the wheel's metadata call it proprietary",
-        read_in="nvidia-nccl-cu12 2.32.3",
+        read_in="nvidia-nccl-cu12 2.19.3 to 2.32.3",
         packages={"pypi": rf"nvidia-nccl{_SUFFIX}", "conda": "nccl", "any": r"libnccl(2|-dev)?"},
     ),
     VendorTerms(
@@ -115,8 +115,8 @@ TERMS = (
         license=_TOOLKIT,
         section="1.1.2 (4) and 2.6 Attachment A",
         says="not in the list of parts that may be passed on; tools are for internal use",
-        read_in=f"{_EULA_READ}, -cufile-cu12 1.14.1.1, -nvjitlink-cu12 12.9.86, "
-        "-nvshmem-cu12 3.8.0",
+        read_in="nvidia-cuda-nvcc-cu12 12.9.86, -cufile 1.11 to 1.15, -nvjitlink 12.3 to 13.5, "
+        "-nvshmem 3.3 to 3.8",
         packages={
             "pypi": rf"nvidia-(cuda-nvcc|cuda-crt|cufile|nvjitlink|nvshmem){_SUFFIX}",
             "deb": r"cuda-(nvcc|compiler|toolkit|command-line-tools|libraries-dev)-\d+-\d+"
@@ -133,7 +133,7 @@ TERMS = (
         license=f"{_SDK} for cuSPARSELt (12 October 2020)",
         section="1.2 and supplement 2",
         says=_PART,
-        read_in="nvidia-cusparselt-cu12 0.8.1",
+        read_in="nvidia-cusparselt-cu12 0.6.3 to 0.8.1",
         packages={"pypi": rf"nvidia-cusparselt{_SUFFIX}", "any": r"libcusparselt.*|cusparselt"},
         file=r"libcusparseLt\.so.*",
     ),
@@ -216,10 +216,10 @@ _FILES = tuple((re.compile(terms.file), terms) for terms in TERMS if terms.file)
 _QUICK = re.compile(r"lib(cu|nv|npp|mkl|mpi_)|ptxas|cicc|nvcc|nvdisasm|cuobjdump")
 
 
-def of_package(package: InstalledPackage) -> VendorTerms | None:
-    """Return the terms of a package's product, by its name."""
-    name = re.sub(r"[-_.]+", "-", package.name.lower()) if package.kind == "pypi" else package.name
-    return next((terms for terms in TERMS if terms.matches(package.kind, name)), None)
+def of_package(kind: str, name: str) -> VendorTerms | None:
+    """Return the terms of a package's product, by its kind (deb, rpm, pypi, conda) and name."""
+    plain = re.sub(r"[-_.]+", "-", name.lower()) if kind == "pypi" else name
+    return next((terms for terms in TERMS if terms.matches(kind, plain)), None)
 
 
 def of_file(path: str) -> VendorTerms | None:

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from dlcontainer.image.contents import InstalledPackage, TreeContents, spdx, vendor_terms
-from dlcontainer.image.contents.vendor_terms import VendorTerms
+from dlcontainer.image.contents import InstalledPackage, TreeContents
+from dlcontainer.image.licensing import spdx, vendor_terms
+from dlcontainer.image.licensing.vendor_terms import VendorTerms
 
 _CLOSED = re.compile(r"propriet|commercial|nvidia|eula|end.?user|all rights reserved", re.I)
 # Sections of Debian's and components of Ubuntu's archive.
@@ -37,13 +38,16 @@ class TermsFinding:
 
 
 def of_package(package: InstalledPackage) -> VendorTerms | None:
-    """Return the terms of a package; None where its licence is open, or nothing says otherwise."""
+    """Return the terms of a package; None where its licence is open, or nothing says otherwise.
+
+    A text that was read counts more than what metadata say.
+    """
     license_ = package.license
-    if license_ is not None and spdx.is_open(license_.expression):
-        return None
-    terms = vendor_terms.of_package(package)
+    terms = vendor_terms.of_package(package.kind, package.name)
     if terms is not None:
         return terms
+    if license_ is not None and spdx.is_open(license_.expression):
+        return None
     section = dict(package.details).get("section", "").partition("/")[0]
     texts = (license_.expression, *license_.names) if license_ else ()
     reason = section if section in _NOT_FREE else next(filter(_CLOSED.search, texts), "")
@@ -61,9 +65,9 @@ def unpackaged(contents: TreeContents) -> Mapping[str, VendorTerms]:
 
 def findings(contents: TreeContents) -> list[TermsFinding]:
     """List the products that are not free to pass on, in the order of their names."""
-    held: dict[str, tuple[VendorTerms, list[str], list[str]]] = {}
-    for terms, package, file in _held(contents):
-        _, packages, files = held.setdefault(terms.product, (terms, [], []))
+    products: dict[str, tuple[VendorTerms, list[str], list[str]]] = {}
+    for terms, package, file in _places(contents):
+        _, packages, files = products.setdefault(terms.product, (terms, [], []))
         packages += [package] if package else []
         files += [file] if file else []
     return [
@@ -74,12 +78,12 @@ def findings(contents: TreeContents) -> list[TermsFinding]:
             packages=tuple(packages),
             files=tuple(files),
         )
-        for product, (terms, packages, files) in sorted(held.items())
+        for product, (terms, packages, files) in sorted(products.items())
         if terms.verdict != "free"
     ]
 
 
-def _held(contents: TreeContents) -> Iterator[tuple[VendorTerms, str, str]]:
+def _places(contents: TreeContents) -> Iterator[tuple[VendorTerms, str, str]]:
     for package in contents.packages:
         if terms := of_package(package):
             yield terms, f"{package.name} {package.version}", ""

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from dlcontainer.image.contents import spdx
-from dlcontainer.image.contents.model import PackageLicense
+from dlcontainer.image.licensing import spdx
+from dlcontainer.image.licensing.package_license import PackageLicense
 
 FOLDER = "/usr/share/doc/"
 _NAME = "copyright"

@@ -120,10 +120,10 @@ def of_debian(name: str) -> str:
     return f"{_REF}Debian-{word}" if word else ""
 
 
-def expression(text: str, *, known: bool = False) -> str:
+def expression(text: str, *, strict: bool = False) -> str:
     """Return an SPDX expression in its usual form; "" for what is none.
 
-    With `known` its identifiers must be in the table here, or LicenseRefs.
+    With `strict` its identifiers must be in the table here, or LicenseRefs.
     """
     words = _PARTS.findall(text) if len(text) <= _LONGEST else []
     written = [word.upper() if word.upper() in _OPERATORS else word for word in words]
@@ -132,7 +132,7 @@ def expression(text: str, *, known: bool = False) -> str:
         if word in ("(", ")", *_OPERATORS) or is_exception:
             continue
         spdx = identifier(word)
-        if known and not spdx and not word.startswith(_REF):
+        if strict and not spdx and not word.startswith(_REF):
             return ""
         written[place] = spdx or word
     if not _is_well_formed(written):
