@@ -52,8 +52,8 @@ def push(
         raise ChecksFailedError(
             f"{path} does not match its record", next_step="build it again, or copy it again"
         )
-    restricted = _restricted(path)
-    for line in _lines(path, restricted):
+    restricted = terms_of(path)
+    for line in terms_lines(path, restricted):
         console.note(line)
     with client, console.beating():
         evidence = list(pieces.loaded(opened_image.offers, pieces.RefusalNotes(tell=console.note)))
@@ -73,7 +73,7 @@ def push(
     output.copied(where)
 
 
-def _restricted(image: "Path") -> "Sequence[TermsFinding] | None":
+def terms_of(image: "Path") -> "Sequence[TermsFinding] | None":
     """List what of an image is not free to pass on, by its bill; None where nothing tells it."""
     from dlcontainer.image import bill_file
 
@@ -81,7 +81,8 @@ def _restricted(image: "Path") -> "Sequence[TermsFinding] | None":
     return None if bill is None else bill_file.restricted(bill)
 
 
-def _lines(image: "Path", restricted: "Sequence[TermsFinding] | None") -> list[str]:
+def terms_lines(image: "Path", restricted: "Sequence[TermsFinding] | None") -> list[str]:
+    """Write what others should know before they get an image."""
     if restricted is None:
         missing = f"{image.name} has no bill of materials that tells what may not be passed on"
         return [f"{missing}: dlcontainer inspect {image}"]

@@ -32,6 +32,7 @@ def release(
     pushed = typed(capsys, "push", image, place, *registry.options, "--json")
     assert pushed.code == 0, pushed.err
     assert pushed.body["evidence"] == ["bench", "bill", "record", "validate"]
+    assert pushed.body["redistribution"] == []  # nothing of a vendor's is in it
     return str(pushed.body["reference"])
 
 
