@@ -9,6 +9,9 @@ from dlcontainer.image.licensing import spdx, vendor_terms
 from dlcontainer.image.licensing.vendor_terms import VendorTerms
 
 _CLOSED = re.compile(r"propriet|commercial|nvidia|eula|end.?user|all rights reserved", re.I)
+_PYTHON_FOLDER = re.compile(r".*/(?:site|dist)-packages/([^/]+)/")
+# Where the wheels of the table have their libraries.
+_VENDORS_FOLDERS = ("nvidia", "cutensor", "cuquantum")
 # Sections of Debian's and components of Ubuntu's archive.
 _NOT_FREE = ("non-free", "restricted", "multiverse")
 
@@ -25,11 +28,9 @@ class TermsFinding:
 
     @property
     def holder(self) -> str:
-        """Where the product is: its packages, else its first file and the number of the rest."""
-        if self.packages:
-            return ", ".join(self.packages)
+        """Where the product is: its packages, its first file and the number of the rest."""
         more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
-        return f"{self.files[0]}{more}"
+        return ", ".join((*self.packages, *(f"{path}{more}" for path in self.files[:1])))
 
     @property
     def text(self) -> str:
@@ -57,10 +58,22 @@ def of_package(package: InstalledPackage) -> VendorTerms | None:
 
 
 def unpackaged(contents: TreeContents) -> Mapping[str, VendorTerms]:
-    """Return the files of vendors' products of which no package is in the image, by path."""
+    """Return the files of vendors' products that the vendors' packages did not bring, by path.
+
+    They are of products without a package, and copies in the folder of another Python package.
+    """
     packaged = {terms.product for package in contents.packages if (terms := of_package(package))}
     files = {path: vendor_terms.of_file(path) for path in contents.vendor_files}
-    return {path: terms for path, terms in files.items() if terms and terms.product not in packaged}
+    return {
+        path: terms
+        for path, terms in files.items()
+        if terms and (terms.product not in packaged or _is_copy(path))
+    }
+
+
+def _is_copy(path: str) -> bool:
+    match = _PYTHON_FOLDER.match(path)
+    return match is not None and match[1] not in _VENDORS_FOLDERS
 
 
 def findings(contents: TreeContents) -> list[TermsFinding]:

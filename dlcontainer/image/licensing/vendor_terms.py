@@ -110,22 +110,31 @@ TERMS = (
         r"(-[0-9a-f]{8})?\.so.*",
     ),
     VendorTerms(
-        product="CUDA tools and other parts",
+        product="CUDA tools",
         verdict="not listed",
         license=_TOOLKIT,
         section="1.1.2 (4) and 2.6 Attachment A",
-        says="not in the list of parts that may be passed on; tools are for internal use",
-        read_in="nvidia-cuda-nvcc-cu12 12.9.86, -cufile 1.11 to 1.15, -nvjitlink 12.3 to 13.5, "
-        "-nvshmem 3.3 to 3.8",
+        says="for internal use: no tool is in the list of parts that may be passed on",
+        read_in="nvidia-cuda-nvcc-cu12 12.9.86",
         packages={
-            "pypi": rf"nvidia-(cuda-nvcc|cuda-crt|cufile|nvjitlink|nvshmem){_SUFFIX}",
-            "deb": r"cuda-(nvcc|compiler|toolkit|command-line-tools|libraries-dev)-\d+-\d+"
-            r"|nvidia-cuda-toolkit|lib(nvjitlink|cufile|nvshmem).*",
-            "rpm": r"cuda-(nvcc|compiler|toolkit)-\d+-\d+|lib(nvjitlink|cufile|nvshmem).*",
-            "conda": r"cuda-(nvcc|compiler|toolkit).*|lib(nvjitlink|cufile|nvshmem).*",
+            "pypi": rf"nvidia-cuda-(nvcc|crt){_SUFFIX}",
+            "conda": r"cuda-(nvcc|compiler|toolkit).*",
+            "any": r"cuda-(nvcc|compiler|toolkit|command-line-tools)-\d+-\d+|nvidia-cuda-toolkit",
         },
-        file=r"lib(nvJitLink|cufile\w*|nvshmem\w*)\.so.*|ptxas(-blackwell)?|cicc|nvcc|nvdisasm"
-        r"|cuobjdump",
+        file=r"ptxas(-blackwell)?|cicc|nvcc|nvdisasm|cuobjdump",
+    ),
+    VendorTerms(
+        product="CUDA's nvJitLink, cuFile and NVSHMEM",
+        verdict="not listed",
+        license=_TOOLKIT,
+        section="2.6 Attachment A",
+        says="not in the list of parts that may be passed on",
+        read_in="nvidia-cufile 1.11 to 1.15, -nvjitlink 12.3 to 13.5, -nvshmem 3.3 to 3.8",
+        packages={
+            "pypi": rf"nvidia-(cufile|nvjitlink|nvshmem){_SUFFIX}",
+            "any": r"lib(nvjitlink|cufile|nvshmem).*",
+        },
+        file=r"lib(nvJitLink|cufile\w*|nvshmem\w*)\.so.*",
     ),
     VendorTerms(
         product="cuSPARSELt",

@@ -34,6 +34,7 @@ def holding(*packages: InstalledPackage, files: tuple[str, ...] = ()) -> TreeCon
 
 
 BSD = PackageLicense(expression="BSD-3-Clause")
+PARTS = "CUDA's nvJitLink, cuFile and NVSHMEM"
 OWN = named("NVIDIA Proprietary Software")
 ISSL = named("Intel Simplified Software License")
 TOOLS = named("Intel End User License Agreement for Developer Tools")
@@ -47,11 +48,11 @@ TOOLS = named("Intel End User License Agreement for Developer Tools")
         (package("nvidia_cublas", SECRET), "CUDA libraries", "on conditions"),
         (package("nvidia-cuda-runtime-cu12", SECRET), "CUDA libraries", "on conditions"),
         (package("nvidia-nccl-cu12", SECRET), "NCCL", "free"),
-        (package("nvidia-cufile-cu12", SECRET), "CUDA tools and other parts", "not listed"),
-        (package("nvidia-nvshmem-cu12", SECRET), "CUDA tools and other parts", "not listed"),
+        (package("nvidia-cufile-cu12", SECRET), PARTS, "not listed"),
+        (package("nvidia-nvshmem-cu12", SECRET), PARTS, "not listed"),
         (package("nvidia-cusparselt-cu12", OWN), "cuSPARSELt", "on conditions"),
         # Its metadata name another licence than its text.
-        (package("nvidia-nvshmem-cu12", BSD), "CUDA tools and other parts", "not listed"),
+        (package("nvidia-nvshmem-cu12", BSD), PARTS, "not listed"),
         (package("mkl", ISSL), "Intel MKL, TBB, MPI and oneCCL", "on conditions"),
         (package("intel-openmp", TOOLS), "Intel compilers' runtime", "on conditions"),
         (package("nvidia-dali-cuda120", OWN), "nvidia-dali-cuda120", "not decided"),
@@ -59,7 +60,7 @@ TOOLS = named("Intel End User License Agreement for Developer Tools")
         (package("libcudnn9-cuda-12", kind="deb"), "cuDNN", "on conditions"),
         (package("libcublas-12-4", kind="deb"), "CUDA libraries", "on conditions"),
         (package("libcublas11", kind="deb"), "CUDA libraries", "on conditions"),
-        (package("cuda-nvcc-12-4", kind="rpm"), "CUDA tools and other parts", "not listed"),
+        (package("cuda-nvcc-12-4", kind="rpm"), "CUDA tools", "not listed"),
         (package("libnvidia-ml1", kind="deb"), "NVIDIA driver libraries", "not listed"),
         (package("unrar", kind="deb", section="non-free/utils"), "unrar", "not decided"),
         (package("intel-oneapi-mkl-2025.0", kind="deb"), "Intel oneAPI packages", "not decided"),
@@ -94,7 +95,7 @@ def test_packages_that_are_free(held: InstalledPackage) -> None:
         ("/opt/a/torch/lib/libcudnn_ops-0a1b2c3d.so.9", "cuDNN"),
         ("/opt/a/torch/lib/libcudart-d0da41ae.so.11.0", "CUDA libraries"),
         ("/usr/local/cuda/lib64/libcublasLt.so.12", "CUDA libraries"),
-        ("/opt/a/triton/backends/nvidia/bin/ptxas", "CUDA tools and other parts"),
+        ("/opt/a/triton/backends/nvidia/bin/ptxas", "CUDA tools"),
         ("/usr/lib/libcuda.so.550.54", "NVIDIA driver libraries"),
         ("/usr/local/cuda/lib64/stubs/libcuda.so", ""),
         ("/opt/intel/lib/libmkl_core.so.2", "Intel MKL, TBB, MPI and oneCCL"),
@@ -122,11 +123,20 @@ def test_a_product_is_named_once() -> None:
     packages = (package("nvidia-cudnn-cu12", SECRET), package("nvidia-nccl-cu12", SECRET))
     held = holding(*packages, files=files)
     tools, cudnn = redistribution.findings(held)
-    assert (tools.product, tools.files) == ("CUDA tools and other parts", files[1:])
+    assert (tools.product, tools.files) == ("CUDA tools", files[1:])
     assert tools.holder == "/b/bin/ptxas and 1 more"
     assert (cudnn.holder, cudnn.files) == ("nvidia-cudnn-cu12 9", ())
     assert cudnn.text.startswith("cuDNN (nvidia-cudnn-cu12 9), on conditions: NVIDIA SDK licence")
     assert "supplement 2" in cudnn.text
+
+
+def test_copies_in_other_packages() -> None:
+    """Beside the vendor's own package: another one's folder has a copy, or a tool."""
+    place = "/opt/t/lib/python3.11/site-packages"
+    files = (f"{place}/nvidia/cu13/lib/libcudnn.so.9", f"{place}/torch/lib/libcudnn.so.9")
+    (cudnn,) = redistribution.findings(holding(package("nvidia-cudnn-cu12", SECRET), files=files))
+    assert (cudnn.packages, cudnn.files) == (("nvidia-cudnn-cu12 9",), files[1:])
+    assert cudnn.holder == f"nvidia-cudnn-cu12 9, {place}/torch/lib/libcudnn.so.9"
 
 
 def test_the_bill_tells_it() -> None:
