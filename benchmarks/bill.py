@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """What bills of materials tell: of how many components a hash, a licence, and whom they need.
 
-Counts, no times: the same bill gives the same figures. Its argument is an image, or a bill's file.
+Counts, no times: the same bill gives the same figures. Of a root tree's tar it makes the bill.
 """
 
 import argparse
 import json
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -15,7 +16,10 @@ HERE = Path(__file__).resolve().parent
 # Not this folder: its statistics.py is not Python's.
 sys.path[:] = [str(HERE.parent), *(entry for entry in sys.path if Path(entry).resolve() != HERE)]
 
-from dlcontainer.image import bill_file
+from dlcontainer.image import bill_file, contents, sbom
+from dlcontainer.image.contents.rpm import RpmReader
+from dlcontainer.image.contents.tar_tree import TarTree
+from dlcontainer.system.process import ProcessRunner
 
 PROPERTY = "org.dlcontainer."
 
@@ -23,12 +27,24 @@ PROPERTY = "org.dlcontainer."
 def main() -> None:
     """Print the counts of each bill as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("bills", type=Path, nargs="+", metavar="IMAGE_OR_BILL")
+    parser.add_argument("bills", type=Path, nargs="+", metavar="IMAGE_BILL_OR_TAR")
     for path in parser.parse_args().bills:
-        text = path.read_bytes() if path.suffix == ".json" else bill_file.of_image(path)
+        text = _bill(path)
         if text is None:
             parser.exit(1, f"{path}: no bill of materials in it or beside it\n")
         print(json.dumps({"file": path.name, **counted(json.loads(text))}))
+
+
+def _bill(path: Path) -> str | bytes | None:
+    match path.suffix:
+        case ".json":
+            return path.read_bytes()
+        case ".tar":
+            reader = RpmReader(runner=ProcessRunner(environ=os.environ), environ=os.environ)
+            subject = sbom.BillSubject(name=path.stem, version="0", digest="", arch="x86_64")
+            return sbom.render(subject, contents.take(TarTree(path=path), reader))
+        case _:
+            return bill_file.of_image(path)
 
 
 def counted(bill: dict[str, Any]) -> dict[str, object]:
