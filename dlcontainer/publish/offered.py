@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dlcontainer.errors import ChecksFailedError, PublishError
-from dlcontainer.image import record, sbom
+from dlcontainer.image import bill_file, record, sbom
 from dlcontainer.image.record import RecordFile
 from dlcontainer.system import foreign_files
 from dlcontainer.system.guarded_files import Owners, name_of
@@ -91,7 +91,7 @@ def _bill(path: Path, owner: int) -> bytes | None:
     data = _beside(path, owner, _MOST_BILL_BYTES)
     if data is not None:
         try:
-            sbom.count(data)
+            bill_file.count(data)
         except ChecksFailedError as error:
             raise PublishError(
                 f"{path}: {error.what}",

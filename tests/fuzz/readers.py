@@ -15,7 +15,7 @@ from dlcontainer.bench.samples import reader as session
 from dlcontainer.build.cache import step_notes
 from dlcontainer.errors import DlcontainerError
 from dlcontainer.formats import apptainer_metadata
-from dlcontainer.image import checks_file, libraries, open_trace, record, sbom, sif
+from dlcontainer.image import bill_file, checks_file, libraries, open_trace, record, sif
 from dlcontainer.image.contents import elf, packages_of
 from dlcontainer.image.contents.layered_tree import LayeredTree
 from dlcontainer.image.contents.rpm import RpmReader
@@ -118,6 +118,11 @@ def _in_folder(of: Callable[[Folder], object], name: str) -> Read:
                 return of(folder)
 
     return read
+
+
+def _bill(path: Path) -> object:
+    text = path.read_bytes()
+    return bill_file.names(text), bill_file.restricted(text)
 
 
 def _packages(at: str) -> Read:
@@ -299,7 +304,9 @@ READERS: Mapping[str, Reader] = {
         seed=_json(_NOTE),
         raises=(ValueError,),
     ),
-    "bill": Reader(read=lambda path: sbom.names(path.read_bytes()), seed=_json(_BILL), raises=_ODD),
+    "bill": Reader(
+        read=lambda path: bill_file.names(path.read_bytes()), seed=_json(_BILL), raises=_ODD
+    ),
     "libraries": Reader(
         read=lambda path: libraries.read(path.read_text(errors="replace")),
         seed=_json(_LIBRARIES),

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.formats import apptainer_metadata
-from dlcontainer.image.contents import TreeEntry, elf, elf_format, links
+from dlcontainer.image.contents import TreeContents, TreeEntry, elf, elf_format, links, take
 from dlcontainer.image.contents.elf import ElfObject
 from dlcontainer.image.contents.elf_format import LEAST_BYTES
+from dlcontainer.image.contents.rpm import RpmReader
 from dlcontainer.image.gpu_binaries import gpu_sections
 from dlcontainer.image.gpu_binaries.code_counts import DeviceCode
 from dlcontainer.image.record import ImageMetadata
@@ -78,6 +79,12 @@ class StaticQuestions:
     def by_path(self) -> Mapping[str, TreeEntry]:
         """The listing by path."""
         return {entry.path: entry for entry in self.entries}
+
+    @cached_property
+    def contents(self) -> TreeContents:
+        """The packages of the image, and its vendors' libraries."""
+        reader = RpmReader(runner=self.runner, environ=self.environ)
+        return take(self.source.tree, reader, self.entries)
 
     @cached_property
     def offer(self) -> ImageMetadata | None:

@@ -15,6 +15,7 @@ from dlcontainer.validate.static.gpu_code import gpu_code
 from dlcontainer.validate.static.gpu_driver import gpu_driver
 from dlcontainer.validate.static.leftovers import leftovers
 from dlcontainer.validate.static.questions import StaticQuestions
+from dlcontainer.validate.static.terms import redistribution_terms
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,5 +110,10 @@ RULES: Mapping[str, StaticRule] = {
         find=leftovers,
         asks="The image has no needless rights, credentials, caches or folders of all users.",
         help="Remove them in the step that makes them; revoke credentials.",
+    ),
+    "redistribution": StaticRule(
+        find=redistribution_terms,
+        asks="All that the image holds is free to pass on.",
+        help="Ask the centre's licence officer before others get the image. No legal advice.",
     ),
 }
