@@ -23,7 +23,7 @@ from dlcontainer.image.contents import InstalledPackage, TreeContents
 from dlcontainer.system import foreign_files
 
 SUFFIX = layout.SBOM_SUFFIX
-_PROPERTY = "org.dlcontainer"
+PROPERTY = "org.dlcontainer"
 # Namespaces that the purl types document; another distribution's ID stands for itself.
 _RPM_NAMESPACES = {"rhel": "redhat", "opensuse-leap": "opensuse", "sles": "suse"}
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -91,9 +91,9 @@ def render(
 
 def with_hashes(contents: TreeContents, wheels: Iterable[Mapping[str, str]]) -> TreeContents:
     """Add the SHA-256 of the wheels that a build took: name, version, sha256."""
-    digests = {(_pypi_name(wheel["name"]), wheel["version"]): wheel["sha256"] for wheel in wheels}
+    digests = {(pypi_name(wheel["name"]), wheel["version"]): wheel["sha256"] for wheel in wheels}
     packages = [
-        replace(package, sha256=digests.get((_pypi_name(package.name), package.version), ""))
+        replace(package, sha256=digests.get((pypi_name(package.name), package.version), ""))
         if package.kind == "pypi"
         else package
         for package in contents.packages
@@ -116,7 +116,7 @@ def purl(package: InstalledPackage, distribution: str, release: str) -> str:
             epoch = details.get("epoch", "")
             qualifiers = {"arch": package.arch, "epoch": epoch, "distro": distro}
         case "pypi":
-            path, qualifiers = f"pypi/{_quoted(_pypi_name(name))}", {}
+            path, qualifiers = f"pypi/{_quoted(pypi_name(name))}", {}
         case "conda":
             path, qualifiers = f"conda/{_quoted(name)}", details
     pairs = [f"{key}={_quoted(value)}" for key, value in sorted(qualifiers.items()) if value]
@@ -125,29 +125,30 @@ def purl(package: InstalledPackage, distribution: str, release: str) -> str:
 
 def count(text: str | bytes) -> int:
     """Count the packages that a bill lists; raises ChecksFailedError for what is none."""
-    return len(_listed(text))
+    return len(components(text))
 
 
 def names(text: str | bytes) -> frozenset[str]:
     """Name the packages that a bill lists; raises ChecksFailedError for what is none."""
     return frozenset(
         str(component["name"])
-        for component in _listed(text)
+        for component in components(text)
         if isinstance(component, dict) and "name" in component
     )
 
 
-def _listed(text: str | bytes) -> Sequence[object]:
+def components(text: str | bytes) -> Sequence[object]:
+    """List the packages of a bill, as it has them; raises ChecksFailedError for what is none."""
     try:
         body = foreign_files.loads(text)
         if body["bomFormat"] != "CycloneDX":
             raise ValueError("its bomFormat is not CycloneDX")
-        components = body["components"]
-        if not isinstance(components, list):
+        listed = body["components"]
+        if not isinstance(listed, list):
             raise TypeError("its components are not a list")
         return [
             component
-            for component in components
+            for component in listed
             if not isinstance(component, dict) or component.get("type") != "file"
         ]
     except (ValueError, KeyError, TypeError) as error:
@@ -190,13 +191,14 @@ def _generated(path: str, sha256: str) -> dict[str, Any]:
 
 def _properties(properties: Mapping[str, str]) -> list[dict[str, str]]:
     return [
-        {"name": f"{_PROPERTY}.{name}", "value": value}
+        {"name": f"{PROPERTY}.{name}", "value": value}
         for name, value in sorted(properties.items())
         if value
     ]
 
 
-def _pypi_name(name: str) -> str:
+def pypi_name(name: str) -> str:
+    """Write a Python package's name as indexes compare it (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

@@ -1,0 +1,139 @@
+"""Judge what was read: records of one vulnerability are one finding; the allow-list counts."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from dlcontainer.vulnerabilities.allowed import AllowedEntry
+from dlcontainer.vulnerabilities.bill_packages import BillContents, BillPackage
+from dlcontainer.vulnerabilities.findings import Doubt, Finding
+from dlcontainer.vulnerabilities.reading import SHOWN, AffectedHit, DatabaseReading
+from dlcontainer.vulnerabilities.rules import ScanRules
+
+
+class Judge:
+    """Holds everything against the allow-list, and remembers which entries were needed."""
+
+    def __init__(self, rules: ScanRules) -> None:
+        self._rules = rules
+        self._entries = rules.allowed.allowed if rules.allowed else ()
+        self._today = rules.now.date()
+        self._used: set[int] = set()
+
+    def findings(self, hits: Iterable[AffectedHit]) -> Iterator[Finding]:
+        """Yield the findings: records of one vulnerability, by their aliases, are one."""
+        for group in _joined(hits):
+            package = group[0].package
+            ids = {name for hit in group for name in hit.record.names}
+            entry, is_allowed = self._entry(ids, _names(package), package.ecosystem)
+            written = sorted({hit.record.id for hit in group})
+            yield Finding(
+                ids=(*written, *sorted(ids.difference(written))),
+                package=package,
+                fixed=tuple(sorted({hit.fixed for hit in group if hit.fixed})),
+                severity=tuple(dict.fromkeys(_severities(group))),
+                summary=next((hit.record.summary for hit in group if hit.record.summary), ""),
+                allowed=entry,
+                is_allowed=is_allowed,
+            )
+
+    def of_bill(self, bill: BillContents, unlike: Sequence[str]) -> Iterator[Doubt]:
+        """Yield what of the bill can't be checked."""
+        for kind in bill.unchecked:
+            more = f" and {len(kind.names) - 3} more" if len(kind.names) > 3 else ""
+            what = (
+                f"{len(kind.names)} packages of kind {kind.kind}: {', '.join(kind.names[:3])}{more}"
+            )
+            yield self._doubt(what, kind.why, (), kind.names, kind.kind)
+        if not bill.packages and not bill.unchecked:
+            yield Doubt(what="the bill", why="it lists no package")
+        for difference in unlike[:SHOWN]:
+            yield Doubt(what="the bill", why=difference)
+        if len(unlike) > SHOWN:
+            yield Doubt(what="the bill", why=f"{len(unlike) - SHOWN} more such differences")
+
+    def of_database(self, bill: BillContents, reading: DatabaseReading) -> Iterator[Doubt]:
+        """Yield the ecosystems without records, or with old ones alone."""
+        if self._rules.database is None:
+            yield Doubt(what="all packages", why="no database is named")
+            return
+        for ecosystem in sorted({package.ecosystem for package in bill.packages}):
+            base = ecosystem.partition(":")[0]
+            newest = reading.newest.get(base)
+            if not reading.counts.get(ecosystem):
+                why = f"the database has no records for {ecosystem}"
+                yield self._doubt(ecosystem, why, (), (), ecosystem)
+            elif newest is None:
+                yield Doubt(what=ecosystem, why="each record for it is from a time to come")
+            elif (age := (self._rules.now - newest).days) > self._rules.max_age_days:
+                why = (
+                    f"the newest record is of {newest:%Y-%m-%d}, {age} days old; "
+                    f"at most {self._rules.max_age_days} are taken"
+                )
+                yield Doubt(what=ecosystem, why=why)
+
+    def of_records(self, reading: DatabaseReading) -> Iterator[Doubt]:
+        """Yield the records that could not be read, or decided nothing."""
+        for record in reading.unreadable:
+            yield self._doubt(record.name, record.why, (record.id,), (), "")
+        if reading.unreadable_count > len(reading.unreadable):
+            more = reading.unreadable_count - len(reading.unreadable)
+            yield Doubt(what="the database", why=f"{more} more records can't be read")
+        for package, osv, why in reading.undecided:
+            what = f"{osv.id}: {package.name} {package.version}"
+            yield self._doubt(what, why, osv.names, _names(package), package.ecosystem)
+
+    def unused(self) -> tuple[AllowedEntry, ...]:
+        """Return the entries that nothing needed."""
+        entries = enumerate(self._entries)
+        return tuple(entry for number, entry in entries if number not in self._used)
+
+    def _doubt(
+        self, what: str, why: str, ids: Iterable[str], names: Iterable[str], ecosystem: str
+    ) -> Doubt:
+        entry, is_allowed = self._entry(set(ids), set(names), ecosystem)
+        return Doubt(what=what, why=why, entry=entry, is_allowed=is_allowed)
+
+    def _entry(
+        self, ids: set[str], names: set[str], ecosystem: str
+    ) -> tuple[AllowedEntry | None, bool]:
+        """Return the entry that fits, one that counts today before one that is expired."""
+        fitting = [
+            (entry.is_expired(self._today), number)
+            for number, entry in enumerate(self._entries)
+            if entry.fits(ids, names, ecosystem)
+        ]
+        self._used.update(number for _, number in fitting)
+        if not fitting:
+            return None, False
+        is_expired, number = min(fitting)
+        return self._entries[number], not is_expired
+
+
+def _joined(hits: Iterable[AffectedHit]) -> list[list[AffectedHit]]:
+    """Join the hits of one package whose records share a name, also by a third."""
+    groups: list[tuple[BillPackage, set[str], list[AffectedHit]]] = []
+    for hit in hits:
+        names, members = set(hit.record.names), [hit]
+        apart = []
+        for package, others, group in groups:
+            if package == hit.package and others & names:
+                names |= others
+                members = [*group, *members]
+            else:
+                apart.append((package, others, group))
+        groups = [*apart, (hit.package, names, members)]
+    order = sorted(groups, key=lambda group: (group[0].ecosystem, group[0].name, min(group[1])))
+    return [group for _, _, group in order]
+
+
+def _names(package: BillPackage) -> set[str]:
+    return {package.name, *package.binaries}
+
+
+def _severities(group: Iterable[AffectedHit]) -> Iterator[str]:
+    """Yield what the records say of severity, in their own words."""
+    for hit in group:
+        for severity in (*(hit.affected.severity or ()), *(hit.record.severity or ())):
+            yield f"{severity.type} {severity.score}"
+        urgency = (hit.affected.ecosystem_specific or {}).get("urgency")
+        if isinstance(urgency, str) and urgency:
+            yield f"urgency {urgency[:80]}"
