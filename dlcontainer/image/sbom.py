@@ -23,6 +23,8 @@ from dlcontainer.image.contents import InstalledPackage, TreeContents
 from dlcontainer.system import foreign_files
 
 SUFFIX = layout.SBOM_SUFFIX
+# Of a bill with all that a large image has.
+MOST_BYTES = 64_000_000
 PROPERTY = "org.dlcontainer"
 # Namespaces that the purl types document; another distribution's ID stands for itself.
 _RPM_NAMESPACES = {"rhel": "redhat", "opensuse-leap": "opensuse", "sles": "suse"}

@@ -117,10 +117,10 @@ def differences(bill: str | bytes, contents: TreeContents) -> Sequence[str]:
         )
         for package in contents.packages
     }
-    missing = (f"not in the bill: {_titled(*one)}" for one in sorted(present - listed))
+    missing = (f"not in the bill: {_titled(*pair)}" for pair in sorted(present - listed))
     return [
         *missing,
-        *(f"not in the image: {_titled(*one)}" for one in sorted(listed - present)),
+        *(f"not in the image: {_titled(*pair)}" for pair in sorted(listed - present)),
     ]
 
 

@@ -1,4 +1,4 @@
-"""What a scan says: findings, what could not be decided or checked, and the one state of all."""
+"""A scan's report: findings, whatever was not decided or not checked, and one state of all."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,13 +8,14 @@ from dlcontainer.vulnerabilities.allowed import AllowedEntry
 from dlcontainer.vulnerabilities.bill_packages import BillPackage
 
 State = Literal["clean", "findings", "not checked"]
+_SHOWN = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
     """A vulnerability of an installed package; `severity` as its records say it.
 
-    `allowed` is the entry that fits, which may be expired.
+    `entry` of the allow-list fits; it may be expired.
     """
 
     ids: tuple[str, ...]
@@ -22,7 +23,7 @@ class Finding:
     fixed: tuple[str, ...]
     severity: tuple[str, ...]
     summary: str
-    allowed: AllowedEntry | None = None
+    entry: AllowedEntry | None = None
     is_allowed: bool = False
 
 
@@ -37,13 +38,22 @@ class Doubt:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class EcosystemRecords:
+    """The records for an ecosystem of the bill, and the newest change of all its releases."""
+
+    ecosystem: str
+    records: int
+    newest: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class DatabaseSummary:
-    """What was read: records by ecosystem of the bill, the newest change of each base."""
+    """What was read of a database."""
 
     path: str
     records: int = 0
     unreadable: int = 0
-    ecosystems: tuple[tuple[str, int, datetime | None], ...] = ()
+    ecosystems: tuple[EcosystemRecords, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,3 +83,16 @@ class ScanReport:
         if self.open:
             return "findings"
         return "not checked" if self.open_doubts else "clean"
+
+    @property
+    def why_not_clean(self) -> str:
+        """What stands against it, on one line; empty for a clean one."""
+        if self.open:
+            names = ", ".join(dict.fromkeys(finding.ids[0] for finding in self.open[:_SHOWN]))
+            more = ", …" if len(self.open) > _SHOWN else ""
+            return f"{len(self.open)} known vulnerabilities that no entry allows: {names}{more}"
+        doubts = self.open_doubts
+        if not doubts:
+            return ""
+        more = f", and {len(doubts) - 1} more" if len(doubts) > 1 else ""
+        return f"not checked: {doubts[0].what}: {doubts[0].why}{more}"

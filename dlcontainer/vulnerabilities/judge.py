@@ -23,7 +23,7 @@ class Judge:
         for group in _joined(hits):
             package = group[0].package
             ids = {name for hit in group for name in hit.record.names}
-            entry, is_allowed = self._entry(ids, _names(package), package.ecosystem)
+            entry = self._entry(ids, _names(package), package.ecosystem)
             written = sorted({hit.record.id for hit in group})
             yield Finding(
                 ids=(*written, *sorted(ids.difference(written))),
@@ -31,8 +31,8 @@ class Judge:
                 fixed=tuple(sorted({hit.fixed for hit in group if hit.fixed})),
                 severity=tuple(dict.fromkeys(_severities(group))),
                 summary=next((hit.record.summary for hit in group if hit.record.summary), ""),
-                allowed=entry,
-                is_allowed=is_allowed,
+                entry=entry,
+                is_allowed=self._counts(entry),
             )
 
     def of_bill(self, bill: BillContents, unlike: Sequence[str]) -> Iterator[Doubt]:
@@ -77,9 +77,10 @@ class Judge:
         if reading.unreadable_count > len(reading.unreadable):
             more = reading.unreadable_count - len(reading.unreadable)
             yield Doubt(what="the database", why=f"{more} more records can't be read")
-        for package, osv, why in reading.undecided:
-            what = f"{osv.id}: {package.name} {package.version}"
-            yield self._doubt(what, why, osv.names, _names(package), package.ecosystem)
+        for undecided in reading.undecided:
+            package, ids = undecided.package, undecided.record.names
+            what = f"{undecided.record.id}: {package.name} {package.version}"
+            yield self._doubt(what, undecided.why, ids, _names(package), package.ecosystem)
 
     def unused(self) -> tuple[AllowedEntry, ...]:
         """Return the entries that nothing needed."""
@@ -89,12 +90,13 @@ class Judge:
     def _doubt(
         self, what: str, why: str, ids: Iterable[str], names: Iterable[str], ecosystem: str
     ) -> Doubt:
-        entry, is_allowed = self._entry(set(ids), set(names), ecosystem)
-        return Doubt(what=what, why=why, entry=entry, is_allowed=is_allowed)
+        entry = self._entry(set(ids), set(names), ecosystem)
+        return Doubt(what=what, why=why, entry=entry, is_allowed=self._counts(entry))
 
-    def _entry(
-        self, ids: set[str], names: set[str], ecosystem: str
-    ) -> tuple[AllowedEntry | None, bool]:
+    def _counts(self, entry: AllowedEntry | None) -> bool:
+        return entry is not None and not entry.is_expired(self._today)
+
+    def _entry(self, ids: set[str], names: set[str], ecosystem: str) -> AllowedEntry | None:
         """Return the entry that fits, one that counts today before one that is expired."""
         fitting = [
             (entry.is_expired(self._today), number)
@@ -102,10 +104,7 @@ class Judge:
             if entry.fits(ids, names, ecosystem)
         ]
         self._used.update(number for _, number in fitting)
-        if not fitting:
-            return None, False
-        is_expired, number = min(fitting)
-        return self._entries[number], not is_expired
+        return self._entries[min(fitting)[1]] if fitting else None
 
 
 def _joined(hits: Iterable[AffectedHit]) -> list[list[AffectedHit]]:

@@ -17,14 +17,14 @@ _CHARACTERS = re.compile(r"[!-~]+")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VersionOrder:
-    """How versions compare: `key` raises ValueError; `beside` gives the installed one's key.
+    """How versions compare: `key` raises ValueError; `against` gives the installed one's key.
 
-    `beside` has the version that it will be compared with, since a Python version's local part
-    counts only against another.
+    `against` has the version that it will be compared with, since a Python version's local part
+    counts only against such a version.
     """
 
     key: Callable[[str], Any]
-    beside: Callable[[Any, Any], Any] = lambda installed, _named: installed
+    against: Callable[[Any, Any], Any] = lambda installed, _named: installed
 
 
 def of(ecosystem: str) -> VersionOrder:
@@ -49,11 +49,11 @@ def _debian() -> VersionOrder:
 def _pypi() -> VersionOrder:
     from packaging.version import Version
 
-    def beside(installed: Version, named: Version) -> Version:
+    def against(installed: Version, named: Version) -> Version:
         """Leave out `+cpu` of a rebuild: its upstream version is what a record names."""
         return installed if named.local else Version(installed.public)
 
-    return VersionOrder(key=lambda text: Version(_plain(text)), beside=beside)
+    return VersionOrder(key=lambda text: Version(_plain(text)), against=against)
 
 
 def _plain(text: str) -> str:

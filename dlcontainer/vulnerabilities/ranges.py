@@ -33,17 +33,17 @@ def decide(version: str, affected: AffectedPackage, order: VersionOrder) -> Rang
     except ValueError:
         raise UndecidedError(f"its version can't be compared: {version[:80]}") from None
     listed = any(_is_same(installed, named, order) for named in affected.versions or ())
-    ranges = [one for one in affected.ranges or () if one.type != "GIT"]
-    for one in ranges:
+    spans = [span for span in affected.ranges or () if span.type != "GIT"]
+    for span in spans:
         try:
-            decisions.append(_in_range(installed, one, order))
+            decisions.append(_in_range(installed, span, order))
         except ValueError as error:
             reasons.append(str(error))
     if listed or any(decisions):
         return RangeDecision(affected=True, fixed=_first_fix(version, affected, order))
     if reasons:
         raise UndecidedError(reasons[0])
-    if not ranges and not affected.versions:
+    if not spans and not affected.versions:
         raise UndecidedError("the record has commits alone, or no versions at all")
     return RangeDecision(affected=False)
 
@@ -53,7 +53,7 @@ def _is_same(installed: Any, named: str, order: VersionOrder) -> bool:
         key = order.key(named)
     except ValueError:
         return False  # a version of before the order: no installed one has it
-    return bool(order.beside(installed, key) == key)
+    return bool(order.against(installed, key) == key)
 
 
 def _in_range(installed: Any, span: VersionRange, order: VersionOrder) -> bool:
@@ -70,7 +70,7 @@ def _in_range(installed: Any, span: VersionRange, order: VersionOrder) -> bool:
             inside = inside and _is_before(installed, event.version, order)
         else:
             key = order.key(event.version)
-            inside = inside and not order.beside(installed, key) > key
+            inside = inside and not order.against(installed, key) > key
     return inside
 
 
@@ -88,7 +88,7 @@ def _has_begun(installed: Any, event: RangeEvent, order: VersionOrder) -> bool:
 
 def _is_before(installed: Any, version: str, order: VersionOrder) -> bool:
     key = order.key(version)
-    return bool(order.beside(installed, key) < key)
+    return bool(order.against(installed, key) < key)
 
 
 def _first_fix(version: str, affected: AffectedPackage, order: VersionOrder) -> str | None:

@@ -27,6 +27,15 @@ class AffectedHit:
     fixed: str | None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UndecidedRecord:
+    """A record that names an installed package, and does not decide its version."""
+
+    package: BillPackage
+    record: OsvRecord
+    why: str
+
+
 @dataclass(kw_only=True, slots=True)
 class DatabaseReading:
     """What was gathered of a database; `newest` by ecosystem without release."""
@@ -35,7 +44,7 @@ class DatabaseReading:
     counts: dict[str, int] = field(default_factory=dict)
     newest: dict[str, datetime] = field(default_factory=dict)
     hits: list[AffectedHit] = field(default_factory=list)
-    undecided: list[tuple[BillPackage, OsvRecord, str]] = field(default_factory=list)
+    undecided: list[UndecidedRecord] = field(default_factory=list)
     unreadable: list[UnreadableRecord] = field(default_factory=list)
     unreadable_count: int = 0
 
@@ -93,14 +102,15 @@ class _Index:
         """Return the bill's ecosystems that a record's `ecosystem` means."""
         if ecosystem not in self._covered:
             self._covered[ecosystem] = tuple(
-                one for one in self.ecosystems if _covers(ecosystem, one)
+                installed for installed in self.ecosystems if _covers(ecosystem, installed)
             )
         return self._covered[ecosystem]
 
     def date(self, record: OsvRecord, work: DatabaseReading, now: datetime) -> None:
         """Count a record for the ecosystems that it is about, and date these by it."""
-        named_ecosystems = {one.package.ecosystem for one in record.affected or () if one.package}
-        for ecosystem in {name for one in named_ecosystems for name in self.covered(one)}:
+        parts = [affected.package for affected in record.affected or () if affected.package]
+        meant = {part.ecosystem for part in parts}
+        for ecosystem in {covered for written in meant for covered in self.covered(written)}:
             work.counts[ecosystem] = work.counts.get(ecosystem, 0) + 1
             # A time to come would keep a database young for ever.
             if record.day <= now + _AHEAD:
@@ -127,7 +137,9 @@ def _match(record: OsvRecord, index: _Index, work: DatabaseReading) -> None:
             try:
                 decision = ranges.decide(package.version, affected, index.orders[package.base])
             except ranges.UndecidedError as error:
-                work.undecided.append((package, record, str(error)))
+                work.undecided.append(
+                    UndecidedRecord(package=package, record=record, why=str(error))
+                )
                 continue
             if decision.affected:
                 work.hits.append(

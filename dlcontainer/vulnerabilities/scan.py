@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dlcontainer.vulnerabilities import reading
 from dlcontainer.vulnerabilities.bill_packages import BillContents
-from dlcontainer.vulnerabilities.findings import DatabaseSummary, ScanReport
+from dlcontainer.vulnerabilities.findings import DatabaseSummary, EcosystemRecords, ScanReport
 from dlcontainer.vulnerabilities.judge import Judge
 from dlcontainer.vulnerabilities.reading import DatabaseReading
 from dlcontainer.vulnerabilities.rules import ScanRules
@@ -51,7 +51,11 @@ def _summary(
         records=gathered.records,
         unreadable=gathered.unreadable_count,
         ecosystems=tuple(
-            (one, gathered.counts.get(one, 0), gathered.newest.get(one.partition(":")[0]))
-            for one in ecosystems
+            EcosystemRecords(
+                ecosystem=ecosystem,
+                records=gathered.counts.get(ecosystem, 0),
+                newest=gathered.newest.get(ecosystem.partition(":")[0]),
+            )
+            for ecosystem in ecosystems
         ),
     )
