@@ -10,6 +10,7 @@ import pytest
 
 from dlcontainer.errors import ChecksFailedError, ConfigError
 from dlcontainer.image import sbom
+from dlcontainer.image.contents import InstalledPackage
 from dlcontainer.vulnerabilities import allowed, bill_packages, orders, scan
 from dlcontainer.vulnerabilities.findings import ScanReport
 from dlcontainer.vulnerabilities.rules import ScanRules
@@ -113,8 +114,8 @@ def test_releases(ecosystem: str, is_meant: bool, tmp_path: Path) -> None:
 
 
 def test_kinds_without_records(tmp_path: Path) -> None:
-    rpm = cases.InstalledPackage(kind="rpm", name="bash", version="5.1-2")
-    conda = cases.InstalledPackage(kind="conda", name="numpy", version="1.0")
+    rpm = InstalledPackage(kind="rpm", name="bash", version="5.1-2")
+    conda = InstalledPackage(kind="conda", name="numpy", version="1.0")
     report = scanned(put(tmp_path), cases.contents(rpm, conda, distribution="rhel", release="9"))
     assert whys(report) == [
         "1 packages of kind conda: numpy: no records of this kind are read",
@@ -193,7 +194,7 @@ def test_entries_of_packages(keys: str, state: str, tmp_path: Path) -> None:
 def test_what_is_not_checked_may_be_allowed(tmp_path: Path) -> None:
     put(tmp_path / "db")
     (tmp_path / "db/MADE-7.json").write_text("{}")
-    conda = cases.InstalledPackage(kind="conda", name="numpy", version="1.0")
+    conda = InstalledPackage(kind="conda", name="numpy", version="1.0")
     taken = cases.contents(*cases.image_contents().packages, conda)
     text = "  - {ecosystem: conda, reason: a test, expires: 2027-01-01}\n"
     listed = entries(tmp_path, text + ENTRY.format(id="MADE-7", expires="2027-01-01"))
