@@ -1,7 +1,7 @@
 """The packages of a bill, as OSV names them: by ecosystem, release and source package."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -36,6 +36,28 @@ class BillPackage:
     def base(self) -> str:
         """The ecosystem without its release."""
         return self.ecosystem.partition(":")[0]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListedPackage:
+    """A package as a bill lists it, of any kind; `source` of a distribution's, with its version."""
+
+    kind: str
+    name: str
+    version: str
+    source: str = ""
+    source_version: str = ""
+    # As its package URL names it, where that differs.
+    url_name: str = ""
+
+    def version_of(self, name: str) -> str | None:
+        """Return the version under a name of the package or of its source; None for others."""
+        if name == self.source != self.name:
+            return self.source_version
+        names = {self.name, self.url_name}
+        if self.kind == "pypi":
+            names, name = {sbom.pypi_name(own) for own in names}, sbom.pypi_name(name)
+        return self.version if name in names else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,6 +117,27 @@ def read(bill: str | bytes) -> BillContents:
     )
 
 
+def listed(bill: str | bytes) -> Iterator[ListedPackage]:
+    """Yield every package of a bill, also of kinds without records.
+
+    Raises ChecksFailedError for what is none.
+    """
+    for component in sbom.components(bill):
+        if not isinstance(component, dict):
+            continue
+        match = _PURL.fullmatch(_purl(component))
+        name, version = str(component.get("name", "")), str(component.get("version", ""))
+        source = _SOURCE.fullmatch(_property(component, "source") or "")
+        yield ListedPackage(
+            kind=match[1] if match else "unknown",
+            name=name,
+            version=version,
+            source=source[1] if source else "",
+            source_version=(source[2] or version) if source else "",
+            url_name=unquote(match[3]) if match else name,
+        )
+
+
 def named(ecosystem: str, name: str) -> str:
     """Write a package's name as it is compared in an ecosystem."""
     return sbom.pypi_name(name) if ecosystem == "PyPI" else name
@@ -105,7 +148,7 @@ def differences(bill: str | bytes, contents: TreeContents) -> Sequence[str]:
 
     Raises ChecksFailedError for what is no bill.
     """
-    listed = {
+    written = {
         (_purl(component), _property(component, "source") or "")
         for component in sbom.components(bill)
         if _purl(component).startswith(_IN_DATABASES) and isinstance(component, dict)
@@ -117,10 +160,10 @@ def differences(bill: str | bytes, contents: TreeContents) -> Sequence[str]:
         )
         for package in contents.packages
     }
-    missing = (f"not in the bill: {_titled(*pair)}" for pair in sorted(present - listed))
+    missing = (f"not in the bill: {_titled(*pair)}" for pair in sorted(present - written))
     return [
         *missing,
-        *(f"not in the image: {_titled(*pair)}" for pair in sorted(listed - present)),
+        *(f"not in the image: {_titled(*pair)}" for pair in sorted(written - present)),
     ]
 
 

@@ -66,3 +66,19 @@ _ORDERS: Mapping[str, Callable[[], VersionOrder]] = MappingProxyType(
     {"Debian": _debian, "Ubuntu": _debian, "PyPI": _pypi}
 )
 ECOSYSTEMS = tuple(_ORDERS)
+_KINDS: Mapping[str, str] = MappingProxyType({"deb": "Debian", "pypi": "PyPI"})
+
+
+def is_older(kind: str, version: str, than: str) -> bool | None:
+    """Compare versions of a kind of package; None where its order, or a version, is not known.
+
+    Raises EngineError without `univers`.
+    """
+    if kind not in _KINDS:
+        return None
+    order = of(_KINDS[kind])
+    try:
+        named = order.key(than)
+        return bool(order.against(order.key(version), named) < named)
+    except ValueError:
+        return None
