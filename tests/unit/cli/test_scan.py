@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,7 +12,6 @@ from dlcontainer.cli import output
 from dlcontainer.cli import scan as scanning
 from dlcontainer.cli.context import here
 from dlcontainer.errors import EngineError, PublishError
-from dlcontainer.publish.offered import PublishCandidate
 from dlcontainer.vulnerabilities import image_bill
 from dlcontainer.vulnerabilities.image_bill import ImageBill
 from tests import terminals
@@ -21,6 +20,9 @@ from tests.terminals import Shown
 from tests.unit.vulnerabilities import cases
 from tests.unit.vulnerabilities.cases import affected, record
 from tests.values import SITE, site_of, write_yaml
+
+if TYPE_CHECKING:
+    from dlcontainer.publish.offered import PublishCandidate
 
 Typed = Callable[..., Shown]
 
@@ -107,7 +109,7 @@ def test_a_site_s_rules(typed: Typed, bill: Path, database: Path, tmp_path: Path
     allowed.write_text("schema: 1\nallowed:\n  - {id: MADE-2, expires: 2999-01-01}\n")
     shown = typed(bill, "--site", site)
     assert shown.code == 3
-    assert f"{allowed}:3:5: allowed.0.reason: missing" in shown.err
+    assert f"{allowed}:3:5: allowed[0].reason: missing" in shown.err
 
 
 def test_what_is_no_image(typed: Typed, tmp_path: Path, database: Path) -> None:
