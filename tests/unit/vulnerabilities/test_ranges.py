@@ -96,3 +96,26 @@ def test_a_range_that_fits_decides_beside_one_that_can_t_be_read() -> None:
     assert ranges.decide("1.0", part, orders.of("PyPI")).affected
     with pytest.raises(UndecidedError):
         ranges.decide("3.0", part, orders.of("PyPI"))
+
+
+@pytest.mark.parametrize("version", ["1.0-1\n", "", "a", "1:", "1:a", "-1", "1 0", "é1"])
+def test_no_versions(version: str) -> None:
+    with pytest.raises(ValueError, match="version"):
+        orders.of("Debian").key(version)
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "than", "older"),
+    [
+        ("deb", "1.0-1~deb12u1", "1.0-1", True),
+        ("deb", "1.0-1", "1.0-1", False),
+        ("pypi", "1.9", "1.10", True),
+        ("pypi", "1.0+cpu", "1.0", False),
+        ("pypi", "1.0", "soon", None),
+        ("deb", "soon", "1.0-1", None),
+        ("rpm", "1.0", "2.0", None),
+        ("unknown", "1.0", "2.0", None),
+    ],
+)
+def test_older(kind: str, version: str, than: str, older: bool | None) -> None:
+    assert orders.is_older(kind, version, than) is older
