@@ -176,12 +176,12 @@ def _bill(path: Path, world: "CliContext", console: output.Console) -> "ImageBil
 
 def _show(report: "ScanReport") -> None:
     if report.database is not None:
-        output.copied(report.database.path, before=f"{report.database.records} records of ")
+        output.copied(report.database.path, before=f"records: {report.database.records}, of ")
         for part in report.database.ecosystems:
             newest = f", newest of {part.newest:%Y-%m-%d}" if part.newest else ""
-            output.say(f"  {part.ecosystem}: {part.records} records{newest}")
+            output.say(f"  {part.ecosystem}: {part.records}{newest}")
     if report.of_debian:
-        output.say(f"  {report.of_debian} Python packages of Debian's: its records decide them")
+        output.say(f"  Python packages of Debian's, which its records decide: {report.of_debian}")
     for finding in report.findings:
         _line("allowed" if finding.is_allowed else "FAILED", _said(finding), _then(finding))
     for doubt in report.doubts:

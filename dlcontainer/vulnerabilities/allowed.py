@@ -45,10 +45,15 @@ class AllowedEntry(Strict):
         return datetime.date.fromisoformat(self.expires) < today
 
     def fits(self, ids: Collection[str], names: Collection[str], ecosystem: str) -> bool:
-        """Return whether it means this: by its ids, its package's names and its ecosystem."""
+        """Return whether it means this: by its ids, its package's names and its ecosystem.
+
+        An ecosystem alone means its packages as a whole, which have neither, and no vulnerability.
+        """
         base = ecosystem.partition(":")[0]
+        is_whole = self.id is None and self.package is None
         return (
-            (self.id is None or self.id in ids)
+            is_whole == (not ids and not names)
+            and (self.id is None or self.id in ids)
             and (self.package is None or bill_packages.named(base, self.package) in names)
             and self.ecosystem in (None, base, ecosystem)
         )

@@ -172,7 +172,7 @@ def _titled(purl: str, source: str) -> str:
 
 
 def _sort(component: Mapping[str, Any], work: _Sorting) -> None:
-    name = component.get("name", "")
+    name = str(component.get("name", ""))
     match = _PURL.fullmatch(_purl(component))
     if match is None:
         work.leave("unknown", "no package URL with a version", name)
@@ -189,7 +189,7 @@ def _sort(component: Mapping[str, Any], work: _Sorting) -> None:
 
 
 def _sort_deb(component: Mapping[str, Any], space: str, release: str, work: _Sorting) -> None:
-    name, version = component["name"], component["version"]
+    name, version = str(component["name"]), str(component["version"])
     if space not in _DISTRIBUTIONS:
         work.leave(f"deb/{space}", "no records of this distribution are read", name)
     elif not _RELEASE.fullmatch(release):

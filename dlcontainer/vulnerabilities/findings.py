@@ -90,7 +90,8 @@ class ScanReport:
         if self.open:
             names = ", ".join(dict.fromkeys(finding.ids[0] for finding in self.open[:_SHOWN]))
             more = ", …" if len(self.open) > _SHOWN else ""
-            return f"{len(self.open)} known vulnerabilities that no entry allows: {names}{more}"
+            noun = "vulnerability" if len(self.open) == 1 else "vulnerabilities"
+            return f"{len(self.open)} known {noun} that no entry allows: {names}{more}"
         doubts = self.open_doubts
         if not doubts:
             return ""

@@ -38,11 +38,11 @@ class Judge:
     def of_bill(self, bill: BillContents, unlike: Sequence[str]) -> Iterator[Doubt]:
         """Yield what of the bill can't be checked."""
         for kind in bill.unchecked:
-            more = f" and {len(kind.names) - 3} more" if len(kind.names) > 3 else ""
-            what = (
-                f"{len(kind.names)} packages of kind {kind.kind}: {', '.join(kind.names[:3])}{more}"
-            )
-            yield self._doubt(what, kind.why, (), kind.names, kind.kind)
+            more = ", …" if len(kind.names) > 3 else ""
+            named = f"{', '.join(kind.names[:3])}{more}"
+            what = f"packages of kind {kind.kind} ({len(kind.names)}): {named}"
+            # An entry for one of them is none for all.
+            yield self._doubt(what, kind.why, (), (), kind.kind)
         if not bill.packages and not bill.unchecked:
             yield Doubt(what="the bill", why="it lists no package")
         for difference in unlike[:SHOWN]:
@@ -59,8 +59,7 @@ class Judge:
             base = ecosystem.partition(":")[0]
             newest = reading.newest.get(base)
             if not reading.counts.get(ecosystem):
-                why = f"the database has no records for {ecosystem}"
-                yield self._doubt(ecosystem, why, (), (), ecosystem)
+                yield Doubt(what=ecosystem, why=f"the database has no records for {ecosystem}")
             elif newest is None:
                 yield Doubt(what=ecosystem, why="each record for it is from a time to come")
             elif (age := (self._rules.now - newest).days) > self._rules.max_age_days:
@@ -109,19 +108,26 @@ class Judge:
 
 def _joined(hits: Iterable[AffectedHit]) -> list[list[AffectedHit]]:
     """Join the hits of one package whose records share a name, also by a third."""
-    groups: list[tuple[BillPackage, set[str], list[AffectedHit]]] = []
+    groups: dict[tuple[BillPackage, str], list[AffectedHit]] = {}
     for hit in hits:
-        names, members = set(hit.record.names), [hit]
-        apart = []
-        for package, others, group in groups:
-            if package == hit.package and others & names:
-                names |= others
-                members = [*group, *members]
-            else:
-                apart.append((package, others, group))
-        groups = [*apart, (hit.package, names, members)]
-    order = sorted(groups, key=lambda group: (group[0].ecosystem, group[0].name, min(group[1])))
-    return [group for _, _, group in order]
+        keys = [(hit.package, name) for name in hit.record.names]
+        sharing = {id(groups[key]): groups[key] for key in keys if key in groups}
+        # The largest takes the others in: a database of many aliases takes no longer for it.
+        merged = max(sharing.values(), key=len, default=[])
+        for group in sharing.values():
+            if group is not merged:
+                merged += group
+                keys += [(hit.package, name) for member in group for name in member.record.names]
+        merged.append(hit)
+        groups |= dict.fromkeys(keys, merged)
+    distinct = {id(group): group for group in groups.values()}.values()
+    return sorted(
+        (sorted(group, key=_place) for group in distinct), key=lambda group: _place(group[0])
+    )
+
+
+def _place(hit: AffectedHit) -> tuple[str, ...]:
+    return (hit.package.ecosystem, hit.package.name, hit.package.version, hit.record.id)
 
 
 def _names(package: BillPackage) -> set[str]:

@@ -73,7 +73,7 @@ def test_publish_asks(as_built: Built, world: World, tmp_path: Path) -> None:
     words = ("publish", as_built.image, "--site", site, "--root", tmp_path / "root")
     put(database, record("MADE-1", affected("PyPI", "dlctiny", {"introduced": "0"})))
     shown = world.run(*words, code=6)
-    assert "is not published: 1 known vulnerabilities that no entry allows: MADE-1" in shown.stderr
+    assert "is not published: 1 known vulnerability that no entry allows: MADE-1" in shown.stderr
     assert not (tmp_path / "root/current").exists()
     (database / "MADE-1.json").unlink()
     assert "module load tiny/1.0" in world.run(*words).stdout

@@ -70,13 +70,13 @@ def database(tmp_path: Path) -> Path:
 def test_findings(typed: Typed, bill: Path, database: Path) -> None:
     shown = typed(bill, "--database", database)
     assert shown.code == 1
-    assert f"2 records of {database}" in shown.out
+    assert f"records: 2, of {database}" in shown.out
     lines = shown.out.splitlines()
     # A record's text stays on its line.
     (line,) = [line for line in lines if line.startswith("FAILED")]
     assert "MADE-1 (MADE-2): openssl 3.0.11-1~deb12u2 (libssl3, openssl), Debian:12" in line
     assert lines[lines.index(line) + 1].strip() == "-> fixed in 3.1-1"
-    assert "1 known vulnerabilities that no entry allows: MADE-1" in shown.err
+    assert "1 known vulnerability that no entry allows: MADE-1" in shown.err
     assert "a bill alone is believed" in shown.err
 
 
@@ -146,7 +146,7 @@ def test_the_gate(tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatc
     assert gate is not None
     with pytest.raises(PublishError) as caught:
         put(image, root, site, scan=gate)
-    assert "is not published: 1 known vulnerabilities that no entry allows: MADE-1" in str(
+    assert "is not published: 1 known vulnerability that no entry allows: MADE-1" in str(
         caught.value
     )
     assert f"dlcontainer scan {image} --site lab" in str(caught.value)

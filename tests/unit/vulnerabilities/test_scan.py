@@ -29,7 +29,7 @@ def test_clean_and_not(tmp_path: Path) -> None:
     assert (report.state, report.why_not_clean, report.doubts) == ("clean", "", ())
     report = scanned(put(tmp_path, OPENSSL))
     assert report.state == "findings"
-    assert report.why_not_clean == "1 known vulnerabilities that no entry allows: MADE-1"
+    assert report.why_not_clean == "1 known vulnerability that no entry allows: MADE-1"
     (finding,) = report.findings
     assert finding.package.binaries == ("libssl3", "openssl")
 
@@ -118,12 +118,12 @@ def test_kinds_without_records(tmp_path: Path) -> None:
     conda = InstalledPackage(kind="conda", name="numpy", version="1.0")
     report = scanned(put(tmp_path), cases.contents(rpm, conda, distribution="rhel", release="9"))
     assert whys(report) == [
-        "1 packages of kind conda: numpy: no records of this kind are read",
-        "1 packages of kind rpm: bash: no records of this kind are read",
+        "packages of kind conda (1): numpy: no records of this kind are read",
+        "packages of kind rpm (1): bash: no records of this kind are read",
     ]
     report = scanned(put(tmp_path), cases.contents(cases.deb("bash", "5.2-1"), release=""))
     assert whys(report) == [
-        "1 packages of kind deb: bash: the bill says no release of the distribution"
+        "packages of kind deb (1): bash: the bill says no release of the distribution"
     ]
     assert whys(scanned(put(tmp_path), cases.contents())) == ["the bill: it lists no package"]
 
@@ -183,6 +183,9 @@ def test_one_of_several_upstream_allows_not_all(tmp_path: Path) -> None:
         ("package: openssl, ecosystem: PyPI", "findings"),
         ("id: MADE-2, package: openssl", "findings"),
         ("ecosystem: conda", "findings"),
+        # A whole ecosystem is allowed to be unchecked, never to be affected.
+        ("ecosystem: Debian", "findings"),
+        ("ecosystem: 'Debian:12'", "findings"),
     ],
 )
 def test_entries_of_packages(keys: str, state: str, tmp_path: Path) -> None:
@@ -200,8 +203,33 @@ def test_what_is_not_checked_may_be_allowed(tmp_path: Path) -> None:
     listed = entries(tmp_path, text + ENTRY.format(id="MADE-7", expires="2027-01-01"))
     report = scanned(tmp_path / "db", taken, allowed=listed)
     assert (report.state, len(report.doubts), report.unused) == ("clean", 2, ())
+    # One package of a kind does not stand for all.
+    text = "  - {package: numpy, ecosystem: conda, reason: a test, expires: 2027-01-01}\n"
+    assert scanned(tmp_path / "db", taken, allowed=entries(tmp_path, text)).state == "not checked"
     # No data, and old data, nothing allows.
+    text = "".join(
+        f"  - {{ecosystem: {name}, reason: a test, expires: 2027-01-01}}\n"
+        for name in ("Debian", "'Debian:12'", "PyPI", "conda")
+    )
+    listed = entries(tmp_path, text)
     assert scanned(None, taken, allowed=listed).state == "not checked"
+    (tmp_path / "empty").mkdir()
+    assert scanned(tmp_path / "empty", taken, allowed=listed).state == "not checked"
+    old = scanned(tmp_path / "db", taken, allowed=listed, max_age_days=1)
+    assert old.state == "not checked"
+
+
+def test_aliases_join_by_a_third(tmp_path: Path) -> None:
+    def of(name: str, *aliases: str) -> dict[str, Any]:
+        return {**OPENSSL, "id": name, "aliases": list(aliases)}
+
+    apart = put(tmp_path / "a", of("A", "X"), of("B", "Y"), of("C"))
+    assert [finding.ids for finding in scanned(apart).findings] == [("A", "X"), ("B", "Y"), ("C",)]
+    joined = put(tmp_path / "b", of("A", "X"), of("B", "Y"), of("Z", "Y", "X"), of("C"))
+    assert [finding.ids for finding in scanned(joined).findings] == [
+        ("A", "B", "Z", "X", "Y"),
+        ("C",),
+    ]
 
 
 @pytest.mark.parametrize(
