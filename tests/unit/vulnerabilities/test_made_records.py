@@ -9,26 +9,26 @@ from tests.unit.vulnerabilities import cases
 
 # What each says of the bill in `cases`: the package that it affects and the fix, or nothing.
 DECIDED: Mapping[str, tuple[str, str | None] | None] = {
-    "MADE-01-backport-to-come": ("openssl", "3.0.11-1~deb12u3"),
-    "MADE-02-backport-installed": None,
-    "MADE-03-other-release": None,
-    "MADE-04-epoch-before": ("shadow", "1:4.13+dfsg1-2"),
-    "MADE-05-epoch-after": None,
-    "MADE-06-tilde-begins": ("expat", "2.5.0-1+deb12u2"),
-    "MADE-07-tilde-ends": None,
-    "MADE-08-withdrawn": None,
-    "MADE-09-unfixed": ("zlib", None),
-    "MADE-10-last-affected": ("zlib", None),
-    "MADE-11-limit": None,
-    "MADE-12-second-range": ("curl", "7.88.1-10+deb12u6"),
-    "MADE-13-between-ranges": None,
-    "MADE-14-python-name": ("ruamel-yaml-clib", "0.2.8"),
-    "MADE-15-python-alias": ("ruamel-yaml-clib", "0.2.9"),
-    "MADE-16-python-pre-release": ("numpy", "2.0.0"),
-    "MADE-17-python-local": ("torch", None),
-    "MADE-18-python-local-fixed": None,
-    "MADE-19-python-list": ("pyyaml", None),
-    "MADE-20-other-ecosystem": None,
+    "x_MADE-01-backport-to-come": ("openssl", "3.0.11-1~deb12u3"),
+    "x_MADE-02-backport-installed": None,
+    "x_MADE-03-other-release": None,
+    "x_MADE-04-epoch-before": ("shadow", "1:4.13+dfsg1-2"),
+    "x_MADE-05-epoch-after": None,
+    "x_MADE-06-tilde-begins": ("expat", "2.5.0-1+deb12u2"),
+    "x_MADE-07-tilde-ends": None,
+    "x_MADE-08-withdrawn": None,
+    "x_MADE-09-unfixed": ("zlib", None),
+    "x_MADE-10-last-affected": ("zlib", None),
+    "x_MADE-11-limit": None,
+    "x_MADE-12-second-range": ("curl", "7.88.1-10+deb12u6"),
+    "x_MADE-13-between-ranges": None,
+    "x_MADE-14-python-name": ("ruamel-yaml-clib", "0.2.8"),
+    "x_MADE-15-python-alias": ("ruamel-yaml-clib", "0.2.9"),
+    "x_MADE-16-python-pre-release": ("numpy", "2.0.0"),
+    "x_MADE-17-python-local": ("torch", None),
+    "x_MADE-18-python-local-fixed": None,
+    "x_MADE-19-python-list": ("pyyaml", None),
+    "x_MADE-20-other-ecosystem": None,
 }
 
 
@@ -53,13 +53,13 @@ def test_each_is_decided(name: str) -> None:
 def test_all_together() -> None:
     report = cases.scanned(cases.MADE)
     affecting = sorted(name for name, decided in DECIDED.items() if decided)
-    assert sorted(set(cases.found_ids(report)) - {"MADE-2026-15"}) == affecting
+    assert sorted(set(cases.found_ids(report)) - {"x_MADE-2026-15"}) == affecting
     # Two records of one vulnerability are one finding, with both fixes.
-    (joined,) = [one for one in report.findings if "MADE-2026-15" in one.ids]
-    assert joined.ids == ("MADE-14-python-name", "MADE-15-python-alias", "MADE-2026-15")
+    (joined,) = [one for one in report.findings if "x_MADE-2026-15" in one.ids]
+    assert joined.ids == ("x_MADE-14-python-name", "x_MADE-15-python-alias", "x_MADE-2026-15")
     assert joined.fixed == ("0.2.8", "0.2.9")
     assert joined.severity == ("CVSS_V3 CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H",)
     severities = {finding.ids[0]: finding.severity for finding in report.findings}
-    assert severities["MADE-09-unfixed"] == ("urgency unimportant",)
-    assert severities["MADE-10-last-affected"] == ()
+    assert severities["x_MADE-09-unfixed"] == ("urgency unimportant",)
+    assert severities["x_MADE-10-last-affected"] == ()
     assert (report.state, report.doubts, report.packages) == ("findings", (), 10)
