@@ -41,6 +41,8 @@ I0 = ("introduced", "0")
         # Events of one range in any order, and again introduced.
         ("1.5", one(("fixed", "2.0"), I0), (True, "2.0")),
         ("2.5", one(("fixed", "2.0"), I0), (False, None)),
+        # The first fix of several.
+        ("1.5", one(I0, ("fixed", "2.0"), ("introduced", "3.0"), ("fixed", "4.0")), (True, "2.0")),
         ("3.5", one(I0, ("fixed", "2.0"), ("introduced", "3.0")), (True, None)),
         ("2.5", one(I0, ("fixed", "2.0"), ("introduced", "3.0")), (False, None)),
         # "0" is before all: before 0~rc1's like too. A fix in it: nothing is affected.
