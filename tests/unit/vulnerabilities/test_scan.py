@@ -113,6 +113,14 @@ def test_releases(ecosystem: str, is_meant: bool, tmp_path: Path) -> None:
     assert cases.found_ids(report) == (["MADE-1"] if is_meant else [])
 
 
+def test_a_rebuild_has_its_source_s_version(tmp_path: Path) -> None:
+    last = {"last_affected": "1:4.13+dfsg1-1"}
+    body = record("MADE-1", affected("Debian:12", "shadow", {"introduced": "0"}, last))
+    (finding,) = scanned(put(tmp_path, body)).findings
+    # passwd is 1:4.13+dfsg1-1+b1, which is after it.
+    assert (finding.package.version, finding.package.binaries) == ("1:4.13+dfsg1-1", ("passwd",))
+
+
 def test_kinds_without_records(tmp_path: Path) -> None:
     rpm = InstalledPackage(kind="rpm", name="bash", version="5.1-2")
     conda = InstalledPackage(kind="conda", name="numpy", version="1.0")
