@@ -1,6 +1,7 @@
 """`scan`: its three states for people and for programs, the site's rules, and publish's gate."""
 
 import json
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -124,7 +125,7 @@ def test_what_is_no_image(typed: Typed, tmp_path: Path, database: Path) -> None:
 def test_without_univers(
     typed: Typed, bill: Path, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "univers", None)
+    monkeypatch.setitem(sys.modules, "univers", None)
     shown = typed(bill, "--database", database)
     assert shown.code == EngineError.exit_code
     assert "pip install 'univers>=31'" in shown.err
