@@ -9,8 +9,6 @@ from dlcontainer.image import sbom, sif
 from dlcontainer.image.licensing.redistribution import TermsFinding
 from dlcontainer.system import foreign_files
 
-_MOST_BYTES = 64_000_000
-
 
 def of_image(image: Path) -> bytes | None:
     """Return the bill in a SIF, or the one beside it; None without one.
@@ -24,7 +22,7 @@ def of_image(image: Path) -> bytes | None:
     if not path.exists():
         return None
     try:
-        return foreign_files.read(path, _MOST_BYTES)
+        return foreign_files.read(path, sbom.MOST_BYTES)
     except OSError as error:
         raise ChecksFailedError(
             f"can't read {path}: {error.strerror}", next_step="copy the image's files again"
@@ -33,14 +31,14 @@ def of_image(image: Path) -> bytes | None:
 
 def count(text: str | bytes) -> int:
     """Count the packages that a bill lists; raises ChecksFailedError for what is none."""
-    return len(_listed(text))
+    return len(components(text))
 
 
 def names(text: str | bytes) -> frozenset[str]:
     """Name the packages that a bill lists; raises ChecksFailedError for what is none."""
     return frozenset(
         str(component["name"])
-        for component in _listed(text)
+        for component in components(text)
         if isinstance(component, dict) and "name" in component
     )
 
@@ -82,7 +80,8 @@ def _stated(component: object) -> dict[str, str]:
     }
 
 
-def _listed(text: str | bytes) -> Sequence[object]:
+def components(text: str | bytes) -> Sequence[object]:
+    """List the packages of a bill, as it has them; raises ChecksFailedError for what is none."""
     return [
         component
         for component in _body(text)["components"]

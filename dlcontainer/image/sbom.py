@@ -25,6 +25,8 @@ from dlcontainer.image.licensing.vendor_terms import READ_ON, VendorTerms
 
 SUFFIX = layout.SBOM_SUFFIX
 PROPERTY = "org.dlcontainer"
+# Of a bill with all that a large image has.
+MOST_BYTES = 64_000_000
 # Of a component that is a vendor's product.
 TERMS = ("product", "redistribution", "redistribution-terms")
 TERMS_READ = "redistribution-read"
@@ -103,12 +105,12 @@ def with_hashes(
 
     `debs` are those of a lock: name, version, arch -> SHA-256.
     """
-    digests = {(_pypi_name(wheel["name"]), wheel["version"]): wheel["sha256"] for wheel in wheels}
+    digests = {(pypi_name(wheel["name"]), wheel["version"]): wheel["sha256"] for wheel in wheels}
 
     def hashed(package: InstalledPackage) -> InstalledPackage:
         match package.kind:
             case "pypi":
-                sha256 = digests.get((_pypi_name(package.name), package.version), "")
+                sha256 = digests.get((pypi_name(package.name), package.version), "")
             case "deb":
                 sha256 = debs.get((package.name, package.version, package.arch), "")
             case _:
@@ -134,7 +136,7 @@ def purl(package: InstalledPackage, distribution: str, release: str) -> str:
             epoch = details.get("epoch", "")
             qualifiers = {"arch": package.arch, "epoch": epoch, "distro": distro}
         case "pypi":
-            path, qualifiers = f"pypi/{_quoted(_pypi_name(name))}", {}
+            path, qualifiers = f"pypi/{_quoted(pypi_name(name))}", {}
         case "conda":
             path, qualifiers = f"conda/{_quoted(name)}", details
     pairs = [f"{key}={_quoted(value)}" for key, value in sorted(qualifiers.items()) if value]
@@ -235,7 +237,8 @@ def _properties(properties: Mapping[str, str]) -> list[dict[str, str]]:
     ]
 
 
-def _pypi_name(name: str) -> str:
+def pypi_name(name: str) -> str:
+    """Write a Python package's name as indexes compare it (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

@@ -22,7 +22,6 @@ SMALL = {
     "dlcontainer/bench/samples/rows": "sessions whose launches have rows",
     "dlcontainer/bench/stats/scatter": "how samples scatter, beside where they lie",
     "dlcontainer/config/yaml_text": "the one reader of YAML, which knows nothing of our fields",
-    "dlcontainer/publish/catalogue": "the page of what is live",
     "dlcontainer/publish/unpacked": "images as folders, beside published trees",
     "dlcontainer/schemas": "made from the models of sites and recipes, which know nothing of it",
     "dlcontainer/system/environ": "the one reader of the host's variables",
