@@ -224,6 +224,13 @@ def schema_(as_json: options.Json = False, verbose: options.Verbose = False) -> 
 
 app.add(
     at(
+        "site_detect:detect",
+        "detect",
+        "Show what this node is, from processor to scheduler, each fact with how it was read.",
+    )
+)
+app.add(
+    at(
         "site_environment:environment",
         "environment",
         "Show which variables of this shell enter an image, and which stay outside.",
