@@ -231,6 +231,13 @@ app.add(
 )
 app.add(
     at(
+        "site_new:new",
+        "new",
+        "Write a first site file of this machine, each value with how it was read.",
+    )
+)
+app.add(
+    at(
         "site_environment:environment",
         "environment",
         "Show which variables of this shell enter an image, and which stay outside.",

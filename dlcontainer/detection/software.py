@@ -18,7 +18,7 @@ _LAUNCHERS = (
     ("Hydra (MPICH, MVAPICH)", r"HYDRA build details:\s*Version:\s*(\d\S*)", "mpirun --version"),
 )
 # How each scheduler says its version, and the program that submits there. Sources: sinfo(1),
-# qstat(1B) of PBS, qstat(1) of Grid Engine, bsub(1), flux(1); the words of LSF and Flux: remembered.
+# qstat(1B) of PBS, qstat(1) of Grid Engine, bsub(1), flux(1); words of LSF and Flux: remembered.
 _SCHEDULERS = (
     ("slurm", "sinfo --version", r"^slurm(?:-wlm)? (\d\S*)", "sbatch"),
     ("pbs", "qstat --version", r"(?:pbs_version = |PBSPro_|Version: )(\d\S*)", "qsub"),
@@ -73,6 +73,7 @@ def _scheduler(evidence: Evidence) -> Iterator[Fact]:
             yield known("scheduler.version", version, command)
             yield _partitions(kind, evidence)
             yield _default_partition(kind, evidence)
+            yield _launcher(kind, evidence)
             return
     flux = _version(evidence.answer("flux --version"), _FLUX)
     asked = ", ".join(command for _, command, _, _ in _SCHEDULERS)
@@ -118,6 +119,14 @@ def _default_partition(kind: str, evidence: Evidence) -> Fact:
     match = re.search(r"^([^|*\n]+)\*\|", answer.out, re.MULTILINE)
     why = answer.failure or "no partition has a star"
     return either("scheduler.default_partition", match[1] if match else None, _SINFO, why)
+
+
+def _launcher(kind: str, evidence: Evidence) -> Fact:
+    """Name what starts ranks in jobs, where the scheduler has a program of its own for that."""
+    if kind != "slurm":
+        return unknown("scheduler.launcher", "-", f"{kind} has none of its own")
+    name = "srun" if "srun" in evidence.programs else None
+    return either("scheduler.launcher", name, "PATH", "no srun on PATH")
 
 
 def _modules(evidence: Evidence) -> Iterator[Fact]:

@@ -73,7 +73,8 @@ def answer(out: str, code: int = 0) -> ProgramAnswer:
 BASE = Evidence(
     files={
         "/etc/os-release": 'NAME="Rocky Linux"\nID="rocky"\nVERSION_ID="9.4"\n',
-        "/proc/cpuinfo": "vendor_id\t: AuthenticAMD\nmodel name\t: AMD EPYC 9654 96-Core Processor\n"
+        "/proc/cpuinfo": "vendor_id\t: AuthenticAMD\n"
+        "model name\t: AMD EPYC 9654 96-Core Processor\n"
         f"flags\t\t: {FLAGS_V4}\n",
         "/proc/meminfo": "MemTotal:       791384164 kB\nMemFree: 1 kB\n",
         "/proc/self/mounts": "/dev/sda1 / ext4 rw 0 0\ntmpfs /dev/shm tmpfs rw 0 0\n"
