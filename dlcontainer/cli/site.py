@@ -238,6 +238,13 @@ app.add(
 )
 app.add(
     at(
+        "site_drift:drift",
+        "drift",
+        "Show what moved since a site's file was written, and the published images it concerns.",
+    )
+)
+app.add(
+    at(
         "site_environment:environment",
         "environment",
         "Show which variables of this shell enter an image, and which stay outside.",

@@ -25,6 +25,8 @@ _SCHEDULERS = (
     ("gridengine", "qstat -help", r"^(?:SGE|GE|UGE|OGS/GE|AGE|OCS) (\d\S*)", "qsub"),
     ("lsf", "bsub -V", r"(?:LSF|Spectrum LSF)\D* (\d+\.\d\S*),", "bsub"),
 )
+# Set by HPE's module of its MPI.
+CRAY = "CRAY_MPICH_VERSION"
 _FLUX = r"commands:\s*(\d\S*)"
 
 
@@ -52,6 +54,8 @@ def _mpi(evidence: Evidence) -> Iterator[Fact]:
     else:
         found_libraries = [match[1] for match in _LIBRARIES.finditer(libraries.out)]
         yield known("mpi.libraries", listed(found_libraries), "ldconfig -p")
+    loaded = evidence.variables.get(CRAY)
+    yield either("mpi.module_version", loaded, CRAY, "it is not set: no such module is loaded")
     cray = evidence.folders.get("/opt/cray/pe/cray-mpich")
     if cray:
         versions = tuple(name for name in cray if name[:1].isdigit())
