@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dlcontainer.cli.context import CliContext
-    from dlcontainer.detection.fact import Fact
+    from dlcontainer.detection.fact import NodeFact
     from dlcontainer.detection.node_report import Detection
     from dlcontainer.schedulers.scheduler import BatchSystem
 
@@ -269,7 +269,7 @@ def _tell(detection: "Detection", target: Path | None, *, as_json: bool, verbose
         job = {fact.name: fact for fact in detection.job}
         pairs = [(fact, job.get(fact.name, fact)) for fact in detection.here]
         hidden = 3 if verbose else 2
-        table = [(fact.name, fact.text, other.text, other.how) for fact, other in pairs]
+        table = [(fact.name, fact.text, in_job.text, in_job.how) for fact, in_job in pairs]
         head = ("fact", "here", "in the job", "how it was read")
         output.say(output.table([row[: hidden + 1] for row in table], head=head[: hidden + 1]))
         rows = [(row.name, row.here, row.job) for row in differences(detection)]
@@ -281,6 +281,6 @@ def _tell(detection: "Detection", target: Path | None, *, as_json: bool, verbose
         output.copied(str(target), before="wrote ")
 
 
-def _counted(facts: "Sequence[Fact]") -> str:
+def _counted(facts: "Sequence[NodeFact]") -> str:
     unknown = sum(fact.value is None for fact in facts)
     return f"{len(facts) - unknown} facts, {unknown} unknown"

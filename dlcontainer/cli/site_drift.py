@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dlcontainer.detection.concerns import MoveConcerns
-    from dlcontainer.detection.moves import Comparison
+    from dlcontainer.detection.moves import DriftComparison
     from dlcontainer.detection.node_report import Detection
     from dlcontainer.detection.published_image import PublishedImage
     from dlcontainer.sites.site import Site
@@ -100,7 +100,7 @@ def _published(root: Path, site: "Site") -> "tuple[tuple[PublishedImage, ...], d
 def _body(
     site: "Site",
     detection: "Detection",
-    comparison: "Comparison",
+    comparison: "DriftComparison",
     answers: "Sequence[MoveConcerns]",
     images: "Sequence[PublishedImage]",
     apart: "Mapping[str, str]",
@@ -123,7 +123,7 @@ def _body(
 
 
 def _tell(
-    comparison: "Comparison",
+    comparison: "DriftComparison",
     answers: "Sequence[MoveConcerns]",
     images: "Sequence[PublishedImage]",
     apart: "Mapping[str, str]",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dlcontainer.detection import evidence
-from dlcontainer.detection.evidence import Evidence
+from dlcontainer.detection.evidence import NodeEvidence
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.system.process import CommandTimeoutError, Runner
 
@@ -34,7 +34,7 @@ exec "$dlc_python" -I - <<'{end}'
 """
 
 
-def here(runner: Runner, environ: Mapping[str, str]) -> Evidence:
+def here(runner: Runner, environ: Mapping[str, str]) -> NodeEvidence:
     """Ask this node; raises ChecksFailedError where it says nothing."""
     try:
         completed = runner([sys.executable, "-I", str(COLLECT)], timeout=_LIMIT_S, check=False)

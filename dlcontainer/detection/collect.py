@@ -196,17 +196,17 @@ def answer(argv, limit):
         )  # fmt: skip
     except OSError as error:
         return {"error": error.strerror or "it does not start"}
-    deadline, said, ended = time.monotonic() + limit, b"", False
+    deadline, output, ended = time.monotonic() + limit, b"", False
     try:
-        while len(said) < MOST_ANSWER and not ended:
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+        while len(output) < MOST_ANSWER and not ended:
+            rest_s = deadline - time.monotonic()
+            if rest_s <= 0 or not select.select([process.stdout], [], [], rest_s)[0]:
                 return {"error": "no answer within {:.0f} s".format(limit)}
             block = os.read(process.stdout.fileno(), 65536)
-            said, ended = said + block, not block
+            output, ended = output + block, not block
         while ended and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
-        return {"code": process.poll(), "out": said[:MOST_ANSWER].decode("utf-8", "replace")}
+        return {"code": process.poll(), "out": output[:MOST_ANSWER].decode("utf-8", "replace")}
     finally:
         try:
             os.killpg(process.pid, signal.SIGKILL)
@@ -223,9 +223,9 @@ def commands():
         path = program(argv[0])
         if path is None:
             continue
-        left = min(COMMAND_S, end - time.monotonic())
+        rest_s = min(COMMAND_S, end - time.monotonic())
         answers[" ".join(argv)] = (
-            answer([path] + list(argv[1:]), left) if left > 0 else {"error": "not asked: late"}
+            answer([path] + list(argv[1:]), rest_s) if rest_s > 0 else {"error": "not asked: late"}
         )
     return answers
 
@@ -311,7 +311,7 @@ def addresses():
 
 
 def disks():
-    """Give size and free space of the folders for temporary files, MB."""
+    """Return size and free space of the folders for temporary files, MB."""
     sizes = {}
     for path in DISKS:
         try:
@@ -323,7 +323,7 @@ def disks():
 
 
 def process():
-    """Give what is this process's own: its kernel, C library, limits and rights."""
+    """Return what is this process's own: its kernel, C library, limits and rights."""
     mask = os.umask(0o077)
     os.umask(mask)
     try:
@@ -369,8 +369,8 @@ def subordinate(path):
 def evidence():
     """Collect all of it."""
     variables = {name: os.environ[name][:4096] for name in VARIABLES if name in os.environ}
-    asked = [argv[0] for argv in COMMANDS]
-    programs = {name: program(name) for name in sorted(set(asked) | set(PROGRAMS))}
+    names = [argv[0] for argv in COMMANDS]
+    programs = {name: program(name) for name in sorted(set(names) | set(PROGRAMS))}
     programs = {name: path for name, path in programs.items() if path}
     answers = commands()
     listed = answers.get("ldconfig -p", {}).get("out", "")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dlcontainer.detection.moves import GONE, Comparison, Move, moved
+from dlcontainer.detection.moves import GONE, DriftComparison, Move, moved
 from dlcontainer.detection.published_image import PublishedImage
 from dlcontainer.planning.conflicts import table
 from dlcontainer.planning.conflicts.model import Finding, Severity, UnknownFact
@@ -44,7 +44,7 @@ class ConcernReason:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Scene:
+class _DriftScene:
     """What a rule looks at beside the image: the site, the move, and how engines start."""
 
     site: Site
@@ -52,22 +52,22 @@ class _Scene:
     has_setuid: bool
 
 
-_Rule = Callable[[_Scene, PublishedImage], ConcernReason | None]
+_Rule = Callable[[_DriftScene, PublishedImage], ConcernReason | None]
 # Of all images alike.
-_GeneralRule = Callable[[_Scene], ConcernReason | None]
+_GeneralRule = Callable[[_DriftScene], ConcernReason | None]
 
 
-def of(comparison: Comparison, images: Sequence[PublishedImage]) -> tuple[MoveConcerns, ...]:
+def of(comparison: DriftComparison, images: Sequence[PublishedImage]) -> tuple[MoveConcerns, ...]:
     """Find the images of each move, in the order of the images."""
     answers = []
     for move in comparison.moves:
-        scene = _Scene(site=comparison.before, move=move, has_setuid=comparison.has_setuid)
+        scene = _DriftScene(site=comparison.before, move=move, has_setuid=comparison.has_setuid)
         concerned = (_of_image(scene, image) for image in images)
         answers.append(MoveConcerns(move=move, images=tuple(filter(None, concerned))))
     return tuple(answers)
 
 
-def _of_image(scene: _Scene, image: PublishedImage) -> ImageConcern | None:
+def _of_image(scene: _DriftScene, image: PublishedImage) -> ImageConcern | None:
     reason = _by_plan(scene, image)
     if reason is None:
         rule = next((rule for key, rule in _RULES.items() if scene.move.key.startswith(key)), None)
@@ -80,7 +80,7 @@ def _of_image(scene: _Scene, image: PublishedImage) -> ImageConcern | None:
     return ImageConcern(module=image.module, grade=reason.grade, why=reason.why)
 
 
-def _by_plan(scene: _Scene, image: PublishedImage) -> ConcernReason | None:
+def _by_plan(scene: _DriftScene, image: PublishedImage) -> ConcernReason | None:
     """Hold the image against plan's rules with the move, and without: what is new counts."""
     content = scene.move.content
     if content is None or isinstance(content, tuple | bool):
@@ -117,13 +117,13 @@ def _check(why: str) -> ConcernReason:
     return ConcernReason(grade="check", why=why)
 
 
-def _arch(scene: _Scene, image: PublishedImage) -> ConcernReason | None:
+def _arch(scene: _DriftScene, image: PublishedImage) -> ConcernReason | None:
     if image.arch is None or image.arch == scene.move.new:
         return None
     return _fails(f"its programs are for {image.arch}")
 
 
-def _setuid(scene: _Scene, image: PublishedImage) -> ConcernReason | None:
+def _setuid(scene: _DriftScene, image: PublishedImage) -> ConcernReason | None:
     if scene.move.new != "no":
         return None
     if image.is_unpacked:
@@ -131,13 +131,13 @@ def _setuid(scene: _Scene, image: PublishedImage) -> ConcernReason | None:
     return _check("it is mounted by FUSE in a user namespace now, no longer by the kernel")
 
 
-def _fuse(scene: _Scene, image: PublishedImage) -> ConcernReason | None:
+def _fuse(scene: _DriftScene, image: PublishedImage) -> ConcernReason | None:
     if scene.move.new != "no" or image.is_unpacked:
         return None
     return _check("its file can't be mounted without root: the engine unpacks it for each start")
 
 
-def _host_mpi(scene: _Scene, image: PublishedImage) -> ConcernReason | None:
+def _host_mpi(scene: _DriftScene, image: PublishedImage) -> ConcernReason | None:
     mpi = scene.site.mpi
     if mpi is None or mpi.mode == "container" or image.stack.mpi is None:
         return None
@@ -147,7 +147,7 @@ def _host_mpi(scene: _Scene, image: PublishedImage) -> ConcernReason | None:
     return _check(f"the host's {mpi.name} {how}, and was proved with {scene.move.old}")
 
 
-def _host_network(scene: _Scene, image: PublishedImage) -> ConcernReason | None:
+def _host_network(scene: _DriftScene, image: PublishedImage) -> ConcernReason | None:
     """Find images that load the host's network library: by its MPI, or by NCCL's plug-in."""
     has_plugin = scene.site.collectives.plugin == "host" and scene.move.key != "network.ucx"
     if has_plugin and (image.stack.cuda or image.stack.rocm):
@@ -155,7 +155,7 @@ def _host_network(scene: _Scene, image: PublishedImage) -> ConcernReason | None:
     return _host_mpi(scene, image)
 
 
-def _fabric(scene: _Scene, image: PublishedImage) -> ConcernReason | None:
+def _fabric(scene: _DriftScene, image: PublishedImage) -> ConcernReason | None:
     if image.stack.cuda or image.stack.rocm:
         return _check(f"its NCCL or RCCL was proved on {scene.move.old}")
     if image.stack.mpi is not None:
@@ -163,7 +163,7 @@ def _fabric(scene: _Scene, image: PublishedImage) -> ConcernReason | None:
     return None
 
 
-def _cplusplus(scene: _Scene, image: PublishedImage) -> ConcernReason | None:
+def _cplusplus(scene: _DriftScene, image: PublishedImage) -> ConcernReason | None:
     mpi = scene.site.mpi
     is_bound = mpi is not None and (mpi.mode != "container" or mpi.libraries or mpi.preload)
     if not is_bound or image.stack.mpi is None:
@@ -171,7 +171,7 @@ def _cplusplus(scene: _Scene, image: PublishedImage) -> ConcernReason | None:
     return _check("host libraries in it may need a newer libstdc++ than its own")
 
 
-def _count(scene: _Scene, image: PublishedImage) -> ConcernReason | None:
+def _count(scene: _DriftScene, image: PublishedImage) -> ConcernReason | None:
     if not image.stack.has_device_code or scene.move.old == "0":
         return None
     if scene.move.new == "0":
@@ -179,14 +179,14 @@ def _count(scene: _Scene, image: PublishedImage) -> ConcernReason | None:
     return _check(f"its jobs ask for {scene.move.old} accelerators of a node")
 
 
-def _device_memory(scene: _Scene, image: PublishedImage) -> ConcernReason | None:
+def _device_memory(scene: _DriftScene, image: PublishedImage) -> ConcernReason | None:
     old, new = scene.move.old, scene.move.new
     if image.stack.has_device_code and old.isdigit() and new.isdigit() and int(new) < int(old):
         return _check(f"its programs had {old} GB of a device")
     return None
 
 
-def _memlock(scene: _Scene, image: PublishedImage) -> ConcernReason | None:
+def _memlock(scene: _DriftScene, image: PublishedImage) -> ConcernReason | None:
     network = scene.site.network
     if network is None or network.kind not in _NETWORK_LIMITS or scene.move.old != "unlimited":
         return None
@@ -195,16 +195,16 @@ def _memlock(scene: _Scene, image: PublishedImage) -> ConcernReason | None:
     return None
 
 
-def _scheduler(scene: _Scene, image: PublishedImage) -> ConcernReason | None:
+def _scheduler(scene: _DriftScene, image: PublishedImage) -> ConcernReason | None:
     return _fails(f"its job script speaks to {scene.move.old}") if image.has_job else None
 
 
-def _engine(scene: _Scene) -> ConcernReason | None:
+def _engine(scene: _DriftScene) -> ConcernReason | None:
     runtime = scene.site.engine.runtime
     return _check(f"it starts through {runtime}, and was proved with {scene.move.old}")
 
 
-def _namespaces(scene: _Scene) -> ConcernReason | None:
+def _namespaces(scene: _DriftScene) -> ConcernReason | None:
     if scene.move.new != "no":
         return None
     if scene.has_setuid:
@@ -212,11 +212,11 @@ def _namespaces(scene: _Scene) -> ConcernReason | None:
     return _fails("without a setuid program the engine needs a user namespace to start it")
 
 
-def _page(scene: _Scene) -> ConcernReason | None:
+def _page(scene: _DriftScene) -> ConcernReason | None:
     return _check(f"its libraries were proved with pages of {scene.move.old} bytes")
 
 
-def _mount(scene: _Scene) -> ConcernReason | None:
+def _mount(scene: _DriftScene) -> ConcernReason | None:
     path = scene.move.key.removeprefix("filesystems.")
     homes = {system.path for system in scene.site.filesystems if system.purpose == "home"}
     if scene.move.new != GONE or path in homes:
@@ -224,7 +224,7 @@ def _mount(scene: _Scene) -> ConcernReason | None:
     return _check(f"its module shows {path} in it")
 
 
-def _selinux(scene: _Scene) -> ConcernReason | None:
+def _selinux(scene: _DriftScene) -> ConcernReason | None:
     if scene.move.new == "enforcing":
         return _check("SELinux may keep the engine from starting it")
     return None

@@ -75,7 +75,7 @@ class NodeProcess:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Evidence:
+class NodeEvidence:
     """All that was collected on one node."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
@@ -116,7 +116,7 @@ class Evidence:
         return self.answers.get(command, missing)
 
 
-_READER: TypeAdapter[Evidence] = TypeAdapter(Evidence)
+_READER: TypeAdapter[NodeEvidence] = TypeAdapter(NodeEvidence)
 
 
 def _natural(path: str) -> list[tuple[int, str]]:
@@ -124,7 +124,7 @@ def _natural(path: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() and len(part) < 19 else (-1, part) for part in parts]
 
 
-def read(output: str, where: str) -> Evidence:
+def read(output: str, where: str) -> NodeEvidence:
     """Read what the collecting program printed, among other lines; raises ChecksFailedError."""
     lines = [line for line in output.split("\n") if line.startswith(MARK)]
     if not lines:

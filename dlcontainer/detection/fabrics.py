@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from dlcontainer.detection.evidence import Evidence
-from dlcontainer.detection.fact import Fact, either, known, listed, unknown
+from dlcontainer.detection.evidence import NodeEvidence
+from dlcontainer.detection.fact import NodeFact, either, known, listed, unknown
 
 _VERBS, _CXI, _NET = "/sys/class/infiniband", "/sys/class/cxi", "/sys/class/net"
 _ACTIVE = "4: ACTIVE"
 
 
-def facts(evidence: Evidence) -> Iterator[Fact]:
+def facts(evidence: NodeEvidence) -> Iterator[NodeFact]:
     """Yield what connects the node; addresses by their kind alone."""
     yield from _fabric(evidence)
     devices = listed([*evidence.folders.get(_CXI, ()), *evidence.folders.get(_VERBS, ())])
@@ -27,7 +27,7 @@ def facts(evidence: Evidence) -> Iterator[Fact]:
     )
 
 
-def _version(evidence: Evidence, name: str, command: str, pattern: str) -> Fact:
+def _version(evidence: NodeEvidence, name: str, command: str, pattern: str) -> NodeFact:
     answer = evidence.answer(command)
     match = re.search(pattern, answer.out) if answer.failure is None else None
     return either(
@@ -35,7 +35,7 @@ def _version(evidence: Evidence, name: str, command: str, pattern: str) -> Fact:
     )
 
 
-def _state(evidence: Evidence, name: str) -> str:
+def _state(evidence: NodeEvidence, name: str) -> str:
     speed = evidence.number(f"{_NET}/{name}/speed")
     state = evidence.text(f"{_NET}/{name}/operstate") or "state unknown"
     driver = evidence.links.get(f"{_NET}/{name}/device/driver")
@@ -43,7 +43,7 @@ def _state(evidence: Evidence, name: str) -> str:
     return ", ".join(words)
 
 
-def _fabric(evidence: Evidence) -> Iterator[Fact]:
+def _fabric(evidence: NodeEvidence) -> Iterator[NodeFact]:
     """Name the fabric by its devices' drivers: a cable that is not plugged in is no fabric."""
     cxi = evidence.folders.get(_CXI, ())
     if cxi:
@@ -79,7 +79,7 @@ def _fabric(evidence: Evidence) -> Iterator[Fact]:
     yield unknown("network.model", f"{_CXI}, {_VERBS}, {_NET}", why)
 
 
-def _active(evidence: Evidence) -> dict[str, dict[str, str]]:
+def _active(evidence: NodeEvidence) -> dict[str, dict[str, str]]:
     """Return the ports that are up, by device: driver, link layer, rate, the card's name."""
     ports = {}
     for path, state in evidence.matching(f"{_VERBS}/*/ports/*/state"):

@@ -10,7 +10,7 @@ FactValue = str | int | bool | tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fact:
+class NodeFact:
     """One fact; a site's key names it where there is one (`os.kernel`).
 
     `value` is None where it is unknown, and `why` says why.
@@ -35,19 +35,19 @@ class Fact:
         return str(self.value)
 
 
-def known(name: str, content: FactValue, how: str) -> Fact:
+def known(name: str, content: FactValue, how: str) -> NodeFact:
     """Return a fact that was read."""
-    return Fact(name=name, value=content, how=how)
+    return NodeFact(name=name, value=content, how=how)
 
 
-def unknown(name: str, how: str, why: str) -> Fact:
+def unknown(name: str, how: str, why: str) -> NodeFact:
     """Return a fact that could not be read, with the reason."""
-    return Fact(name=name, value=None, how=how, why=why)
+    return NodeFact(name=name, value=None, how=how, why=why)
 
 
-def either(name: str, content: FactValue | None, how: str, why: str) -> Fact:
+def either(name: str, content: FactValue | None, how: str, why: str) -> NodeFact:
     """Return a fact by what was read of it, None for nothing."""
-    return Fact(name=name, value=content, how=how, why=None if content is not None else why)
+    return NodeFact(name=name, value=content, how=how, why=None if content is not None else why)
 
 
 def listed(words: Sequence[str]) -> tuple[str, ...]:

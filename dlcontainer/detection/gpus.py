@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from dlcontainer.detection.evidence import Evidence
-from dlcontainer.detection.fact import Fact, either, known, listed, unknown
+from dlcontainer.detection.evidence import NodeEvidence
+from dlcontainer.detection.fact import NodeFact, either, known, listed, unknown
 
 _QUERY = "nvidia-smi --query-gpu=name,compute_cap,memory.total --format=csv,noheader,nounits"
 _DRIVER = "/proc/driver/nvidia/version"
@@ -34,7 +34,7 @@ class GpuReading:
     why: str = ""
 
 
-def facts(evidence: Evidence) -> Iterator[Fact]:
+def facts(evidence: NodeEvidence) -> Iterator[NodeFact]:
     """Yield what the node says of its accelerators; of a node without any that there are none."""
     reading = _nvidia(evidence) or _amd(evidence) or _by_pci(evidence)
     if reading is None and not any(evidence.matching(f"{_PCI}/*/class")):
@@ -57,13 +57,13 @@ def facts(evidence: Evidence) -> Iterator[Fact]:
         yield either("accelerator.container_hook", hooks, "PATH", "no nvidia-container-cli on PATH")
 
 
-def _single(name: str, words: tuple[str, ...], how: str, why: str) -> Fact:
+def _single(name: str, words: tuple[str, ...], how: str, why: str) -> NodeFact:
     if len(words) > 1:
         return unknown(name, how, f"the node's differ: {', '.join(words)}")
     return either(name, words[0] if words else None, how, why)
 
 
-def _nvidia(evidence: Evidence) -> GpuReading | None:
+def _nvidia(evidence: NodeEvidence) -> GpuReading | None:
     driver = re.search(
         r"NVRM version:.*?\s(\d{3}\.\d+(?:\.\d+)*)\s", evidence.files.get(_DRIVER, "")
     )
@@ -106,7 +106,7 @@ def _bare(model: str) -> str:
     return " ".join(model.split()).removeprefix("NVIDIA ")[:80]
 
 
-def _amd(evidence: Evidence) -> GpuReading | None:
+def _amd(evidence: NodeEvidence) -> GpuReading | None:
     """Read the kernel's topology of compute devices: a node of it with SIMD units is a GPU.
 
     Source: Linux drivers/gpu/drm/amd/amdkfd/kfd_topology.c; a target's number is decimal, two
@@ -151,7 +151,7 @@ def _gfx(version: int) -> str:
     return f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}"
 
 
-def _bank(evidence: Evidence, node: str) -> int:
+def _bank(evidence: NodeEvidence, node: str) -> int:
     pattern = f"{_KFD}/{node}/mem_banks/*/properties"
     texts = [text for _, text in evidence.matching(pattern)]
     found_sizes = [re.search(r"^size_in_bytes (\d{1,18})$", text, re.MULTILINE) for text in texts]
@@ -162,7 +162,7 @@ def _word(text: str | None) -> str | None:
     return text if text and re.fullmatch(r"[0-9][0-9A-Za-z.+_-]{0,62}", text) else None
 
 
-def _by_pci(evidence: Evidence) -> GpuReading | None:
+def _by_pci(evidence: NodeEvidence) -> GpuReading | None:
     """Name accelerators that have no driver here, or none that says more."""
     devices = []
     for path, text in evidence.matching(f"{_PCI}/*/class"):

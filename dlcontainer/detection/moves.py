@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from dlcontainer.detection import runtimes_here, software
-from dlcontainer.detection.fact import Fact, FactValue
+from dlcontainer.detection.fact import FactValue, NodeFact
 from dlcontainer.detection.node_report import Detection
 from dlcontainer.planning.compatibility import CPU_FEATURES, GENERAL_CPUS
 from dlcontainer.planning.versions import compare, numbers
@@ -42,7 +42,7 @@ class SkippedFact:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison:
+class DriftComparison:
     """All that moved, and what was not compared; `before` is the site with its old facts.
 
     `has_setuid` is whether the engine's setuid program is there now.
@@ -105,7 +105,7 @@ _WATCHED = (
 _OF_SERVICES = ("scheduler.", "modules.")
 
 
-def between(site: Site, now: Detection, earlier: Detection | None = None) -> Comparison:
+def between(site: Site, now: Detection, earlier: Detection | None = None) -> DriftComparison:
     """Compare a site's facts, and those of an earlier detection, with what is detected now."""
     facts = now.named()
     old_facts = earlier.named() if earlier else {}
@@ -132,7 +132,7 @@ def between(site: Site, now: Detection, earlier: Detection | None = None) -> Com
         moves += _mpi(site, facts)
         moves += _filesystems(site, facts)
     setuid = facts.get("engine.setuid")
-    return Comparison(
+    return DriftComparison(
         moves=tuple(moves),
         skipped=tuple(skipped),
         before=before,
@@ -163,32 +163,32 @@ def moved(site: Site, key: str, content: FactValue) -> Site:
     return site.model_copy(update={group: part.model_copy(update={name: content})})
 
 
-def _fact(facts: Mapping[str, Fact], key: str, site: Site) -> Fact | None:
+def _fact(facts: Mapping[str, NodeFact], key: str, site: Site) -> NodeFact | None:
     if key != "engine.version":
         return facts.get(key)
     fact = facts.get(f"engine.{site.engine.runtime}")
     if fact is None or fact.value is None:
         return fact
     short = runtimes_here.version(str(fact.value))
-    return Fact(name=key, value=short, how=fact.how)
+    return NodeFact(name=key, value=short, how=fact.how)
 
 
-def _why(fact: Fact | None) -> str:
+def _why(fact: NodeFact | None) -> str:
     return fact.why or "unknown" if fact else "the machine does not say it"
 
 
-def _move(key: str, old: str, fact: Fact, place: str) -> Move:
+def _move(key: str, old: str, fact: NodeFact, place: str) -> Move:
     return Move(key=key, old=old, new=fact.text, how=fact.how, old_in=place, content=fact.value)
 
 
-def _first_accelerator(site: Site, facts: Mapping[str, Fact]) -> Iterator[Move]:
+def _first_accelerator(site: Site, facts: Mapping[str, NodeFact]) -> Iterator[Move]:
     """Find accelerators at a site whose file has none."""
     fact = facts.get("accelerator.per_node")
     if site.accelerator is None and fact is not None and fact.value:
         yield Move(key=fact.name, old="0", new=fact.text, how=fact.how, old_in="the site's file")
 
 
-def _watched(facts: Mapping[str, Fact], old_facts: Mapping[str, Fact]) -> Iterator[Move]:
+def _watched(facts: Mapping[str, NodeFact], old_facts: Mapping[str, NodeFact]) -> Iterator[Move]:
     for key in _WATCHED:
         fact, old = facts.get(key), old_facts.get(key)
         if fact is None or fact.value is None:
@@ -209,7 +209,7 @@ _FAMILIES = {
 }
 
 
-def _mpi(site: Site, facts: Mapping[str, Fact]) -> Iterator[Move]:
+def _mpi(site: Site, facts: Mapping[str, NodeFact]) -> Iterator[Move]:
     """Compare the versions for which the facts of the host's MPI hold, where jobs take it."""
     mpi = site.mpi
     if mpi is None:
@@ -230,7 +230,7 @@ def _mpi(site: Site, facts: Mapping[str, Fact]) -> Iterator[Move]:
             yield _move("mpi.version", mpi.version, name, "the site's file")
 
 
-def _filesystems(site: Site, facts: Mapping[str, Fact]) -> Iterator[Move]:
+def _filesystems(site: Site, facts: Mapping[str, NodeFact]) -> Iterator[Move]:
     """Find shared file systems of the site that the node has not mounted."""
     fact = facts.get("filesystems.shared")
     if fact is None or not isinstance(fact.value, tuple):

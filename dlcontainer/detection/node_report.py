@@ -17,8 +17,8 @@ from dlcontainer.detection import (
     storage,
     systems,
 )
-from dlcontainer.detection.evidence import Evidence
-from dlcontainer.detection.fact import Fact
+from dlcontainer.detection.evidence import NodeEvidence
+from dlcontainer.detection.fact import NodeFact
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.system import foreign_files
 
@@ -30,7 +30,7 @@ _READERS = (systems, processors, gpus, fabrics, software, runtimes_here, storage
 _OF_ONE_NODE = ("host", "cpu.allowed", "os.python", "filesystems.tmp_mb", "filesystems.shm_mb")
 
 
-def facts(evidence: Evidence) -> tuple[Fact, ...]:
+def facts(evidence: NodeEvidence) -> tuple[NodeFact, ...]:
     """Read all facts out of what was collected on a node."""
     return tuple(fact for reader in _READERS for fact in reader.facts(evidence))
 
@@ -57,12 +57,12 @@ class Detection:
     schema: Literal["dlcontainer/site-detect/1"] = "dlcontainer/site-detect/1"
     taken: str
     allocation: str | None = None
-    here: tuple[Fact, ...]
-    job: tuple[Fact, ...] | None = None
+    here: tuple[NodeFact, ...]
+    job: tuple[NodeFact, ...] | None = None
     differences: tuple[Mapping[str, str], ...] = ()
 
     @property
-    def compute(self) -> tuple[Fact, ...]:
+    def compute(self) -> tuple[NodeFact, ...]:
         """The facts of the node that ran in a job, else of this one."""
         return self.here if self.job is None else self.job
 
@@ -71,12 +71,12 @@ class Detection:
         """Whether a node in a job was asked."""
         return self.job is not None or self.allocation is not None
 
-    def named(self) -> dict[str, Fact]:
+    def named(self) -> dict[str, NodeFact]:
         """Return the facts by name: hardware of the compute node, services of this one."""
-        both = {fact.name: fact for fact in self.here}
+        facts = {fact.name: fact for fact in self.here}
         services = ("scheduler.", "modules.")
         ours = {fact.name: fact for fact in self.compute if not fact.name.startswith(services)}
-        return {**{name: fact for name, fact in both.items() if name.startswith(services)}, **ours}
+        return {**{name: fact for name, fact in facts.items() if name.startswith(services)}, **ours}
 
     def body(self) -> dict[str, object]:
         """Return it as plain data, its schema left out."""

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from dlcontainer.detection.evidence import Evidence
-from dlcontainer.detection.fact import Fact, either, known, unknown
+from dlcontainer.detection.evidence import NodeEvidence
+from dlcontainer.detection.fact import NodeFact, either, known, unknown
 
 _INFO, _MEMORY = "/proc/cpuinfo", "/proc/meminfo"
 _TOPOLOGY = "/sys/devices/system/cpu/cpu*/topology"
@@ -25,7 +25,7 @@ _ARM = {
 }
 
 
-def facts(evidence: Evidence) -> Iterator[Fact]:
+def facts(evidence: NodeEvidence) -> Iterator[NodeFact]:
     """Yield what the node says of its processors and memory."""
     info = _fields(evidence.text(_INFO) or "")
     yield either(
@@ -66,7 +66,7 @@ def _arm(info: dict[str, str]) -> str:
     return _ARM.get((maker, part)) or f"implementer {maker}, part {part}"
 
 
-def _counts(evidence: Evidence) -> Iterator[Fact]:
+def _counts(evidence: NodeEvidence) -> Iterator[NodeFact]:
     siblings = [text for _, text in evidence.matching(f"{_TOPOLOGY}/thread_siblings_list")]
     packages = {text for _, text in evidence.matching(f"{_TOPOLOGY}/physical_package_id")}
     how, missing = f"{_TOPOLOGY}/thread_siblings_list", "the kernel shows no topology"
@@ -106,14 +106,14 @@ def _reached(info: dict[str, str]) -> str | None:
     return reached
 
 
-def _level(info: dict[str, str], machine: str) -> Fact:
+def _level(info: dict[str, str], machine: str) -> NodeFact:
     how = f"{_INFO}: flags against the levels of the x86-64 psABI"
     if machine != "x86_64":
         return unknown("cpu.isa_level", how, f"{machine or 'this architecture'} has no such levels")
     return either("cpu.isa_level", _reached(info), how, "it has no line 'flags'")
 
 
-def _target(info: dict[str, str], machine: str) -> Fact:
+def _target(info: dict[str, str], machine: str) -> NodeFact:
     """Name the processor as GCC does: by its level, its Power version or its Arm part."""
     how = f"{_INFO}: what the processor can do, as GCC names it"
     if machine == "x86_64":
@@ -125,7 +125,7 @@ def _target(info: dict[str, str], machine: str) -> Fact:
     return either("cpu.target", part, how, "the part's number is none of those known here")
 
 
-def _memory(evidence: Evidence) -> Iterator[Fact]:
+def _memory(evidence: NodeEvidence) -> Iterator[NodeFact]:
     match = re.search(r"^MemTotal:\s+(\d{1,15}) kB$", evidence.text(_MEMORY) or "", re.MULTILINE)
     # In GiB, which data sheets call GB.
     gib = round(int(match[1]) / 2**20) if match else None

@@ -5,8 +5,8 @@ import os
 import re
 from collections.abc import Iterator
 
-from dlcontainer.detection.evidence import Evidence
-from dlcontainer.detection.fact import Fact, either, known, unknown
+from dlcontainer.detection.evidence import NodeEvidence
+from dlcontainer.detection.fact import NodeFact, either, known, unknown
 
 # In the order in which jobs would take them: what sites name `engine.runtime`.
 RUNTIMES = ("apptainer", "singularity", "podman-hpc", "shifter")
@@ -33,7 +33,7 @@ def version(text: str) -> str:
     return match[0] if match else text
 
 
-def facts(evidence: Evidence) -> Iterator[Fact]:
+def facts(evidence: NodeEvidence) -> Iterator[NodeFact]:
     """Yield engines, namespaces, FUSE and subordinate ids."""
     is_singularity = _is_link(evidence)
     for name, (command, pattern) in _ENGINES.items():
@@ -59,11 +59,11 @@ def facts(evidence: Evidence) -> Iterator[Fact]:
     yield known("engine.id_map_programs", tuple(maps), "PATH")
 
 
-def _is_link(evidence: Evidence) -> bool:
+def _is_link(evidence: NodeEvidence) -> bool:
     return "apptainer" in evidence.answer("singularity --version").out
 
 
-def _namespaces(evidence: Evidence) -> Iterator[Fact]:
+def _namespaces(evidence: NodeEvidence) -> Iterator[NodeFact]:
     number = evidence.process.namespace_error
     how = "unshare(2): CLONE_NEWUSER | CLONE_NEWNS, tried"
     yield known("engine.user_namespaces", number == 0, how)

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from dlcontainer.config.field_types import ARCHES
 from dlcontainer.detection import runtimes_here
-from dlcontainer.detection.fact import Fact, FactValue
+from dlcontainer.detection.fact import FactValue, NodeFact
 from dlcontainer.detection.node_report import Detection
 from dlcontainer.errors import ConfigError
 from dlcontainer.sites.engine import EngineConfig
@@ -120,7 +120,7 @@ def _remark(words: str) -> str:
     return visible(" ".join(words.split()))[:200]
 
 
-def _group(key: str, facts: Mapping[str, Fact]) -> GroupReading:
+def _group(key: str, facts: Mapping[str, NodeFact]) -> GroupReading:
     model, names = _GROUPS[key]
     reading = GroupReading()
     for name in names:
@@ -135,17 +135,19 @@ def _group(key: str, facts: Mapping[str, Fact]) -> GroupReading:
     return _fitting(key, model, reading)
 
 
-def _fact(key: str, name: str, facts: Mapping[str, Fact]) -> Fact | None:
+def _fact(key: str, name: str, facts: Mapping[str, NodeFact]) -> NodeFact | None:
     if key != "engine":
         return facts.get(f"{key}.{name}")
     engines = (facts.get(f"engine.{runtime}") for runtime in runtimes_here.RUNTIMES)
     fact = next((engine for engine in engines if engine and engine.value is not None), None)
     if fact is None:
         why = f"none of {', '.join(runtimes_here.RUNTIMES)} is on PATH"
-        return Fact(name="engine", value=None, how="PATH", why=why) if name == "runtime" else None
+        return (
+            NodeFact(name="engine", value=None, how="PATH", why=why) if name == "runtime" else None
+        )
     runtime = fact.name.removeprefix("engine.")
     content = runtime if name == "runtime" else runtimes_here.version(str(fact.value))
-    return Fact(name=f"engine.{name}", value=content, how=fact.how)
+    return NodeFact(name=f"engine.{name}", value=content, how=fact.how)
 
 
 def _fitting(key: str, model: type[SiteFacts], reading: GroupReading) -> GroupReading:
@@ -175,9 +177,9 @@ def _written(key: str, reading: GroupReading) -> Iterator[str]:
             yield f"  {name}: {_quoted(part.content)}  # {_remark(part.how)}"
 
 
-def _filesystems(facts: Mapping[str, Fact]) -> Iterator[str]:
+def _filesystems(facts: Mapping[str, NodeFact]) -> Iterator[str]:
     """Yield the file systems of homes and of scratch, where each is a mount of its own."""
-    seen: dict[str, list[str]] = {}
+    points: dict[str, str] = {}
     for purpose in ("home", "scratch"):
         kind, point = facts.get(f"filesystems.{purpose}"), facts.get(f"filesystems.{purpose}_mount")
         if kind is None or point is None or not kind.value or point.value in (None, "/"):
@@ -188,11 +190,10 @@ def _filesystems(facts: Mapping[str, Fact]) -> Iterator[str]:
         except ValidationError:
             continue
         words = ", ".join(f"{name}: {_quoted(part)}" for name, part in system.items())
-        seen.setdefault(str(point.value), [f"  - {{{words}}}  # {_remark(point.how)}"])
-    if seen:
+        points.setdefault(str(point.value), f"  - {{{words}}}  # {_remark(point.how)}")
+    if points:
         yield "filesystems:"
-        for lines in seen.values():
-            yield from lines
+        yield from points.values()
 
 
 def unknowns(detection: Detection) -> tuple[str, ...]:

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from dlcontainer.detection.evidence import Evidence, ProgramAnswer
-from dlcontainer.detection.fact import Fact, FactValue, either, known, listed, unknown
+from dlcontainer.detection.evidence import NodeEvidence, ProgramAnswer
+from dlcontainer.detection.fact import FactValue, NodeFact, either, known, listed, unknown
 
 _LIBRARIES = re.compile(r"^\s*(libmpi(?:_abi|_ibm|ch)?\.so\.\d+) .*=> (/.*)$", re.MULTILINE)
 _OF_STACK = re.compile(r"mpi|ucx|libfabric|cuda|rocm|nccl|rccl|oneapi", re.IGNORECASE)
@@ -30,14 +30,14 @@ CRAY = "CRAY_MPICH_VERSION"
 _FLUX = r"commands:\s*(\d\S*)"
 
 
-def facts(evidence: Evidence) -> Iterator[Fact]:
+def facts(evidence: NodeEvidence) -> Iterator[NodeFact]:
     """Yield MPI, scheduler and modules."""
     yield from _mpi(evidence)
     yield from _scheduler(evidence)
     yield from _modules(evidence)
 
 
-def _mpi(evidence: Evidence) -> Iterator[Fact]:
+def _mpi(evidence: NodeEvidence) -> Iterator[NodeFact]:
     for name in ("mpirun", "mpicc"):
         path = evidence.programs.get(name)
         yield either(f"mpi.{name}", path, "PATH", f"no {name} on PATH")
@@ -69,7 +69,7 @@ def _version(answer: ProgramAnswer, pattern: str) -> str | None:
     return match[1].rstrip(",;") if match else None
 
 
-def _scheduler(evidence: Evidence) -> Iterator[Fact]:
+def _scheduler(evidence: NodeEvidence) -> Iterator[NodeFact]:
     for kind, command, pattern, submit in _SCHEDULERS:
         version = _version(evidence.answer(command), pattern)
         if version is not None and submit in evidence.programs:
@@ -80,14 +80,14 @@ def _scheduler(evidence: Evidence) -> Iterator[Fact]:
             yield _launcher(kind, evidence)
             return
     flux = _version(evidence.answer("flux --version"), _FLUX)
-    asked = ", ".join(command for _, command, _, _ in _SCHEDULERS)
+    commands = ", ".join(command for _, command, _, _ in _SCHEDULERS)
     if flux is not None:
         yield unknown("scheduler.kind", "flux --version", f"Flux {flux} has no site key here yet")
     else:
-        yield known("scheduler.kind", "none", f"{asked}: no scheduler answers")
+        yield known("scheduler.kind", "none", f"{commands}: no scheduler answers")
 
 
-def _partitions(kind: str, evidence: Evidence) -> Fact:
+def _partitions(kind: str, evidence: NodeEvidence) -> NodeFact:
     command = {"slurm": _SINFO, "pbs": "qstat -Q", "gridengine": "qconf -sql", "lsf": "bqueues -w"}
     answer = evidence.answer(command[kind])
     if answer.failure is not None:
@@ -115,7 +115,7 @@ def _slurm(line: str) -> str | None:
     return words if gres == "(null)" else f"{words}, {gres}"
 
 
-def _default_partition(kind: str, evidence: Evidence) -> Fact:
+def _default_partition(kind: str, evidence: NodeEvidence) -> NodeFact:
     """Name the partition that jobs get who ask for none; Slurm marks it with a star."""
     if kind != "slurm":
         return unknown("scheduler.default_partition", "-", f"{kind} marks none in its list")
@@ -125,7 +125,7 @@ def _default_partition(kind: str, evidence: Evidence) -> Fact:
     return either("scheduler.default_partition", match[1] if match else None, _SINFO, why)
 
 
-def _launcher(kind: str, evidence: Evidence) -> Fact:
+def _launcher(kind: str, evidence: NodeEvidence) -> NodeFact:
     """Name what starts ranks in jobs, where the scheduler has a program of its own for that."""
     if kind != "slurm":
         return unknown("scheduler.launcher", "-", f"{kind} has none of its own")
@@ -133,7 +133,7 @@ def _launcher(kind: str, evidence: Evidence) -> Fact:
     return either("scheduler.launcher", name, "PATH", "no srun on PATH")
 
 
-def _modules(evidence: Evidence) -> Iterator[Fact]:
+def _modules(evidence: NodeEvidence) -> Iterator[NodeFact]:
     variables, answer = evidence.variables, evidence.answer("modulecmd --version")
     lmod, how = variables.get("LMOD_VERSION"), "LMOD_VERSION, MODULES_CMD, modulecmd --version"
     tcl = re.search(r"(?:Modules Release|VERSION=)\s*(\d[\w.]*)", answer.out)

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dlcontainer.detection.evidence import Evidence
-from dlcontainer.detection.fact import Fact, either, known, listed
+from dlcontainer.detection.evidence import NodeEvidence
+from dlcontainer.detection.fact import NodeFact, either, known, listed
 from dlcontainer.system.machine import NETWORK_FILE_SYSTEMS
 
 _MOUNTS = "/proc/self/mounts"
@@ -25,7 +25,7 @@ class NodeMount:
     kind: str
 
 
-def mounts(evidence: Evidence) -> list[NodeMount]:
+def mounts(evidence: NodeEvidence) -> list[NodeMount]:
     """Return what is mounted on the node; later lines cover earlier ones."""
     rows = [line.split(" ") for line in evidence.files.get(_MOUNTS, "").split("\n")]
     return [
@@ -45,7 +45,7 @@ def mount_of(path: str, listing: Sequence[NodeMount]) -> NodeMount | None:
     return best
 
 
-def facts(evidence: Evidence) -> Iterator[Fact]:
+def facts(evidence: NodeEvidence) -> Iterator[NodeFact]:
     """Yield shared and local file systems, candidates for scratch, proxies by name."""
     listing = mounts(evidence)
     shared = [f"{at.point} ({at.kind})" for at in listing if at.kind in NETWORK_FILE_SYSTEMS]
@@ -73,21 +73,21 @@ def facts(evidence: Evidence) -> Iterator[Fact]:
     yield known("routing.proxies", evidence.proxies, "variables that are set, names alone")
 
 
-def _place(name: str, variable: str, mount: NodeMount | None) -> Iterator[Fact]:
+def _place(name: str, variable: str, mount: NodeMount | None) -> Iterator[NodeFact]:
     """Yield where the folder of a variable is mounted, and its file system's kind."""
     how, why = f"{variable}, {_MOUNTS}", "no such variable names a folder"
     yield either(f"filesystems.{name}", mount.kind if mount else None, how, why)
     yield either(f"filesystems.{name}_mount", mount.point if mount else None, how, why)
 
 
-def _candidates(evidence: Evidence, folders: Mapping[str, str]) -> tuple[str, ...]:
+def _candidates(evidence: NodeEvidence, folders: Mapping[str, str]) -> tuple[str, ...]:
     """Name folders that may be scratch: what variables say, and names at the root."""
     of_variables = [f"{path} (${name})" for name, path in folders.items()]
     names = [name for name in evidence.folders.get("/", ()) if _AT_ROOT.search(name)]
     return listed([*of_variables, *(f"/{name}" for name in names)])
 
 
-def scratch_folders(evidence: Evidence) -> dict[str, str]:
+def scratch_folders(evidence: NodeEvidence) -> dict[str, str]:
     """Return the variables that name a user's scratch, with their folders."""
     pairs = [(name, evidence.variables.get(name, "")) for name in _SCRATCH]
     return {name: os.path.normpath(path) for name, path in pairs if path.startswith("/")}

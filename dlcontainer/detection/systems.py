@@ -3,15 +3,15 @@
 import re
 from collections.abc import Iterator
 
-from dlcontainer.detection.evidence import Evidence
-from dlcontainer.detection.fact import Fact, either, known
+from dlcontainer.detection.evidence import NodeEvidence
+from dlcontainer.detection.fact import NodeFact, either, known
 from dlcontainer.planning.versions import numbers
 
 _RELEASE = ("/etc/os-release", "/usr/lib/os-release")
 _UNLIMITED = (-1, 2**63 - 1, 2**64 - 1)
 
 
-def facts(evidence: Evidence) -> Iterator[Fact]:
+def facts(evidence: NodeEvidence) -> Iterator[NodeFact]:
     """Yield kernel, distribution, libraries and limits."""
     process = evidence.process
     yield known("host", process.host, "uname(2)")
@@ -56,7 +56,7 @@ def _release(text: str) -> dict[str, str]:
     return fields
 
 
-def _cplusplus(evidence: Evidence) -> Fact:
+def _cplusplus(evidence: NodeEvidence) -> NodeFact:
     library = evidence.libstdcxx
     known_versions = [parts for text in library.versions if (parts := numbers(text))]
     newest = ".".join(map(str, max(known_versions))) if known_versions else None
@@ -65,7 +65,7 @@ def _cplusplus(evidence: Evidence) -> Fact:
     return either("os.glibcxx", newest, how, why)
 
 
-def _selinux(evidence: Evidence) -> Fact:
+def _selinux(evidence: NodeEvidence) -> NodeFact:
     path = "/sys/fs/selinux/enforce"
     state = {"0": "permissive", "1": "enforcing"}.get(evidence.text(path) or "")
     return either("os.selinux", state, path, "the kernel shows no SELinux")

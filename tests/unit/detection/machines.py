@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from dlcontainer.detection import asking, evidence, node_report
-from dlcontainer.detection.evidence import Evidence, NodeProcess, ProgramAnswer
-from dlcontainer.detection.fact import Fact, FactValue
+from dlcontainer.detection.evidence import NodeEvidence, NodeProcess, ProgramAnswer
+from dlcontainer.detection.fact import FactValue, NodeFact
 
 FLAGS_V2 = "fpu cx8 cmov mmx fxsr sse sse2 syscall pni ssse3 cx16 sse4_1 sse4_2 popcnt lahf_lm"
 FLAGS_V3 = f"{FLAGS_V2} avx f16c abm fma avx2 bmi1 bmi2 movbe xsave"
@@ -70,7 +70,7 @@ def answer(out: str, code: int = 0) -> ProgramAnswer:
     return ProgramAnswer(code=code, out=out)
 
 
-BASE = Evidence(
+BASE = NodeEvidence(
     files={
         "/etc/os-release": 'NAME="Rocky Linux"\nID="rocky"\nVERSION_ID="9.4"\n',
         "/proc/cpuinfo": "vendor_id\t: AuthenticAMD\n"
@@ -138,8 +138,8 @@ def having(
     answers: Mapping[str, ProgramAnswer] | None = None,
     links: Mapping[str, str] | None = None,
     folders: Mapping[str, tuple[str, ...]] | None = None,
-    base: Evidence = BASE,
-) -> Evidence:
+    base: NodeEvidence = BASE,
+) -> NodeEvidence:
     """Return the usual node with more on it."""
     return replace(
         base,
@@ -194,15 +194,15 @@ MI300 = having(
     folders={"/sys/class/cxi": ("cxi0", "cxi1", "cxi2", "cxi3")},
 )
 # A node of which a user sees nothing but a C library: a bare container.
-BARE = Evidence(process=replace(BASE.process, libc=None, fuse=False, namespace_error=1))
+BARE = NodeEvidence(process=replace(BASE.process, libc=None, fuse=False, namespace_error=1))
 
 
-def values(found: Evidence) -> dict[str, FactValue | None]:
+def values(found: NodeEvidence) -> dict[str, FactValue | None]:
     """Return the values of a node's facts, by name."""
     return {fact.name: fact.value for fact in node_report.facts(found)}
 
 
-def facts(found: Evidence) -> dict[str, Fact]:
+def facts(found: NodeEvidence) -> dict[str, NodeFact]:
     return {fact.name: fact for fact in node_report.facts(found)}
 
 

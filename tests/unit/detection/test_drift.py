@@ -11,7 +11,7 @@ import pytest
 
 from dlcontainer.cli import main
 from dlcontainer.detection import concerns, moves, node_report, published_image
-from dlcontainer.detection.evidence import CxxLibrary, Evidence, NodeProcess
+from dlcontainer.detection.evidence import CxxLibrary, NodeEvidence, NodeProcess
 from dlcontainer.detection.node_report import Detection
 from dlcontainer.detection.published_image import PublishedImage
 from dlcontainer.image.record import Record
@@ -127,17 +127,17 @@ def process(**changes: Any) -> NodeProcess:
     return replace(BASE.process, **changes)
 
 
-def lost(*names: str, node: Evidence = H100) -> Evidence:
+def lost(*names: str, node: NodeEvidence = H100) -> NodeEvidence:
     """Take away what programs said."""
     answers = {name: said for name, said in node.answers.items() if name not in names}
     return replace(node, answers=answers)
 
 
-def text(path: str, old: str, new: str) -> Evidence:
+def text(path: str, old: str, new: str) -> NodeEvidence:
     return having({path: H100.files[path].replace(old, new)}, base=H100)
 
 
-def said(command: str, out: str, node: Evidence = H100) -> Evidence:
+def said(command: str, out: str, node: NodeEvidence = H100) -> NodeEvidence:
     return having(answers={command: answer(out)}, base=node)
 
 
@@ -164,7 +164,7 @@ AMD = replace(
     folders=H100.folders,
 )
 # A move: what it is called, the machine with it, and the images that it concerns.
-PLANTED: Mapping[str, "tuple[str, Evidence, frozenset[str]]"] = {
+PLANTED: Mapping[str, "tuple[str, NodeEvidence, frozenset[str]]"] = {
     "a kernel's update": ("os.kernel", replace(H100, process=process(kernel="5.15.1")), NONE),
     "a kernel too old": ("os.kernel", replace(H100, process=process(kernel="2.6.32")), EVERY),
     "glibc newer than images'": (

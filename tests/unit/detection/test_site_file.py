@@ -10,7 +10,7 @@ import yaml
 
 from dlcontainer.cli import main
 from dlcontainer.detection import node_report, site_file
-from dlcontainer.detection.evidence import Evidence
+from dlcontainer.detection.evidence import NodeEvidence
 from dlcontainer.detection.fact import known, unknown
 from dlcontainer.detection.node_report import Detection
 from dlcontainer.errors import ConfigError
@@ -36,7 +36,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return run
 
 
-def detected(node: Evidence, job: Evidence | None = None) -> Detection:
+def detected(node: NodeEvidence, job: NodeEvidence | None = None) -> Detection:
     facts = node_report.facts(job) if job else None
     return Detection(taken=TAKEN, here=node_report.facts(node), job=facts)
 
@@ -56,7 +56,7 @@ def own(tmp_path: Path, name: str = "mysite") -> Path:
     ids=["h100", "mi300", "cpu"],
 )
 def test_plan_takes_it_without_an_edit(
-    run: Run, tmp_path: Path, node: Evidence, variant: str
+    run: Run, tmp_path: Path, node: NodeEvidence, variant: str
 ) -> None:
     machine = written(tmp_path / "machine.json", detected(BASE, node))
     code, out, err = run("site", "new", "mysite", "--from-machine", "--detected", machine)
