@@ -58,7 +58,7 @@ def new(
     path = _new_file(world, name, target)
     detection = node_report.read(detected) if detected else site_detect.this_node(world, console)
     text = site_file.text(name, detection)
-    _require_loads(world, path, text)
+    _require_loads(world, path, text, console)
     _write(path, text)
     missing = site_file.unknowns(detection)
     if as_json:
@@ -94,12 +94,12 @@ def _new_file(world: "CliContext", name: str, target: Path | None) -> Path:
     return path.absolute()
 
 
-def _require_loads(world: "CliContext", path: Path, text: str) -> None:
+def _require_loads(world: "CliContext", path: Path, text: str, console: output.Console) -> None:
     """Read the site as a user will, before it takes its place; raises ConfigError."""
-    import tempfile
+    from dlcontainer.system import workspace
 
-    with tempfile.TemporaryDirectory(dir=world.scratch) as folder:
-        draft = Path(folder) / path.name
+    with workspace.temporary(world.environ, console.runner(world.environ)) as folder:
+        draft = folder / path.name
         draft.write_text(text)
         world.site(str(draft))
 

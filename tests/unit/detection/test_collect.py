@@ -11,7 +11,9 @@ import pytest
 from dlcontainer.detection import asking, evidence, node_report
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.system.process import ProcessRunner
+from tests.skips import skip
 from tests.unit.detection.machines import BASE, collector, planted, printed
+from tests.unit.probe.test_pythons import interpreter
 
 
 def test_files_of_a_root(tmp_path: Path) -> None:
@@ -148,3 +150,15 @@ def test_a_document_that_is_none(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(ChecksFailedError, match="is no detected machine"):
         node_report.read(path)
+
+
+@pytest.mark.parametrize("minor", range(6, 14), ids=lambda minor: f"3.{minor}")
+def test_under_every_python(real_processes: None, minor: int) -> None:
+    python = interpreter(minor)
+    if python is None:
+        skip(f"no python3.{minor} here", elsewhere="test_an_old_python_is_here")
+    runner = ProcessRunner(environ={"PATH": "/usr/bin:/bin"})
+    done = runner([python, "-I", "-"], stdin=asking.COLLECT.read_text())
+    said = evidence.read(done.stdout, f"Python 3.{minor}")
+    assert said.process.python.startswith(f"3.{minor}.")
+    assert said.process.machine == os.uname().machine
