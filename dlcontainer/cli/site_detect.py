@@ -230,7 +230,12 @@ def _followed(
         try:
             ending = QueueSubmitter(runner=runner, queue=queue).run(frame, log)
         except BenchDataError as error:
-            raise ChecksFailedError(error.what, where=error.where, why=error.why) from None
+            raise ChecksFailedError(
+                error.what,
+                where=error.where,
+                why=error.why,
+                next_step="check --partition, --account, --time and --directive",
+            ) from None
         _wait_for(log)
         if not log.exists():
             raise ChecksFailedError(
@@ -277,6 +282,8 @@ def _tell(detection: "Detection", target: Path | None, *, as_json: bool, verbose
         if rows:
             output.say(output.table(rows, head=("fact", "here", "in the job")))
     output.say(f"\n{_counted(detection.here)}")
+    if detection.job is not None:
+        output.say(f"in the job: {_counted(detection.job)}")
     if target is not None:
         output.copied(str(target), before="wrote ")
 

@@ -88,12 +88,15 @@ def _stack(plain: dict[str, Any]) -> "tuple[Stack, str | None]":
     """Read the libraries of a record, each as far as it has a form that rules know."""
     kept = {key: part for key, part in plain.items() if part}
     if isinstance(kept.get("mpi"), dict):
-        kept["mpi"] = {"name": kept["mpi"]["family"], **{k: v for k, v in kept["mpi"].items() if v}}
-    while True:
+        # Of an adopted image the family alone is known.
+        kept["mpi"] = {**kept["mpi"], "name": kept["mpi"]["name"] or kept["mpi"]["family"]}
+    for _ in plain:
         try:
             return Stack.model_validate_json(json.dumps(kept)), _unread(plain, kept)
         except ValidationError as error:
-            kept.pop(str(error.errors()[0]["loc"][0]), None)
+            for wrong in error.errors():
+                kept.pop(str(next(iter(wrong["loc"]), "")), None)
+    return Stack(), _unread(plain, {})
 
 
 def _unread(plain: Mapping[str, Any], kept: Mapping[str, Any]) -> str | None:
