@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from dlcontainer.detection.evidence import NodeEvidence, ProgramAnswer
+from dlcontainer.detection.evidence import NodeEvidence
 from dlcontainer.detection.fact import FactValue, NodeFact, either, known, listed, unknown
+from dlcontainer.schedulers import SCHEDULERS
+from dlcontainer.schedulers.scheduler import SchedulerSigns
 
 _LIBRARIES = re.compile(r"^\s*(libmpi(?:_abi|_ibm|ch)?\.so\.\d+) .*=> (/.*)$", re.MULTILINE)
 _OF_STACK = re.compile(r"mpi|ucx|libfabric|cuda|rocm|nccl|rccl|oneapi", re.IGNORECASE)
@@ -16,14 +18,6 @@ _LAUNCHERS = (
     ("Intel MPI", r"Intel\(R\) MPI Library\D*Version (\d\S*)", "mpirun --version"),
     ("MPICH", r"MPICH Version:\s*(\d\S*)", "mpichversion"),
     ("Hydra (MPICH, MVAPICH)", r"HYDRA build details:\s*Version:\s*(\d\S*)", "mpirun --version"),
-)
-# How each scheduler says its version, and the program that submits there. Sources: sinfo(1),
-# qstat(1B) of PBS, qstat(1) of Grid Engine, bsub(1), flux(1); words of LSF and Flux: remembered.
-_SCHEDULERS = (
-    ("slurm", "sinfo --version", r"^slurm(?:-wlm)? (\d\S*)", "sbatch"),
-    ("pbs", "qstat --version", r"(?:pbs_version = |PBSPro_|Version: )(\d\S*)", "qsub"),
-    ("gridengine", "qstat -help", r"^(?:SGE|GE|UGE|OGS/GE|AGE|OCS) (\d\S*)", "qsub"),
-    ("lsf", "bsub -V", r"(?:LSF|Spectrum LSF)\D* (\d+\.\d\S*),", "bsub"),
 )
 # Set by HPE's module of its MPI.
 CRAY = "CRAY_MPICH_VERSION"
@@ -62,75 +56,42 @@ def _mpi(evidence: NodeEvidence) -> Iterator[NodeFact]:
         yield known("mpi.cray_mpich", versions, "/opt/cray/pe/cray-mpich")
 
 
-def _version(answer: ProgramAnswer, pattern: str) -> str | None:
-    if answer.error is not None:
-        return None  # its exit code says nothing: some print their help so
-    match = re.search(pattern, answer.out, re.MULTILINE)
-    return match[1].rstrip(",;") if match else None
-
-
 def _scheduler(evidence: NodeEvidence) -> Iterator[NodeFact]:
-    for kind, command, pattern, submit in _SCHEDULERS:
-        version = _version(evidence.answer(command), pattern)
-        if version is not None and submit in evidence.programs:
-            yield known("scheduler.kind", kind, f"{command}; {submit} on PATH")
-            yield known("scheduler.version", version, command)
-            yield _partitions(kind, evidence)
-            yield _default_partition(kind, evidence)
-            yield _launcher(kind, evidence)
+    for kind, batch in SCHEDULERS.items():
+        signs = batch.signs
+        if signs is None or batch.submit not in evidence.programs:
+            continue
+        # Its exit code says nothing: some print their help so.
+        match = re.search(signs.version, evidence.answer(signs.version_command).out, re.MULTILINE)
+        if match is not None:
+            how = f"{signs.version_command}; {batch.submit} on PATH"
+            yield known("scheduler.kind", kind, how)
+            yield known("scheduler.version", match["version"], signs.version_command)
+            yield from _of_scheduler(kind, signs, evidence)
             return
-    flux = _version(evidence.answer("flux --version"), _FLUX)
-    commands = ", ".join(command for _, command, _, _ in _SCHEDULERS)
+    flux = re.search(_FLUX, evidence.answer("flux --version").out)
     if flux is not None:
-        yield unknown("scheduler.kind", "flux --version", f"Flux {flux} has no site key here yet")
-    else:
-        yield known("scheduler.kind", "none", f"{commands}: no scheduler answers")
+        yield unknown("scheduler.kind", "flux --version", f"Flux {flux[1]}: no site names it yet")
+        return
+    commands = [batch.signs.version_command for batch in SCHEDULERS.values() if batch.signs]
+    yield known("scheduler.kind", "none", f"{', '.join(commands)}: no scheduler answers")
 
 
-def _partitions(kind: str, evidence: NodeEvidence) -> NodeFact:
-    command = {"slurm": _SINFO, "pbs": "qstat -Q", "gridengine": "qconf -sql", "lsf": "bqueues -w"}
-    answer = evidence.answer(command[kind])
+def _of_scheduler(kind: str, signs: SchedulerSigns, evidence: NodeEvidence) -> Iterator[NodeFact]:
+    """Yield its partitions, the usual one, and the launcher of its own."""
+    command, answer = signs.partitions_command, evidence.answer(signs.partitions_command)
     if answer.failure is not None:
-        return unknown("scheduler.partitions", command[kind], answer.failure)
-    lines = [line for line in answer.out.splitlines() if line.strip()]
-    if kind == "slurm":
-        rows = [_slurm(line) for line in lines]
-        return known("scheduler.partitions", tuple(filter(None, rows))[:64], command[kind])
-    if kind in ("pbs", "lsf"):  # below a head, and PBS's line
-        lines = [line for line in lines[1:] if not line.startswith("-")]
-    return known(
-        "scheduler.partitions", listed([line.split()[0] for line in lines])[:64], command[kind]
-    )
-
-
-_SINFO = "sinfo --noheader --format=%P|%a|%l|%D|%c|%m|%G"
-
-
-def _slurm(line: str) -> str | None:
-    parts = line.split("|")
-    if len(parts) != 7:
-        return None
-    name, state, limit, nodes, cpus, memory, gres = parts
-    words = f"{name.rstrip('*')}: {state}, {nodes} nodes of {cpus} CPUs, {memory} MB, limit {limit}"
-    return words if gres == "(null)" else f"{words}, {gres}"
-
-
-def _default_partition(kind: str, evidence: NodeEvidence) -> NodeFact:
-    """Name the partition that jobs get who ask for none; Slurm marks it with a star."""
-    if kind != "slurm":
-        return unknown("scheduler.default_partition", "-", f"{kind} marks none in its list")
-    answer = evidence.answer(_SINFO)
-    match = re.search(r"^([^|*\n]+)\*\|", answer.out, re.MULTILINE)
-    why = answer.failure or "no partition has a star"
-    return either("scheduler.default_partition", match[1] if match else None, _SINFO, why)
-
-
-def _launcher(kind: str, evidence: NodeEvidence) -> NodeFact:
-    """Name what starts ranks in jobs, where the scheduler has a program of its own for that."""
-    if kind != "slurm":
-        return unknown("scheduler.launcher", "-", f"{kind} has none of its own")
-    name = "srun" if "srun" in evidence.programs else None
-    return either("scheduler.launcher", name, "PATH", "no srun on PATH")
+        yield unknown("scheduler.partitions", command, answer.failure)
+    else:
+        lines = [line for line in answer.out.splitlines() if line.strip()][signs.head :]
+        names = filter(None, map(signs.partition, lines))
+        yield known("scheduler.partitions", listed(list(names))[:64], command)
+    match = re.search(signs.usual, answer.out, re.MULTILINE) if signs.usual else None
+    why = answer.failure or "the list marks none"
+    yield either("scheduler.default_partition", match["name"] if match else None, command, why)
+    has_launcher = signs.launcher in evidence.programs
+    why = f"no {signs.launcher} on PATH" if signs.launcher else f"{kind} has none of its own"
+    yield either("scheduler.launcher", signs.launcher if has_launcher else None, "PATH", why)
 
 
 def _modules(evidence: NodeEvidence) -> Iterator[NodeFact]:

@@ -10,6 +10,7 @@ import pytest
 
 from dlcontainer.detection import asking, evidence, node_report
 from dlcontainer.errors import ChecksFailedError
+from dlcontainer.schedulers import SCHEDULERS
 from dlcontainer.system.process import ProcessRunner
 from tests.skips import skip
 from tests.unit.detection.machines import BASE, collector, planted, printed
@@ -30,6 +31,14 @@ def test_files_of_a_root(tmp_path: Path) -> None:
         "/proc/cpuinfo": "model name : X\n",
         "/sys/class/infiniband/mlx5_0/ports/1/state": "4: ACTIVE\n",
     }
+
+
+def test_each_scheduler_s_commands_are_run() -> None:
+    commands = {" ".join(argv) for argv in collector().COMMANDS}
+    signs = [batch.signs for batch in SCHEDULERS.values() if batch.signs]
+    assert len(signs) >= 4
+    for sign in signs:
+        assert {sign.version_command, sign.partitions_command} <= commands
 
 
 def test_hostile_files(tmp_path: Path) -> None:
