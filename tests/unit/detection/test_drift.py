@@ -28,7 +28,7 @@ from tests.unit.detection.machines import (
     having,
     topology,
 )
-from tests.values import SITE, folder_of, plan_of, site_of, write_yaml
+from tests.values import SITE, folder_of, plan_of, shipped_plan, site_of, write_yaml
 
 LAB: dict[str, Any] = {
     **SITE,
@@ -404,6 +404,21 @@ def test_a_setuid_program_that_is_gone(site: Site, images: tuple[PublishedImage,
     now = replace(detected(), here=node_report.facts(no_more))
     answers = concerns.of(moves.between(site, now, before), images)
     assert {concern.grade for found in answers for concern in found.images} == {"check"}
+
+
+@pytest.mark.parametrize(
+    ("recipe", "site_name"),
+    [
+        *(("pytorch", "alps"), ("pytorch", "frontier"), ("horovod", "summit")),
+        *(("tensorflow", "example-slurm"), ("caffe", "generic-gridengine")),
+    ],
+)
+def test_the_record_of_a_shipped_recipe_is_judged_whole(recipe: str, site_name: str) -> None:
+    content = json.loads(json.dumps(shipped_plan(site_name, recipe).content))
+    shipped = image(recipe, content)
+    assert shipped.doubt is None
+    assert shipped.recipe.steps
+    assert shipped.arch == content["arch"]
 
 
 def test_a_record_of_another_version(site: Site) -> None:
