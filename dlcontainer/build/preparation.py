@@ -64,7 +64,10 @@ def base(
         progress.note(f"using the base of {carried.made_at} from {file}")
         return carried
     maker = _maker(context.execution)
-    tree = root_tree.prepare(plan, routed, maker, run.folders.work, run.folders.log)
+    folders = run.folders
+    tree = root_tree.prepare(
+        plan, routed, maker, folders.work, folders.log, since=context.base_since
+    )
     if tree.cached:
         progress.note(f"using the base of {tree.made_at} from the cache")
     return tree
@@ -82,7 +85,7 @@ def kept_base(plan: Plan, context: BuildContext) -> BaseTree | None:
     file = given_base(context)
     if file is not None:
         return carried_base.peek(plan, file, context.bundle)
-    return root_tree.recall(plan, context.execution.cache, context.bundle)
+    return root_tree.recall(plan, context.execution.cache, context.bundle, context.base_since)
 
 
 def given_base(context: BuildContext) -> Path | None:

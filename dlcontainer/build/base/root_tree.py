@@ -45,14 +45,20 @@ class BaseTree:
 
 
 def prepare(
-    plan: Plan, routed: PreparedRouting, maker: BaseMaker, work: Path, log: Path
+    plan: Plan,
+    routed: PreparedRouting,
+    maker: BaseMaker,
+    work: Path,
+    log: Path,
+    since: float | None = None,
 ) -> BaseTree:
     """Return the base of a plan: a fresh enough one from the cache, or a new one.
 
-    Where the mirror does not hold the packages, one of the last week from the cache, with a note.
-    `work` is a private folder. Raises BuildError with the last lines of what failed.
+    `since` (s since 1970) refuses those of before. Without it, where the mirror does not hold the
+    packages, one of the last week from the cache, with a note. `work` is a private folder. Raises
+    BuildError with the last lines of what failed.
     """
-    return _prepare(root_tree(plan, routed.bundle), routed, maker, work, log)
+    return _prepare(root_tree(plan, routed.bundle), routed, maker, work, log, since)
 
 
 def prepare_companion(
@@ -62,7 +68,7 @@ def prepare_companion(
 
     As `prepare`; what it holds serves while an emulated image is made, and is no part of it.
     """
-    return _prepare(companion_tree(plan, maker.host), routed, maker, work, log)
+    return _prepare(companion_tree(plan, maker.host), routed, maker, work, log, None)
 
 
 def root_tree(plan: Plan, bundle: Bundle | None = None) -> RootTree:
@@ -83,19 +89,25 @@ def companion_tree(plan: Plan, host: HostMachine) -> RootTree:
 
 
 def _prepare(
-    root_tree: RootTree, routed: PreparedRouting, maker: BaseMaker, work: Path, log: Path
+    root_tree: RootTree,
+    routed: PreparedRouting,
+    maker: BaseMaker,
+    work: Path,
+    log: Path,
+    since: float | None,
 ) -> BaseTree:
     folder = _folder(root_tree, maker.cache)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     waiting = "waiting for another build that is making this base"
     with file_locks.in_turn(folder, maker.on_wait, waiting):
-        kept = _recall(root_tree, maker.cache, MAX_AGE_S)
+        # Another build may have made it while this one waited.
+        kept = _recall(root_tree, maker.cache, _age_limit(since))
         if kept is not None:
             return kept
         try:
             return _make(root_tree, routed, maker, work, log)
         except MirrorFaultError as error:
-            spare = _recall(root_tree, maker.cache, SPARE_AGE_S)
+            spare = None if since else _recall(root_tree, maker.cache, SPARE_AGE_S)
             if spare is None:
                 raise error.told from None
             maker.on_wait(f"{error.told.what}: {error.told.why}")
@@ -103,11 +115,17 @@ def _prepare(
             return spare
 
 
-def recall(plan: Plan, cache: Path, bundle: Bundle | None = None) -> BaseTree | None:
+def recall(
+    plan: Plan, cache: Path, bundle: Bundle | None = None, since: float | None = None
+) -> BaseTree | None:
     """Return the base of a plan if a fresh enough one is in the cache; of a lock: the locked
     one.
     """
-    return _recall(root_tree(plan, bundle), cache, MAX_AGE_S)
+    return _recall(root_tree(plan, bundle), cache, _age_limit(since))
+
+
+def _age_limit(since: float | None) -> float:
+    return MAX_AGE_S if since is None else time.time() - since
 
 
 def _folder(root_tree: RootTree, cache: Path) -> Path:
