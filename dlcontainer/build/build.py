@@ -56,7 +56,8 @@ class BuildOptions:
     """What may be asked of one build.
 
     `fresh`: nothing is taken from the cache. `is_newest`: the mirrors have nothing newer than the
-    image that is there, of whatever date its base is. `until`: end after this step, without an image.
+    image that is there, of whatever date its base is. `until`: end after this step, without an
+    image.
     `on_failure` is called with the backend when a step has failed, while its tree still stands.
     """
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dlcontainer.cli import completion, options, output, own_recipes
+from dlcontainer.cli import build_refresh, completion, options, output, own_recipes
 from dlcontainer.engines.engine import EngineKind, Outcome
+from dlcontainer.image.refresh_kinds import RefreshKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -167,6 +168,7 @@ def build(
     dry_run: DryRun = False,
     explain: Explain = False,
     no_cache: NoCache = False,
+    refresh: build_refresh.Kind = None,
     until: Until = None,
     shell: Shell = False,
     level: Level = 5,
@@ -219,6 +221,7 @@ def build(
             tmpdir=tmpdir.absolute() if tmpdir else None,
             explain=explain,
             no_cache=no_cache,
+            refresh=refresh,
             until=until,
             shell=shell,
         )
@@ -233,8 +236,19 @@ class _BuildWords:
     tmpdir: Path | None
     explain: bool
     no_cache: bool
+    refresh: RefreshKind | None
     until: str | None
     shell: bool
+
+    @property
+    def besides_refresh(self) -> list[str]:
+        """Name the options that were typed and that a refresh excludes."""
+        typed = (
+            ("--explain", self.explain),
+            ("--no-cache", self.no_cache),
+            ("--until", self.until),
+        )
+        return [option for option, is_typed in typed if is_typed]
 
 
 def _run(
@@ -250,6 +264,8 @@ def _run(
     from dlcontainer.cli import build_context, build_output
     from dlcontainer.system import file_locks
 
+    others = [*build_words.besides_refresh, *(["--dry-run"] if request.dry_run else [])]
+    build_refresh.require_alone(build_words.refresh, request, others)
     with file_locks.building(world.cache, console.note):
         context = build_context.ready(world, settled, request, console)
         if request.dry_run:
@@ -259,13 +275,20 @@ def _run(
         elif build_words.explain:
             build_output.show_reasons(settled, context, build_words.tmpdir, as_json=as_json)
         else:
+            run, target = None, build_words.target
+            if build_words.refresh:
+                run = build_refresh.begin(
+                    world, settled, context, target, build_words.refresh, console
+                )
+                context = run.answer.into(context)
             build_options = BuildOptions(
                 tmpdir=build_words.tmpdir,
                 fresh=build_words.no_cache,
+                is_newest=run is not None and not run.answer.is_newer,
                 until=build_words.until,
                 on_failure=_shell(console) if build_words.shell else None,
             )
-            _build(settled, context, build_words.target, build_options, console, as_json=as_json)
+            _build(settled, context, target, build_options, console, run, as_json=as_json)
 
 
 def _build(
@@ -274,6 +297,7 @@ def _build(
     target: Path,
     build_options: "BuildOptions",
     console: output.Console,
+    run: "build_refresh.RefreshRun | None",
     *,
     as_json: bool,
 ) -> None:
@@ -285,7 +309,7 @@ def _build(
     with contextlib.nullcontext() if build_options.on_failure else console.beating():
         image = building.build(settled, context, target, build_options)
     if image is not None:
-        build_output.show(image, settled, console, as_json=as_json)
+        build_output.show(image, settled, console, run, as_json=as_json)
     elif as_json:
         output.emit("build-until", {"step": build_options.until, "digest": settled.digest})
     else:

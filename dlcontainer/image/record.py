@@ -28,6 +28,7 @@ from dlcontainer.config.field_types import (
     Version,
 )
 from dlcontainer.errors import ChecksFailedError
+from dlcontainer.image.refresh_kinds import RefreshKind
 from dlcontainer.system import foreign_files
 from dlcontainer.system.guarded_files import Owners
 
@@ -73,13 +74,13 @@ class StepProvenance(_RecordPart):
 
 
 class RefreshProvenance(_RecordPart):
-    """When the mirrors were last asked for newer packages of which kinds (UTC, ISO 8601).
+    """When the mirrors were last asked for newer packages (UTC, ISO 8601), of which kind.
 
     `mirror` has the state of each suite; `steps` the SHA-256 of the packages that a step came to.
     """
 
     asked: Line
-    kinds: tuple[Line, ...] = ()
+    kind: RefreshKind
     mirror: tuple[Line, ...] = ()
     steps: dict[Name, Sha256] = Field(default_factory=dict)
 

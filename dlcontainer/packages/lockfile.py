@@ -183,9 +183,7 @@ class Lock(Strict):
     def step_keys(self) -> Mapping[str, str]:
         """Name what each step takes from this lock, for the steps' keys; those that take some."""
         return {
-            step.name: step.key
-            for step in self.steps
-            if step.os_packages or step.python_packages
+            step.name: step.key for step in self.steps if step.os_packages or step.python_packages
         }
 
     def require(self, plan: Plan, display: str) -> None:

@@ -35,9 +35,7 @@ def note(plan: Plan, context: BuildContext) -> None:
 
 def _noted(plan: Plan, context: BuildContext) -> RefreshProvenance | None:
     with contextlib.suppress(OSError, ValueError):
-        return RefreshProvenance.model_validate_json(
-            guarded_files.read_own(_path(plan, context))
-        )
+        return RefreshProvenance.model_validate_json(guarded_files.read_own(_path(plan, context)))
     return None
 
 
