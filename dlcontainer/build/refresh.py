@@ -10,11 +10,11 @@ from packaging.utils import canonicalize_name
 
 from dlcontainer.build.cache.previous import BuildOutputs
 from dlcontainer.build.context import BuildContext
+from dlcontainer.engines.engine import RefreshKind
 from dlcontainer.errors import BuildError, ChecksFailedError, ConfigError
 from dlcontainer.image import listed_packages, record
 from dlcontainer.image.contents import InstalledPackage
 from dlcontainer.image.record import Record, RefreshProvenance
-from dlcontainer.image.refresh_kinds import RefreshKind
 from dlcontainer.packages import lock_resolver
 from dlcontainer.packages.lock_resolver import Locker, ResolvedPackages
 from dlcontainer.packages.lockfile import MirrorRelease, WheelPin

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlcontainer.cli import build_refresh, completion, options, output, own_recipes
-from dlcontainer.engines.engine import EngineKind, Outcome
-from dlcontainer.image.refresh_kinds import RefreshKind
+from dlcontainer.engines.engine import EngineKind, Outcome, RefreshKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlcontainer.cli import output
+from dlcontainer.engines.engine import RefreshKind
 from dlcontainer.errors import UsageError
-from dlcontainer.image.refresh_kinds import RefreshKind
 
 if TYPE_CHECKING:
     from dlcontainer.build.build import BuiltImage

@@ -28,7 +28,6 @@ from dlcontainer.config.field_types import (
     Version,
 )
 from dlcontainer.errors import ChecksFailedError
-from dlcontainer.image.refresh_kinds import RefreshKind
 from dlcontainer.system import foreign_files
 from dlcontainer.system.guarded_files import Owners
 
@@ -80,7 +79,7 @@ class RefreshProvenance(_RecordPart):
     """
 
     asked: Line
-    kind: RefreshKind
+    kind: Line
     mirror: tuple[Line, ...] = ()
     steps: dict[Name, Sha256] = Field(default_factory=dict)
 
