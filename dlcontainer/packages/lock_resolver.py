@@ -175,22 +175,30 @@ def _host(plan: Plan) -> HostParts:
 
 def _base(plan: Plan, resolver: Resolver, reader: ImageReader) -> LockedBase:
     base = plan.recipe.base
+    begun = begin(plan, resolver, reader)
     if base.reference is not None:
-        return _image_base(plan, base.reference, resolver, reader)
-    _require_sources(resolver.apt, str(base.distribution), str(base.release))
-    reader.progress.step(f"base: the packages of {base.distribution} {base.release}")
-    resolver.apt.update()
+        return begun
     # What mmdebstrap puts into a tree of the variant minbase: see its manual, "VARIANTS".
     archives = f"?or(?archive(^{base.release}$),?codename(^{base.release}$))"
     chosen = f"?narrow({archives},?architecture({resolver.apt.arch}),"
     packages = resolver.apt.install(
         ["apt", f"{chosen}?essential)", f"{chosen}?priority(required))"]
     )
+    return begun.model_copy(update={"packages": packages})
+
+
+def begin(plan: Plan, resolver: Resolver, reader: ImageReader) -> LockedBase:
+    """Fetch the mirrors' lists, and let apt know what an image has; return the base without its
+    packages.
+    """
+    base = plan.recipe.base
+    if base.reference is not None:
+        return _image_base(plan, base.reference, resolver, reader)
+    _require_sources(resolver.apt, str(base.distribution), str(base.release))
+    reader.progress.step(f"base: the packages of {base.distribution} {base.release}")
+    resolver.apt.update()
     return LockedBase(
-        distribution=base.distribution,
-        release=base.release,
-        mirror=resolver.apt.releases(),
-        packages=packages,
+        distribution=base.distribution, release=base.release, mirror=resolver.apt.releases()
     )
 
 

@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
-from dlcontainer.system import digests
 from tests import aptrepo
 from tests.aptrepo import Repository
 from tests.integration.test_emulation import sources
 from tests.integration.world import World, isolated
-from tests.processes import poll
 from tests.skips import skip
 
 RECIPE = """\
@@ -117,7 +115,34 @@ def test_a_hole_is_closed(bench: Bench, tmp_path: Path) -> None:
     again = bench.build(other)
     assert bench.inside(other, "/opt/after") == "1.0-2"
     assert steps(again)["after"] is True
-    # Another user, or this one without a cache, goes on from the image that is there.
-    bench.world.run("cache", "prune", "--max-size", "0")
-    (tmp_path / "cache/dlcontainer/refreshed/holed-1.0-local.json").unlink(missing_ok=True)
-    assert json.loads(Path(bench.build(output)["record"]).read_text())["refresh"]
+
+
+def test_a_lock_takes_one_package_newer(bench: Bench, tmp_path: Path) -> None:
+    offer, lock = bench.repository.offer, tmp_path / "a.lock.json"
+    offer("dlcother", "1.0")
+    bench.repository.publish()
+    text = RECIPE.replace("[dlctool]", "[dlctool, dlcother]")
+    (bench.recipe / "recipe.yaml").write_text(text)
+    argv = ("lock", bench.recipe, "--site", "local", "--set", bench.site, "-o", lock)
+    bench.world.run(*argv)
+    before = lock.read_bytes()
+    offer("dlchole", "1.0-2", "dlcnew")
+    offer("dlcnew", "0.1")
+    offer("dlcother", "2.0")
+    bench.repository.withdraw("dlchole", "1.0-1")
+    bench.repository.publish("Sat, 03 Jan 2026 00:00:00 UTC")
+    said = bench.world.run(*argv, "--update", "dlchol", code=3).stderr
+    assert "no package 'dlchol' in the lock; did you mean 'dlchole'?" in said
+    assert lock.read_bytes() == before
+    body = json.loads(bench.world.run(*argv, "--update", "dlchole", "--json").stdout)
+    step = {"part": "step system"}
+    assert body["changes"] == [
+        {**step, "name": "dlchole", "old": "1.0-1", "new": "1.0-2"},
+        {**step, "name": "dlcnew", "old": None, "new": "0.1"},
+    ]
+    assert json.loads(
+        bench.world.run("lock", "--check", lock, *argv[1:6], "--json", code=1).stdout
+    )["changes"] == [{**step, "name": "dlcother", "old": "1.0", "new": "2.0"}]
+    done = bench.world.run(*argv, "--update", "all")
+    assert "dlcother" in done.stdout
+    assert bench.world.run(*argv, "--update", "dlcother").stdout == "nothing changed\n"
