@@ -1,7 +1,7 @@
 """How old a recipe's pins are: the newest release beside each, and the one that fits the rest."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from packaging.utils import canonicalize_name
@@ -14,6 +14,7 @@ from dlcontainer.packages.resolve.asking import NoSolutionError, PackageResolver
 from dlcontainer.packages.resolve.resolution import ParentPin, Target
 from dlcontainer.packages.resolve.resolve import Asker
 from dlcontainer.packages.resolve.stand_ins import version_of
+from dlcontainer.planning import built_for
 from dlcontainer.planning.plan import Plan
 
 State = Literal["newest", "newer", "held back", "not checked"]
@@ -72,13 +73,14 @@ def age_of(plan: Plan, asker: Asker) -> VariantAge:
     """Ask for newer releases of a variant's pins; what no index tells is said to be so."""
     variant = plan.choice.name if plan.choice else None
     target, pins = parent_pins.target_of(plan), parent_pins.pins_of(plan)
-    age = VariantAge(recipe=plan.recipe.name, variant=variant, site=plan.site.target, target=target)
+    site = built_for.named(plan.site)
+    age = VariantAge(recipe=plan.recipe.name, variant=variant, site=site, target=target)
     unseen = "it pins no Python packages" if not pins else parent_pins.unseen(plan)
     if unseen is not None or target is None:
         return _unchecked(age, unseen or "")
     try:
         resolver = resolve.resolver_for(target, asker)
-        return _asked(age, _parted(pins), resolver, asker)
+        return _asked(age, pins, resolver, asker)
     except (BuildError, MisfitError) as error:
         return _unchecked(age, error.what, pins)
 
@@ -88,34 +90,55 @@ def resolves(plan: Plan, versions: Mapping[str, str], asker: Asker) -> str | Non
     target, pins = parent_pins.target_of(plan), parent_pins.pins_of(plan)
     if target is None:
         return "Python and C library of its base are not known"
-    parted = _parted(pins)
-    lines = [f"{_name(pin)}=={versions.get(_name(pin), version_of(pin))}" for pin in pins]
     try:
         resolver = resolve.resolver_for(target, asker)
-        answer = resolver.ask(_question(lines, parted, asker))
-        lost = _needed(answer.versions, pins)
-        needs = (
-            f"no pin of {', '.join(lost)}" if lost else _needs_of_firm(versions, parted, resolver)
+        known = _newest([_name(pin) for pin in pins], resolver)
+        return _misfit(
+            pins, versions, _parted(pins, {*map(_name, pins)} - {*known}), resolver, asker
         )
     except NoSolutionError as error:
         return " ".join(words.because(error.text))
-    return needs
 
 
-def _parted(pins: Sequence[ParentPin]) -> _Pins:
+def _misfit(
+    pins: Sequence[ParentPin],
+    versions: Mapping[str, str],
+    parted: _Pins,
+    resolver: PackageResolver,
+    asker: Asker,
+) -> str | None:
+    lines = [f"{_name(pin)}=={versions.get(_name(pin), version_of(pin))}" for pin in pins]
+    lost = _needed(resolver.ask(_question(lines, parted, asker)).versions, pins)
+    if lost:
+        return f"no pin names {', '.join(lost)}"
+    return _needs_of_firm(versions, parted, resolver)
+
+
+def _parted(pins: Sequence[ParentPin], unknown: Collection[str] = ()) -> _Pins:
+    """Part the pins; `unknown` names packages that no index has."""
     has_local = any(version_of(pin).local for pin in pins)
-    firm = tuple(
+    firm = [
         pin
         for pin in pins
-        if version_of(pin).local or (has_local and wish_rules.is_device_library(_name(pin)))
+        if version_of(pin).local
+        or _name(pin) in unknown
+        or (has_local and wish_rules.is_device_library(_name(pin)))
+    ]
+    return _Pins(
+        # A made-up wheel stands in for each: the index that has it may be out of reach.
+        firm=tuple(replace(pin, installed=True) for pin in firm),
+        free=tuple(pin for pin in pins if pin not in firm),
     )
-    return _Pins(firm=firm, free=tuple(pin for pin in pins if pin not in firm))
 
 
-def _asked(age: VariantAge, pins: _Pins, resolver: PackageResolver, asker: Asker) -> VariantAge:
-    newest = _newest([_name(pin) for pin in (*pins.firm, *pins.free)], resolver)
+def _asked(
+    age: VariantAge, every: Sequence[ParentPin], resolver: PackageResolver, asker: Asker
+) -> VariantAge:
+    names = {_name(pin) for pin in every}
+    newest = _newest(sorted(names), resolver)
     if not newest:
-        return _unchecked(age, "no index answered", (*pins.firm, *pins.free))
+        return _unchecked(age, "no index answered", every)
+    pins = _parted(every, names - {*newest})
     exact = [f"{_name(pin)}=={version_of(pin)}" for pin in pins.firm]
     bounds = [f"{_name(pin)}>={version_of(pin)}" for pin in pins.free]
     fitting: Mapping[str, str] = {}
@@ -136,7 +159,7 @@ def _asked(age: VariantAge, pins: _Pins, resolver: PackageResolver, asker: Asker
         site=age.site,
         target=age.target,
         pins=tuple(sorted(ages, key=lambda pin: pin.name)),
-        needed=_needed(fitting, (*pins.firm, *pins.free)),
+        needed=_needed(fitting, every),
     )
 
 
@@ -182,8 +205,10 @@ def _needs_of_firm(
 def _firm_age(pin: ParentPin, newest: Mapping[str, str], asker: Asker) -> PinAge:
     name, version = _name(pin), version_of(pin)
     public = newest.get(name)
-    if version.local is None:
+    if version.local is None and public is not None:
         why = "it belongs to the framework's build"
+    elif public is None:
+        why = "no index has it"
     elif asker.access.upstreams:
         why = f"a build +{version.local} moves with all that it needs: write it by hand"
     else:

@@ -203,9 +203,12 @@ def _say(ages: "Sequence[VariantAge]", bumped: "BumpPlan | None", *, every: bool
         if rows:
             head = ("  pin", "has", "newest", "fits", "state", "where")
             output.say(output.table(rows, head=head))
+        reasons: dict[str, list[str]] = {}
         for pin in age.pins:
             if pin.why and pin.state != "newest":
-                output.say(f"  {pin.name}: {pin.why}")
+                reasons.setdefault(pin.why, []).append(pin.name)
+        for why, names in reasons.items():
+            output.say(f"  {', '.join(names)}: {why}")
         more = "" if every else f"{newest} of {len(age.pins)} pins are the newest"
         needed = f"the fitting versions need {', '.join(age.needed)} too" if age.needed else ""
         output.say("".join(f"  {line}\n" for line in (more, needed) if line))
