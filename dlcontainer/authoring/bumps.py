@@ -19,9 +19,10 @@ _ELSEWHERE = re.compile(r"\{\{\s*versions\.([\w-]+)\s*\}\}")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlannedVariant:
-    """A variant's plan, and the age of its pins."""
+    """A variant's plan, for a site as it is typed, and the age of its pins."""
 
     plan: Plan
+    site: str
     age: VariantAge
 
 

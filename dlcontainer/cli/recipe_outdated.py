@@ -91,31 +91,31 @@ def outdated(
 
 def _plans(
     world: "CliContext", recipe: str | None, site: str | None
-) -> "tuple[list[Plan], list[ConfigError]]":
-    """Settle each variant once: at the first site that takes it."""
-    by_variant: dict[tuple[str, str | None], Plan] = {}
+) -> "tuple[list[tuple[str, Plan]], list[ConfigError]]":
+    """Settle each variant once: at the first site that takes it, with that as it is typed."""
+    by_variant: dict[tuple[str, str | None], tuple[str, Plan]] = {}
     wrong: dict[str, ConfigError] = {}
     for combination in world.matrix(recipe, site):
         if combination.plan is not None:
             choice = combination.plan.choice
             key = (combination.recipe, choice.name if choice else None)
-            by_variant.setdefault(key, combination.plan)
+            by_variant.setdefault(key, (combination.target, combination.plan))
         elif combination.error is not None:
             wrong.setdefault(str(combination.error), combination.error)
     return list(by_variant.values()), list(wrong.values())
 
 
-def _aged(plans: "Sequence[Plan]", desk: _Desk) -> "list[PlannedVariant]":
+def _aged(plans: "Sequence[tuple[str, Plan]]", desk: _Desk) -> "list[PlannedVariant]":
     from dlcontainer.authoring import outdated as ages
     from dlcontainer.authoring.bumps import PlannedVariant
 
     desk.console.expect(len(plans))
     variants = []
-    for number, plan in enumerate(plans):
+    for number, (site, plan) in enumerate(plans):
         variant = plan.choice.name if plan.choice else plan.site.target
         desk.console.step(f"{plan.recipe.name}: {variant}")
         age = ages.age_of(plan, desk.asker(plan, number))
-        variants.append(PlannedVariant(plan=plan, age=age))
+        variants.append(PlannedVariant(plan=plan, site=site, age=age))
     return variants
 
 
@@ -161,7 +161,7 @@ def _check(
     from dlcontainer.sites.site import read_target
 
     for variant, versions in pairs:
-        bare, target = read_target(variant.age.site)
+        bare, target = read_target(variant.site)
         written = world.written_recipe(str(variant.plan.folder / "recipe.yaml"))
         words = PlanWords(target=target, variant=variant.age.variant)
         again = world.plan_written(written, bare, words)

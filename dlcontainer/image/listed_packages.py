@@ -10,7 +10,7 @@ from dlcontainer.image.contents.model import Kind
 from dlcontainer.system import foreign_files
 
 _MOST_BYTES = 64_000_000
-_KINDS: Mapping[str, Kind] = {f"pkg:{kind}/": kind for kind in get_args(Kind)}
+_KINDS: Mapping[str, Kind] = {f"pkg:{kind}": kind for kind in get_args(Kind)}
 _SIZE = "org.dlcontainer.installed-bytes"
 
 
@@ -21,7 +21,7 @@ def read(path: Path) -> tuple[InstalledPackage, ...]:
         return tuple(
             _package(component) for component in body["components"] if component["type"] != "file"
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ChecksFailedError(
             f"can't read the bill of materials {path}",
             why=repr(error)[:200],
@@ -30,10 +30,9 @@ def read(path: Path) -> tuple[InstalledPackage, ...]:
 
 
 def _package(component: Mapping[str, Any]) -> InstalledPackage:
-    purl = str(component["purl"])
     size = next((p["value"] for p in component.get("properties", ()) if p["name"] == _SIZE), None)
     return InstalledPackage(
-        kind=next(kind for prefix, kind in _KINDS.items() if purl.startswith(prefix)),
+        kind=_KINDS[str(component["purl"]).partition("/")[0]],
         name=str(component["name"]),
         version=str(component["version"]),
         size=None if size is None else int(size),

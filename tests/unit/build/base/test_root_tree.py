@@ -33,6 +33,24 @@ def test_a_new_base_and_then_the_kept_one(plan: Plan, tools: HostMachine, tmp_pa
     )
 
 
+def test_a_refresh_takes_none_of_before_it(plan: Plan, tools: HostMachine, tmp_path: Path) -> None:
+    make(plan, tools, Making(), tmp_path)
+    cache, work = tmp_path / "the cache", tmp_path / "work"
+    now = time.time() + 5
+    assert root_tree.recall(plan, cache, since=now) is None
+    runner = Making()
+    again = root_tree.prepare(
+        plan, routed(work), maker(tools, runner, tmp_path), work, tmp_path / "log", since=now
+    )
+    assert again.cached is False
+    # One that another build made since, while this one waited, is new enough.
+    since = again.path.stat().st_mtime - 5
+    kept = root_tree.prepare(
+        plan, routed(work), maker(tools, runner, tmp_path), work, tmp_path / "log", since=since
+    )
+    assert kept.cached is True
+
+
 def test_the_squash_command(plan: Plan, tools: HostMachine, tmp_path: Path) -> None:
     runner = Making()
     make(plan, tools, runner, tmp_path)
