@@ -40,12 +40,12 @@ class VersionPlace:
 class BumpPlan:
     """What may be written: place -> new version, package -> new version of each variant.
 
-    `held` says of what is not, why.
+    `unwritten` says of what is not, why.
     """
 
     bumps: Mapping[VersionPlace, str]
     versions: Sequence[Mapping[str, str]]
-    held: tuple[str, ...]
+    unwritten: tuple[str, ...]
 
 
 def plan_bumps(variants: Sequence[PlannedVariant], texts: Mapping[str, str]) -> BumpPlan:
@@ -53,21 +53,23 @@ def plan_bumps(variants: Sequence[PlannedVariant], texts: Mapping[str, str]) -> 
 
     `texts` has the recipe's own files, by the name that places give them: no other is written.
     """
-    held: dict[str, None] = {}
-    wanted: dict[VersionPlace, set[str]] = {}
+    unwritten: dict[str, None] = {}
+    proposals: dict[VersionPlace, set[str]] = {}
     of_package: dict[str, set[VersionPlace]] = {}
-    newer = [_newer(variant, held) for variant in variants]
+    newer = [_newer(variant, unwritten) for variant in variants]
     for variant, versions in zip(variants, newer, strict=True):
         for package, place in _places(variant.plan, texts):
-            wanted.setdefault(place, set()).add(versions.get(package, place.version))
+            proposals.setdefault(place, set()).add(versions.get(package, place.version))
             of_package.setdefault(package, set()).add(place)
-    stay = {place for place, versions in wanted.items() if len(versions) > 1}
+    stay = {place for place, versions in proposals.items() if len(versions) > 1}
     for place in sorted(stay, key=lambda place: (place.file, place.line)):
-        held[f"{place.file}:{place.line}: {place.name} comes to two versions: not written"] = None
+        unwritten[f"{place.file}:{place.line}: {place.name} comes to two versions: not written"] = (
+            None
+        )
     stay = _with_partners(stay, of_package.values())
     bumps = {
         place: version
-        for place, versions in wanted.items()
+        for place, versions in proposals.items()
         if place not in stay and (version := min(versions)) != place.version
     }
     written = {
@@ -79,16 +81,16 @@ def plan_bumps(variants: Sequence[PlannedVariant], texts: Mapping[str, str]) -> 
             {package: version for package, version in versions.items() if package in written}
             for versions in newer
         ],
-        held=tuple(held),
+        unwritten=tuple(unwritten),
     )
 
 
-def _newer(variant: PlannedVariant, held: dict[str, None]) -> dict[str, str]:
+def _newer(variant: PlannedVariant, unwritten: dict[str, None]) -> dict[str, str]:
     """Return the fitting versions of a variant's pins that are newer."""
     newer = {pin.name: str(pin.fitting) for pin in variant.age.pins if pin.state == "newer"}
     if newer and variant.age.needed:
         title = variant.age.variant or variant.age.site
-        held[f"{title}: not written, for no pin names {', '.join(variant.age.needed)}"] = None
+        unwritten[f"{title}: not written, for no pin names {', '.join(variant.age.needed)}"] = None
         return {}
     return newer
 

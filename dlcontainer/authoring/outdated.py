@@ -92,9 +92,9 @@ def resolves(plan: Plan, versions: Mapping[str, str], asker: Asker) -> str | Non
         return "Python and C library of its base are not known"
     try:
         resolver = resolve.resolver_for(target, asker)
-        known = _newest([_name(pin) for pin in pins], resolver)
+        indexed = _newest([_name(pin) for pin in pins], resolver)
         return _misfit(
-            pins, versions, _parted(pins, {*map(_name, pins)} - {*known}), resolver, asker
+            pins, versions, _parted(pins, {*map(_name, pins)} - {*indexed}), resolver, asker
         )
     except NoSolutionError as error:
         return " ".join(words.because(error.text))
@@ -224,7 +224,7 @@ def _free_age(
     name, pinned = _name(pin), str(version_of(pin))
     # A pin may be newer than the index that answers.
     top = newest.get(name)
-    held = "another pin, or what needs it, asks for an older one"
+    constraint = "another pin, or what needs it, asks for an older one"
     takes = fitting.get(name, pinned if why and top else None)
     is_held = top and takes and Version(top) > Version(takes)
     return PinAge(
@@ -233,13 +233,13 @@ def _free_age(
         pinned=pinned,
         newest=top,
         fitting=takes,
-        why=(why or held) if is_held else (None if top else "no index has it"),
+        why=(why or constraint) if is_held else (None if top else "no index has it"),
     )
 
 
 def _needed(versions: Mapping[str, str], pins: Sequence[ParentPin]) -> tuple[str, ...]:
-    known = {_name(pin) for pin in pins}
-    return tuple(f"{name}=={version}" for name, version in versions.items() if name not in known)
+    names = {_name(pin) for pin in pins}
+    return tuple(f"{name}=={version}" for name, version in versions.items() if name not in names)
 
 
 def _unchecked(age: VariantAge, why: str, pins: Sequence[ParentPin] = ()) -> VariantAge:

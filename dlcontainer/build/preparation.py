@@ -63,11 +63,8 @@ def base(
         carried = carried_base.take(plan, file, run.folders.work, context.bundle)
         progress.note(f"using the base of {carried.made_at} from {file}")
         return carried
-    maker = _maker(context.execution)
-    folders = run.folders
-    tree = root_tree.prepare(
-        plan, routed, maker, folders.work, folders.log, since=context.base_since
-    )
+    maker = replace(_maker(context.execution), since=context.base_since)
+    tree = root_tree.prepare(plan, routed, maker, run.folders.work, run.folders.log)
     if tree.cached:
         progress.note(f"using the base of {tree.made_at} from the cache")
     return tree

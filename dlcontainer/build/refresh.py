@@ -5,10 +5,10 @@ import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from dlcontainer.build.cache.previous import BuildOutputs
 from dlcontainer.build.context import BuildContext
 from dlcontainer.engines.engine import RefreshKind
 from dlcontainer.errors import BuildError, ChecksFailedError, ConfigError
@@ -64,7 +64,7 @@ class RefreshAnswer:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Part:
+class _Offer:
     """What is offered now: each step's key, the packages by name, the mirrors' states."""
 
     keys: Mapping[str, str]
@@ -74,12 +74,12 @@ class _Part:
     unknown: str | None = None
 
 
-def before(outputs: BuildOutputs) -> ImageBefore | None:
+def before(image_record: Path, bill: Path) -> ImageBefore | None:
     """Read what is in the image that is there; None where there is none, or no bill of it."""
     with contextlib.suppress(ChecksFailedError):
-        written = record.read(outputs.record)
-        if written is not None and outputs.sbom.is_file():
-            return ImageBefore(record=written, packages=listed_packages.read(outputs.sbom))
+        written = record.read(image_record)
+        if written is not None and bill.is_file():
+            return ImageBefore(record=written, packages=listed_packages.read(bill))
     return None
 
 
@@ -124,11 +124,11 @@ def ask(
     """
     require(plan, context, kind)
     began = time.time()
-    asked = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began))
+    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began))
     if kind == "python":
-        part = _python_packages(plan, locker, asked)
+        part = _python_packages(plan, locker, moment)
     else:
-        part = _os_packages(plan, kind, locker, asked)
+        part = _os_packages(plan, kind, locker, moment)
     last = dict(context.refreshed.steps) if context.refreshed else {}
     moves, older = _parted(_moves(image, part.offered), locker)
     _require_no_older(moves, older)
@@ -137,7 +137,7 @@ def ask(
     is_tree = not plan.recipe.base.image and context.base is None
     return RefreshAnswer(
         refreshed=RefreshProvenance(
-            asked=asked,
+            asked_at=moment,
             kind=kind,
             mirror=tuple(map(_shown, part.mirror)),
             steps={**last, **part.keys},
@@ -149,7 +149,7 @@ def ask(
     )
 
 
-def _os_packages(plan: Plan, kind: RefreshKind, locker: Locker, asked: str) -> _Part:
+def _os_packages(plan: Plan, kind: RefreshKind, locker: Locker, moment: str) -> _Offer:
     steps = {step.name for step in plan.recipe.steps if step.os_packages or step.build_packages}
     try:
         if find_program("apt-get", locker.host.environ) is None:
@@ -158,7 +158,7 @@ def _os_packages(plan: Plan, kind: RefreshKind, locker: Locker, asked: str) -> _
     except ConfigError as error:
         if kind == "base":
             raise
-        return _untold(steps, asked, error)
+        return _untold(steps, moment, error)
     base = packages.base
     offered = {pin.name: pin.version for pin in base.packages} if base else {}
     keys = {}
@@ -168,10 +168,10 @@ def _os_packages(plan: Plan, kind: RefreshKind, locker: Locker, asked: str) -> _
         offered |= {pin.name: pin.version for pin in pins}
         keys = {step.name: step.key for step in packages.steps}
     offered = {f"deb:{name}": version for name, version in offered.items()}
-    return _Part(keys=keys, offered=offered, mirror=base.mirror if base else ())
+    return _Offer(keys=keys, offered=offered, mirror=base.mirror if base else ())
 
 
-def _python_packages(plan: Plan, locker: Locker, asked: str) -> _Part:
+def _python_packages(plan: Plan, locker: Locker, moment: str) -> _Offer:
     steps = plan.recipe.steps
     names = {step.name for step in steps if step.python_packages or step.conda_packages}
     try:
@@ -179,8 +179,8 @@ def _python_packages(plan: Plan, locker: Locker, asked: str) -> _Part:
             raise ConfigError("conda resolves its packages during the build")
         packages = lock_resolver.resolve(plan, locker, os_packages=False)
     except ConfigError as error:
-        return _untold(names, asked, error)
-    return _Part(
+        return _untold(names, moment, error)
+    return _Offer(
         keys={step.name: step.key for step in packages.steps},
         offered={
             f"pypi:{canonicalize_name(pin.name)}": _wheel(pin.version, pin.sha256)
@@ -197,11 +197,11 @@ def _wheel(version: str, sha256: str) -> str:
     return f"{version} (sha256 {sha256[:12]}…)"
 
 
-def _untold(steps: Iterable[str], asked: str, error: ConfigError) -> _Part:
+def _untold(steps: Iterable[str], moment: str, error: ConfigError) -> _Offer:
     """Return a part that nobody can resolve ahead: its steps are run again."""
-    key = hashlib.sha256(asked.encode()).hexdigest()
+    key = hashlib.sha256(moment.encode()).hexdigest()
     why = f"it can't be told whether there are newer packages, so steps run again: {error.what}"
-    return _Part(keys=dict.fromkeys(steps, key), offered={}, unknown=why)
+    return _Offer(keys=dict.fromkeys(steps, key), offered={}, unknown=why)
 
 
 def _moves(image: ImageBefore | None, offered: Mapping[str, str]) -> list[PackageMove]:

@@ -263,8 +263,8 @@ def _run(
     from dlcontainer.cli import build_context, build_output
     from dlcontainer.system import file_locks
 
-    others = [*build_words.besides_refresh, *(["--dry-run"] if request.dry_run else [])]
-    build_refresh.require_alone(build_words.refresh, request, others)
+    typed = [*build_words.besides_refresh, *(["--dry-run"] if request.dry_run else [])]
+    build_refresh.require_alone(build_words.refresh, request, typed)
     with file_locks.building(world.cache, console.note):
         context = build_context.ready(world, settled, request, console)
         if request.dry_run:

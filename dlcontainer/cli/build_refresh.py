@@ -52,8 +52,8 @@ class RefreshRun:
         return compare.packages(self.before.packages, listed_packages.read(image.places.sbom))
 
 
-def require_alone(kind: RefreshKind | None, request: "BuildRequest", others: Sequence[str]) -> None:
-    """Refuse a refresh beside what rules it out; `others` names further options that were typed."""
+def require_alone(kind: RefreshKind | None, request: "BuildRequest", typed: Sequence[str]) -> None:
+    """Refuse a refresh beside what rules it out; `typed` names further options that were typed."""
     if kind is None:
         return
     if request.locked or request.offline:
@@ -62,8 +62,8 @@ def require_alone(kind: RefreshKind | None, request: "BuildRequest", others: Seq
             next_step="update the lock (dlcontainer lock RECIPE --site SITE -o LOCK --update "
             "PACKAGE), then build --locked LOCK",
         )
-    if others:
-        raise UsageError(f"--refresh and {others[0]} exclude each other", next_step="leave one out")
+    if typed:
+        raise UsageError(f"--refresh and {typed[0]} exclude each other", next_step="leave one out")
 
 
 def begin(
@@ -80,7 +80,7 @@ def begin(
     from dlcontainer.packages.lock_resolver import Locker
 
     outputs = previous.places(settled, context, target)
-    before = refresh.before(outputs)
+    before = refresh.before(outputs.record, outputs.sbom)
     console.note(f"refreshing {kind}; {_dates(before)}")
     locker = Locker(
         host=world.host,
@@ -113,29 +113,29 @@ def dates(record: "Record") -> str:
 
     base = record.base.made if record.base else None
     image = record.base.image if record.base else None
-    parts = [f"the base {image}" if image else f"a base of {_old(base)}"]
-    return " and ".join([*parts, f"packages of {_old(age.packages(record))}"])
+    base_age = f"the base {image}" if image else f"a base of {_old(base)}"
+    return f"{base_age}, and packages of {_old(age.packages(record))}"
 
 
 def _old(moment: str | None) -> str:
     """Return the day of a moment (UTC, ISO 8601), and how many days ago that was."""
     try:
-        made = calendar.timegm(time.strptime(moment or "", "%Y-%m-%dT%H:%M:%SZ"))
+        began = calendar.timegm(time.strptime(moment or "", "%Y-%m-%dT%H:%M:%SZ"))
     except ValueError:
         return "unknown date"
-    days = int(max(time.time() - made, 0) // 86400)
+    days = int(max(time.time() - began, 0) // 86400)
     return f"{str(moment)[:10]}, {days} {'day' if days == 1 else 'days'} old"
 
 
 def show(run: RefreshRun, image: "BuiltImage", console: output.Console) -> None:
     """Say what the refresh changed, or that there is nothing newer."""
-    asked = f"asked at {run.answer.refreshed.asked}"
+    when = f"asked at {run.answer.refreshed.asked_at}"
     mirror = "; ".join(run.answer.refreshed.mirror)
     states = f", of {mirror}" if mirror else ""
     if not run.answer.is_newer:
-        console.end(f"nothing newer ({run.answer.refreshed.kind}), {asked}{states}")
+        console.end(f"nothing newer ({run.answer.refreshed.kind}), {when}{states}")
         return
-    console.note(f"{asked}{states}")
+    console.note(f"{when}{states}")
     if run.before is None:
         return
     changes = run.changes(image)
@@ -161,7 +161,7 @@ def facts(run: RefreshRun, image: "BuiltImage") -> dict[str, object]:
     changes = run.changes(image) if answer.is_newer else ()
     return {
         "kind": answer.refreshed.kind,
-        "asked": answer.refreshed.asked,
+        "asked_at": answer.refreshed.asked_at,
         "mirror": list(answer.refreshed.mirror),
         "newer": answer.is_newer,
         "notes": list(answer.notes),

@@ -126,7 +126,8 @@ def _update(
         if "all" in names:
             after = lock_resolver.lock(settled, locker)
         else:
-            after = lock_update.update(before, settled, names, str(path), locker)
+            request = lock_update.LockUpdate(lock=before, display=str(path), names=names)
+            after = lock_update.update(request, settled, locker)
     changes = compare(before, after)
     if changes:
         locks.write(path, after)

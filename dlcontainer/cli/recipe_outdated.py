@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dlcontainer.cli import completion, options, output, wrong_files
+from dlcontainer.cli import completion, options, output, own_recipes, wrong_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Desk:
+class _PinDesk:
     """One run's way to indexes; `work` is private."""
 
     world: "CliContext"
@@ -28,19 +28,9 @@ class _Desk:
     work: Path
 
     def asker(self, plan: "Plan", number: int) -> "Asker":
-        from dlcontainer.packages.resolve import index_access, resolve
-
         folder = self.work / str(number)
         folder.mkdir(exist_ok=True)
-        upstreams = [str(upstream.url) for upstream in plan.recipe.upstreams.values()]
-        return resolve.Asker(
-            access=index_access.access_of(plan.site.routing, self.world.host, upstreams),
-            host=self.world.host,
-            runner=self.console.runner(self.world.environ),
-            folder=folder,
-            cache=self.world.cache,
-            note=self.console.note,
-        )
+        return own_recipes.asker_of(plan, self.world, self.console, folder)
 
 
 def outdated(
@@ -77,7 +67,7 @@ def outdated(
     world, console = here(), output.Console(verbose=verbose, events=as_json)
     runner = console.runner(world.environ)
     with workspace(world.scratch, runner, console.note) as work, console.beating():
-        desk = _Desk(world=world, console=console, work=work)
+        desk = _PinDesk(world=world, console=console, work=work)
         plans, wrong = _plans(world, recipe, site)
         variants = _aged(plans, desk)
         bumped = _write(variants, desk) if write else None
@@ -105,7 +95,7 @@ def _plans(
     return list(by_variant.values()), list(wrong.values())
 
 
-def _aged(plans: "Sequence[tuple[str, Plan]]", desk: _Desk) -> "list[PlannedVariant]":
+def _aged(plans: "Sequence[tuple[str, Plan]]", desk: _PinDesk) -> "list[PlannedVariant]":
     from dlcontainer.authoring import outdated as ages
     from dlcontainer.authoring.bumps import PlannedVariant
 
@@ -119,7 +109,7 @@ def _aged(plans: "Sequence[tuple[str, Plan]]", desk: _Desk) -> "list[PlannedVari
     return variants
 
 
-def _write(variants: "Sequence[PlannedVariant]", desk: _Desk) -> "BumpPlan":
+def _write(variants: "Sequence[PlannedVariant]", desk: _PinDesk) -> "BumpPlan":
     """Write what fits, after the resolver took each variant as it will be; raises MisfitError."""
     from dlcontainer.authoring import bumps
     from dlcontainer.authoring import outdated as ages
@@ -214,7 +204,7 @@ def _say(ages: "Sequence[VariantAge]", bumped: "BumpPlan | None", *, every: bool
         output.say("".join(f"  {line}\n" for line in (more, needed) if line))
     for place, version in bumped.bumps.items() if bumped else ():
         output.say(f"{place.file}:{place.line}: {place.name} {place.version} -> {version}")
-    for line in bumped.held if bumped else ():
+    for line in bumped.unwritten if bumped else ():
         output.say(line)
     if bumped is not None and not bumped.bumps:
         output.say("nothing written")
@@ -235,6 +225,6 @@ def _facts(
     return {
         "variants": variants,
         "written": written,
-        "held": list(bumped.held) if bumped else [],
+        "unwritten": list(bumped.unwritten) if bumped else [],
         "errors": [str(error) for error in wrong],
     }

@@ -78,7 +78,7 @@ class RefreshProvenance(_RecordPart):
     `mirror` has the state of each suite; `steps` the SHA-256 of the packages that a step came to.
     """
 
-    asked: Line
+    asked_at: Line
     kind: Line
     mirror: tuple[Line, ...] = ()
     steps: dict[Name, Sha256] = Field(default_factory=dict)

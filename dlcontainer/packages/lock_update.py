@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dlcontainer import __version__
 from dlcontainer.config.suggestions import suggest
@@ -35,13 +35,22 @@ class _Update:
     offered: Mapping[str, Sequence[Stanza]]
 
 
-def update(lock: Lock, plan: Plan, names: Sequence[str], display: str, locker: Locker) -> Lock:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LockUpdate:
+    """Which packages of a lock to update: by name, or by that of the source they are built from."""
+
+    lock: Lock
+    display: str
+    names: Sequence[str]
+
+
+def update(request: LockUpdate, plan: Plan, locker: Locker) -> Lock:
     """Resolve some packages of a lock again, with what their newer versions need; no other moves.
 
-    A name is a package's, or that of the source that it is built from. Raises ConfigError for one
-    that the lock does not have, and what `lock_resolver.lock` raises.
+    Raises ConfigError for a name that the lock does not have, and what `lock_resolver.lock` raises.
     """
-    lock.require(plan, display)
+    lock, names = request.lock, request.names
+    lock.require(plan, request.display)
     host, runner = locker.host, locker.runner
     with (
         proxies.naming_faults(proxies_of(plan.site.routing, host)),
@@ -56,19 +65,13 @@ def update(lock: Lock, plan: Plan, names: Sequence[str], display: str, locker: L
         if not remaining:
             return _dated(lock)
         if lock.base.image and lock.base.distribution is None:
-            raise _unknown(remaining, [pin.name for pin in lock.wheels], display)
-        return _dated(_with_os_packages(lock, plan, remaining, display, resolver, locker))
+            raise _unknown(remaining, [pin.name for pin in lock.wheels], request.display)
+        request = replace(request, lock=lock, names=remaining)
+        return _dated(_with_os_packages(request, plan, resolver, locker))
 
 
-def _with_os_packages(
-    lock: Lock,
-    plan: Plan,
-    names: Sequence[str],
-    display: str,
-    resolver: Resolver,
-    locker: Locker,
-) -> Lock:
-    apt = resolver.apt
+def _with_os_packages(request: LockUpdate, plan: Plan, resolver: Resolver, locker: Locker) -> Lock:
+    lock, names, apt = request.lock, request.names, resolver.apt
     locker.progress.step(f"packages: {', '.join(names)}")
     access = host_access.registry_way(plan, locker.host)
     reader = ImageReader(access=access, cache=locker.cache, progress=locker.progress)
@@ -76,7 +79,7 @@ def _with_os_packages(
     offered: dict[str, list[Stanza]] = {}
     for stanza in apt.stanzas({pin.name for pin in lock.os_pins}):
         offered.setdefault(stanza["Package"], []).append(stanza)
-    meant = _meant(names, lock, offered, display)
+    meant = _meant(request, offered)
     change = _Update(lock=lock, names=meant, apt=apt, offered=offered)
     gone = {step.name for step in plan.recipe.steps if step.build_packages}
     staying = [step for step in lock.steps if step.name not in gone]
@@ -94,19 +97,18 @@ def _with_os_packages(
     )
 
 
-def _meant(
-    names: Sequence[str], lock: Lock, offered: Mapping[str, Sequence[Stanza]], display: str
-) -> frozenset[str]:
+def _meant(request: LockUpdate, offered: Mapping[str, Sequence[Stanza]]) -> frozenset[str]:
     """Name the packages that are meant, with those of the same source: these may need them."""
+    lock, names = request.lock, request.names
     of_source: dict[str, set[str]] = {}
     for pin in lock.os_pins:
         stanzas = offered.get(pin.name)
         source = _source(stanzas[0]) if stanzas else pin.name
         of_source.setdefault(source, set()).add(pin.name)
-    known = {pin.name for pin in lock.os_pins} | set(of_source)
-    lost = [name for name in names if name not in known]
+    candidates = {pin.name for pin in lock.os_pins} | set(of_source)
+    lost = [name for name in names if name not in candidates]
     if lost:
-        raise _unknown(lost, [*known, *(pin.name for pin in lock.wheels)], display)
+        raise _unknown(lost, [*candidates, *(pin.name for pin in lock.wheels)], request.display)
     return frozenset(
         package
         for source, packages in of_source.items()
@@ -118,14 +120,14 @@ def _meant(
 def _moved(change: _Update, places: Sequence[Sequence[OsPin]]) -> list[tuple[OsPin, ...]]:
     """Update the packages of places whose packages are in one tree; new ones go to the first."""
     has = {pin.name for pins in places for pin in pins}
-    wanted = sorted(change.names & has)
-    if not wanted:
+    targets = sorted(change.names & has)
+    if not targets:
         return [tuple(pins) for pins in places]
     change.apt.assume(_installed(pin, change) for pins in places for pin in pins)
-    newer = {(pin.name, pin.arch): pin for pin in change.apt.upgrade(wanted)}
+    newer = {(pin.name, pin.arch): pin for pin in change.apt.upgrade(targets)}
     moved = [tuple(newer.get((pin.name, pin.arch), pin) for pin in pins) for pins in places]
-    known = {(pin.name, pin.arch) for pins in places for pin in pins}
-    added = [pin for key, pin in newer.items() if key not in known]
+    locked = {(pin.name, pin.arch) for pins in places for pin in pins}
+    added = [pin for key, pin in newer.items() if key not in locked]
     at = next(n for n, pins in enumerate(places) if any(pin.name in change.names for pin in pins))
     moved[at] = tuple(sorted([*moved[at], *added], key=lambda pin: (pin.name, pin.arch)))
     return moved
@@ -134,7 +136,7 @@ def _moved(change: _Update, places: Sequence[Sequence[OsPin]]) -> list[tuple[OsP
 def _installed(pin: OsPin, change: _Update) -> DpkgPackage:
     """Return a locked package as dpkg would list it."""
     stanzas = change.offered.get(pin.name, ())
-    exact = next((one for one in stanzas if one["Version"] == pin.version), None)
+    exact = next((stanza for stanza in stanzas if stanza["Version"] == pin.version), None)
     fields = {"Package": pin.name, "Status": "install ok installed"}
     fields |= {"Architecture": pin.arch, "Version": pin.version}
     for stanza in [exact] if exact else stanzas[:1]:
@@ -146,11 +148,11 @@ def _installed(pin: OsPin, change: _Update) -> DpkgPackage:
 
 def _with_wheels(lock: Lock, again: Iterable[LockedStep], names: Iterable[str]) -> Lock:
     wheels = {step.name: {pin.name: pin for pin in step.python_packages} for step in again}
-    wanted = set(names)
+    chosen_names = set(names)
 
     def newer(step: LockedStep) -> Callable[[WheelPin], WheelPin]:
         chosen = wheels.get(step.name, {})
-        return lambda pin: chosen.get(pin.name, pin) if pin.name in wanted else pin
+        return lambda pin: chosen.get(pin.name, pin) if pin.name in chosen_names else pin
 
     steps = tuple(
         step.model_copy(update={"python_packages": tuple(map(newer(step), step.python_packages))})
@@ -161,8 +163,8 @@ def _with_wheels(lock: Lock, again: Iterable[LockedStep], names: Iterable[str]) 
 
 def _dated(lock: Lock) -> Lock:
     """Check a lock that was put together, and write today's date into it."""
-    made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    body = lock.model_copy(update={"made": made, "dlcontainer": __version__})
+    today = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    body = lock.model_copy(update={"made": today, "dlcontainer": __version__})
     return Lock.model_validate_json(body.model_dump_json(by_alias=True))
 
 
@@ -171,9 +173,9 @@ def _source(stanza: Stanza) -> str:
     return stanza.get("Source", stanza["Package"]).partition(" ")[0]
 
 
-def _unknown(names: Sequence[str], known: Iterable[str], display: str) -> ConfigError:
+def _unknown(names: Sequence[str], candidates: Iterable[str], display: str) -> ConfigError:
     return ConfigError(
-        f"no package {names[0]!r} in the lock{suggest(names[0], known)}",
+        f"no package {names[0]!r} in the lock{suggest(names[0], candidates)}",
         where=display,
         next_step="name a package of the lock, the source that it is built from, or `all`",
     )

@@ -108,13 +108,49 @@ def test_a_hole_is_closed(bench: Bench, tmp_path: Path) -> None:
     assert steps(fixed) == {"before": True, "system": False, "after": False, "image": False}
     assert bench.inside(output, "/opt/after") == "1.0-2"
     record = json.loads(Path(fixed["record"]).read_text())
-    assert record["refresh"]["asked"] == fixed["refresh"]["asked"]
+    assert record["refresh"]["asked_at"] == fixed["refresh"]["asked_at"]
     # Builds go on from there, in this folder and in another, with the dates of what they take.
     assert bench.build(output)["sha256"] == fixed["sha256"]
     other = tmp_path / "elsewhere"
     again = bench.build(other)
     assert bench.inside(other, "/opt/after") == "1.0-2"
     assert steps(again)["after"] is True
+
+
+@pytest.mark.long  # two bases each; test_a_hole_is_closed has the usual road
+def test_two_at_once_and_one_that_is_killed(bench: Bench, tmp_path: Path) -> None:
+    output = tmp_path / "images"
+    first = bench.build(output)
+    bench.repository.offer("dlchole", "1.0-2")
+    bench.repository.publish("Sat, 03 Jan 2026 00:00:00 UTC")
+    argv = [*bench.world.program, *bench.argv(output, "--refresh", "os", "--json")]
+
+    def begin() -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            argv,
+            env=dict(bench.world.environ),
+            cwd=bench.world.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    killed = begin()
+    poll(lambda: bool(list(output.glob(".*"))), "the build has begun", patience_s=300)
+    killed.kill()
+    killed.communicate(timeout=60)
+    # The old image, whole, until one is done.
+    image = Path(first["image"])
+    assert digests.of_file(image) == first["sha256"]
+    started = [begin(), begin()]
+    bodies = [json.loads(one.communicate(timeout=900)[0]) for one in started]
+    assert [one.returncode for one in started] == [0, 0]
+    record = json.loads(Path(first["record"]).read_text())
+    assert record["image"]["sha256"] == digests.of_file(image)
+    assert record["image"]["sha256"] in {body["sha256"] for body in bodies}
+    assert bench.inside(output, "/opt/after") == "1.0-2"
+    assert [path.name for path in output.iterdir() if path.name.startswith(".")] == []
 
 
 def test_a_lock_takes_one_package_newer(bench: Bench, tmp_path: Path) -> None:

@@ -45,20 +45,15 @@ class BaseTree:
 
 
 def prepare(
-    plan: Plan,
-    routed: PreparedRouting,
-    maker: BaseMaker,
-    work: Path,
-    log: Path,
-    since: float | None = None,
+    plan: Plan, routed: PreparedRouting, maker: BaseMaker, work: Path, log: Path
 ) -> BaseTree:
     """Return the base of a plan: a fresh enough one from the cache, or a new one.
 
-    `since` (s since 1970) refuses those of before. Without it, where the mirror does not hold the
-    packages, one of the last week from the cache, with a note. `work` is a private folder. Raises
+    Where the mirror does not hold the packages, one of the last week from the cache, with a note;
+    not where the maker takes none of before a refresh. `work` is a private folder. Raises
     BuildError with the last lines of what failed.
     """
-    return _prepare(root_tree(plan, routed.bundle), routed, maker, work, log, since)
+    return _prepare(root_tree(plan, routed.bundle), routed, maker, work, log)
 
 
 def prepare_companion(
@@ -68,7 +63,7 @@ def prepare_companion(
 
     As `prepare`; what it holds serves while an emulated image is made, and is no part of it.
     """
-    return _prepare(companion_tree(plan, maker.host), routed, maker, work, log, None)
+    return _prepare(companion_tree(plan, maker.host), routed, replace(maker, since=None), work, log)
 
 
 def root_tree(plan: Plan, bundle: Bundle | None = None) -> RootTree:
@@ -89,25 +84,20 @@ def companion_tree(plan: Plan, host: HostMachine) -> RootTree:
 
 
 def _prepare(
-    root_tree: RootTree,
-    routed: PreparedRouting,
-    maker: BaseMaker,
-    work: Path,
-    log: Path,
-    since: float | None,
+    root_tree: RootTree, routed: PreparedRouting, maker: BaseMaker, work: Path, log: Path
 ) -> BaseTree:
     folder = _folder(root_tree, maker.cache)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     waiting = "waiting for another build that is making this base"
     with file_locks.in_turn(folder, maker.on_wait, waiting):
         # Another build may have made it while this one waited.
-        kept = _recall(root_tree, maker.cache, _age_limit(since))
+        kept = _recall(root_tree, maker.cache, _age_limit(maker.since))
         if kept is not None:
             return kept
         try:
             return _make(root_tree, routed, maker, work, log)
         except MirrorFaultError as error:
-            spare = None if since else _recall(root_tree, maker.cache, SPARE_AGE_S)
+            spare = None if maker.since else _recall(root_tree, maker.cache, SPARE_AGE_S)
             if spare is None:
                 raise error.told from None
             maker.on_wait(f"{error.told.what}: {error.told.why}")

@@ -19,8 +19,8 @@ def recalled(plan: Plan, context: BuildContext, image_record: Path) -> BuildCont
     """
     if context.bundle is not None or context.refreshed is not None:
         return context
-    known = [_noted(plan, context), _of_image(image_record)]
-    latest = max(filter(None, known), key=lambda refresh: refresh.asked, default=None)
+    candidates = [_noted(plan, context), _of_image(image_record)]
+    latest = max(filter(None, candidates), key=lambda refresh: refresh.asked_at, default=None)
     return replace(context, refreshed=latest)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from dlcontainer.build import refresh
-from dlcontainer.build.cache.previous import BuildOutputs
 from dlcontainer.build.context import BuildContext
 from dlcontainer.build.refresh import ImageBefore, PackageMove, RefreshAnswer
 from dlcontainer.errors import BuildError, ConfigError
@@ -196,7 +195,7 @@ def test_a_digest_is_no_moving_base(
     pinned = plan_of(folder_of(tmp_path / "one", base=IMAGE_BASE, steps=[WHEELS]))
     for kind in ("base", "os"):
         with pytest.raises(ConfigError, match="a digest pins it") as error:
-            refresh.ask(pinned, context, kind, None, locker)  # type: ignore[arg-type]
+            refresh.ask(pinned, context, kind, None, locker)
         assert "dlcontainer base pin demo" in str(error.value.next_step)
     given = replace(context, base=Path("/a/base"))
     plan = plan_of(folder_of(tmp_path / "two", steps=[SYSTEM]))
@@ -210,7 +209,9 @@ def test_an_earlier_refresh_stays(
     plan: Plan, context: BuildContext, locker: Locker, mirrors: Mirrors
 ) -> None:
     """What one kind came to is kept while another is asked for."""
-    last = RefreshProvenance(asked="2026-11-02T08:00:00Z", kind="os", steps={"system": "ab" * 32})
+    last = RefreshProvenance(
+        asked_at="2026-11-02T08:00:00Z", kind="os", steps={"system": "ab" * 32}
+    )
     answer: RefreshAnswer = refresh.ask(
         plan, replace(context, refreshed=last), "python", None, locker
     )
@@ -219,9 +220,7 @@ def test_an_earlier_refresh_stays(
 
 
 def test_no_bill_no_image(tmp_path: Path) -> None:
-    outputs = BuildOutputs(
-        image=None, record=tmp_path / "a.json", log=tmp_path / "a.log", sbom=tmp_path / "a.cdx.json"
-    )
-    assert refresh.before(outputs) is None
-    outputs.record.write_text("{")
-    assert refresh.before(outputs) is None
+    record, bill = tmp_path / "a.json", tmp_path / "a.cdx.json"
+    assert refresh.before(record, bill) is None
+    record.write_text("{")
+    assert refresh.before(record, bill) is None

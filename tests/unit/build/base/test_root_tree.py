@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,15 +40,12 @@ def test_a_refresh_takes_none_of_before_it(plan: Plan, tools: HostMachine, tmp_p
     now = time.time() + 5
     assert root_tree.recall(plan, cache, since=now) is None
     runner = Making()
-    again = root_tree.prepare(
-        plan, routed(work), maker(tools, runner, tmp_path), work, tmp_path / "log", since=now
-    )
+    who = replace(maker(tools, runner, tmp_path), since=now)
+    again = root_tree.prepare(plan, routed(work), who, work, tmp_path / "log")
     assert again.cached is False
     # One that another build made since, while this one waited, is new enough.
-    since = again.path.stat().st_mtime - 5
-    kept = root_tree.prepare(
-        plan, routed(work), maker(tools, runner, tmp_path), work, tmp_path / "log", since=since
-    )
+    who = replace(who, since=again.path.stat().st_mtime - 5)
+    kept = root_tree.prepare(plan, routed(work), who, work, tmp_path / "log")
     assert kept.cached is True
 
 

@@ -19,7 +19,7 @@ OLD, NEW = "2026-11-01T08:00:00Z", "2026-11-20T08:00:00Z"
 
 
 def refreshed(asked: str) -> RefreshProvenance:
-    return RefreshProvenance(asked=asked, kind="os", steps={"system": "ab" * 32})
+    return RefreshProvenance(asked_at=asked, kind="os", steps={"system": "ab" * 32})
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def write(path: Path, asked: str | None) -> Path:
 
 def asked(plan: Plan, context: BuildContext, record: Path) -> Any:
     after = refreshes.recalled(plan, context, record).refreshed
-    return after and after.asked
+    return after and after.asked_at
 
 
 def test_the_latest_counts(plan: Plan, context: BuildContext, tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_one_under_way_stays(plan: Plan, context: BuildContext, tmp_path: Path) 
     assert refreshes.recalled(plan, under_way, tmp_path / "a.json") is under_way
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"asked": "x"}', '{"kind": 1}', "null"])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"asked_at": "x"}', '{"kind": 1}', "null"])
 def test_a_spoilt_note_is_none(
     plan: Plan, context: BuildContext, tmp_path: Path, text: str
 ) -> None:
@@ -72,7 +72,7 @@ def test_a_spoilt_note_is_none(
 def test_a_key_that_is_no_digest_is_refused(
     plan: Plan, context: BuildContext, tmp_path: Path
 ) -> None:
-    body = {"asked": NEW, "kind": "os", "steps": {"../up": "no digest"}}
+    body = {"asked_at": NEW, "kind": "os", "steps": {"../up": "no digest"}}
     refreshes.note(plan, replace(context, refreshed=refreshed(NEW)))
     (note,) = (context.execution.cache / "refreshed").iterdir()
     note.write_text(json.dumps(body))
