@@ -260,21 +260,24 @@ def _run(
     as_json: bool,
 ) -> None:
     from dlcontainer.build.build import BuildOptions
+    from dlcontainer.build.cache import previous, refreshes
     from dlcontainer.cli import build_context, build_output
     from dlcontainer.system import file_locks
 
     typed = [*build_words.besides_refresh, *(["--dry-run"] if request.dry_run else [])]
     build_refresh.require_alone(build_words.refresh, request, typed)
     with file_locks.building(world.cache, console.note):
+        target = build_words.target
         context = build_context.ready(world, settled, request, console)
+        context = refreshes.recalled(
+            settled, context, previous.places(settled, context, target).record
+        )
         if request.dry_run:
-            build_output.show_dry_run(
-                settled, context, build_words.target, build_words.tmpdir, as_json=as_json
-            )
+            build_output.show_dry_run(settled, context, target, build_words.tmpdir, as_json=as_json)
         elif build_words.explain:
             build_output.show_reasons(settled, context, build_words.tmpdir, as_json=as_json)
         else:
-            run, target = None, build_words.target
+            run = None
             if build_words.refresh:
                 run = build_refresh.begin(
                     world, settled, context, target, build_words.refresh, console

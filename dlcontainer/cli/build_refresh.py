@@ -74,9 +74,12 @@ def begin(
     kind: RefreshKind,
     console: output.Console,
 ) -> RefreshRun:
-    """Say what is in the image that is there, and ask what mirrors and indexes have."""
+    """Say what is in the image that is there, and ask what mirrors and indexes have.
+
+    `context` has what the last refresh made.
+    """
     from dlcontainer.build import refresh
-    from dlcontainer.build.cache import previous, refreshes
+    from dlcontainer.build.cache import previous
     from dlcontainer.packages.lock_resolver import Locker
 
     outputs = previous.places(settled, context, target)
@@ -89,7 +92,6 @@ def begin(
         cache=world.cache,
         progress=console,
     )
-    context = refreshes.recalled(settled, context, outputs.record)
     with console.beating():
         answer = refresh.ask(settled, context, kind, before, locker)
     for note in answer.notes:
