@@ -151,9 +151,8 @@ def show(run: RefreshRun, image: "BuiltImage", console: output.Console) -> None:
         for change in changes
     ]
     old = run.before.record.image.size
-    title = (
-        f"{len(changes)} packages changed; the image: {old / 1e6:.0f} -> {image.size / 1e6:.0f} MB"
-    )
+    count = "1 package" if len(changes) == 1 else f"{len(changes)} packages"
+    title = f"{count} changed; the image: {old / 1e6:.0f} -> {image.size / 1e6:.0f} MB"
     output.say("\n".join([title, *([output.table(rows)] if rows else [])]))
 
 
