@@ -153,11 +153,8 @@ def _asked(
         fitting = {}
     ages = [_firm_age(pin, newest, asker) for pin in pins.firm]
     ages += [_free_age(pin, newest, fitting, why) for pin in pins.free]
-    return VariantAge(
-        recipe=age.recipe,
-        variant=age.variant,
-        site=age.site,
-        target=age.target,
+    return replace(
+        age,
         pins=tuple(sorted(ages, key=lambda pin: pin.name)),
         needed=_needed(fitting, every),
     )
@@ -174,9 +171,20 @@ def _question(lines: Sequence[str], pins: _Pins, asker: Asker) -> Question:
 
 
 def _newest(names: Sequence[str], resolver: PackageResolver) -> dict[str, str]:
-    """Return the newest wheel of each; where one is on no index, the others all the same."""
+    """Return the newest wheel of each; where one is on no index, the others all the same.
+
+    Raises BuildError where an index does not answer.
+    """
     together = dict(resolver.newest(names, wheels=True))
-    for name in names if not together else ():
+    if together:
+        return together
+    try:
+        resolver.ask(Question(requirements=(names[0],)))
+    except NoSolutionError as error:
+        fault = words.index_fault(error.text)
+        if fault is not None:
+            raise fault from None
+    for name in names:
         together |= resolver.newest([name], wheels=True)
     return together
 
@@ -247,14 +255,7 @@ def _unchecked(age: VariantAge, why: str, pins: Sequence[ParentPin] = ()) -> Var
         PinAge(name=_name(pin), origin=pin.origin, pinned=str(version_of(pin)), why=why)
         for pin in pins
     )
-    return VariantAge(
-        recipe=age.recipe,
-        variant=age.variant,
-        site=age.site,
-        target=age.target,
-        pins=ages,
-        why=why,
-    )
+    return replace(age, pins=ages, why=why)
 
 
 def _name(pin: ParentPin) -> str:

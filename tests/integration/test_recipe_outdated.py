@@ -118,3 +118,10 @@ def test_without_an_index_nothing_is_called_newest(world: World, aging: Path) ->
     assert {state for state, *_ in states(body).values()} == {"not checked"}
     said = world.run("recipe", "outdated", aging / "recipe", "--site", aging / "own.yaml").stdout
     assert "not checked: no index answered" in said
+    # An address at which nobody listens.
+    away = world.having(
+        PIP_NO_INDEX="0", PIP_INDEX_URL="http://127.0.0.1:9/simple", PIP_RETRIES="0"
+    )
+    body = ages(away, aging)
+    assert {state for state, *_ in states(body).values()} == {"not checked"}
+    assert body["variants"][0]["why"] == "cannot reach the package index"
