@@ -110,7 +110,7 @@ WRITES = frozenset(
             "pull",
             "push",
         ),
-        *("base make", "base pin", "cache prune", "recipe new", "setup engine"),
+        *("base make", "base pin", "cache prune", "recipe new", "recipe outdated", "setup engine"),
         *("export ecl", "export jupyter", "export reframe", "export threads"),
         *(f"modules {one}" for one in ("alias", "default", "deprecate", "promote", "rollback")),
         "modules unpublish",
