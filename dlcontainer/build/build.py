@@ -24,7 +24,7 @@ from dlcontainer.build.backends.backend import BuildBackend
 from dlcontainer.build.backends.oci_export import ExportedImage
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.build_steps import BuildStep
-from dlcontainer.build.cache import age, explain, previous
+from dlcontainer.build.cache import age, explain, previous, refreshes
 from dlcontainer.build.cache.age import BaseAge
 from dlcontainer.build.cache.cached_step import Packages
 from dlcontainer.build.cache.oci_layers import OciStore
@@ -55,12 +55,15 @@ from dlcontainer.system.workspace import reap, settle, settling, workspace
 class BuildOptions:
     """What may be asked of one build.
 
-    `fresh`: nothing is taken from the cache. `until`: end after this step, without an image.
+    `fresh`: nothing is taken from the cache. `is_newest`: the mirrors have nothing newer than the
+    image that is there, of whatever date its base is. `until`: end after this step, without an
+    image.
     `on_failure` is called with the backend when a step has failed, while its tree still stands.
     """
 
     tmpdir: Path | None = None
     fresh: bool = False
+    is_newest: bool = False
     until: str | None = None
     on_failure: Callable[[BuildBackend, BuildError], None] | None = None
 
@@ -99,7 +102,10 @@ def build(
         preflight.check_conversion(plan)
     scratch = preflight.choose_tmpdir(plan, execution.host, options.tmpdir)
     runner, note = execution.runner, execution.progress.note
-    existing = None if options.fresh or options.until else _existing(plan, context, output, start)
+    context = refreshes.recalled(plan, context, previous.places(plan, context, output).record)
+    existing = None
+    if not (options.fresh or options.until):
+        existing = _existing(plan, context, output, start, any_base=options.is_newest)
     if existing is not None:
         # The build that made it may have been killed while it removed its folders.
         for folder in (output, scratch):
@@ -128,9 +134,11 @@ def build(
     return image
 
 
-def _existing(plan: Plan, context: BuildContext, output: Path, start: float) -> BuiltImage | None:
+def _existing(
+    plan: Plan, context: BuildContext, output: Path, start: float, *, any_base: bool
+) -> BuiltImage | None:
     places = previous.places(plan, context, output)
-    record = previous.found(plan, context, places)
+    record = previous.found(plan, context, places, any_base=any_base)
     if record is None:
         return None
     name = None
@@ -306,6 +314,7 @@ class Build:
             image=folders.image,
             base=base,
             lock=context.lock,
+            refreshed=context.refreshed,
             text=context.text(self.plan),
             provenance=described.provenance,
             packages=_packages(results),
@@ -325,6 +334,8 @@ class Build:
         """Bring all to where it is seen."""
         folders = self.run.folders
         places = previous.places(self.plan, self.context, folders.output)
+        # First: else a kill in between would leave steps that the next build does not look for.
+        refreshes.note(self.plan, self.context)
         with settling(folders.output):
             settle(folders.log, places.log)
             settle(folders.sbom, places.sbom)

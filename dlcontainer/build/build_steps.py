@@ -72,11 +72,11 @@ def work(
     plan: Plan,
     staged: Path,
     root: Mapping[str, str],
-    locked: Mapping[str, str] | None = None,
+    pins: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[BuildStep]:
     """List the steps of a plan in their order; `root` is what the first starts from.
 
-    `locked` names what a lock gives each step: step -> digest (`Lock.step_keys`).
+    `pins` names the packages that a lock or a refresh gives each step (`BuildContext.pins`).
     `staged` is the folder that `formats.context.stage` filled. The last step puts in what
     describes the image to itself: it changes with every plan, and is quick.
     """
@@ -109,7 +109,7 @@ def work(
         commands = "\n".join(lines) + "\n"
         inputs = {"script": _sha256(commands), "environment": _sha256(head)}
         inputs |= {target: digests[target] for target in taken}
-        inputs |= {"locked packages": locked[name]} if locked and name in locked else {}
+        inputs |= pins.get(name, {}) if pins else {}
         key = _digest({"parent": key, **inputs})
         steps.append(
             BuildStep(

@@ -14,6 +14,7 @@ from dlcontainer.engines.execution import Execution
 from dlcontainer.engines.oci import OciClient
 from dlcontainer.formats import texts
 from dlcontainer.image.open_trace import Trace
+from dlcontainer.image.record import RefreshProvenance
 from dlcontainer.packages.bundle import Bundle
 from dlcontainer.packages.routing import PreparedRouting
 from dlcontainer.planning.plan import Plan
@@ -46,6 +47,10 @@ class BuildContext:
     bundle: Bundle | None = None
     # A finished base: it was made where its distribution's programs are (--base).
     base: Path | None = None
+    # What an earlier refresh, or the one under way, made of the steps' packages.
+    refreshed: RefreshProvenance | None = None
+    # s since 1970: a root tree of the cache that was made before is not taken
+    base_since: float | None = None
 
     @property
     def kind(self) -> str:
@@ -84,9 +89,13 @@ class BuildContext:
         return self.bundle.lock.digest if self.bundle else None
 
     @property
-    def pins(self) -> Mapping[str, str]:
-        """What a lock gives each step, for the steps' keys."""
-        return self.bundle.lock.step_keys() if self.bundle else {}
+    def pins(self) -> Mapping[str, Mapping[str, str]]:
+        """What a lock or a refresh gives each step, for the steps' keys."""
+        if self.bundle is not None:
+            keys, of_what = self.bundle.lock.step_keys(), "locked packages"
+        else:
+            keys, of_what = self.refreshed.steps if self.refreshed else {}, "refreshed packages"
+        return {step: {of_what: key} for step, key in keys.items()}
 
     @property
     def debs(self) -> Mapping[tuple[str, str, str], str]:

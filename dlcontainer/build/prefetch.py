@@ -101,10 +101,11 @@ def _wanted(plan: Plan, context: BuildContext, staged: Path, *, fresh: bool) -> 
     # Only a distribution's own Python is surely the one that it is taken for.
     if not steps or context.bundle or plan.recipe.base.image or _has_other_python(plan):
         return []
-    base = root_tree.recall(plan, context.execution.cache)
+    base = root_tree.recall(plan, context.execution.cache, since=context.base_since)
     if fresh or base is None:
         return steps
-    todo = build_steps.work(plan, staged, preparation.root(plan, context.kind, base))
+    root = preparation.root(plan, context.kind, base)
+    todo = build_steps.work(plan, staged, root, context.pins)
     names = _not_kept(todo, plan, context)
     return [step for step in steps if step.name in names]
 

@@ -63,7 +63,7 @@ def base(
         carried = carried_base.take(plan, file, run.folders.work, context.bundle)
         progress.note(f"using the base of {carried.made_at} from {file}")
         return carried
-    maker = _maker(context.execution)
+    maker = replace(_maker(context.execution), since=context.base_since)
     tree = root_tree.prepare(plan, routed, maker, run.folders.work, run.folders.log)
     if tree.cached:
         progress.note(f"using the base of {tree.made_at} from the cache")
@@ -82,7 +82,7 @@ def kept_base(plan: Plan, context: BuildContext) -> BaseTree | None:
     file = given_base(context)
     if file is not None:
         return carried_base.peek(plan, file, context.bundle)
-    return root_tree.recall(plan, context.execution.cache, context.bundle)
+    return root_tree.recall(plan, context.execution.cache, context.bundle, context.base_since)
 
 
 def given_base(context: BuildContext) -> Path | None:

@@ -14,7 +14,7 @@ from dlcontainer.build.run_steps import StepResult
 from dlcontainer.engines.apptainer import SQUASH
 from dlcontainer.engines.capabilities import EngineCapabilities
 from dlcontainer.engines.engine import Outcome
-from dlcontainer.image.record import SCHEMA, Record
+from dlcontainer.image.record import SCHEMA, Record, RefreshProvenance
 from dlcontainer.planning.plan import Plan
 from dlcontainer.registry.base_image import BaseImage
 from dlcontainer.system import digests
@@ -39,6 +39,7 @@ class BuildFacts:
     seconds: float
     # digest of the lock that it was built from
     lock: str | None = None
+    refreshed: RefreshProvenance | None = None
     # mksquashfs's settings
     squash: tuple[str, ...] = SQUASH
     # digest of the trace that its files are ordered by
@@ -63,6 +64,7 @@ def write(path: Path, facts: BuildFacts) -> Record:
         "text_sha256": hashlib.sha256(facts.text.encode()).hexdigest(),
         "lock": facts.lock,
         "base": _base(base),
+        "refresh": facts.refreshed.model_dump(mode="json") if facts.refreshed else None,
         "engine": {"builder": builder, **_engine(facts)},
         "built_on": {
             "arch": facts.host.arch,

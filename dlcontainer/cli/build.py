@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dlcontainer.cli import completion, options, output, own_recipes
-from dlcontainer.engines.engine import EngineKind, Outcome
+from dlcontainer.cli import build_refresh, completion, options, output, own_recipes
+from dlcontainer.engines.engine import EngineKind, Outcome, RefreshKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -167,6 +167,7 @@ def build(
     dry_run: DryRun = False,
     explain: Explain = False,
     no_cache: NoCache = False,
+    refresh: build_refresh.Kind = None,
     until: Until = None,
     shell: Shell = False,
     level: Level = 5,
@@ -219,6 +220,7 @@ def build(
             tmpdir=tmpdir.absolute() if tmpdir else None,
             explain=explain,
             no_cache=no_cache,
+            refresh=refresh,
             until=until,
             shell=shell,
         )
@@ -233,8 +235,19 @@ class _BuildWords:
     tmpdir: Path | None
     explain: bool
     no_cache: bool
+    refresh: RefreshKind | None
     until: str | None
     shell: bool
+
+    @property
+    def besides_refresh(self) -> list[str]:
+        """Name the options that were typed and that a refresh excludes."""
+        typed = (
+            ("--explain", self.explain),
+            ("--no-cache", self.no_cache),
+            ("--until", self.until),
+        )
+        return [option for option, is_typed in typed if is_typed]
 
 
 def _run(
@@ -247,25 +260,37 @@ def _run(
     as_json: bool,
 ) -> None:
     from dlcontainer.build.build import BuildOptions
+    from dlcontainer.build.cache import previous, refreshes
     from dlcontainer.cli import build_context, build_output
     from dlcontainer.system import file_locks
 
+    typed = [*build_words.besides_refresh, *(["--dry-run"] if request.dry_run else [])]
+    build_refresh.require_alone(build_words.refresh, request, typed)
     with file_locks.building(world.cache, console.note):
+        target = build_words.target
         context = build_context.ready(world, settled, request, console)
+        context = refreshes.recalled(
+            settled, context, previous.places(settled, context, target).record
+        )
         if request.dry_run:
-            build_output.show_dry_run(
-                settled, context, build_words.target, build_words.tmpdir, as_json=as_json
-            )
+            build_output.show_dry_run(settled, context, target, build_words.tmpdir, as_json=as_json)
         elif build_words.explain:
             build_output.show_reasons(settled, context, build_words.tmpdir, as_json=as_json)
         else:
+            run = None
+            if build_words.refresh:
+                run = build_refresh.begin(
+                    world, settled, context, target, build_words.refresh, console
+                )
+                context = run.answer.into(context)
             build_options = BuildOptions(
                 tmpdir=build_words.tmpdir,
                 fresh=build_words.no_cache,
+                is_newest=run is not None and not run.answer.is_newer,
                 until=build_words.until,
                 on_failure=_shell(console) if build_words.shell else None,
             )
-            _build(settled, context, build_words.target, build_options, console, as_json=as_json)
+            _build(settled, context, target, build_options, console, run, as_json=as_json)
 
 
 def _build(
@@ -274,6 +299,7 @@ def _build(
     target: Path,
     build_options: "BuildOptions",
     console: output.Console,
+    run: "build_refresh.RefreshRun | None",
     *,
     as_json: bool,
 ) -> None:
@@ -285,7 +311,7 @@ def _build(
     with contextlib.nullcontext() if build_options.on_failure else console.beating():
         image = building.build(settled, context, target, build_options)
     if image is not None:
-        build_output.show(image, settled, console, as_json=as_json)
+        build_output.show(image, settled, console, run, as_json=as_json)
     elif as_json:
         output.emit("build-until", {"step": build_options.until, "digest": settled.digest})
     else:

@@ -4,16 +4,24 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dlcontainer.cli import output
+from dlcontainer.cli import build_refresh, output
 
 if TYPE_CHECKING:
     from dlcontainer.build.build import BuiltImage
     from dlcontainer.build.context import BuildContext
+    from dlcontainer.cli.build_refresh import RefreshRun
     from dlcontainer.planning.plan import Plan
 
 
-def show(image: "BuiltImage", settled: "Plan", console: output.Console, *, as_json: bool) -> None:
-    """Say what was built, or that it was there."""
+def show(
+    image: "BuiltImage",
+    settled: "Plan",
+    console: output.Console,
+    run: "RefreshRun | None",
+    *,
+    as_json: bool,
+) -> None:
+    """Say what was built, or that it was there; of a refresh, what it changed."""
     outputs = image.places
     if as_json:
         output.emit(
@@ -31,15 +39,18 @@ def show(image: "BuiltImage", settled: "Plan", console: output.Console, *, as_js
                 "digest": settled.digest,
                 "found": image.unchanged,
                 "age": asdict(image.age),
+                "refresh": build_refresh.facts(run, image) if run else None,
             },
         )
         return
+    if run is not None:
+        build_refresh.show(run, image, console)
     if image.unchanged:
         console.end(f"nothing changed: the image is there already, with {image.age.text}")
-        for line in image.age.newer:
+        for line in image.age.newer if run is None else ():
             console.note(line)
     else:
-        console.end(f"done: {image.size / 1e6:.0f} MB")
+        console.end(f"done: {image.size / 1e6:.0f} MB, with {image.age.text}")
     output.copied(str(outputs.image or image.name))
     if image.pushed:
         output.copied(image.pushed)

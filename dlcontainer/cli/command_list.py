@@ -160,6 +160,11 @@ RECIPE = (
         "new",
         "Make a recipe from your own file of packages or of an image, for one site or several.",
     ),
+    at(
+        "recipe_outdated:outdated",
+        "outdated",
+        "Show newer releases beside each Python pin of a recipe; with --write take them.",
+    ),
 )
 SETUP = (
     at(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from dlcontainer.cli.context import CliContext
     from dlcontainer.packages.lock_diff import LockChange
+    from dlcontainer.packages.lock_resolver import Locker
     from dlcontainer.packages.lockfile import Lock
     from dlcontainer.planning.plan import Plan
 
@@ -32,6 +33,15 @@ def lock(
             "--check", metavar="FILE", help="Resolve again, and show what changed since this lock."
         ),
     ] = None,
+    update: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--update",
+            metavar="PACKAGE|all",
+            help="Take the newest version of this package, or of all that its source makes, into "
+            "the lock that is there, with what it needs; no other package moves. Repeatable.",
+        ),
+    ] = None,
     diff: Annotated[
         tuple[Path, Path] | None,
         typer.Option("--diff", metavar="OLD NEW", help="Show what differs between two locks."),
@@ -47,13 +57,17 @@ def lock(
 ) -> None:
     """Resolve a plan's packages and write them to a lock, with versions and checksums."""
     from dlcontainer.cli.context import here
+    from dlcontainer.errors import UsageError
+    from dlcontainer.packages import lock_resolver
     from dlcontainer.packages import lockfile as locks
     from dlcontainer.packages.lock_diff import compare
     from dlcontainer.sites.site import SiteTarget
 
     if diff is not None:
-        _diff(*diff, alone=check is None and target is None, as_json=as_json)
+        _diff(*diff, alone=not (check or target or update), as_json=as_json)
         return
+    if check and update:
+        raise UsageError("--check and --update exclude each other", next_step="leave one out")
     before = locks.read(check) if check else None
     if before is not None:
         # What the lock is of; a recipe or a site that was given as a path must be given again.
@@ -64,12 +78,17 @@ def lock(
         recipe, options.required_site(site, "lock", recipe), settings, meant, variant, cpu=cpu
     )
     console = output.Console(verbose=verbose, events=as_json)
-    locked_packages = _locked(settled, world, console, tmpdir)
+    path = target or Path("locks") / f"{settled.name}.lock.json"
+    locker = _locker(world, console, tmpdir)
+    if update:
+        _update(settled, path, update, locker, console, as_json=as_json)
+        return
+    with console.beating():
+        locked_packages = lock_resolver.lock(settled, locker)
     if before is not None:
         changes = compare(before, locked_packages)
         _show(changes, "lock-check", as_json=as_json)
         raise typer.Exit(1 if changes else 0)
-    path = target or Path("locks") / f"{settled.name}.lock.json"
     locks.write(path, locked_packages)
     _say_written(path, locked_packages, as_json=as_json)
 
@@ -87,21 +106,51 @@ def _diff(old: Path, new: Path, *, alone: bool, as_json: bool) -> None:
     _show(compare(locks.read(old), locks.read(new)), "lock-diff", as_json=as_json)
 
 
-def _locked(
-    settled: "Plan", world: "CliContext", console: output.Console, tmpdir: Path | None
-) -> "Lock":
-    """Resolve a plan's packages."""
+def _update(
+    settled: "Plan",
+    path: Path,
+    names: "Sequence[str]",
+    locker: "Locker",
+    console: output.Console,
+    *,
+    as_json: bool,
+) -> None:
+    """Take newer versions into the lock that is there, and say what moved."""
+    from dlcontainer.packages import lock_resolver, lock_update
+    from dlcontainer.packages import lockfile as locks
+    from dlcontainer.packages.lock_diff import compare
+
+    before = locks.read(path)
+    before.require(settled, str(path))
+    with console.beating():
+        if "all" in names:
+            after = lock_resolver.lock(settled, locker)
+        else:
+            request = lock_update.LockUpdate(lock=before, display=str(path), names=names)
+            after = lock_update.update(request, settled, locker)
+    changes = compare(before, after)
+    if changes:
+        locks.write(path, after)
+    for name in sorted({pin.name for pin in before.wheels} & set(names)):
+        console.note(
+            f"{name}: the recipe pins its version; newer releases: dlcontainer recipe outdated "
+            f"{settled.recipe.name}"
+        )
+    _show(changes, "lock-update", as_json=as_json)
+    if changes and not as_json:
+        _say_written(path, after, as_json=False)
+
+
+def _locker(world: "CliContext", console: output.Console, tmpdir: Path | None) -> "Locker":
     from dlcontainer.packages import lock_resolver
 
-    locker = lock_resolver.Locker(
+    return lock_resolver.Locker(
         host=world.host,
         runner=console.runner(world.environ),
         scratch=(tmpdir or world.scratch).absolute(),
         cache=world.cache,
         progress=console,
     )
-    with console.beating():
-        return lock_resolver.lock(settled, locker)
 
 
 def _say_written(path: Path, lock: "Lock", *, as_json: bool) -> None:
@@ -129,4 +178,4 @@ def _show(changes: "Sequence[LockChange]", schema: str, *, as_json: bool) -> Non
         ]
         output.say(output.table(rows, head=("where", "package", "old", "new")))
     else:
-        output.say("nothing changed" if schema == "lock-check" else "the locks are the same")
+        output.say("the locks are the same" if schema == "lock-diff" else "nothing changed")

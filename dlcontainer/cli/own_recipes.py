@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dlcontainer.authoring.module_names import WheelModules
     from dlcontainer.cli.context import CliContext, PlanWords
     from dlcontainer.packages.resolve.resolution import Resolution, ResolveRequest
+    from dlcontainer.packages.resolve.resolve import Asker
     from dlcontainer.packages.resolve.wishes import WishList
     from dlcontainer.planning.plan import Plan
     from dlcontainer.recipes.extends import WrittenRecipe
@@ -188,6 +189,21 @@ def require_unused(world: "CliContext", name: str) -> None:
         )
 
 
+def asker_of(plan: "Plan", world: "CliContext", console: output.Console, folder: Path) -> "Asker":
+    """Return who asks indexes for a plan's site; `folder` is private."""
+    from dlcontainer.packages.resolve import index_access, resolve
+
+    upstreams = [str(upstream.url) for upstream in plan.recipe.upstreams.values()]
+    return resolve.Asker(
+        access=index_access.access_of(plan.site.routing, world.host, upstreams),
+        host=world.host,
+        runner=console.runner(world.environ),
+        folder=folder,
+        cache=world.cache,
+        note=console.note,
+    )
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Desk:
     """One run's way to recipes, sites and indexes; `work` is private."""
@@ -218,18 +234,9 @@ class _Desk:
         return self.world.plan_written(written, site, replace(self.words, cpu=True))
 
     def _resolve(self, request: "ResolveRequest", plan: "Plan") -> "Resolution":
-        from dlcontainer.packages.resolve import index_access, resolve
+        from dlcontainer.packages.resolve import resolve
 
-        upstreams = [str(upstream.url) for upstream in plan.recipe.upstreams.values()]
-        asker = resolve.Asker(
-            access=index_access.access_of(plan.site.routing, self.world.host, upstreams),
-            host=self.world.host,
-            runner=self.console.runner(self.world.environ),
-            folder=self.work,
-            cache=self.world.cache,
-            note=self.console.note,
-        )
-        return resolve.resolve(request, asker)
+        return resolve.resolve(request, asker_of(plan, self.world, self.console, self.work))
 
     def _look(
         self, packages: Sequence[str], upstream: str | None, plan: "Plan"

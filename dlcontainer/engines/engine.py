@@ -8,6 +8,8 @@ from typing import Literal, Protocol
 EngineKind = Literal["apptainer", "docker", "podman"]
 # What a build comes to; Apptainer makes SIFs alone.
 Outcome = Literal["sif", "docker-archive", "image"]
+# Of what a build takes newer packages.
+RefreshKind = Literal["base", "os", "python"]
 
 Containment = Literal["", "apart", "alone"]
 

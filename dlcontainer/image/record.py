@@ -72,6 +72,18 @@ class StepProvenance(_RecordPart):
     kept: CacheProvenance | None = None
 
 
+class RefreshProvenance(_RecordPart):
+    """When the mirrors were last asked for newer packages (UTC, ISO 8601), of which kind.
+
+    `mirror` has the state of each suite; `steps` the SHA-256 of the packages that a step came to.
+    """
+
+    asked_at: Line
+    kind: Line
+    mirror: tuple[Line, ...] = ()
+    steps: dict[Name, Sha256] = Field(default_factory=dict)
+
+
 class EngineProvenance(_RecordPart):
     """Which engine ran the steps; mksquashfs's settings, and the trace that orders the files."""
 
@@ -240,6 +252,7 @@ class Record(_RecordPart):
     provenance: Provenance = Provenance.model_construct()
     finished: Line | None = None
     work: tuple[StepProvenance, ...] = ()
+    refresh: RefreshProvenance | None = None
     trust: TrustRecord | None = None
     unverified: UnverifiedSource | None = None
     # Who owns the file, where that is neither this user nor anybody known: whatever it says itself.

@@ -70,7 +70,7 @@ def compare(first: Inspection, second: Inspection, bits: Outline) -> Comparison:
         identical=bits.identical,
         same_tree=bits.same_tree,
         facts=between(_facts(first), _facts(second)),
-        packages=_packages(first.contents.packages, second.contents.packages),
+        packages=packages(first.contents.packages, second.contents.packages),
         folders=_sizes(first.contents.folders, second.contents.folders),
         environment=between(first.environment, second.environment),
         labels=between(first.labels, second.labels),
@@ -96,9 +96,10 @@ def _facts(inspected: Inspection) -> dict[str, str]:
     }
 
 
-def _packages(
+def packages(
     first: Iterable[InstalledPackage], second: Iterable[InstalledPackage]
 ) -> tuple[ImageChange, ...]:
+    """List the packages that differ in their versions, by name."""
     before, after = _by_name(first), _by_name(second)
     changes = []
     for name in sorted({*before, *after}):

@@ -49,6 +49,14 @@ class Resolver:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ResolvedPackages:
+    """What a plan's packages come to now; `base` is None where no OS packages were asked for."""
+
+    base: LockedBase | None
+    steps: tuple[LockedStep, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Locker:
     """Who locks: this user, here; `cache` keeps what the layers of images told."""
 
@@ -72,24 +80,35 @@ def lock(plan: Plan, locker: Locker) -> Lock:
                 why="conda resolves their dependencies during the build",
                 next_step="build without --locked",
             )
-    with proxies.naming_faults(proxies_of(plan.site.routing, locker.host)):
-        return _locked(plan, locker)
+    packages = resolve(plan, locker)
+    return _lock_of(plan, packages.base or LockedBase(), packages.steps)
 
 
-def _locked(plan: Plan, locker: Locker) -> Lock:
+def resolve(
+    plan: Plan, locker: Locker, *, os_packages: bool = True, python_packages: bool = True
+) -> ResolvedPackages:
+    """Resolve the packages of a plan's base and steps, of one kind or both; raises as `lock`."""
     host, runner, progress = locker.host, locker.runner, locker.progress
-    with workspace(locker.scratch, runner, progress.note) as work:
+    with (
+        proxies.naming_faults(proxies_of(plan.site.routing, host)),
+        workspace(locker.scratch, runner, progress.note) as work,
+    ):
         resolver = resolver_of(plan, host, runner, work, progress)
         access = host_access.registry_way(plan, host)
         reader = ImageReader(access=access, cache=locker.cache, progress=progress)
-        base = _base(plan, resolver, reader)
+        base = _base(plan, resolver, reader) if os_packages else None
         steps = []
         for number, step in enumerate(plan.recipe.steps):
-            if step.os_packages or step.python_packages or step.build_packages:
+            has_os = os_packages and (step.os_packages or step.build_packages)
+            if has_os or (python_packages and step.python_packages):
                 progress.step(f"step {step.name}: dependencies of its packages")
                 folder = work / f"pip-{number}"
                 folder.mkdir()
                 steps.append(_step(step, resolver, folder))
+    return ResolvedPackages(base=base, steps=tuple(steps))
+
+
+def _lock_of(plan: Plan, base: LockedBase, steps: tuple[LockedStep, ...]) -> Lock:
     return Lock(
         schema="dlcontainer/lock/1",
         name=plan.name,
@@ -102,7 +121,7 @@ def _locked(plan: Plan, locker: Locker) -> Lock:
         dlcontainer=__version__,
         made=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         base=base,
-        steps=tuple(steps),
+        steps=steps,
         sources=tuple(
             SourcePin(name=name, sha256=upstream.sha256)
             for name, upstream in plan.recipe.upstreams.items()
@@ -156,22 +175,30 @@ def _host(plan: Plan) -> HostParts:
 
 def _base(plan: Plan, resolver: Resolver, reader: ImageReader) -> LockedBase:
     base = plan.recipe.base
+    begun = begin(plan, resolver, reader)
     if base.reference is not None:
-        return _image_base(plan, base.reference, resolver, reader)
-    _require_sources(resolver.apt, str(base.distribution), str(base.release))
-    reader.progress.step(f"base: the packages of {base.distribution} {base.release}")
-    resolver.apt.update()
+        return begun
     # What mmdebstrap puts into a tree of the variant minbase: see its manual, "VARIANTS".
     archives = f"?or(?archive(^{base.release}$),?codename(^{base.release}$))"
     chosen = f"?narrow({archives},?architecture({resolver.apt.arch}),"
     packages = resolver.apt.install(
         ["apt", f"{chosen}?essential)", f"{chosen}?priority(required))"]
     )
+    return begun.model_copy(update={"packages": packages})
+
+
+def begin(plan: Plan, resolver: Resolver, reader: ImageReader) -> LockedBase:
+    """Fetch the mirrors' lists, and let apt know what an image has; return the base without its
+    packages.
+    """
+    base = plan.recipe.base
+    if base.reference is not None:
+        return _image_base(plan, base.reference, resolver, reader)
+    _require_sources(resolver.apt, str(base.distribution), str(base.release))
+    reader.progress.step(f"base: the packages of {base.distribution} {base.release}")
+    resolver.apt.update()
     return LockedBase(
-        distribution=base.distribution,
-        release=base.release,
-        mirror=resolver.apt.releases(),
-        packages=packages,
+        distribution=base.distribution, release=base.release, mirror=resolver.apt.releases()
     )
 
 

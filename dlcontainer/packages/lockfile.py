@@ -113,6 +113,11 @@ class LockedStep(Strict):
     os_packages: tuple[OsPin, ...] = ()
     python_packages: tuple[WheelPin, ...] = ()
 
+    @property
+    def key(self) -> str:
+        """SHA-256 of all that the step installs."""
+        return _digest(self.model_dump(mode="json"))
+
 
 class HostParts(Strict):
     """What the image expects of the host it runs on."""
@@ -178,9 +183,7 @@ class Lock(Strict):
     def step_keys(self) -> Mapping[str, str]:
         """Name what each step takes from this lock, for the steps' keys; those that take some."""
         return {
-            step.name: _digest(step.model_dump(mode="json"))
-            for step in self.steps
-            if step.os_packages or step.python_packages
+            step.name: step.key for step in self.steps if step.os_packages or step.python_packages
         }
 
     def require(self, plan: Plan, display: str) -> None:

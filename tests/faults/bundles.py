@@ -76,6 +76,20 @@ def _bundle_of(state: Path) -> object:
     return sorted(name for name, _ in bundle.named_files(lock))
 
 
+def _pins_of(state: Path) -> object:
+    text = (state / "recipe/recipe.yaml").read_text()
+    assert [f"dlctiny=={version}" in text for version in ("1.0", "2.0")].count(True) == 1
+    assert text.replace("==2.0", "==1.0").endswith(_RECIPE.partition("IMAGE")[2])
+    return text
+
+
+@contextlib.contextmanager
+def _newer_wheel(state: Path) -> Iterator[None]:
+    with _registry(state):
+        write_wheel(state / "wheels", "2.0")
+        yield
+
+
 def _recipe_of(state: Path) -> object:
     """Read the recipe; a folder without a whole one in it is half a recipe."""
     folder = state / _NEW
@@ -125,6 +139,13 @@ BUNDLES: Mapping[str, Subject] = {
         then=(*_MAKE, _OTHER),
         # The resolver's cache, and the next recipe.
         ours=lambda path: path.startswith(("cache/uv", _OTHER)),
+    ),
+    "recipe outdated": Subject(
+        prepare=lambda state: None,
+        served=_newer_wheel,
+        argv=("recipe", "outdated", *_PLAN, "--write"),
+        view=_pins_of,
+        ours=lambda path: path.startswith("cache/uv"),
     ),
     "lock": Subject(
         prepare=lambda state: None,

@@ -54,13 +54,17 @@ class RootTree:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BaseMaker:
-    """Who makes bases: this user, with this cache."""
+    """Who makes bases: this user, with this cache.
+
+    `since`, s since 1970: a tree of the cache that was made before is not taken.
+    """
 
     host: HostMachine
     runner: Runner
     cache: Path
     on_line: Callable[[str], None]
     on_wait: Callable[[str], None]
+    since: float | None = None
 
 
 def mmdebstrap(host: HostMachine) -> Path:

@@ -49,8 +49,9 @@ def prepare(
 ) -> BaseTree:
     """Return the base of a plan: a fresh enough one from the cache, or a new one.
 
-    Where the mirror does not hold the packages, one of the last week from the cache, with a note.
-    `work` is a private folder. Raises BuildError with the last lines of what failed.
+    Where the mirror does not hold the packages, one of the last week from the cache, with a note;
+    not where the maker takes none of before a refresh. `work` is a private folder. Raises
+    BuildError with the last lines of what failed.
     """
     return _prepare(root_tree(plan, routed.bundle), routed, maker, work, log)
 
@@ -62,7 +63,7 @@ def prepare_companion(
 
     As `prepare`; what it holds serves while an emulated image is made, and is no part of it.
     """
-    return _prepare(companion_tree(plan, maker.host), routed, maker, work, log)
+    return _prepare(companion_tree(plan, maker.host), routed, replace(maker, since=None), work, log)
 
 
 def root_tree(plan: Plan, bundle: Bundle | None = None) -> RootTree:
@@ -89,13 +90,14 @@ def _prepare(
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     waiting = "waiting for another build that is making this base"
     with file_locks.in_turn(folder, maker.on_wait, waiting):
-        kept = _recall(root_tree, maker.cache, MAX_AGE_S)
+        # Another build may have made it while this one waited.
+        kept = _recall(root_tree, maker.cache, _age_limit(maker.since))
         if kept is not None:
             return kept
         try:
             return _make(root_tree, routed, maker, work, log)
         except MirrorFaultError as error:
-            spare = _recall(root_tree, maker.cache, SPARE_AGE_S)
+            spare = None if maker.since else _recall(root_tree, maker.cache, SPARE_AGE_S)
             if spare is None:
                 raise error.told from None
             maker.on_wait(f"{error.told.what}: {error.told.why}")
@@ -103,11 +105,17 @@ def _prepare(
             return spare
 
 
-def recall(plan: Plan, cache: Path, bundle: Bundle | None = None) -> BaseTree | None:
+def recall(
+    plan: Plan, cache: Path, bundle: Bundle | None = None, since: float | None = None
+) -> BaseTree | None:
     """Return the base of a plan if a fresh enough one is in the cache; of a lock: the locked
     one.
     """
-    return _recall(root_tree(plan, bundle), cache, MAX_AGE_S)
+    return _recall(root_tree(plan, bundle), cache, _age_limit(since))
+
+
+def _age_limit(since: float | None) -> float:
+    return MAX_AGE_S if since is None else time.time() - since
 
 
 def _folder(root_tree: RootTree, cache: Path) -> Path:

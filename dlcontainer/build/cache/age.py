@@ -7,8 +7,7 @@ from dlcontainer.image.record import Record
 from dlcontainer.planning import built_for
 from dlcontainer.planning.plan import Plan
 
-_AGAIN = "for newer packages, repeat the build with --no-cache"
-_BASES = "dlcontainer cache prune --kind bases --max-size 0"
+_AGAIN = "for newer packages, repeat the build with --refresh os"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,16 +38,20 @@ class BaseAge:
 
 def of(plan: Plan, record: Record, context: BuildContext) -> BaseAge:
     """Read it from an image's record."""
-    # A step that was taken from the cache has the packages of the day on which it ran.
-    ran = [step.kept.made if step.kept else record.finished for step in record.work]
     base = record.base
     return BaseAge(
         base=base.made if base else None,
         image=f"{base.image}@{base.digest}" if base and base.image else None,
-        packages=min(filter(None, ran), default=record.finished),
+        packages=packages(record),
         lock=record.lock,
         newer=tuple(_newer(plan, record, context)),
     )
+
+
+def packages(record: Record) -> str | None:
+    """Return when the first of an image's steps ran: its packages are of that day."""
+    ran = [step.kept.made if step.kept else record.finished for step in record.work]
+    return min(filter(None, ran), default=record.finished)
 
 
 def _newer(plan: Plan, record: Record, context: BuildContext) -> list[str]:
@@ -70,4 +73,4 @@ def _newer(plan: Plan, record: Record, context: BuildContext) -> list[str]:
                 "--base FILE"
             ),
         ]
-    return [f"{_AGAIN}; its base is at most a day old", f"for a newer base, run first: {_BASES}"]
+    return [_AGAIN]

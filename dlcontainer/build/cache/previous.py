@@ -45,26 +45,31 @@ def places(plan: Plan, context: BuildContext, output: Path) -> BuildOutputs:
     )
 
 
-def found(plan: Plan, context: BuildContext, outputs: BuildOutputs) -> Record | None:
+def found(
+    plan: Plan, context: BuildContext, outputs: BuildOutputs, *, any_base: bool = False
+) -> Record | None:
     """Return the record of the image that is there, if it is this plan's, on today's base, whole.
 
-    None where a registry is to get it: only a build pushes.
+    `any_base`: the base's age does not count. None where a registry is to get it: only a build
+    pushes.
     """
     if context.export.registry or not all(path.is_file() for path in outputs.files):
         return None
     execution, written = context.execution, record.read(outputs.record)
     packing = (context.squash(plan), context.order.digest if context.order else None)
     moment = source_date(execution.host.environ)
-    expected = (plan.digest, context.lock, context.kind, moment, packing)
+    steps = dict(context.refreshed.steps) if context.refreshed else {}
+    expected = (plan.digest, context.lock, context.kind, moment, packing, steps)
     if written is None or expected != (
         written.digest,
         written.lock,
         written.engine.builder,
         written.provenance.source_date_epoch,
         (written.engine.squash or (), written.engine.order),
+        dict(written.refresh.steps) if written.refresh else {},
     ):
         return None
-    if not plan.recipe.base.image:
+    if not (plan.recipe.base.image or any_base):
         base = root_tree.recall(plan, execution.cache, context.bundle)
         if base is None or written.base is None or base.sha256 != written.base.sha256:
             return None

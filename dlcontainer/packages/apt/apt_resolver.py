@@ -95,27 +95,40 @@ class Apt:
         Raises MisfitError for a package that the mirrors have not for this architecture,
         BuildError for what apt can't resolve.
         """
-        argv = ("install", "--yes", "--print-uris", "--no-install-recommends", *names)
+        stanzas = self._chosen(names)
+        for stanza in stanzas if stay else ():
+            text = stanza[""].replace("\n", "\nStatus: install ok installed\n", 1)
+            self._installed[(stanza["Package"], stanza["Architecture"])] = text
+        self._note_installed()
+        return _sorted_pins(stanzas)
+
+    def upgrade(self, names: Sequence[str]) -> tuple[OsPin, ...]:
+        """Resolve what newer versions of installed packages bring, sorted by name; raises as
+        `install`, also where another package would have to go.
+        """
+        self._note_installed()
+        return _sorted_pins(self._chosen(("--no-remove", *names)))
+
+    def _chosen(self, words: Sequence[str]) -> list[Stanza]:
+        """Return the paragraphs of what an installation would fetch."""
+        argv = ("install", "--yes", "--print-uris", "--no-install-recommends", *words)
         try:
             done = self._run("apt-get", *argv)
         except CommandFailedError as error:
             raise self._unresolved(error.completed) from None
         files = parse_printed(done.stdout)
-        if not files:
-            return ()
-        stanzas = self._exact(files)
-        for stanza in stanzas if stay else ():
-            text = stanza[""].replace("\n", "\nStatus: install ok installed\n", 1)
-            self._installed[(stanza["Package"], stanza["Architecture"])] = text
-        self._note_installed()
-        return tuple(sorted(map(_pin, stanzas), key=lambda pin: (pin.name, pin.arch)))
+        return self._exact(files) if files else []
 
     def offered(self, names: Iterable[str]) -> list[OsPin]:
         """List all versions of some packages that the mirrors have now."""
+        return [_pin(stanza) for stanza in self.stanzas(names)]
+
+    def stanzas(self, names: Iterable[str]) -> list[Stanza]:
+        """Return the mirrors' paragraphs of some packages, of each the newest first."""
         sorted_names = sorted(set(names))
         # It fails where one of the names is unknown, and shows the others all the same.
         done = self._run("apt-cache", "show", *sorted_names, check=False)
-        return [_pin(stanza) for stanza in parse_stanzas(done.stdout) if "SHA256" in stanza]
+        return [stanza for stanza in parse_stanzas(done.stdout) if "SHA256" in stanza]
 
     def download(self, pins: Sequence[OsPin], folder: Path) -> None:
         """Fetch packages into a folder; raises BuildError where the mirror has one no more."""
@@ -260,6 +273,10 @@ def parse_stanzas(text: str) -> list[Stanza]:
             fields = {pair[0]: pair[1].strip() for pair in pairs if len(pair) == 2}
             stanzas.append({**fields, "": whole})
     return stanzas
+
+
+def _sorted_pins(stanzas: Iterable[Stanza]) -> tuple[OsPin, ...]:
+    return tuple(sorted(map(_pin, stanzas), key=lambda pin: (pin.name, pin.arch)))
 
 
 def _pin(stanza: Stanza) -> OsPin:

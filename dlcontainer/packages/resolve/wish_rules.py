@@ -27,6 +27,11 @@ _MOST_NAMES = 5
 _LINKED_TO_TORCH = frozenset({"torchaudio", "torchvision"})
 
 
+def is_device_library(name: str) -> bool:
+    """Return whether a package (by its canonical name) belongs to one build of a framework."""
+    return _DEVICE_LIBRARIES.fullmatch(name) is not None
+
+
 def local_of(wish: Wish) -> str | None:
     """Return the local part that a wish names: `cu126` of `torch==2.9.1+cu126`."""
     for specifier in wish.requirement.specifier:
@@ -87,7 +92,7 @@ def is_frozen(wishes: Iterable[Wish]) -> bool:
 
 
 def _is_device_library(wish: Wish) -> bool:
-    return _DEVICE_LIBRARIES.fullmatch(canonicalize_name(wish.requirement.name)) is not None
+    return is_device_library(canonicalize_name(wish.requirement.name))
 
 
 def without_device_libraries(wishes: Sequence[Wish], pins: Sequence[ParentPin]) -> tuple[Wish, ...]:

@@ -229,7 +229,8 @@ def test_the_keys_of_steps_follow_their_packages(tmp_path: Path) -> None:
     build_context.stage(plan, tmp_path / "context")
 
     def keys(held: Lock | None) -> dict[str, str]:
-        pins = held.step_keys() if held else None
+        sums = held.step_keys() if held else {}
+        pins = {step: {"locked packages": sum_} for step, sum_ in sums.items()}
         return {
             step.name: step.key for step in build_steps.work(plan, tmp_path / "context", {}, pins)
         }

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,21 @@ def test_a_new_base_and_then_the_kept_one(plan: Plan, tools: HostMachine, tmp_pa
         made.sha256,
         made.made_at,
     )
+
+
+def test_a_refresh_takes_none_of_before_it(plan: Plan, tools: HostMachine, tmp_path: Path) -> None:
+    make(plan, tools, Making(), tmp_path)
+    cache, work = tmp_path / "the cache", tmp_path / "work"
+    now = time.time() + 5
+    assert root_tree.recall(plan, cache, since=now) is None
+    runner = Making()
+    who = replace(maker(tools, runner, tmp_path), since=now)
+    again = root_tree.prepare(plan, routed(work), who, work, tmp_path / "log")
+    assert again.cached is False
+    # One that another build made since, while this one waited, is new enough.
+    who = replace(who, since=again.path.stat().st_mtime - 5)
+    kept = root_tree.prepare(plan, routed(work), who, work, tmp_path / "log")
+    assert kept.cached is True
 
 
 def test_the_squash_command(plan: Plan, tools: HostMachine, tmp_path: Path) -> None:

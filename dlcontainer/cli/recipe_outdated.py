@@ -1,0 +1,230 @@
+"""`dlcontainer recipe outdated`: newer releases beside a recipe's pins, and how to take them."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dlcontainer.cli import completion, options, output, own_recipes, wrong_files
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dlcontainer.authoring.bumps import BumpPlan, PlannedVariant
+    from dlcontainer.authoring.outdated import VariantAge
+    from dlcontainer.cli.context import CliContext
+    from dlcontainer.errors import ConfigError
+    from dlcontainer.packages.resolve.resolve import Asker
+    from dlcontainer.planning.plan import Plan
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _PinDesk:
+    """One run's way to indexes; `work` is private."""
+
+    world: "CliContext"
+    console: output.Console
+    work: Path
+
+    def asker(self, plan: "Plan", number: int) -> "Asker":
+        folder = self.work / str(number)
+        folder.mkdir(exist_ok=True)
+        return own_recipes.asker_of(plan, self.world, self.console, folder)
+
+
+def outdated(
+    recipe: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RECIPE]",
+            help="A recipe's name or its file. Default: all.",
+            autocompletion=completion.recipes,
+        ),
+    ] = None,
+    site: options.OptionalSite = None,
+    write: Annotated[
+        bool,
+        typer.Option(
+            "--write",
+            help="Write the newest versions that fit together into the recipe's files; comments "
+            "stay. Versions that its variants share must fit all of them.",
+        ),
+    ] = False,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Show newer releases beside each Python pin of a recipe; with --write take them.
+
+    Each variant is asked once, for the first site that takes it; --site asks for that site's.
+    """
+    from dlcontainer.cli.context import here
+    from dlcontainer.errors import UsageError
+    from dlcontainer.system.workspace import workspace
+
+    if write and recipe is None:
+        raise UsageError("--write needs a recipe", next_step="name one: recipe outdated RECIPE")
+    world, console = here(), output.Console(verbose=verbose, events=as_json)
+    runner = console.runner(world.environ)
+    with workspace(world.scratch, runner, console.note) as work, console.beating():
+        desk = _PinDesk(world=world, console=console, work=work)
+        plans, wrong = _plans(world, recipe, site)
+        variants = _aged(plans, desk)
+        bumped = _write(variants, desk) if write else None
+    ages = [variant.age for variant in variants]
+    if as_json:
+        output.emit("recipe-outdated", _facts(ages, bumped, wrong))
+    else:
+        _say(ages, bumped, every=verbose)
+    wrong_files.raise_all(wrong)
+
+
+def _plans(
+    world: "CliContext", recipe: str | None, site: str | None
+) -> "tuple[list[tuple[str, Plan]], list[ConfigError]]":
+    """Settle each variant once: at the first site that takes it, with that as it is typed."""
+    by_variant: dict[tuple[str, str | None], tuple[str, Plan]] = {}
+    wrong: dict[str, ConfigError] = {}
+    for combination in world.matrix(recipe, site):
+        if combination.plan is not None:
+            choice = combination.plan.choice
+            key = (combination.recipe, choice.name if choice else None)
+            by_variant.setdefault(key, (combination.target, combination.plan))
+        elif combination.error is not None:
+            wrong.setdefault(str(combination.error), combination.error)
+    return list(by_variant.values()), list(wrong.values())
+
+
+def _aged(plans: "Sequence[tuple[str, Plan]]", desk: _PinDesk) -> "list[PlannedVariant]":
+    from dlcontainer.authoring import outdated as ages
+    from dlcontainer.authoring.bumps import PlannedVariant
+
+    desk.console.expect(len(plans))
+    variants = []
+    for number, (site, plan) in enumerate(plans):
+        variant = plan.choice.name if plan.choice else plan.site.target
+        desk.console.step(f"{plan.recipe.name}: {variant}")
+        age = ages.age_of(plan, desk.asker(plan, number))
+        variants.append(PlannedVariant(plan=plan, site=site, age=age))
+    return variants
+
+
+def _write(variants: "Sequence[PlannedVariant]", desk: _PinDesk) -> "BumpPlan":
+    """Write what fits, after the resolver took each variant as it will be; raises MisfitError."""
+    from dlcontainer.authoring import bumps
+    from dlcontainer.authoring import outdated as ages
+    from dlcontainer.errors import MisfitError
+
+    paths = _own_files(variants, desk.world)
+    texts = {name: path.read_text(encoding="utf-8") for name, path in paths.items()}
+    bumped = bumps.plan_bumps(variants, texts)
+    pairs = list(zip(variants, bumped.versions, strict=True))
+    for number, (variant, versions) in enumerate(pairs):
+        if not versions:
+            continue
+        reason = ages.resolves(variant.plan, versions, desk.asker(variant.plan, number))
+        if reason is not None:
+            raise MisfitError(
+                f"the newer versions do not fit together for {variant.age.variant}",
+                why=reason,
+                next_step="nothing was written; bump fewer of them by hand",
+            )
+    bumps.write(bumped.bumps, paths, lambda: _check(pairs, desk.world))
+    return bumped
+
+
+def _own_files(variants: "Sequence[PlannedVariant]", world: "CliContext") -> dict[str, Path]:
+    """Name the recipe's own files as places name them."""
+    folders = {variant.plan.folder for variant in variants}
+    files = [file for folder in folders for file in sorted(folder.rglob("*.yaml"))]
+    return {world.resources.display(file): file for file in files}
+
+
+def _check(
+    pairs: "Sequence[tuple[PlannedVariant, Mapping[str, str]]]", world: "CliContext"
+) -> None:
+    """Read the recipe again: each variant must have the versions that were written."""
+    from dlcontainer.authoring import parent_pins
+    from dlcontainer.cli.context import PlanWords
+    from dlcontainer.errors import ConfigError
+    from dlcontainer.packages.resolve.stand_ins import version_of
+    from dlcontainer.sites.site import read_target
+
+    for variant, versions in pairs:
+        bare, target = read_target(variant.site)
+        written = world.written_recipe(str(variant.plan.folder / "recipe.yaml"))
+        words = PlanWords(target=target, variant=variant.age.variant)
+        again = world.plan_written(written, bare, words)
+        pins = {
+            str(pin.requirement.name).lower().replace("_", "-"): str(version_of(pin))
+            for pin in parent_pins.pins_of(again)
+        }
+        wrong = [name for name, version in versions.items() if pins.get(name) != version]
+        if wrong:
+            raise ConfigError(
+                f"{wrong[0]} is not {versions[wrong[0]]} after the bump",
+                where=str(variant.plan.folder),
+                why="its version stands in another place too",
+                next_step="nothing was written; bump it by hand",
+            )
+
+
+def _say(ages: "Sequence[VariantAge]", bumped: "BumpPlan | None", *, every: bool) -> None:
+    for age in ages:
+        name = f"{age.recipe} {age.variant or ''}".strip()
+        python = f", Python {age.target.python} on {age.target.arch}" if age.target else ""
+        output.title(f"{name} ({age.site}{python})")
+        if age.why is not None:
+            output.say(f"  not checked: {age.why}\n")
+            continue
+        rows = [
+            (
+                f"  {pin.name}",
+                pin.pinned,
+                pin.newest or "-",
+                pin.fitting or "-",
+                pin.state,
+                pin.origin,
+            )
+            for pin in age.pins
+            if every or pin.state != "newest"
+        ]
+        newest = sum(pin.state == "newest" for pin in age.pins)
+        if rows:
+            head = ("  pin", "has", "newest", "fits", "state", "where")
+            output.say(output.table(rows, head=head))
+        reasons: dict[str, list[str]] = {}
+        for pin in age.pins:
+            if pin.why and pin.state != "newest":
+                reasons.setdefault(pin.why, []).append(pin.name)
+        for why, names in reasons.items():
+            output.say(f"  {', '.join(names)}: {why}")
+        more = "" if every else f"{newest} of {len(age.pins)} pins are the newest"
+        needed = f"the fitting versions need {', '.join(age.needed)} too" if age.needed else ""
+        output.say("".join(f"  {line}\n" for line in (more, needed) if line))
+    for place, version in bumped.bumps.items() if bumped else ():
+        output.say(f"{place.file}:{place.line}: {place.name} {place.version} -> {version}")
+    for line in bumped.unwritten if bumped else ():
+        output.say(line)
+    if bumped is not None and not bumped.bumps:
+        output.say("nothing written")
+
+
+def _facts(
+    ages: "Sequence[VariantAge]", bumped: "BumpPlan | None", wrong: "Sequence[ConfigError]"
+) -> dict[str, object]:
+    variants = []
+    for age in ages:
+        body = asdict(age)
+        body["pins"] = [{**asdict(pin), "state": pin.state} for pin in age.pins]
+        variants.append(body)
+    written = [
+        {**asdict(place), "new": version}
+        for place, version in (bumped.bumps if bumped else {}).items()
+    ]
+    return {
+        "variants": variants,
+        "written": written,
+        "unwritten": list(bumped.unwritten) if bumped else [],
+        "errors": [str(error) for error in wrong],
+    }

@@ -1,0 +1,108 @@
+"""Newer pins in a recipe's text: what variants share, lines that changed, a check that fails."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlcontainer.authoring import bumps
+from dlcontainer.authoring.bumps import PlannedVariant, VersionPlace
+from dlcontainer.authoring.outdated import PinAge, VariantAge
+from dlcontainer.errors import ConfigError
+from dlcontainer.planning.plan import Plan
+from tests.values import folder_of, plan_of
+
+STEPS: list[dict[str, Any]] = [
+    {
+        "name": "wheels",
+        "python_packages": {"packages": ["tool=={{ versions.tool }}", "low==1.0", "numpy==2.3.5"]},
+    }
+]
+
+
+def planned(plan: Plan, *needed: str, **fitting: str) -> PlannedVariant:
+    pins = {"tool": "2.0", "low": "1.0", "numpy": "2.3.5"}
+    ages = [
+        PinAge(name=n, origin="r:1", pinned=v, newest="9", fitting=fitting.get(n, v))
+        for n, v in pins.items()
+    ]
+    age = VariantAge(
+        recipe="demo", variant=None, site="demo", target=None, pins=tuple(ages), needed=needed
+    )
+    return PlannedVariant(plan=plan, site="demo", age=age)
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    return folder_of(tmp_path, steps=STEPS) / "recipe.yaml"
+
+
+@pytest.fixture
+def plan(recipe: Path) -> Plan:
+    return plan_of(recipe.parent)
+
+
+def texts_of(plan: Plan, recipe: Path) -> dict[str, str]:
+    """Name the recipe's file as its places do."""
+    (name,) = {origin.where.file for _, _, origin in plan.origins if hasattr(origin.where, "file")}
+    return {name: recipe.read_text()}
+
+
+def test_a_value_is_bumped_where_it_stands(plan: Plan, recipe: Path) -> None:
+    texts = texts_of(plan, recipe)
+    bumped = bumps.plan_bumps([planned(plan, tool="2.5", low="1.4")], texts)
+    names = {place.name: new for place, new in bumped.bumps.items()}
+    assert names == {"tool": "2.5", "low": "1.4"}
+    assert bumped.versions == [{"tool": "2.5", "low": "1.4"}]
+    paths = dict.fromkeys(texts, recipe)
+    before = recipe.read_text()
+    bumps.write(bumped.bumps, paths, lambda: None)
+    after = before.replace("tool: '2.0'", "tool: '2.5'").replace("low==1.0", "low==1.4")
+    assert recipe.read_text() == after
+
+
+def test_what_variants_share_comes_to_one_version(plan: Plan, recipe: Path) -> None:
+    texts = texts_of(plan, recipe)
+    pair = [planned(plan, low="1.4", numpy="2.4"), planned(plan, low="1.4", numpy="2.5")]
+    bumped = bumps.plan_bumps(pair, texts)
+    assert {place.name for place in bumped.bumps} == {"low"}
+    assert "numpy comes to two versions" in bumped.unwritten[0]
+    assert bumped.versions == [{"low": "1.4"}, {"low": "1.4"}]
+
+
+def test_a_need_without_a_pin_holds_the_variant(plan: Plan, recipe: Path) -> None:
+    bumped = bumps.plan_bumps([planned(plan, "more==1", low="1.4")], texts_of(plan, recipe))
+    assert bumped.bumps == {}
+    assert bumped.unwritten == ("demo: not written, for no pin names more==1",)
+
+
+def test_files_of_others_are_left_alone(plan: Plan, recipe: Path) -> None:
+    bumped = bumps.plan_bumps([planned(plan, low="1.4")], {})
+    assert (bumped.bumps, bumped.versions) == ({}, [{}])
+
+
+@pytest.mark.parametrize(
+    "line", ["", "- low==1.00", "- low==1.0 low==1.0", "- slow==1.0", "low 1.0"]
+)
+def test_a_line_that_changed_is_not_written(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_text(f"{line}\n")
+    place = VersionPlace(file="r.yaml", line=1, name="low", version="1.0")
+    with pytest.raises(ConfigError, match="the line does not pin low") as error:
+        bumps.write({place: "1.4"}, {"r.yaml": path}, lambda: None)
+    assert error.value.where == "r.yaml:1"
+    assert path.read_text() == f"{line}\n"
+
+
+def test_all_are_as_they_were_where_the_check_fails(tmp_path: Path) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_text("- low==1.0  # a comment\n")
+    place = VersionPlace(file="r.yaml", line=1, name="low", version="1.0")
+
+    def refuse() -> None:
+        assert path.read_text() == "- low==1.4  # a comment\n"
+        raise ConfigError("no")
+
+    with pytest.raises(ConfigError, match="no"):
+        bumps.write({place: "1.4"}, {"r.yaml": path}, refuse)
+    assert path.read_text() == "- low==1.0  # a comment\n"
