@@ -5,31 +5,35 @@ from pathlib import Path
 from typing import Any, get_args
 
 from dlcontainer.errors import ChecksFailedError
+from dlcontainer.image import bill_file, sbom
 from dlcontainer.image.contents import InstalledPackage
 from dlcontainer.image.contents.model import Kind
 from dlcontainer.system import foreign_files
 
-_MOST_BYTES = 64_000_000
 _KINDS: Mapping[str, Kind] = {f"pkg:{kind}": kind for kind in get_args(Kind)}
-_SIZE = "org.dlcontainer.installed-bytes"
+_SIZE = f"{sbom.PROPERTY}.installed-bytes"
 
 
 def read(path: Path) -> tuple[InstalledPackage, ...]:
     """Read the packages of a bill that `image.sbom` wrote; raises ChecksFailedError."""
     try:
-        body = foreign_files.loads(foreign_files.read(path, _MOST_BYTES))
-        return tuple(
-            _package(component) for component in body["components"] if component["type"] != "file"
-        )
+        text = foreign_files.read(path, sbom.MOST_BYTES)
+        return tuple(map(_package, bill_file.components(text)))
+    except ChecksFailedError as error:
+        raise _unreadable(path, error.what) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ChecksFailedError(
-            f"can't read the bill of materials {path}",
-            why=repr(error)[:200],
-            next_step="copy it again from the folder of the build, or build again",
-        ) from None
+        raise _unreadable(path, repr(error)[:200]) from None
 
 
-def _package(component: Mapping[str, Any]) -> InstalledPackage:
+def _unreadable(path: Path, why: str) -> ChecksFailedError:
+    return ChecksFailedError(
+        f"can't read the bill of materials {path}",
+        why=why,
+        next_step="copy it again from the folder of the build, or build again",
+    )
+
+
+def _package(component: Any) -> InstalledPackage:
     size = next((p["value"] for p in component.get("properties", ()) if p["name"] == _SIZE), None)
     return InstalledPackage(
         kind=_KINDS[str(component["purl"]).partition("/")[0]],
