@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.errors import PublishError
-from dlcontainer.publish.tree import audit, changes, collection
+from dlcontainer.publish.tree import audit, changes, collection, promotion
 from dlcontainer.publish.tree.collection import RetentionPolicy
 from dlcontainer.publish.tree.generation import Deprecation
 from tests.trees import DAY, Clock, act, hand, hidden, image_file, put, seen
@@ -69,7 +69,7 @@ def _act(change: Callable[..., object]) -> Callable[[Path, Path], object]:
 
 
 def _promote(root: Path, images: Path) -> None:
-    act(root, lambda tree: changes.promote(tree, images / "test", "demo/1.0"), hand(strict=False))
+    act(root, lambda tree: promotion.promote(tree, images / "test", "demo/1.0"), hand(strict=False))
 
 
 def _prepared_promotion(root: Path, images: Path) -> None:

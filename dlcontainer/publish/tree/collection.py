@@ -152,8 +152,7 @@ def _releases(
     needed: set[str] = set()
     for number in staying:
         try:
-            entries = generation.read(tree.generations, number).entries
-            needed.update(entry.digest for entry in entries)
+            needed.update(digest for digest, _ in generation.read(tree.generations, number).digests)
         except PublishError as error:
             unread = error
     for name in guarded_files.names(tree.releases.number):

@@ -1,0 +1,63 @@
+"""The marks of a version: default, aliases and deprecation. None of them is lost in silence."""
+
+from collections.abc import Iterable, Iterator
+
+from dlcontainer.errors import PublishError
+from dlcontainer.publish.tree import generation, layout
+from dlcontainer.publish.tree.generation import GenerationEntry
+from dlcontainer.publish.tree.layout import PublishedTree
+
+
+def tell_leaving(tree: PublishedTree, entry: GenerationEntry) -> None:
+    """Say which marks go with a version that is taken back."""
+    if entry.marks:
+        tree.note(
+            f"with {entry.module} go its marks: {entry.marks}; to replace its image and keep them, "
+            "roll back, then: dlcontainer publish --release"
+        )
+
+
+def tell_lost(tree: PublishedTree, entry: GenerationEntry) -> None:
+    """Say which marks a version had when it was published last, and nobody has now."""
+    before = _last(tree, entry)
+    if before is None:
+        return
+    number, last = before
+    with tree.top.sub(layout.GENERATIONS) as generations:
+        live = layout.current(tree.top)
+        entries = generation.read(generations, live).entries if live else ()
+    others = [other for other in entries if other.name == entry.name]
+    commands = list(_commands(tree, last, others))
+    if commands:
+        tree.note(
+            f"{entry.module} had these marks in generation {number}: {last.marks}; to set them "
+            f"again: {'; '.join(commands)}"
+        )
+
+
+def _last(tree: PublishedTree, entry: GenerationEntry) -> tuple[int, GenerationEntry] | None:
+    for number in reversed(layout.numbers(tree.generations)):
+        try:
+            before = generation.read(tree.generations, number).find(entry.name, entry.version)
+        except PublishError:
+            continue
+        if before is not None:
+            return number, before
+    return None
+
+
+def _commands(
+    tree: PublishedTree, last: GenerationEntry, others: Iterable[GenerationEntry]
+) -> Iterator[str]:
+    others = list(others)
+    if last.default and not any(other.default for other in others):
+        yield layout.typed(tree.root, "default", last.module)
+    held = {alias for other in others for alias in other.aliases}
+    for alias in last.aliases:
+        if alias not in held:
+            yield layout.typed(tree.root, "alias", last.module, alias)
+    if last.deprecated is not None:
+        words = ["--message", last.deprecated.message]
+        removal = last.deprecated.removal
+        words += ["--removal", removal] if removal else []
+        yield layout.typed(tree.root, "deprecate", last.module, *words)
