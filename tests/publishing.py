@@ -91,7 +91,7 @@ def seen(root: Path) -> list[str]:
     """List what module users see, after a look that each thing works."""
     found = []
     for link in sorted((root / "modules").resolve().rglob("*")):
-        if link.is_dir():
+        if link.is_dir() or link.name.startswith(".modulerc"):
             continue
         text = link.read_text()
         assert text.startswith(("-- Written by", "#%Module1.0"))

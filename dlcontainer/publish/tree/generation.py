@@ -53,11 +53,12 @@ class Deprecation:
 class NumberedRelease:
     """A release of a version, by its number; `until` is the day to which a replaced one stays.
 
-    Without it, it stays until it is taken back.
+    Without it, it stays until it is taken back. `image` is a SHA-256, None in generations of before.
     """
 
     number: int
     digest: str
+    image: str | None = None
     until: str | None = None
 
     def __post_init__(self) -> None:
@@ -66,6 +67,8 @@ class NumberedRelease:
             raise PublishError(f"not a number of a release: {self.number!r}")
         if not _DIGEST.fullmatch(self.digest):
             raise PublishError(f"not a digest: {self.digest[:80]!r}")
+        if self.image is not None and not _DIGEST.fullmatch(self.image):
+            raise PublishError(f"not a digest: {self.image[:80]!r}")
         if self.until is not None:
             date.fromisoformat(self.until)
 
@@ -84,6 +87,7 @@ class GenerationEntry:
     aliases: tuple[str, ...] = ()
     deprecated: Deprecation | None = None
     number: int | None = None
+    image: str | None = None
     # The newest first.
     older: tuple[NumberedRelease, ...] = ()
 
@@ -107,7 +111,7 @@ class GenerationEntry:
     @property
     def newest(self) -> NumberedRelease:
         """The release that NAME/VERSION loads."""
-        return NumberedRelease(number=self.number or 1, digest=self.digest)
+        return NumberedRelease(number=self.number or 1, digest=self.digest, image=self.image)
 
     @property
     def releases(self) -> tuple[NumberedRelease, ...]:
@@ -273,6 +277,7 @@ def _entry(body: Mapping[str, Any]) -> GenerationEntry:
         deprecated=None if warned is None else Deprecation(**warned),
         # Generations of dlcontainer 0.13 and earlier have neither.
         number=body.get("number"),
+        image=body.get("image"),
         older=tuple(NumberedRelease(**release) for release in body.get("older", ())),
     )
 

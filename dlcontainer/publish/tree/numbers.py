@@ -132,27 +132,29 @@ def _given(top: Folder, key: ImageKey) -> Iterator[tuple[int, str]]:
     # By the journal, of what is collected by now: its image is not known.
     pattern = re.compile(rf"publish {re.escape(key.module)}(?:-([1-9][0-9]{{0,3}}))?")
     known = set[int]()
-    for number, digest in _staged(top, key):
-        with contextlib.suppress(OSError, PublishError), top.sub(RELEASES) as releases:
-            yield number, _image(releases, digest)
-            known.add(number)
-            continue
-        yield number, ""
+    for release in _staged(top, key):
+        image = release.image
+        if image is None:
+            with contextlib.suppress(OSError, PublishError), top.sub(RELEASES) as releases:
+                image = _image(releases, release.digest)
+        if image is not None:
+            known.add(release.number)
+        yield release.number, image or ""
     for line in journal.read(top).lines:
         match = pattern.fullmatch(line.what) if line.state in ("done", "noticed") else None
         if match and int(match[1] or 1) not in known:
             yield int(match[1] or 1), ""
 
 
-def _staged(top: Folder, key: ImageKey) -> Iterator[tuple[int, str]]:
+def _staged(top: Folder, key: ImageKey) -> Iterator[NumberedRelease]:
     if top.info(GENERATIONS) is None:
         return
+    never = journal.never_live(journal.read(top))
     with top.sub(GENERATIONS) as generations:
-        for number in layout.numbers(generations):
+        for number in (made for made in layout.numbers(generations) if made not in never):
             with contextlib.suppress(PublishError):
                 entry = generation.read(generations, number).find(key.name, key.version)
-                for release in entry.releases if entry else ():
-                    yield release.number, release.digest
+                yield from entry.releases if entry else ()
 
 
 def placed(
@@ -161,7 +163,11 @@ def placed(
     """Put a release among those of its version; one of the same number gives its place to it."""
     if entry is None:
         return GenerationEntry(
-            name=draft.name, version=draft.version, digest=digest, number=draft.number
+            name=draft.name,
+            version=draft.version,
+            digest=digest,
+            number=draft.number,
+            image=draft.sha256,
         )
     newest = entry.newest
     number = draft.number or newest.number
@@ -171,15 +177,18 @@ def placed(
         )
         return replace(entry, older=tuple(renewed))
     if number == newest.number:
-        return replace(entry, digest=digest, number=draft.number or entry.number)
+        number_kept = draft.number or entry.number
+        return replace(entry, digest=digest, number=number_kept, image=draft.sha256)
     older = (replace(newest, until=until), *entry.older)
-    return replace(entry, digest=digest, number=number, older=older)
+    return replace(entry, digest=digest, number=number, image=draft.sha256, older=older)
 
 
 def without(entry: GenerationEntry, number: int) -> GenerationEntry:
     """Leave out one of several releases; where it was the newest, the next older one is."""
     first, *rest = (release for release in entry.releases if release.number != number)
-    return replace(entry, digest=first.digest, number=first.number, older=tuple(rest))
+    return replace(
+        entry, digest=first.digest, number=first.number, image=first.image, older=tuple(rest)
+    )
 
 
 def _another_image(top: Folder, entry: GenerationEntry) -> PublishError:

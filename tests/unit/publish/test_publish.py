@@ -63,6 +63,7 @@ def test_the_tree_under_any_umask(image: Path, root: Path, umask: int) -> None:
         *("image.sif", "record.json", "checks.json", "build.log", "module.lua", "module.tcl"),
         *("SHA256SUMS", ".dlcontainer", "site.sh", "release.json", "generation.json"),
         *("catalogue.html", "catalogue.json", "job.sh", "job-functions.sh"),
+        *(".modulerc", ".modulerc.lua"),
     }
     assert all(not link.readlink().is_absolute() for link in root.rglob("1.0.lua"))
     assert hidden(root) == []
