@@ -26,6 +26,9 @@ _WIDTH = 84
 # The script of a release that its users submit.
 JOB = "job/job.sh"
 
+# Names the release that is loaded or that runs, on the host and in the image.
+VARIABLE = "DLCONTAINER_RELEASE"
+
 # Variables that name a folder for compiled code.
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "MIOPEN_USER_DB_PATH", "MIOPEN_CUSTOM_CACHE_DIR")
 
@@ -245,6 +248,7 @@ def wrappers(
         **job_variables.values(),
         "name": release.name,
         "version": release.version,
+        "pinned": release.pinned,
         "image": Text(context.image),
         "unpacked": context.image != _BARE.image,
         "prefix": release.prefix,

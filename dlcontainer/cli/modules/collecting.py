@@ -37,12 +37,14 @@ def gc(
     verbose: options.Verbose = False,
 ) -> None:
     """Remove generations and releases that nothing can use any more; keep them when in doubt."""
-    from dlcontainer.publish.tree import changes, collection, transaction
+    from dlcontainer.publish.tree import changes, collection, expiry, transaction
 
     where = tree_options.chosen(root, site, as_json=as_json, verbose=verbose)
     changes.require_published(where.root)
     policy = _policy(where, keep, dry_run=dry_run)
     with transaction.opened(where.root, where.hand()) as tree:
+        collection.require_long_enough(policy)
+        expired = expiry.expire(tree, dry=dry_run)
         collected = collection.collect(tree, policy)
     if as_json:
         output.emit(
@@ -50,11 +52,14 @@ def gc(
             {
                 "root": str(where.root),
                 "dry_run": dry_run,
+                "expired": list(expired),
                 "removed": list(collected.removed),
                 "kept": [asdict(kept) for kept in collected.kept],
             },
         )
     else:
+        for module in expired:
+            output.say(f"{'would take back' if dry_run else 'took back'}  {module}")
         _show(collected, dry_run=dry_run)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dlcontainer.errors import PublishError
+from dlcontainer.image import published_as
 from dlcontainer.publish import checksums, modulefiles, tree_lock
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import layout
@@ -26,7 +27,7 @@ from dlcontainer.system.process import quote
 # The folder that modulefiles and jobs name until the digest is known; no language quotes it.
 PLACEHOLDER = Path("/@release@")
 _ROOT = Path("/@root@")
-FILE = "release.json"
+FILE = published_as.FILE
 IMAGE = "image.sif"
 # An unpacked image, in its place.
 TREE = layout.UNPACKED

@@ -53,7 +53,8 @@ class Deprecation:
 class NumberedRelease:
     """A release of a version, by its number; `until` is the day to which a replaced one stays.
 
-    Without it, it stays until it is taken back. `image` is a SHA-256, None in generations of before.
+    Without it, it stays until it is taken back. `image` is a SHA-256: earlier
+    generations have none.
     """
 
     number: int
