@@ -111,4 +111,4 @@ def hidden(root: Path) -> list[Path]:
     return list(root.glob(f"{PREFIX}*"))
 
 
-BOTH = ["lmod/demo/1.0.lua", "tcl/demo/1.0"]
+BOTH = ["lmod/demo/1.0-1.lua", "lmod/demo/1.0.lua", "tcl/demo/1.0", "tcl/demo/1.0-1"]

@@ -34,7 +34,7 @@ class CataloguePage:
         """The lines that load it, the plainest first."""
         name = self.entry.name
         names = [*([name] if self.entry.default else []), self.entry.module]
-        aliases = (f"{name}/{alias}" for alias in self.entry.symbols)
+        aliases = (f"{name}/{alias}" for alias in self.entry.aliases)
         releases = (f"{name}/{version}" for version, _ in self.entry.loadable)
         loads = dict.fromkeys((*names, *releases, *aliases))
         return tuple(f"module load {name}" for name in loads)

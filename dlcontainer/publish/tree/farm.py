@@ -24,6 +24,12 @@ from dlcontainer.system import foreign_files
 
 _MOST_BYTES = 16_000_000
 _RC = {"lmod": ".modulerc.lua", "tcl": ".modulerc"}
+# Of Tcl's, Lmod knows the second alone.
+_HIDE = {
+    "lmod": 'hide_version("{module}")',
+    "tcl": "if {{[llength [info commands module-hide]]}} {{module-hide {module}}} else "
+    "{{hide-version {module}}}",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,10 +124,12 @@ def rc_name(kind: str) -> str:
 
 
 def rc_text(kind: str, entries: Iterable[GenerationEntry]) -> bytes:
-    """Write default and aliases of one module, for Lmod's Lua or for Tcl; empty for none."""
+    """Write default, aliases and what no list shows, for Lmod's Lua or for Tcl; empty for none."""
     lines = []
     for entry in entries:
-        for alias in (*(("default",) if entry.default else ()), *entry.symbols):
+        if entry.hidden is not None:
+            lines.append(_HIDE[kind].format(module=f"{entry.name}/{entry.hidden}"))
+        for alias in (*(("default",) if entry.default else ()), *entry.aliases):
             if kind == "lmod":
                 lines.append(f'module_version("{entry.module}", "{alias}")')
             else:

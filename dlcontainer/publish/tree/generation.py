@@ -119,35 +119,29 @@ class GenerationEntry:
         """All that can be loaded, the newest first."""
         return (self.newest, *self.older)
 
-    @property
-    def is_numbered(self) -> bool:
-        """Whether its releases stand beside it under names of their own."""
-        return bool(self.older) or self.newest.number > 1
-
     def named(self, release: NumberedRelease) -> str:
         """Name one of its releases as a module, by its number where there are several."""
-        return (
-            f"{self.name}/{numbered(self.version, release.number)}" if self.older else self.module
-        )
+        of_several = f"{self.name}/{numbered(self.version, release.number)}"
+        return of_several if self.older else self.module
 
     @property
     def loadable(self) -> Iterator[tuple[str, NumberedRelease]]:
         """Each version that has a modulefile, and the release that it loads."""
         yield self.version, self.newest
-        if self.is_numbered:
+        if self.number is not None or self.older:
             for release in self.releases:
                 yield numbered(self.version, release.number), release
 
     @property
-    def symbols(self) -> tuple[str, ...]:
-        """Its aliases; the name of an only release is among them, for those who pin it."""
-        only = self.number is not None and not self.is_numbered
-        return (*self.aliases, *([numbered(self.version, 1)] if only else []))
+    def hidden(self) -> str | None:
+        """The name of an only release: for those who pin it, and in no list."""
+        only = self.number is not None and not self.older
+        return numbered(self.version, self.newest.number) if only else None
 
     @property
     def names(self) -> frozenset[str]:
         """All that users type after NAME/."""
-        return frozenset((*(version for version, _ in self.loadable), *self.symbols))
+        return frozenset((*(version for version, _ in self.loadable), *self.aliases))
 
     @property
     def marks(self) -> str:
@@ -285,5 +279,5 @@ def _entry(body: Mapping[str, Any]) -> GenerationEntry:
 
 def body_of(generation: Generation) -> Mapping[str, object]:
     """Return a generation as its file has it."""
-    has_releases = any(entry.is_numbered for entry in generation.entries)
+    has_releases = any(entry.older or entry.newest.number > 1 for entry in generation.entries)
     return {"schema": _WITH_RELEASES if has_releases else _SCHEMA, **asdict(generation)}
