@@ -18,7 +18,7 @@ def module(image: Path) -> str | None:
     """
     try:
         body = foreign_files.loads(foreign_files.read(image.with_name(FILE), _MOST_BYTES))
-        name, version, number = body["name"], body["version"], body.get("number")
+        name, version, number = str(body["name"]), str(body["version"]), body.get("number")
         parts = (name, version if number is None else f"{version}-{int(number)}")
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
