@@ -37,14 +37,14 @@ def gc(
     verbose: options.Verbose = False,
 ) -> None:
     """Remove generations and releases that nothing can use any more; keep them when in doubt."""
-    from dlcontainer.publish.tree import changes, collection, expiry, transaction
+    from dlcontainer.publish.tree import changes, collection, transaction
 
     where = tree_options.chosen(root, site, as_json=as_json, verbose=verbose)
     changes.require_published(where.root)
     policy = _policy(where, keep, dry_run=dry_run)
     with transaction.opened(where.root, where.hand()) as tree:
         collection.require_long_enough(policy)
-        expired = expiry.expire(tree, dry=dry_run)
+        expired = changes.expire(tree, dry=dry_run)
         collected = collection.collect(tree, policy)
     if as_json:
         output.emit(

@@ -45,7 +45,7 @@ def loader(environ: Mapping[str, str], runner: Runner) -> Loader | None:
 def engines(entries: Iterable[GenerationEntry], releases: Folder) -> Mapping[Path, tuple[str, ...]]:
     """Return the engines that wrappers fall back on, each with its modules."""
     engines_of: dict[Path, tuple[str, ...]] = {}
-    for entry, listed in ((each, listed) for each in entries for listed in each.releases):
+    for entry, listed in ((version, listed) for version in entries for listed in version.releases):
         engine = _engine(releases, listed.digest)
         if engine is not None:
             engines_of[engine] = (*engines_of.get(engine, ()), entry.named(listed))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from dlcontainer.errors import PublishError
@@ -115,7 +116,7 @@ def _require_number(
             why=f"the next free number is {number}",
             next_step="publish the image itself here: dlcontainer publish --release",
         )
-    taken = {f"{other.name}/{name}" for other in base.entries for name in other.names}
+    taken = {f"{entry.name}/{name}" for entry in base.entries for name in entry.names}
     if base.find(draft.name, draft.version) is None and draft.key.module in taken:
         raise PublishError(
             f"{draft.key.module} is already the name of a release, or an alias",
@@ -158,6 +159,24 @@ def unpublish(tree: PublishedTree, module: str) -> Generation:
         return commit(tree, base.having(kept), f"unpublish {module}")
     marks.tell_leaving(tree, chosen.entry)
     return commit(tree, base.without(chosen.entry.module), f"unpublish {module}")
+
+
+def expire(tree: PublishedTree, *, dry: bool = False) -> tuple[str, ...]:
+    """Take back the older releases that stay no longer, by the day that users were told.
+
+    Return them as NAME/VERSION-NUMBER. `dry` changes nothing.
+    """
+    base = live(tree)
+    today = datetime.fromtimestamp(tree.clock(), UTC).date().isoformat()
+    gone, entries = list[str](), list[GenerationEntry]()
+    for entry in base.entries:
+        over = [kept for kept in entry.older if kept.until is not None and kept.until < today]
+        gone += map(entry.named, over)
+        stays = tuple(kept for kept in entry.older if kept not in over)
+        entries.append(replace(entry, older=stays))
+    if gone and not dry:
+        commit(tree, base.having(*entries), f"no longer {', '.join(gone)}")
+    return tuple(gone)
 
 
 def set_default(tree: PublishedTree, module: str) -> Generation:

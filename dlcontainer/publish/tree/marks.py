@@ -1,6 +1,6 @@
 """The marks of a version: default, aliases and deprecation. None of them is lost in silence."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from dlcontainer.errors import PublishError
 from dlcontainer.publish.tree import generation, layout
@@ -26,8 +26,8 @@ def tell_lost(tree: PublishedTree, entry: GenerationEntry) -> None:
     with tree.top.sub(layout.GENERATIONS) as generations:
         live = layout.current(tree.top)
         entries = generation.read(generations, live).entries if live else ()
-    others = [other for other in entries if other.name == entry.name]
-    commands = list(_commands(tree, last, others))
+    siblings = [sibling for sibling in entries if sibling.name == entry.name]
+    commands = list(_commands(tree, last, siblings))
     if commands:
         tree.note(
             f"{entry.module} had these marks in generation {number}: {last.marks}; to set them "
@@ -47,14 +47,13 @@ def _last(tree: PublishedTree, entry: GenerationEntry) -> tuple[int, GenerationE
 
 
 def _commands(
-    tree: PublishedTree, last: GenerationEntry, others: Iterable[GenerationEntry]
+    tree: PublishedTree, last: GenerationEntry, siblings: Sequence[GenerationEntry]
 ) -> Iterator[str]:
-    others = list(others)
-    if last.default and not any(other.default for other in others):
+    if last.default and not any(sibling.default for sibling in siblings):
         yield layout.typed(tree.root, "default", last.module)
-    held = {alias for other in others for alias in other.aliases}
+    aliases = {alias for sibling in siblings for alias in sibling.aliases}
     for alias in last.aliases:
-        if alias not in held:
+        if alias not in aliases:
             yield layout.typed(tree.root, "alias", last.module, alias)
     if last.deprecated is not None:
         words = ["--message", last.deprecated.message]

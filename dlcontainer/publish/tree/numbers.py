@@ -58,12 +58,12 @@ def of_image(top: Folder, key: ImageKey, succession: Succession | None) -> int:
     if entry is None:
         return _free(top, now, key, 0)
     with top.sub(RELEASES) as releases:
-        held = _holding(releases, entry, key)
-    if held is not None:
+        same = _holding(releases, entry, key)
+    if same is not None:
         # Beside one of before they had numbers, a version of that very name may stand.
-        is_free = numbered(key.version, held.number) not in _taken(now, key)
-        is_kept = entry.number is not None or held != entry.newest or is_free
-        return held.number if is_kept else _free(top, now, key, held.number)
+        is_free = numbered(key.version, same.number) not in _taken(now, key)
+        is_kept = entry.number is not None or same != entry.newest or is_free
+        return same.number if is_kept else _free(top, now, key, same.number)
     if succession is None:
         raise _another_image(top, entry)
     return _free(top, now, key, entry.newest.number)
@@ -75,10 +75,10 @@ def may_be(top: Folder, key: ImageKey, number: int) -> bool:
     entry = now.find(key.name, key.version)
     if entry is not None:
         with top.sub(RELEASES) as releases:
-            held = _holding(releases, entry, key)
-        if held is not None and held.number == number:
+            same = _holding(releases, entry, key)
+        if same is not None and same.number == number:
             return True
-    images = {image for given, image in _given(top, key) if given == number}
+    images = {image for used, image in _given(top, key) if used == number}
     is_above = entry is None or number > entry.newest.number
     return (
         is_above
@@ -131,18 +131,18 @@ def _given(top: Folder, key: ImageKey) -> Iterator[tuple[int, str]]:
     """List the numbers that were given to releases of a version, with the images where known."""
     # By the journal, of what is collected by now: its image is not known.
     pattern = re.compile(rf"publish {re.escape(key.module)}(?:-([1-9][0-9]{{0,3}}))?")
-    known = set[int]()
+    with_image = set[int]()
     for release in _staged(top, key):
         image = release.image
         if image is None:
             with contextlib.suppress(OSError, PublishError), top.sub(RELEASES) as releases:
                 image = _image(releases, release.digest)
         if image is not None:
-            known.add(release.number)
+            with_image.add(release.number)
         yield release.number, image or ""
     for line in journal.read(top).lines:
         match = pattern.fullmatch(line.what) if line.state in ("done", "noticed") else None
-        if match and int(match[1] or 1) not in known:
+        if match and int(match[1] or 1) not in with_image:
             yield int(match[1] or 1), ""
 
 
@@ -151,7 +151,7 @@ def _staged(top: Folder, key: ImageKey) -> Iterator[NumberedRelease]:
         return
     never = journal.never_live(journal.read(top))
     with top.sub(GENERATIONS) as generations:
-        for number in (made for made in layout.numbers(generations) if made not in never):
+        for number in set(layout.numbers(generations)) - never:
             with contextlib.suppress(PublishError):
                 entry = generation.read(generations, number).find(key.name, key.version)
                 yield from entry.releases if entry else ()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dlcontainer.publish.tree import changes, expiry
+from dlcontainer.publish.tree import changes
 from dlcontainer.publish.tree.numbers import Succession
 from tests.integration.publish.test_modules import (
     environment_modules,  # noqa: F401  a fixture
@@ -99,7 +99,7 @@ def test_an_older_release_says_how_long_it_stays(tree: Shelf, system: tuple[str,
     assert f"{tree.root}/releases/" in said
     assert loaded(tree, system, "demo/1.0") == ["demo/1.0 demo/1.0-2"]
     late = hand(Clock(Clock().now + 31 * DAY))
-    act(tree.root, expiry.expire, late)
+    act(tree.root, changes.expire, late)
     # The only one again, which no list shows.
     assert available(tree, system) == ["demo/1.0"]
     assert loaded(tree, system, "demo/1.0-2") == ["demo/1.0-2 demo/1.0-2"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.errors import PublishError
-from dlcontainer.publish.tree import audit, changes, collection, expiry, numbers, promotion
+from dlcontainer.publish.tree import audit, changes, collection, numbers, promotion
 from dlcontainer.publish.tree.collection import RetentionPolicy
 from dlcontainer.publish.tree.generation import Deprecation, GenerationEntry
 from dlcontainer.publish.tree.numbers import Succession
@@ -219,8 +219,8 @@ def test_an_older_release_stays_as_long_as_the_site_says(root: Path, images: lis
     gone: list[tuple[str, ...]] = []
     for days in (30, 31):
         clock.now = Clock().now + days * DAY
-        act(root, lambda tree: gone.append(expiry.expire(tree, dry=True)), hand(clock))
-        act(root, lambda tree: gone.append(expiry.expire(tree)), hand(clock))
+        act(root, lambda tree: gone.append(changes.expire(tree, dry=True)), hand(clock))
+        act(root, lambda tree: gone.append(changes.expire(tree)), hand(clock))
     assert gone == [(), (), ("demo/1.0-1",), ("demo/1.0-1",)]
     assert seen(root) == both("1.0", "1.0-2")
     assert changes.history(root)[-1].what == "no longer demo/1.0-1"
