@@ -169,6 +169,12 @@ class Generation:
         for entry in self.entries:
             if entry.module == module:
                 return entry
+            if module in map(entry.named, entry.releases):
+                raise PublishError(
+                    f"{module} is a release of {entry.module}",
+                    why="default, aliases and deprecation belong to the version, and move with it",
+                    next_step=f"name the version: {entry.module}",
+                )
         name = module.partition("/")[0]
         versions = [entry.version for entry in self.entries if entry.name == name]
         raise PublishError(

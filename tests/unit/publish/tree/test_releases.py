@@ -188,6 +188,14 @@ def test_unpublish_of_one_release(root: Path, images: list[Path]) -> None:
     assert seen(root) == []
 
 
+@pytest.mark.parametrize("module", ["demo/1.0-1", "demo/1.0-2"])
+def test_marks_belong_to_the_version(root: Path, images: list[Path], module: str) -> None:
+    put_release(root, images[0])
+    put_release(root, images[1])
+    with pytest.raises(PublishError, match=rf"{module} is a release of demo/1\.0"):
+        act(root, lambda tree: changes.set_default(tree, module))
+
+
 def test_no_mark_is_lost_in_silence(root: Path, images: list[Path]) -> None:
     by = hand()
     put_release(root, images[0])
