@@ -98,7 +98,7 @@ def _holding(releases: Folder, entry: GenerationEntry, key: ImageKey) -> Numbere
             fault = next(contents.faults(releases, release.digest), None)
             if fault is None:
                 raise
-            raise contents.damaged(releases, release.digest, entry.module, fault) from error
+            raise contents.damaged(releases, release.digest, entry.named(release), fault) from error
         if image == key.sha256:
             return release
     return None
@@ -110,9 +110,13 @@ def _image(releases: Folder, digest: str) -> str:
 
 
 def _taken(now: Generation, key: ImageKey) -> Collection[str]:
-    """Name what users type after NAME/ of other versions."""
-    siblings = (entry for entry in now.entries if entry.name == key.name)
-    return {name for entry in siblings if entry.version != key.version for name in entry.names}
+    """Name what users type after NAME/ and is no release of this version."""
+    return {
+        name
+        for entry in now.entries
+        if entry.name == key.name
+        for name in (entry.aliases if entry.version == key.version else entry.names)
+    }
 
 
 def _free(top: Folder, now: Generation, key: ImageKey, after: int) -> int:
@@ -122,7 +126,9 @@ def _free(top: Folder, now: Generation, key: ImageKey, after: int) -> int:
         images.setdefault(number, set()).add(image)
     earlier = [number for number, had in images.items() if number > after and had == {key.sha256}]
     number = max(earlier, default=max([after, *images]) + 1)
-    while numbered(key.version, number) in _taken(now, key):
+    while numbered(key.version, number) in _taken(now, key) or not images.get(number, set()) <= {
+        key.sha256
+    }:
         number += 1
     return number
 

@@ -149,14 +149,15 @@ def test_a_number_is_given_once_after_a_collection(root: Path, images: list[Path
     assert put_release(root, images[1]) == 3
 
 
-@pytest.mark.parametrize("taken", ["version", "alias"])
+@pytest.mark.parametrize("taken", ["version", "alias", "own alias"])
 def test_a_number_whose_name_is_taken_is_left_out(
     root: Path, images: list[Path], taken: str
 ) -> None:
     put_release(root, images[0])
     put_release(root, images[3], "1.0-2" if taken == "version" else "2.0")
-    if taken == "alias":
-        act(root, lambda tree: changes.set_alias(tree, "demo/2.0", "1.0-2"))
+    if "alias" in taken:
+        module = "demo/1.0" if "own" in taken else "demo/2.0"
+        act(root, lambda tree: changes.set_alias(tree, module, "1.0-2"))
     assert put_release(root, images[1]) == 3
     assert loads(root, "1.0-3") == b"image 1"
     assert faults(root) == []
