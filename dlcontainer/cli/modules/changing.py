@@ -51,7 +51,10 @@ def unpublish(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Withdraw a module; shells and jobs that loaded it go on until `gc` removes its files."""
+    """Withdraw a module, or one release of it (NAME/VERSION-N).
+
+    Shells and jobs that loaded it go on until `gc` removes its files.
+    """
     from dlcontainer.publish.tree import changes
 
     where = tree_options.chosen(root, site, as_json=as_json, verbose=verbose)

@@ -100,6 +100,8 @@ def publish(
         tree.note(f"files of generation {base.number} were changed: they are written again")
     if old is None:
         marks.tell_lost(tree, new)
+    elif new.older and not old.older:
+        marks.tell_no_default(tree, base, new)
     is_first = (draft.number or 1) == 1
     module = draft.key.module if is_first else f"{draft.key.module}-{draft.number}"
     return commit(tree, base.having(new), f"publish {module}", again=not is_whole)

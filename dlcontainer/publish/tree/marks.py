@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from dlcontainer.errors import PublishError
 from dlcontainer.publish.tree import generation, layout
-from dlcontainer.publish.tree.generation import GenerationEntry
+from dlcontainer.publish.tree.generation import Generation, GenerationEntry
 from dlcontainer.publish.tree.layout import PublishedTree
 
 
@@ -32,6 +32,15 @@ def tell_lost(tree: PublishedTree, entry: GenerationEntry) -> None:
         tree.note(
             f"{entry.module} had these marks in generation {number}: {last.marks}; to set them "
             f"again: {'; '.join(commands)}"
+        )
+
+
+def tell_no_default(tree: PublishedTree, base: Generation, entry: GenerationEntry) -> None:
+    """Say what NAME alone loads where a version has its second release, and none is the default."""
+    if not any(sibling.default for sibling in base.entries if sibling.name == entry.name):
+        tree.note(
+            f"no version of {entry.name} is the default: `module load {entry.name}` takes the "
+            f"highest name; to mark one: {layout.typed(tree.root, 'default', entry.module)}"
         )
 
 

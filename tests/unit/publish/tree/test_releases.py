@@ -92,6 +92,17 @@ def test_marks_move_with_the_version_in_one_switch(root: Path, images: list[Path
     assert seen(root) == both("1.0", "1.0-1")
 
 
+def test_no_default_is_told_once(root: Path, images: list[Path]) -> None:
+    by = hand()
+    for image in images[:3]:
+        put_release(root, image, by=by)
+    (said,) = notes(by)
+    assert said.startswith(
+        "no version of demo is the default: `module load demo` takes the highest"
+    )
+    assert said.endswith(f"dlcontainer modules default demo/1.0 --root {root}")
+
+
 def test_a_tree_of_before_goes_on(root: Path, images: list[Path]) -> None:
     """A version without a number counts as the first release, and its files stay."""
     put(root, images[0])
