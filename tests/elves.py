@@ -120,11 +120,27 @@ class Elf:
         return heads, extra
 
 
-def fatbin(*entries: tuple[str, int, int], isa: tuple[int, int] = (8, 4)) -> bytes:
+def texts(*words: str) -> dict[str, bytes]:
+    """Make a section of texts."""
+    return {".rodata": b"\0" + b"".join(word.encode() + b"\0" for word in words)}
+
+
+def symbols(*defined: str, used: Sequence[str] = ()) -> dict[str, bytes]:
+    """Make the sections of a library's symbols: those that it defines, and those of others."""
+    names, table = b"\0", bytes(24)
+    for name in (*defined, *used):
+        section = 7 if name in defined else 0
+        table += struct.pack("<IBBHQQ", len(names), 0x11, 0, section, 0x1000, 8)
+        names += name.encode() + b"\0"
+    return {".dynsym": table, ".dynstr": names}
+
+
+def fatbin(
+    *entries: tuple[str, int, int], isa: tuple[int, int] = (8, 4), content: bytes = bytes(24)
+) -> bytes:
     """Make a container of NVIDIA code: ("ptx" or "elf", GPU, flags of it)."""
     body = b""
     for kind, number, flags in entries:
-        content = bytes(24)
         major, minor = isa if kind == "ptx" else (1, 7)
         body += struct.pack(
             "<HHIQIIHHI",

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sysconfig
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +113,7 @@ def oci(
     arch: str = "amd64",
     env: tuple[str, ...] = (),
     types: tuple[str, str, str] = OCI,
+    history: Sequence[str] = (),
 ) -> str:
     """Write an OCI archive of an image of these tars; give its manifest's digest."""
     packed = [gzip.compress(one, compresslevel=1, mtime=0) for one in layers]
@@ -122,6 +123,7 @@ def oci(
             "os": "linux",
             "config": {"Env": ["PATH=/usr/local/bin:/usr/bin:/bin", *env]},
             "rootfs": {"type": "layers", "diff_ids": [sha256(one) for one in layers]},
+            "history": [{"created_by": line} for line in history],
         }
     ).encode()
     manifest = json.dumps(

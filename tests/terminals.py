@@ -55,6 +55,7 @@ READS: Mapping[str, tuple[str | Typed, ...]] = {
     "build": (Typed(words="pytorch --site local --dry-run", runs=True),),
     "cache list": ("", "-v"),
     "diff": (Typed(words="{image} {other}", runs=True),),
+    "scan": (Typed(words="{image} --database {empty}", runs=True),),
     "doctor": (Typed(words="", runs=True),),
     "site environment": ("", "{image}", "--site lumi"),
     "inspect": tuple(
@@ -64,6 +65,7 @@ READS: Mapping[str, tuple[str | Typed, ...]] = {
     "modules audit": ("--root {tree}",),
     "modules catalogue": ("--root {tree}",),
     "modules gc": (Typed(words="--root {tree} --dry-run", runs=True),),
+    "modules find": ("demo --root {tree}", "nothing --root {tree}"),
     "modules history": ("--root {tree}",),
     "modules list": ("--root {tree}", "--root {tree} -v", "--root {empty}"),
     "plan": (

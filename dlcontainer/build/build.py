@@ -273,7 +273,12 @@ class Build:
     ) -> Description:
         """Let a grown image describe itself, say what could not be read, and make its file."""
         with step_errors.packing(self._failure(), self.run.steps):
-            ingredients = Ingredients(sources=sources, provenance=gathered.result(), wheels=wheels)
+            ingredients = Ingredients(
+                sources=sources,
+                provenance=gathered.result(),
+                wheels=wheels,
+                debs=self.context.debs,
+            )
             work = self.run.folders.work
             self.run.steps.progress.phase("list what is in it")
             described = description.describe(self.plan, backend, ingredients, work)

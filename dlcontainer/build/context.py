@@ -88,6 +88,12 @@ class BuildContext:
         """What a lock gives each step, for the steps' keys."""
         return self.bundle.lock.step_keys() if self.bundle else {}
 
+    @property
+    def debs(self) -> Mapping[tuple[str, str, str], str]:
+        """The SHA-256 of a lock's .deb files, by name, version and architecture."""
+        pins = self.bundle.lock.os_pins if self.bundle else ()
+        return {(pin.name, pin.version, pin.arch): pin.sha256 for pin in pins}
+
     def squash(self, plan: Plan) -> tuple[str, ...]:
         """Return mksquashfs's settings for a plan's image."""
         return squash(self.level, lz4=plan.recipe.image.compression == "lz4")

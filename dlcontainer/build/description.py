@@ -1,7 +1,7 @@
 """The end of a build: the image learns what is in it and where it comes from."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from dlcontainer.build import provenance
@@ -32,11 +32,15 @@ class Description:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ingredients:
-    """What an image was made of: the provenance, and the sources that it was gathered of."""
+    """What an image was made of: the provenance, and the sources that it was gathered of.
+
+    `debs` are the .deb files of a lock: name, version, arch -> SHA-256.
+    """
 
     sources: BuildSources
     provenance: Mapping[str, object]
     wheels: tuple[Mapping[str, str], ...]
+    debs: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
 
 
 def describe(
@@ -50,7 +54,9 @@ def describe(
     tree = backend.files()
     reader = RpmReader(runner=sources.runner, environ=sources.environ)
     entries = tree.entries()
-    inventory = sbom.with_hashes(contents.take(tree, reader, entries), ingredients.wheels)
+    inventory = sbom.with_hashes(
+        contents.take(tree, reader, entries), ingredients.wheels, ingredients.debs
+    )
     folder = work / "described"
     folder.mkdir()
     if plan.recipe.slim:

@@ -66,6 +66,12 @@ TOP = (
         panel=_SHIP,
     ),
     at(
+        "scan:scan",
+        "scan",
+        "Look for known vulnerabilities in an image's bill, by OSV records on disk.",
+        panel=_SHIP,
+    ),
+    at(
         "diff:diff",
         "diff",
         "Compare two images: packages, sizes, environment, and how they were built.",

@@ -11,6 +11,7 @@ from dlcontainer.cli import options, output
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dlcontainer.image.licensing.redistribution import TermsFinding
     from dlcontainer.inspection.summary import Inspection
 
 _BIGGEST = 6
@@ -52,6 +53,7 @@ def _body(inspection: "Inspection") -> dict[str, object]:
     del body["entries"]  # as many as there are files
     body["image"] = str(inspection.image)
     body["sbom"] = inspection.sbom is not None
+    body["redistribution"] = [asdict(finding) for finding in _terms(inspection)]
     return body
 
 
@@ -79,9 +81,17 @@ def _lines(inspection: "Inspection") -> list[str]:
     lines += _named("environment", inspection.environment)
     lines += _named("labels", inspection.labels)
     lines += _steps(inspection.record)
+    if terms := _terms(inspection):
+        lines += ["not free to pass on", *(f"  {finding.text}" for finding in terms)]
     if inspection.notes:
         lines += ["notes", *(f"  {note}" for note in inspection.notes)]
     return lines
+
+
+def _terms(inspection: "Inspection") -> "list[TermsFinding]":
+    from dlcontainer.image.licensing import redistribution
+
+    return redistribution.findings(inspection.contents)
 
 
 def _origin(inspection: "Inspection") -> list[tuple[str, str]]:

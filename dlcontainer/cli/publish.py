@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dlcontainer.cli import options, output
+from dlcontainer.cli.scan import gate
 from dlcontainer.cli.signing import trust_options
 from dlcontainer.errors import UsageError
 
@@ -123,6 +124,7 @@ def _publish(
         _context(request.site, world, console),
         proofs=evidence,
         verify=trust_options.verifier(signatures, console),
+        scan=gate(request.site, site, world, console),
         admit=signatures.admit if signatures else admit_any,
         unpacked=request.layout == "tree",
         succession=Succession(days=site.modules.release_days) if request.release else None,

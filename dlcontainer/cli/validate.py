@@ -41,7 +41,7 @@ def validate(
         typer.Argument(
             metavar="IMAGE",
             readable=False,
-            help="An image file (.sif); with --static also an OCI archive or an unpacked tree.",
+            help="An image file (.sif); with --static also an OCI archive or layout, or a tree.",
         ),
     ],
     site: options.OptionalSite = None,

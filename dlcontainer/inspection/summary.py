@@ -8,7 +8,7 @@ from typing import Any
 
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.formats import apptainer_metadata
-from dlcontainer.image import contents, layout, libraries, record, sbom, sif
+from dlcontainer.image import bill_file, contents, layout, libraries, record, sif
 from dlcontainer.image.contents import Library, SquashfsTree, TreeContents, TreeEntry
 from dlcontainer.image.contents.rpm import RpmReader
 from dlcontainer.image.sif import SifPart
@@ -92,7 +92,7 @@ def require_sbom(inspection: Inspection) -> str:
             why=f"there is no {layout.SBOM} inside",
             next_step="build the image with `dlcontainer build`",
         )
-    sbom.count(inspection.sbom)
+    bill_file.count(inspection.sbom)
     return inspection.sbom
 
 
@@ -102,7 +102,7 @@ def _differences(
     if bill is None:
         return []
     notes = []
-    listed = sbom.count(bill)
+    listed = bill_file.count(bill)
     if listed != packages:
         notes.append(
             f"the bill of materials lists {listed} packages, the package databases {packages}"

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dlcontainer.errors import ChecksFailedError, PublishError
-from dlcontainer.image import record, sbom
+from dlcontainer.image import bill_file, record, sbom
 from dlcontainer.image.record import RecordFile
 from dlcontainer.system import foreign_files
 from dlcontainer.system.guarded_files import Owners, name_of
 
-_MOST_BILL_BYTES = 64_000_000
 _MOST_LOG_BYTES = 256_000_000
 
 
@@ -88,10 +87,10 @@ def _record(image: Path, owner: int, owners: Owners | None) -> RecordFile:
 
 
 def _bill(path: Path, owner: int) -> bytes | None:
-    data = _beside(path, owner, _MOST_BILL_BYTES)
+    data = _beside(path, owner, sbom.MOST_BYTES)
     if data is not None:
         try:
-            sbom.count(data)
+            bill_file.count(data)
         except ChecksFailedError as error:
             raise PublishError(
                 f"{path}: {error.what}",

@@ -60,6 +60,8 @@ class PublishContext:
     verify: Callable[[PublishCandidate], Mapping[str, bytes]] | None = None
     # The same of a release in the tree: of the bytes that go live.
     admit: Admit = layout.admit_any
+    # Refuses an image by the known vulnerabilities of its bill, where its site asks for that.
+    scan: Callable[[PublishCandidate], None] | None = None
     # The image as a folder of its files, not as one file.
     unpacked: bool = False
     # Another image becomes the next release of its version; None: it is refused.
@@ -159,9 +161,12 @@ def _published(work: _Publishing) -> Publication:
     unpacks = work.context.unpacked
     # Its checks or the comparison, and the release; an unpacked copy is verified once more.
     verified = 0 if verify is None else 1 + unpacks
-    work.context.progress.expect(verified + unpacks + 2)
+    scan = work.context.scan
+    work.context.progress.expect(verified + unpacks + (scan is not None) + 2)
     if verify is not None:
         version = replace(version, evidence=verify(work.candidate))
+    if scan is not None:
+        scan(work.candidate)
     with _unpacked(work) as tree:
         return _published_as(work, replace(version, tree=tree))
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from dlcontainer.errors import PublishError
-from dlcontainer.image import record, sbom, sif
+from dlcontainer.image import bill_file, record, sif
 from dlcontainer.image.record import ImageContent
 from dlcontainer.planning import built_for
 from dlcontainer.publish.modulefiles import CACHES, ModuleRelease
@@ -81,7 +81,7 @@ def _without_compiler(offered: PublishCandidate, base: Base | None) -> bool:
     offer = offered.record.record.content.offer
     if offered.bill is None or base is None or base.image or "torch" not in offer.verify.imports:
         return False
-    return not any(map(_COMPILER.fullmatch, sbom.names(offered.bill)))
+    return not any(map(_COMPILER.fullmatch, bill_file.names(offered.bill)))
 
 
 def _version(content: ImageContent) -> str:

@@ -1,4 +1,7 @@
-"""An OCI archive (tar) becomes a layout in a folder; only names that a layout has are taken."""
+"""An OCI archive (tar) becomes a layout in a folder; only names that a layout has are taken.
+
+The manifest of a layout that lies in a folder already is read with the same checks.
+"""
 
 import hashlib
 import json
@@ -11,7 +14,7 @@ from typing import IO, Any
 from dlcontainer.config.field_types import OCI_ARCH, Arch
 from dlcontainer.errors import BuildError, ChecksFailedError, MisfitError
 from dlcontainer.registry import pull
-from dlcontainer.system import foreign_files, foreign_tars
+from dlcontainer.system import digests, foreign_files, foreign_tars
 
 _BLOB = re.compile(r"(?:\./)?blobs/sha256/([0-9a-f]{64})")
 _INDEX = re.compile(r"(?:\./)?index\.json")
@@ -43,17 +46,47 @@ def unpack(archive: Path, arch: Arch, folder: Path, most: int) -> str:
             why="it contains no index.json",
             next_step="make one: skopeo copy docker-archive:FILE oci-archive:NEW",
         )
-    digest = _chosen(index, arch, blobs, archive)
-    body = _blob(blobs, digest, archive)
-    manifest = _document(body, archive)
-    sizes = pull.parts(manifest, archive)
-    _require_arch(manifest, arch, blobs, archive)
+    digest, manifest = _image(index, arch, blobs, archive)
+    pull.write(folder, _blob(blobs, digest, archive), digest, manifest)
+    return digest
+
+
+def is_layout(folder: Path) -> bool:
+    """Return whether a folder holds an OCI layout, as `skopeo copy … oci:FOLDER` makes it."""
+    return (folder / "index.json").is_file() and (folder / "blobs" / "sha256").is_dir()
+
+
+def manifest_in(folder: Path, arch: Arch) -> Any:
+    """Return the manifest of a layout's image for an architecture; all its blobs are checked.
+
+    Raises what `unpack` raises.
+    """
+    blobs = folder / "blobs" / "sha256"
+    try:
+        index = foreign_files.loads(foreign_files.read(folder / "index.json", _MOST_JSON))
+    except (OSError, ValueError) as error:
+        raise ChecksFailedError(
+            f"{folder} can't be read as an OCI layout",
+            why=str(error),
+            next_step="make it again: skopeo copy … oci:FOLDER:TAG",
+        ) from None
+    _, manifest = _image(index, arch, blobs, folder)
+    for part in pull.parts(manifest, folder):
+        _require_digest(part, digests.of_file(blobs / part.removeprefix("sha256:")), folder)
+    return manifest
+
+
+def _image(index: Any, arch: Arch, blobs: Path, origin: Path) -> tuple[str, Any]:
+    """Return digest and manifest of the image for an architecture, whose parts are all there."""
+    digest = _chosen(index, arch, blobs, origin)
+    manifest = _document(_blob(blobs, digest, origin), origin)
+    sizes = pull.parts(manifest, origin)
+    _require_arch(manifest, arch, blobs, origin)
     for part, size in sizes.items():
         path = blobs / part.removeprefix("sha256:")
         if not path.is_file() or path.stat().st_size != size:
-            raise _damaged(archive, f"{part} is missing, or its size is not {size} bytes")
-    pull.write(folder, body, digest, manifest)
-    return digest
+            raise _damaged(origin, f"{part} is missing, or its size is not {size} bytes")
+    return digest, manifest
 
 
 def _laid_out(tar: tarfile.TarFile, blobs: Path, most: int, archive: Path) -> Any:
@@ -79,11 +112,12 @@ def _copy(source: IO[bytes], target: Path, archive: Path) -> None:
         while chunk := source.read(_CHUNK):
             digest.update(chunk)
             file.write(chunk)
-    if digest.hexdigest() != target.name:
-        raise _damaged(
-            archive,
-            f"expected: sha256:{target.name}\n       received: sha256:{digest.hexdigest()}",
-        )
+    _require_digest(f"sha256:{target.name}", digest.hexdigest(), archive)
+
+
+def _require_digest(wanted: str, received: str, origin: Path) -> None:
+    if wanted != f"sha256:{received}":
+        raise _damaged(origin, f"expected: {wanted}\n       received: sha256:{received}")
 
 
 def _chosen(index: Any, arch: Arch, blobs: Path, archive: Path) -> str:
@@ -131,7 +165,9 @@ def _blob(blobs: Path, digest: str, archive: Path) -> bytes:
         raise _damaged(archive, f"{digest!a} is missing")
     if path.stat().st_size > _MOST_JSON:
         raise _damaged(archive, f"{digest} is too large for a manifest")
-    return path.read_bytes()
+    body = path.read_bytes()
+    _require_digest(digest, hashlib.sha256(body).hexdigest(), archive)
+    return body
 
 
 def _damaged(archive: Path, why: str) -> BuildError:

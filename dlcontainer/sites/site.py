@@ -27,7 +27,7 @@ from dlcontainer.sites.facts import (
 from dlcontainer.sites.groups import SiteFacts
 from dlcontainer.sites.modules import Modules
 from dlcontainer.sites.routing import Routing
-from dlcontainer.sites.trust import Trust
+from dlcontainer.sites.trust import Trust, VulnerabilityRules
 from dlcontainer.system.guarded_files import Owners
 
 
@@ -119,6 +119,7 @@ class Site(Strict):
     jobs: Jobs = Jobs.model_construct()
     modules: Modules = Modules.model_construct()
     trust: Trust = Trust.model_construct()
+    vulnerabilities: VulnerabilityRules = VulnerabilityRules.model_construct()
     engine: EngineConfig = EngineConfig.model_construct()
     filesystems: tuple[FileSystem, ...] = ()
     routing: Routing = Routing.model_construct()

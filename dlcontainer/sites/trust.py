@@ -1,6 +1,6 @@
 """Whose signatures count at a site, and what an image must have before it is published there."""
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -84,4 +84,30 @@ class Trust(SiteFacts):
             raise ValueError(
                 f"'require_evidence' needs 'keys' for {', '.join(missing)}, or 'certificate_roots'"
             )
+        return self
+
+
+class VulnerabilityRules(Strict):
+    """By what `scan` judges an image's bill, and whether `publish` asks it."""
+
+    database: AbsolutePath | None = Field(
+        default=None, description="a folder or zip of OSV records, which the centre renews"
+    )
+    max_age_days: int = Field(
+        default=30,
+        ge=1,
+        le=3650,
+        description="of the newest record of an ecosystem; older: it counts as not checked",
+    )
+    allowed: AbsolutePath | None = Field(
+        default=None, description="a file of entries with reason and last day"
+    )
+    gate: Literal["none", "publish"] = Field(
+        default="none", description="publish: only what `scan` calls clean is published"
+    )
+
+    @model_validator(mode="after")
+    def _a_gate_has_data(self) -> Self:
+        if self.gate != "none" and self.database is None:
+            raise ValueError(f"'gate: {self.gate}' needs 'database'")
         return self

@@ -122,6 +122,7 @@ _SITE_MORE = {
         "keyrings": ["/etc/signers/staff.pgp"],
         "sources": ["s"],
     },
+    "vulnerabilities": {"database": "/srv/osv", "allowed": "/etc/allowed.yaml", "gate": "publish"},
     "images": {
         "docker://example.org/base/os:8": f"docker://example.org/base/os@sha256:{'ab' * 32}"
     },

@@ -3,6 +3,7 @@
 import gzip
 import json
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from dlcontainer.bench.samples import reader as session
 from dlcontainer.build.cache import step_notes
 from dlcontainer.errors import DlcontainerError
 from dlcontainer.formats import apptainer_metadata
-from dlcontainer.image import checks_file, libraries, open_trace, record, sbom, sif
+from dlcontainer.image import bill_file, checks_file, libraries, open_trace, record, sif
 from dlcontainer.image.contents import elf, packages_of
 from dlcontainer.image.contents.layered_tree import LayeredTree
 from dlcontainer.image.contents.rpm import RpmReader
@@ -35,6 +36,9 @@ from dlcontainer.registry import archive, base_image, layer_files, oci_layout, p
 from dlcontainer.registry.oci_layout import DamagedLayoutError
 from dlcontainer.sites.site import Site
 from dlcontainer.system import foreign_files, machine
+from dlcontainer.vulnerabilities import allowed, bill_packages
+from dlcontainer.vulnerabilities import database as osv_database
+from dlcontainer.vulnerabilities import records as osv_records
 from tests import benchseries, elves, findings, layers, publishing
 from tests import debs as made
 from tests.fakes import RecordingRunner
@@ -42,6 +46,7 @@ from tests.locks import lock
 from tests.sifs import write_sif
 from tests.unit.image.contents.test_elf import library
 from tests.unit.proof import cases
+from tests.unit.vulnerabilities import cases as vulnerable
 from tests.values import RECIPE, SITE, write_yaml
 
 Read = Callable[[Path], object]
@@ -118,6 +123,11 @@ def _in_folder(of: Callable[[Folder], object], name: str) -> Read:
                 return of(folder)
 
     return read
+
+
+def _bill(path: Path) -> object:
+    text = path.read_bytes()
+    return bill_file.names(text), bill_file.restricted(text)
 
 
 def _packages(at: str) -> Read:
@@ -248,9 +258,24 @@ _LIBRARIES = {
     "libraries": [{"path": "/opt/libx.so", "soname": "libx.so", "needed": ["libc.so.6"]}],
 }
 _BILL = {"bomFormat": "CycloneDX", "components": [{"name": "tiny", "version": "1"}]}
+_ALLOWED = {
+    "schema": 1,
+    "allowed": [{"id": "CVE-2026-1", "reason": "a test", "expires": "2027-01-01"}],
+}
 _HOST = "ID=debian\nVERSION_ID=12\nmodel name : A\nMemTotal: 32000 kB\nMemAvailable: 30000 kB\n"
 _CALLS = '12 openat(AT_FDCWD, "/a\\x20b", O_RDONLY) = 3</a b>\n12 read(3</a b>, "x", 9) = 1\n'
 _ODD = (ValueError, KeyError, TypeError)
+
+
+def _bill_packages(path: Path) -> None:
+    bill_packages.read(path.read_bytes())
+    list(bill_packages.listed(path.read_bytes()))
+
+
+def _osv_zip(path: Path) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.json", json.dumps(vulnerable.COVER))
+
 
 _ELF = elves.Elf(
     needed=("libc.so.6",),
@@ -299,7 +324,24 @@ READERS: Mapping[str, Reader] = {
         seed=_json(_NOTE),
         raises=(ValueError,),
     ),
-    "bill": Reader(read=lambda path: sbom.names(path.read_bytes()), seed=_json(_BILL), raises=_ODD),
+    "bill": Reader(
+        read=lambda path: bill_file.names(path.read_bytes()), seed=_json(_BILL), raises=_ODD
+    ),
+    "bill-packages": Reader(read=_bill_packages, seed=_data(vulnerable.bill())),
+    "osv-record": Reader(
+        read=lambda path: osv_records.parse(path.read_bytes()),
+        seed=_json(vulnerable.COVER),
+        raises=(ValueError,),
+    ),
+    "osv-folder": Reader(
+        read=lambda path: list(osv_database.read(path)), seed=_json(vulnerable.COVER), name="a.json"
+    ),
+    "osv-zip": Reader(
+        read=lambda path: list(osv_database.read(path)), seed=_osv_zip, name="all.zip"
+    ),
+    "allow-list": Reader(
+        read=allowed.load, seed=lambda path: write_yaml(path, _ALLOWED), name="allowed.yaml"
+    ),
     "libraries": Reader(
         read=lambda path: libraries.read(path.read_text(errors="replace")),
         seed=_json(_LIBRARIES),

@@ -52,6 +52,7 @@ ON_AN_IMAGE: dict[str, tuple[str, ...]] = {
     "level": ("--levels", "1", "-n", "1", "--json"),
     "order": ("--read-ms", "1", *IN_THE_IMAGE),
     "squash": ("--settings", "gzip", *IN_THE_IMAGE),
+    "static_validation": ("-n", "1", "--json"),
 }
 MOUNTING = ("squashfuse", "fusermount3")
 NEEDS: dict[str, tuple[str, ...]] = {

@@ -22,7 +22,6 @@ SMALL = {
     "dlcontainer/bench/samples/rows": "sessions whose launches have rows",
     "dlcontainer/bench/stats/scatter": "how samples scatter, beside where they lie",
     "dlcontainer/config/yaml_text": "the one reader of YAML, which knows nothing of our fields",
-    "dlcontainer/publish/catalogue": "the page of what is live",
     "dlcontainer/publish/unpacked": "images as folders, beside published trees",
     "dlcontainer/schemas": "made from the models of sites and recipes, which know nothing of it",
     "dlcontainer/system/environ": "the one reader of the host's variables",
@@ -64,7 +63,8 @@ def parsed() -> Mapping[str, ast.Module]:
 def test_imports_and_signatures(parsed: Mapping[str, ast.Module]) -> None:
     graph = measure_house.imports(parsed)
     assert measure_house.cycles(graph) == []
-    assert measure_house.longest_chain(graph) <= 23
+    # The static rules are the first half of validate, behind adopt, behind build.
+    assert measure_house.longest_chain(graph) <= 24
     assert len(measure_house.tuples(parsed)) <= TUPLES
     assert len(measure_house.wide(parsed)) <= WIDE
 

@@ -17,7 +17,7 @@ from dlcontainer.authoring.module_names import WheelModules
 from dlcontainer.config.resources import probe_files
 from dlcontainer.formats import apptainer_metadata, labels, pack_commands
 from dlcontainer.image import layout, libraries, sbom
-from dlcontainer.image.contents import InstalledPackage, Library
+from dlcontainer.image.contents import InstalledPackage, Library, python
 from dlcontainer.packages.resolve.resolution import Resolution
 from dlcontainer.sites.site import Site
 from dlcontainer.system import digests
@@ -289,6 +289,7 @@ def bill(image: NamedImage, digest: str, base: BaseSurvey, layer_contents: Layer
 
 
 def _installed(wheel: WheelPlan) -> InstalledPackage:
+    license_, needs = python.stated(wheel.metadata, f"{wheel.info}/METADATA")
     return InstalledPackage(
         kind="pypi",
         name=wheel.name,
@@ -296,6 +297,8 @@ def _installed(wheel: WheelPlan) -> InstalledPackage:
         places=(posixpath.dirname(wheel.info),),
         details=(("installer", INSTALLER),),
         sha256=wheel.sha256,
+        license=license_,
+        needs=needs,
         part="layer",
     )
 

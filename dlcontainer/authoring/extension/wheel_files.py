@@ -55,7 +55,10 @@ class LayerFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WheelPlan:
-    """A wheel that is to be installed: `info` is its folder of metadata in the image."""
+    """A wheel that is to be installed: `info` is its folder of metadata in the image.
+
+    `metadata` is the text of its file METADATA.
+    """
 
     file: Path
     name: str
@@ -63,6 +66,7 @@ class WheelPlan:
     sha256: str
     info: str
     is_asked: bool
+    metadata: str = ""
 
     @property
     def title(self) -> str:
@@ -87,6 +91,7 @@ def plan(wheel: Path, paths: PythonPaths, python: str, *, is_asked: bool) -> lis
                 sha256=digests.of_file(wheel),
                 info=f"{root}/{info}",
                 is_asked=is_asked,
+                metadata=_text(archive, f"{info}/METADATA"),
             )
             places = _WheelScheme(root=root, info=info, paths=paths, name=name)
             files = [

@@ -8,7 +8,7 @@ import typer
 
 from dlcontainer.cli import options, output
 from dlcontainer.cli.app import App
-from dlcontainer.cli.modules import catalogue, changing, collecting, tree_options
+from dlcontainer.cli.modules import catalogue, changing, collecting, finding, tree_options
 from dlcontainer.cli.modules.tree_options import Root
 from dlcontainer.cli.signing import signed_releases, trust_options
 
@@ -148,6 +148,7 @@ def audit(
 
 
 app.command("catalogue", rich_help_panel=_LOOK)(catalogue.catalogue)
+app.command("find", rich_help_panel=_LOOK)(finding.find)
 
 
 def _loader(where: tree_options.TreeSelection) -> "Loader":

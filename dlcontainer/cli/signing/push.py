@@ -1,8 +1,17 @@
 """`dlcontainer push`: an image and its evidence to an OCI registry."""
 
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
 from dlcontainer.cli import options, output
 from dlcontainer.cli.signing import trust_options
 from dlcontainer.errors import ChecksFailedError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from dlcontainer.image.licensing.redistribution import TermsFinding
 
 
 def push(
@@ -43,6 +52,9 @@ def push(
         raise ChecksFailedError(
             f"{path} does not match its record", next_step="build it again, or copy it again"
         )
+    restricted = terms_of(path)
+    for line in terms_lines(path, restricted):
+        console.note(line)
     with client, console.beating():
         evidence = list(pieces.loaded(opened_image.offers, pieces.RefusalNotes(tell=console.note)))
         done = pushing.push(
@@ -50,7 +62,28 @@ def push(
         )
     where = f"oras://{client.reference.name}@{done.digest}"
     if as_json:
-        body = {"image": str(path), "reference": where, "tag": client.reference.tag}
+        body: dict[str, object] = {
+            "image": str(path),
+            "reference": where,
+            "tag": client.reference.tag,
+        }
+        body["redistribution"] = None if restricted is None else list(map(asdict, restricted))
         output.emit("push", {**body, "digest": done.digest, "evidence": list(done.evidence)})
         return
     output.copied(where)
+
+
+def terms_of(image: "Path") -> "Sequence[TermsFinding] | None":
+    """List what of an image is not free to pass on, by its bill; None where nothing tells it."""
+    from dlcontainer.image import bill_file
+
+    bill = bill_file.of_image(image)
+    return None if bill is None else bill_file.restricted(bill)
+
+
+def terms_lines(image: "Path", restricted: "Sequence[TermsFinding] | None") -> list[str]:
+    """Write what others should know before they get an image."""
+    if restricted is None:
+        missing = f"{image.name} has no bill of materials that tells what may not be passed on"
+        return [f"{missing}: dlcontainer inspect {image}"]
+    return [f"before others get it: {output.printable(finding.text)}" for finding in restricted]

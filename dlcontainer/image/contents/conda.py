@@ -5,10 +5,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from dlcontainer.image.contents.model import InstalledPackage, size_of
+from dlcontainer.image.licensing import spdx
+from dlcontainer.image.licensing.package_license import PackageLicense
 from dlcontainer.system import foreign_files
 
 # A channel is a name or an address, and an address may hold a token: only a name is passed on.
 _CHANNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_LONGEST_NAME = 100
 
 
 def wanted(path: str) -> bool:
@@ -35,6 +38,8 @@ def packages(files: Mapping[str, Path]) -> Iterator[InstalledPackage]:
                 places=(str(PurePosixPath(path).parent.parent),),
                 details=tuple((key, value) for key, value in details.items() if value),
                 sha256=str(body.get("sha256") or ""),
+                license=_license(body.get("license"), path),
+                needs=_needs(body.get("depends")),
             )
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
@@ -48,6 +53,19 @@ def _channel(channel: str) -> str:
     name = parts[-1] if parts else ""
     is_token = len(parts) > 1 and parts[-2] == "t"
     return name if _CHANNEL.fullmatch(name) and not is_token else ""
+
+
+def _license(written: object, source: str) -> PackageLicense | None:
+    if not isinstance(written, str) or not written.strip() or "\n" in written:
+        return None
+    text = written.strip()
+    if expression := spdx.identifier(text) or spdx.expression(text, strict=True):
+        return PackageLicense(expression=expression, source=source)
+    return PackageLicense(names=(text[:_LONGEST_NAME],), source=source)
+
+
+def _needs(depends: object) -> tuple[str, ...] | None:
+    return tuple(map(str, depends)) if isinstance(depends, list) else None
 
 
 def _size(data: object) -> int | None:

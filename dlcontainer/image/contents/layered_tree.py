@@ -61,6 +61,7 @@ class LayeredTree:
     layers: Sequence[Path]
     most_bytes: int = _MOST_LAYER
     _places: dict[str, _LayerFile] = field(default_factory=dict)
+    _deleted: dict[str, TreeEntry] = field(default_factory=dict)
 
     def entries(self) -> Sequence[TreeEntry]:
         """List all entries; raises ChecksFailedError for a layer that can't be read."""
@@ -73,6 +74,11 @@ class LayeredTree:
             while (path := path.rpartition("/")[0]) and path not in entries:
                 entries[path] = TreeEntry(path=path, kind="d", size=0)
         return [entries[path] for path in sorted(entries)]
+
+    def deleted(self) -> Sequence[TreeEntry]:
+        """List the files of layers that a later one takes away, or writes over."""
+        self.entries()
+        return [self._deleted[path] for path in sorted(self._deleted)]
 
     def fetch(self, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:
         """Lay regular files out in a private folder, by number: no name of a layer is used."""
@@ -98,6 +104,11 @@ class LayeredTree:
 
     def _add(self, listing: _LayerListing) -> None:
         kept = {path: place for path, place in self._places.items() if listing.keeps(path)}
+        self._deleted |= {
+            path: place.entry
+            for path, place in self._places.items()
+            if place.entry.kind == "-" and (path not in kept or path in listing.places)
+        }
         self._places = {**kept, **listing.places}
         if len(self._places) > _MOST_FILES:
             raise _unreadable(len(self.layers), f"more than {_MOST_FILES} files")

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from dlcontainer.image.licensing.package_license import PackageLicense
+
 Kind = Literal["deb", "rpm", "pypi", "conda"]
 
 # No package database comes near it; a file beyond is left unread, for it is no database.
@@ -34,7 +36,9 @@ class InstalledPackage:
     """One installed package as its database says; size in bytes, as installed, where known.
 
     `places` are the folders of the environments that have it; `details` what the database says
-    beside: an installer, a build, a channel.
+    beside: an installer, a build, a channel. `sha256` is of the package's file, or, where
+    `sha256_of` names one, of that list of installed files. `needs` are as its database writes
+    them, None where it tells none; `provides` are further names that others may need.
     """
 
     kind: Kind
@@ -45,6 +49,10 @@ class InstalledPackage:
     places: tuple[str, ...] = ()
     details: tuple[tuple[str, str], ...] = ()
     sha256: str = ""
+    sha256_of: str = ""
+    license: PackageLicense | None = None
+    needs: tuple[str, ...] | None = None
+    provides: tuple[str, ...] = ()
     # of an image that was extended: which part of it has the package, "base" or "layer"
     part: str = ""
 
@@ -71,6 +79,8 @@ class TreeContents:
     folders: Mapping[str, int]
     # what could not be read, and why
     notes: tuple[str, ...] = ()
+    # files whose names are those of libraries with terms of their own
+    vendor_files: tuple[str, ...] = ()
 
 
 class FileTree(Protocol):

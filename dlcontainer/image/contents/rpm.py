@@ -6,13 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from dlcontainer.image.contents.model import InstalledPackage, size_of
+from dlcontainer.image.licensing import spdx
+from dlcontainer.image.licensing.package_license import PackageLicense
 from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import CommandFailedError, CommandNotFoundError, Runner
 
 # Where rpm keeps it: older and newer distributions.
 _FOLDERS = ("/var/lib/rpm", "/usr/lib/sysimage/rpm", "/usr/share/rpm")
 _NAMES = {"rpmdb.sqlite", "Packages", "Packages.db"}
-_FORMAT = "%{NAME}\\t%{EPOCHNUM}\\t%{VERSION}-%{RELEASE}\\t%{ARCH}\\t%{SIZE}\\n"
+# Of needs and names the marks of libraries are kept: "libc.so.6(GLIBC_2.34)(64bit)".
+_FORMAT = (
+    "%{NAME}\\t%{EPOCHNUM}\\t%{VERSION}-%{RELEASE}\\t%{ARCH}\\t%{SIZE}\\t%{LICENSE}"
+    "\\t[%{REQUIRENAME}|]\\t[%{PROVIDENAME}|]\\n"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +62,7 @@ def wanted(path: str) -> bool:
 def _package(fields: Sequence[str]) -> InstalledPackage | None:
     match fields:
         # Keys that packages are signed with are kept as if they were packages.
-        case [name, epoch, version, arch, size] if name != "gpg-pubkey":
+        case [name, epoch, version, arch, size, written, needs, provides] if name != "gpg-pubkey":
             return InstalledPackage(
                 kind="rpm",
                 name=name,
@@ -64,5 +70,17 @@ def _package(fields: Sequence[str]) -> InstalledPackage | None:
                 arch="" if arch == "(none)" else arch,
                 size=size_of(size),
                 details=(("epoch", epoch),) if epoch.isdecimal() and epoch != "0" else (),
+                license=_license(written),
+                needs=tuple(filter(None, needs.split("|"))),
+                provides=tuple(filter(None, provides.split("|"))),
             )
     return None
+
+
+def _license(written: str) -> PackageLicense | None:
+    # Older packages have Fedora's own names, of which several are no SPDX: "BSD", "ASL 2.0".
+    if written in ("", "(none)"):
+        return None
+    expression = spdx.expression(written, strict=True)
+    names = () if expression else (written,)
+    return PackageLicense(expression=expression, names=names, source="rpm")

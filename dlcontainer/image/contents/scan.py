@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from dlcontainer.image.contents import conda, dpkg, python, rpm
 from dlcontainer.image.contents.model import (
@@ -14,6 +15,7 @@ from dlcontainer.image.contents.model import (
     TreeEntry,
 )
 from dlcontainer.image.contents.rpm import RpmReader
+from dlcontainer.image.licensing import debian_copyright, vendor_terms
 from dlcontainer.system.workspace import temporary
 
 _RELEASES = ("/usr/lib/os-release", "/etc/os-release")
@@ -32,7 +34,7 @@ def take(
         beyond = sorted({entry.path for entry in chosen_entries} - set(chosen))
         files = tree.fetch(chosen, folder)
         lost = sorted(set(chosen) - set(files))
-        packages, notes = packages_of(files, rpms, folder)
+        packages, notes = packages_of(files, rpms, folder, _document_links(entries))
         release = _release(files)
     folders: dict[str, int] = {}
     for entry in plain:
@@ -51,21 +53,33 @@ def take(
             *(f"{path} was not read: it is too large for such a file" for path in beyond),
             *(f"{path} could not be read" for path in lost),
         ),
+        vendor_files=tuple(entry.path for entry in plain if vendor_terms.of_file(entry.path)),
     )
 
 
 def packages_of(
-    files: Mapping[str, Path], rpms: RpmReader, folder: Path
+    files: Mapping[str, Path],
+    rpms: RpmReader,
+    folder: Path,
+    links: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[tuple[InstalledPackage, ...], tuple[str, ...]]:
-    """Read the packages from the files of the databases, by path; what was not read is noted."""
-    deb: list[InstalledPackage] = []
-    for path, file in sorted(files.items()):
-        if dpkg.wanted(path):
-            deb += dpkg.packages(file.read_text(encoding="utf-8", errors="replace"))
+    """Read the packages from the files of the databases, by path; what was not read is noted.
+
+    `links` are those of Debian's folder of documents.
+    """
+    deb = dpkg.packages(_those(files, dpkg.wanted), links)
     read, note = rpms.packages(_those(files, rpm.wanted), folder)
     pypi = python.packages(_those(files, python.wanted))
     packages = [*deb, *read, *pypi, *conda.packages(_those(files, conda.wanted))]
     return tuple(_merged(packages)), (note,) if note else ()
+
+
+def _document_links(entries: Iterable[TreeEntry]) -> Mapping[str, str]:
+    return {
+        entry.path: entry.target
+        for entry in entries
+        if entry.kind == "l" and entry.path.startswith(debian_copyright.FOLDER)
+    }
 
 
 def _wanted(path: str) -> bool:

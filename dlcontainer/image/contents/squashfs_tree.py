@@ -11,7 +11,7 @@ from dlcontainer.errors import ChecksFailedError, EngineError
 from dlcontainer.image import sif
 from dlcontainer.image.contents.model import TreeEntry, is_plain
 from dlcontainer.system.machine import find_program
-from dlcontainer.system.process import CommandFailedError, Runner
+from dlcontainer.system.process import CommandFailedError, CompletedCommand, Runner
 
 # A line of `unsquashfs -lln`: mode, owner by number, size (or a device's numbers), time, path.
 _ROOT = "squashfs-root"
@@ -21,6 +21,7 @@ _QUEUES = ("-da", "32", "-fr", "32")
 # unsquashfs ends with 2 where all was read but an attribute could not be set: device nodes and
 # owners, which an ordinary user can't make.
 _MINOR = 2
+_FULL = re.compile(r"No space left on device|Disk quota exceeded")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -79,13 +80,24 @@ class SquashfsTree:
         env = {"PATH": self.environ.get("PATH", os.defpath), "LC_ALL": "C"}
         done = self.runner([str(self.program), *argv], env=env, check=False)
         if done.returncode not in (0, _MINOR):
-            raise ChecksFailedError(
-                f"can't read the file tree of {self.image}",
-                why=(done.stderr or done.stdout).strip()[-400:],
-                next_step="copy or build the image again; unsquashfs must be 4.4 or later, and "
-                "support the image's compression",
-            ) from CommandFailedError(done)
+            raise self._failed(done) from CommandFailedError(done)
         return done.stdout
+
+    def _failed(self, done: CompletedCommand) -> ChecksFailedError:
+        said = (done.stderr or done.stdout).strip()
+        full = _FULL.search(said)
+        if full:
+            return ChecksFailedError(
+                f"no room to unpack files of {self.image}",
+                why=full[0],
+                next_step="set TMPDIR to a folder with more room",
+            )
+        return ChecksFailedError(
+            f"can't read the file tree of {self.image}",
+            why=said[-400:],
+            next_step="copy or build the image again; unsquashfs must be 4.4 or later, and "
+            "support the image's compression",
+        )
 
 
 def _listed(text: str) -> Iterable[TreeEntry]:

@@ -1,6 +1,7 @@
 """The device code of a file: for which GPUs, and how often."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -19,3 +20,15 @@ class DeviceCode:
     def is_empty(self) -> bool:
         """Whether a file has no device code, as far as it was read."""
         return not self.codes and not self.notes
+
+
+def joined(parts: Sequence[DeviceCode]) -> DeviceCode:
+    """Count the code of a file's sections together."""
+    codes: Counter[str] = Counter()
+    isa: dict[str, tuple[int, int]] = {}
+    for part in parts:
+        codes.update(part.codes)
+        for code, version in part.ptx_isa.items():
+            isa[code] = max(isa.get(code, version), version)
+    notes = tuple(note for part in parts for note in part.notes)
+    return DeviceCode(codes=dict(codes), ptx_isa=isa, notes=notes)

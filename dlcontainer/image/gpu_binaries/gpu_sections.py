@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dlcontainer.image.contents import elf_format
-from dlcontainer.image.gpu_binaries import fatbin, offload_bundle
+from dlcontainer.image.gpu_binaries import code_counts, fatbin, offload_bundle
 from dlcontainer.image.gpu_binaries.code_counts import DeviceCode
 
 _READERS = {fatbin.SECTION: fatbin.read, offload_bundle.SECTION: offload_bundle.read}
@@ -18,14 +18,15 @@ def read(path: Path) -> DeviceCode:
     try:
         with elf_format.mapped(path) as data:
             form = elf_format.form(data)
-            for section in elf_format.sections(data, form) if form else ():
+            sections = list(elf_format.sections(data, form)) if form else []
+            is_nvidia = any(section.name == fatbin.SECTION for section in sections)
+            for section in sections:
+                end = section.offset + section.size
                 reader = _READERS.get(section.name)
                 if reader is not None:
-                    parts.append(reader(data, section.offset, section.offset + section.size))
+                    parts.append(reader(data, section.offset, end))
+                elif is_nvidia and section.name in fatbin.DATA_SECTIONS:
+                    parts.append(fatbin.read(data, section.offset, end, among_data=True))
     except (ValueError, *elf_format.DAMAGE):
         return DeviceCode(notes=("its list of sections is damaged",))
-    return DeviceCode(
-        codes={code: count for part in parts for code, count in part.codes.items()},
-        ptx_isa={code: isa for part in parts for code, isa in part.ptx_isa.items()},
-        notes=tuple(note for part in parts for note in part.notes),
-    )
+    return code_counts.joined(parts)

@@ -24,10 +24,9 @@ ALWAYS_SHOWN = frozenset({"/", "/dev", "/proc", "/sys", "/tmp", "/var/tmp"})  # 
 # The engine's way to run, which each host finds out by itself.
 _RUN_MODES = frozenset(flag for flags in RUN_MODES.values() for flag in flags)
 
-
 # Ranks in user namespaces of their own can't copy from each other's memory: large messages hang.
-# Sources: docs/measure/collectives.md.
-_APART: Mapping[str, Mapping[str, str]] = {
+# By an MPI's family. Sources: docs/measure/collectives.md.
+APART: Mapping[str, Mapping[str, str]] = {
     "openmpi": {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"},
     "mpich": {"UCX_POSIX_USE_PROC_LINK": "n", "MPIR_CVAR_CH4_CMA_ENABLE": "0"},
 }
@@ -161,9 +160,7 @@ def _apart(site: Site, mpi: Mpi | None) -> Mapping[str, str]:
     """Return what an image's own MPI takes where each rank has a user namespace of its own."""
     if mpi is None or mpi.mode != "container" or not is_apptainer(site):
         return {}
-    return {
-        name: value for family in mpi.families for name, value in _APART.get(family, {}).items()
-    }
+    return {name: value for family in mpi.families for name, value in APART.get(family, {}).items()}
 
 
 def folders(site: Site) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dlcontainer.errors import DlcontainerError
-from dlcontainer.image import checks_file, record, sbom
+from dlcontainer.image import bill_file, checks_file, record, sbom
 from dlcontainer.image.checks_file import CheckRecord
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.system import foreign_files
@@ -157,7 +157,7 @@ def _bill(release: Folder, name: str, _: Mapping[str, Any]) -> dict[str, Any]:
         for component in components
         if isinstance(component, dict) and "name" in component
     )
-    return {"listed": listed, "count": sbom.count(data)}
+    return {"listed": listed, "count": bill_file.count(data)}
 
 
 def _key(listed: Iterable[CataloguePackage], names: Sequence[str]) -> tuple[CataloguePackage, ...]:

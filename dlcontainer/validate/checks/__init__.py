@@ -6,6 +6,7 @@ from dlcontainer.validate.checks import file, inside
 from dlcontainer.validate.checks.check import CheckFunction
 from dlcontainer.validate.checks.devices import devices
 from dlcontainer.validate.checks.mpi import mpi
+from dlcontainer.validate.checks.static_rules import files
 from dlcontainer.validate.checks.verify import verify
 
 # Made and reported in this order. Names are part of the output and of published checks: they stay.
@@ -15,6 +16,7 @@ CHECKS: Mapping[str, CheckFunction] = {
     "labels": file.labels,
     "site": file.site,
     "mpi": mpi,
+    "files": files,
     "runs": inside.runs,
     "contained": inside.contained,
     "surroundings": inside.surroundings,

@@ -78,7 +78,7 @@ def missing_library(image: StaticQuestions) -> Iterator[RuleFinding]:
     for started in image.started:
         for missing in started.loaded.missing:
             name = missing.need.library
-            if not host_brought.brings(image.site, name):
+            if not image.is_brought(name):
                 groups.setdefault(name, {}).setdefault(missing.need, []).append(started)
                 if missing.other_machine:
                     mismatches[name] = missing.other_machine

@@ -1,18 +1,30 @@
 """The rule of CPUs: the level of x86-64 that files ask for, against the site's processor.
 
-Code that a library chooses when it runs (dispatch) asks for nothing: it is not judged.
+Code that a library chooses when it runs (dispatch) asks for nothing: it is noted, not judged.
 """
 
+import re
 from collections.abc import Iterator
 
 from dlcontainer.planning.compatibility import CPU_FEATURES
-from dlcontainer.validate.static.finding import RuleFinding, needing
+from dlcontainer.validate.static.fabric import fabric_signs
+from dlcontainer.validate.static.finding import RuleFinding, and_more, needing
 from dlcontainer.validate.static.questions import StaticQuestions
 
 _BASELINE = 1
-# The loader takes a file from there only where the CPU has the level.
-# Source: man page ld.so(8), "glibc-hwcaps".
-_CHOSEN = "/glibc-hwcaps/"
+# Loaded only where the CPU has what they need: by glibc from these folders (man page ld.so(8),
+# "glibc-hwcaps"), by oneMKL ("Instruction Set Specific Dispatching") and ggml by their names.
+_CHOSEN = re.compile(
+    r".*/glibc-hwcaps/.*|.*/libmkl_(?:vml_)?(?:avx\w*|mc\d?|def|cmpt)\.so[\d.]*"
+    r"|.*/libggml-cpu-\w+\.so[\d.]*",
+    re.DOTALL,
+)
+# Libraries that have code for several levels inside, and ask the CPU. Source: their documentation.
+_ASKING = re.compile(
+    r".*/lib(?:mkl_core|mkl_rt|dnnl|torch_cpu|tensorflow_(?:cc|framework)"
+    r"|onnxruntime|fbgemm)(?:-[\w.-]+)?\.so[\d.]*|.*/_multiarray_umath\.[\w-]+\.so",
+    re.DOTALL,
+)
 
 
 def cpu_level(image: StaticQuestions) -> Iterator[RuleFinding]:
@@ -22,11 +34,35 @@ def cpu_level(image: StaticQuestions) -> Iterator[RuleFinding]:
     groups: dict[int, list[str]] = {}
     for path, file in sorted(image.files.items()):
         level = file.described.x86_level if file.described else 0
-        if level > _BASELINE and _CHOSEN not in path:
+        if level > _BASELINE and not _CHOSEN.fullmatch(path):
             groups.setdefault(level, []).append(path)
+    yield from _chosen(image)
     for level, paths in sorted(groups.items(), reverse=True):
         paths.sort(key=lambda path: (path not in image.required, path))
         yield from _held(image, f"x86-64-v{level}", paths)
+
+
+def _chosen(image: StaticQuestions) -> Iterator[RuleFinding]:
+    """Note what chooses its code by the CPU when it runs: its files ask for nothing."""
+    paths = [
+        path
+        for path in sorted(image.files)
+        if _CHOSEN.fullmatch(path) or _ASKING.fullmatch(path) or _chooses(image, path)
+    ]
+    if paths:
+        paths.sort(key=lambda path: (path not in image.required, path))
+        verb = "chooses its" if len(paths) == 1 else "choose their"
+        yield RuleFinding(
+            level="note",
+            file=paths[0],
+            what=f"{and_more(paths)} {verb} code by the CPU when it runs",
+            why="it starts on each x86-64, and newer instructions are used where the CPU has them",
+        )
+
+
+def _chooses(image: StaticQuestions, path: str) -> bool:
+    """Return whether a file is an OpenBLAS with code for many CPUs; others are built for one."""
+    return fabric_signs.CHOOSES in image.files[path].signs.words
 
 
 def _held(image: StaticQuestions, level: str, paths: list[str]) -> Iterator[RuleFinding]:

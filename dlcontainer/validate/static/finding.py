@@ -1,5 +1,6 @@
 """What a rule says of an image: where, what, why it matters, and what helps."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -36,11 +37,11 @@ def worst(levels: set[Level]) -> Level:
     return min(levels, key=LEVELS.index)
 
 
-def and_more(names: list[str]) -> str:
+def and_more(names: Sequence[str]) -> str:
     """Name the first of several, and count the rest."""
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def needing(names: list[str]) -> str:
+def needing(names: Sequence[str]) -> str:
     """Name files as the subject of a need."""
     return f"{and_more(names)} {'needs' if len(names) == 1 else 'need'}"

@@ -1,7 +1,9 @@
 """The rule of GPU code: does the code in the image's files run on the site's GPUs."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
+from dlcontainer.image.gpu_binaries.code_counts import DeviceCode
 from dlcontainer.planning import device_code
 from dlcontainer.planning.compatibility import CUDA_DRIVERS
 from dlcontainer.planning.conflicts.toolkits import line_of
@@ -56,27 +58,30 @@ def gpu_code(image: StaticQuestions) -> Iterator[RuleFinding]:
             fix="write accelerator.target: sm_90, gfx90a …",
         )
         return
-    groups: dict[tuple[CodeFit | None, str], list[str]] = {}
-    for path, code in files.items():
-        codes = [name for name in code.codes if device_code.vendor_of(name) == vendor]
-        if code.codes:
-            match = device_code.best(codes, gpu.target)
-            text = match.code if match else _listed(code.codes)
-            groups.setdefault((match.fit if match else None, text), []).append(path)
-    runs = any(fit is not None for fit, _ in groups)
-    for (fit, text), paths in sorted(groups.items(), key=lambda group: str(group[0])):
-        if fit is None:
-            yield _none(image, gpu.target, text, paths, some_run=runs)
-        elif fit is CodeFit.COMPILED:
-            yield from _compiled(image, gpu.target, text, paths)
-        else:
+    fits = {path: device_code.best(list(file), gpu.target) for path, file in _of(vendor, files)}
+    yield from _without(image, gpu.target, [path for path, match in fits.items() if match is None])
+    for fit in CodeFit:
+        of_fit = {path: match.code for path, match in fits.items() if match and match.fit is fit}
+        if fit is CodeFit.COMPILED:
+            for code in sorted(set(of_fit.values())):
+                paths = [path for path, other in of_fit.items() if other == code]
+                yield from _compiled(image, gpu.target, code, paths)
+        elif of_fit:
             how = "native code" if fit is CodeFit.NATIVE else "code of a related GPU"
+            names = ", ".join(sorted(set(of_fit.values())))
             yield RuleFinding(
                 level="note",
-                file=paths[0],
-                what=f"{and_more(paths)}: {how} for {gpu.target} ({text})",
+                file=min(of_fit),
+                what=f"{and_more(list(of_fit))}: {how} for {gpu.target} ({names})",
                 why="it runs without a compiler",
             )
+
+
+def _of(vendor: str | None, files: Mapping[str, DeviceCode]) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield the files that have code, with that for a vendor's GPUs."""
+    for path, code in files.items():
+        if code.codes:
+            yield path, [name for name in code.codes if device_code.vendor_of(name) == vendor]
 
 
 def _unread(image: StaticQuestions) -> Iterator[RuleFinding]:
@@ -91,25 +96,29 @@ def _unread(image: StaticQuestions) -> Iterator[RuleFinding]:
             )
 
 
-def _none(
-    image: StaticQuestions, target: str, codes: str, paths: list[str], *, some_run: bool
-) -> RuleFinding:
+def _without(image: StaticQuestions, target: str, paths: Sequence[str]) -> Iterator[RuleFinding]:
     """Weigh files without code for the GPU.
 
     A framework's own must have some. Where others run, these may be for other GPUs: cuSPARSELt has
     none for older ones, and a PyTorch beside it works.
     """
     of_core = [path for path in paths if path in image.core]
-    names = [*of_core, *(path for path in paths if path not in of_core)]
-    level: Level = "warning" if some_run and not of_core else "error"
+    others = [path for path in paths if path not in image.core]
+    with_code = sum(bool(file.code.codes) for file in image.files.values())
+    groups: list[tuple[Level, list[str]]] = [("error", of_core), ("warning", others)]
+    if len(paths) == with_code:
+        groups = [("error", [*of_core, *others])]
     source = GFX_SOURCE if target.startswith("gfx") else SASS_SOURCE
-    return RuleFinding(
-        level=level,
-        file=names[0],
-        what=f"{and_more(names)}: no GPU code for {target}, only {codes}",
-        why=f"the first kernel fails with 'no kernel image' or a similar error ({source})",
-        fix=f"take a build of it for {target}",
-    )
+    for level, names in groups:
+        if names:
+            yield RuleFinding(
+                level=level,
+                file=names[0],
+                what=f"{and_more(names)}: no GPU code for {target}, "
+                f"only {_listed(image.files[names[0]].code.codes)}",
+                why=f"the first kernel fails with 'no kernel image' or a similar error ({source})",
+                fix=f"take a build for {target}",
+            )
 
 
 def _compiled(
@@ -158,6 +167,13 @@ def _compiles(image: StaticQuestions, cuda: Numbers | None) -> bool | None:
 
 
 def _listed(codes: Mapping[str, int]) -> str:
-    names = sorted(codes)
+    names = sorted(codes, key=_order)
     more = f" and {len(names) - _MOST_CODES} more" if len(names) > _MOST_CODES else ""
     return ", ".join(names[:_MOST_CODES]) + more
+
+
+def _order(code: str) -> tuple[str, int, str]:
+    """Sort sm_75 before sm_100a."""
+    kind, _, number = code.partition("_")
+    digits = re.match(r"\d*", number)
+    return kind, int(digits[0] or 0) if digits else 0, code

@@ -22,6 +22,9 @@ _CACHE = re.compile(
 )
 # conda knows a cache by this file.
 _CONDA, _CONDA_MARK = "/pkgs/", "/pkgs/urls.txt"
+# A build argument or variable of a line: NAME=text.
+_SETTING = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]{2,60})=([^\s'\"]+)")
+_MOST_LINE = 100_000
 # Below, nobody gains by its removal.
 _LEAST_CACHE = 1_000_000
 
@@ -31,7 +34,9 @@ def leftovers(image: StaticQuestions) -> Iterator[RuleFinding]:
     yield from _setuid(image)
     yield from _writable(image)
     yield from _secret_files(image)
+    yield from _deleted_secrets(image)
     yield from _secret_variables(image)
+    yield from _secret_history(image)
     yield from _caches(image)
     yield from _shared_folders(image)
 
@@ -87,24 +92,46 @@ def _secret_files(image: StaticQuestions) -> Iterator[RuleFinding]:
         ),
     )
     if paths:
-        yield RuleFinding(
-            level="warning",
-            file=paths[0],
-            what=f"{and_more(paths)}: a key, or an address with a password or token",
-            why="whoever reads the image has it",
-            fix="revoke it, and build the image again without it",
-        )
+        yield _secret(f"{and_more(paths)}: a key, or an address with a password or token", paths[0])
+
+
+def _deleted_secrets(image: StaticQuestions) -> Iterator[RuleFinding]:
+    """Files of earlier layers, by their names: what a later layer deletes is in the image still."""
+    paths = [
+        entry.path
+        for entry in image.source.deleted()
+        if entry.size > 0 and secret_places.is_private(entry.path)
+    ]
+    if paths:
+        yield _secret(f"{and_more(paths)}: a key in a layer below; a later one hides it", paths[0])
 
 
 def _secret_variables(image: StaticQuestions) -> Iterator[RuleFinding]:
     names = sorted(name for name, text in image.variables.items() if _is_secret(name, text))
     if names:
-        yield RuleFinding(
-            level="warning",
-            what=f"{and_more(names)}: a variable with a password or token",
-            why="whoever reads the image has it",
-            fix="revoke it, and build the image again without it",
-        )
+        yield _secret(f"{and_more(names)}: a variable with a password or token")
+
+
+def _secret_history(image: StaticQuestions) -> Iterator[RuleFinding]:
+    """Lines that made the layers, with build arguments; no line is shown."""
+    lines = [
+        f"step {number}"
+        for number, line in enumerate(image.source.history, start=1)
+        if secret_places.has_secret_address(line)
+        or any(_is_secret(*setting.groups()) for setting in _SETTING.finditer(line[:_MOST_LINE]))
+    ]
+    if lines:
+        yield _secret(f"{and_more(lines)} of its history: a password or token in the line")
+
+
+def _secret(what: str, file: str = "") -> RuleFinding:
+    return RuleFinding(
+        level="warning",
+        file=file,
+        what=what,
+        why="whoever reads the image has it",
+        fix="revoke it, and build the image again without it",
+    )
 
 
 def _is_secret(name: str, text: str) -> bool:

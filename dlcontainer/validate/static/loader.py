@@ -110,6 +110,15 @@ class LoaderSearch:
                     waiting.append((target, inherited))
         return LoadedFiles(edges=edges, missing=tuple(missing), names=names, inherited=handed)
 
+    def is_by_rpath(self, need: LoaderNeed, loaded: LoadedFiles) -> bool:
+        """Return whether a need is met by an RPATH: its file's own, or that of the start."""
+        file = self.objects[need.requester]
+        folders = self._handed_on(need.requester, file, loaded.inherited)
+        target = loaded.edges[need]
+        return file.runpath is None and any(
+            self.real(f"{folder}/{need.library}") == target for folder in folders
+        )
+
     def _handed_on(self, path: str, file: ElfObject, inherited: tuple[str, ...]) -> tuple[str, ...]:
         if file.runpath is not None or not file.rpath:
             return inherited

@@ -1,22 +1,26 @@
 """What rules ask of an image and a site: each question is answered once, when a rule asks it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from dlcontainer.errors import ChecksFailedError
 from dlcontainer.formats import apptainer_metadata
-from dlcontainer.image.contents import TreeEntry, elf, links
+from dlcontainer.image.contents import TreeContents, TreeEntry, elf, elf_format, links, take
 from dlcontainer.image.contents.elf import ElfObject
 from dlcontainer.image.contents.elf_format import LEAST_BYTES
+from dlcontainer.image.contents.rpm import RpmReader
 from dlcontainer.image.gpu_binaries import gpu_sections
 from dlcontainer.image.gpu_binaries.code_counts import DeviceCode
 from dlcontainer.image.record import ImageMetadata
 from dlcontainer.sites.site import Site
 from dlcontainer.system.process import Runner
 from dlcontainer.system.workspace import temporary
-from dlcontainer.validate.static import loader_settings, secret_places, start_points
+from dlcontainer.validate.static import host_brought, loader_settings, secret_places, start_points
+from dlcontainer.validate.static.fabric import fabric_signs
+from dlcontainer.validate.static.fabric.fabric_signs import FabricSigns
+from dlcontainer.validate.static.fabric.mpi_names import families, is_of_mpi
 from dlcontainer.validate.static.image_source import ImageSource
 from dlcontainer.validate.static.loader import LoadedFiles, LoaderSearch
 from dlcontainer.validate.static.start_points import StartPoint
@@ -30,17 +34,20 @@ _MOST_BYTES = 64_000_000_000
 _MOST_NEEDS = 3_000_000
 # Debug symbols keep the name of their library, and none of what a loader reads.
 _SYMBOLS = ".debug"
+# Then follow the class (32 or 64 bits) and the order of bytes, 1 or 2 each.
+_MAGIC, _HEAD = b"\x7fELF", 6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ElfFile:
-    """A program or library of the image: what the loader reads of it, and its device code.
+    """A program or library: what the loader reads of it, its device code, its part in fabrics.
 
     `damage` says why a file that has an ELF file's name, or begins as one, can't be read.
     """
 
     described: ElfObject | None
     code: DeviceCode = field(default_factory=DeviceCode)
+    signs: FabricSigns = field(default_factory=FabricSigns)
     damage: str = ""
 
 
@@ -72,6 +79,12 @@ class StaticQuestions:
     def by_path(self) -> Mapping[str, TreeEntry]:
         """The listing by path."""
         return {entry.path: entry for entry in self.entries}
+
+    @cached_property
+    def contents(self) -> TreeContents:
+        """The packages of the image, and its vendors' libraries."""
+        reader = RpmReader(runner=self.runner, environ=self.environ)
+        return take(self.source.tree, reader, self.entries)
 
     @cached_property
     def offer(self) -> ImageMetadata | None:
@@ -141,12 +154,14 @@ class StaticQuestions:
                 f"its programs and libraries are {size / 1e9:.0f} GB: too large to read",
                 next_step="copy the image again; no image of deep learning is near that size",
             )
-        with temporary(self.environ, self.runner) as folder:
-            places = self.source.tree.fetch(chosen, folder)
-            described = {path: _described(place) for path, place in places.items()}
+        described: dict[str, ElfFile | None] = {}
+        for paths in batches(chosen.values(), self.source.at_once):
+            with temporary(self.environ, self.runner) as folder:
+                places = self.source.tree.fetch(paths, folder)
+                described |= {path: elf_file(path, place) for path, place in places.items()}
         lost = ElfFile(described=None, damage="it can't be read by this user")
         return {
-            **{path: lost for path in libraries if path not in places},
+            **{path: lost for path in libraries if path not in described},
             **{path: file for path, file in described.items() if file is not None},
         }
 
@@ -201,6 +216,21 @@ class StaticQuestions:
         )
 
     @cached_property
+    def mpi_users(self) -> Mapping[str, Sequence[str]]:
+        """The MPI libraries that files ask for by name, each with the files."""
+        users: dict[str, set[str]] = {}
+        for started in self.started:
+            needs = [*started.loaded.edges, *(lost.need for lost in started.loaded.missing)]
+            for need in needs:
+                if families(need.library) and not is_of_mpi(need.requester):
+                    users.setdefault(need.library, set()).add(need.requester)
+        return {name: sorted(files) for name, files in sorted(users.items())}
+
+    def is_brought(self, name: str) -> bool:
+        """Return whether the host puts a library of this name into the image."""
+        return host_brought.brings(self.site, name)
+
+    @cached_property
     def core(self) -> frozenset[str]:
         """The required files that lie in the package of a framework, not beside it: PyTorch's own
         libraries, and none of NVIDIA's.
@@ -215,13 +245,47 @@ class StaticQuestions:
         )
 
 
-def _described(place: Path) -> ElfFile | None:
-    """Read a file; None for what is no ELF file: a script, a linker's text."""
+def batches(entries: Iterable[TreeEntry], most: int) -> Iterator[list[str]]:
+    """Divide files into lists of so many bytes; a larger file is one by itself."""
+    paths: list[str] = []
+    size = 0
+    for entry in entries:
+        if paths and size + entry.size > most:
+            yield paths
+            paths, size = [], 0
+        paths.append(entry.path)
+        size += entry.size
+    if paths:
+        yield paths
+
+
+def elf_file(path: str, place: Path) -> ElfFile | None:
+    """Read a file, of the image by its path, or the host's; None for what is no ELF file: a script,
+    a linker's text.
+
+    Zeros are no text: a copy that was cut short leaves them.
+    """
     try:
         with place.open("rb") as file:
-            if file.read(4) != b"\x7fELF":
-                return None
+            head = file.read(_HEAD)
+        if head == bytes(_HEAD) or (head.startswith(_MAGIC) and not set(head[4:]) <= {1, 2}):
+            raise ValueError("it begins as no library does: a copy that was cut short?")
+        if not head.startswith(_MAGIC):
+            return None
         described = elf.read_object(place)
-        return ElfFile(described=described, code=gpu_sections.read(place))
+        return ElfFile(
+            described=described, code=gpu_sections.read(place), signs=_signs(path, place)
+        )
     except (OSError, ValueError) as error:
         return ElfFile(described=None, damage=str(error))
+
+
+def _signs(path: str, place: Path) -> FabricSigns:
+    """Read what tells of fabrics; nothing of a file whose sections lie."""
+    try:
+        with elf_format.mapped(place) as data:
+            form = elf_format.form(data)
+            name = path.rpartition("/")[2]
+            return fabric_signs.read(name, data, form) if form else FabricSigns()
+    except elf_format.DAMAGE:
+        return FabricSigns()

@@ -5,12 +5,17 @@ from dataclasses import dataclass
 
 from dlcontainer.validate.static import closure, symbol_versions
 from dlcontainer.validate.static.cpu_level import cpu_level
+from dlcontainer.validate.static.fabric.fabric_plugin import fabric_plugin
+from dlcontainer.validate.static.fabric.fabric_transport import fabric_transport
+from dlcontainer.validate.static.fabric.launcher_pmi import launcher_pmi
+from dlcontainer.validate.static.fabric.mpi_library import mpi_library
+from dlcontainer.validate.static.fabric.single_copy import single_copy
 from dlcontainer.validate.static.finding import RuleFinding
 from dlcontainer.validate.static.gpu_code import gpu_code
 from dlcontainer.validate.static.gpu_driver import gpu_driver
 from dlcontainer.validate.static.leftovers import leftovers
-from dlcontainer.validate.static.mpi_library import mpi_library
 from dlcontainer.validate.static.questions import StaticQuestions
+from dlcontainer.validate.static.terms import redistribution_terms
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +69,7 @@ RULES: Mapping[str, StaticRule] = {
     "cpu-level": StaticRule(
         find=cpu_level,
         asks="Files need no more of x86-64 than the site's processor has.",
-        help="Build for x86-64 alone. Code that is chosen when a program runs is not judged.",
+        help="Build for x86-64 alone. Code that is chosen when a program runs is noted.",
     ),
     "gpu-code": StaticRule(
         find=gpu_code,
@@ -81,9 +86,34 @@ RULES: Mapping[str, StaticRule] = {
         asks="Programs are linked to the MPI that the site swaps or launches.",
         help="Build with an MPI of the site's family.",
     ),
+    "launcher-pmi": StaticRule(
+        find=launcher_pmi,
+        asks="The image's MPI speaks the PMI by which the site's srun starts ranks.",
+        help="Take another of the site's forms, or an MPI that speaks its PMI.",
+    ),
+    "fabric-transport": StaticRule(
+        find=fabric_transport,
+        asks="The image's own MPI has what drives the site's fabric.",
+        help="Build its MPI with the fabric's driver, or use the site's in its place.",
+    ),
+    "fabric-plugin": StaticRule(
+        find=fabric_plugin,
+        asks="The plug-in of NCCL or RCCL loads, and both know one version of their interface.",
+        help="Build the plug-in for the image's NCCL and CUDA.",
+    ),
+    "single-copy": StaticRule(
+        find=single_copy,
+        asks="Ranks in user namespaces of their own do not copy from each other's memory.",
+        help="Set the variables that switch it off, in the image or its jobs.",
+    ),
     "leftovers": StaticRule(
         find=leftovers,
         asks="The image has no needless rights, credentials, caches or folders of all users.",
         help="Remove them in the step that makes them; revoke credentials.",
+    ),
+    "redistribution": StaticRule(
+        find=redistribution_terms,
+        asks="All that the image holds is free to pass on.",
+        help="Ask the centre's licence officer before others get the image. No legal advice.",
     ),
 }

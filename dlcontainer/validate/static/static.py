@@ -21,15 +21,22 @@ def validate(
 ) -> list[StaticFinding]:
     """Hold an image's files against a site; the worst findings first.
 
-    Raises what `image_source.opened` raises, and ChecksFailedError for a tree that can't be read.
+    Raises what `image_source.opened` and `findings_of` raise.
     """
+    with image_source.opened(image, site, environ, runner) as source:
+        questions = StaticQuestions(source=source, site=site, environ=environ, runner=runner)
+        return findings_of(questions, on_begin)
+
+
+def findings_of(
+    questions: StaticQuestions, on_begin: Callable[[str], None] = lambda _: None
+) -> list[StaticFinding]:
+    """Ask all rules; the worst findings first. Raises ChecksFailedError for an unreadable tree."""
     try:
-        with image_source.opened(image, site, environ, runner) as source:
-            questions = StaticQuestions(source=source, site=site, environ=environ, runner=runner)
-            findings = list(_findings(questions, on_begin))
+        findings = list(_findings(questions, on_begin))
     except OSError as error:
         raise ChecksFailedError(
-            f"the files of {image} can't be read: {error}",
+            f"the image's files can't be read: {error}",
             next_step="copy the image to a local disk; TMPDIR must have room for its libraries",
         ) from None
     return sorted(findings, key=lambda finding: LEVELS.index(finding.level))

@@ -19,7 +19,7 @@ def symbol_version(image: StaticQuestions) -> Iterator[RuleFinding]:
     groups: dict[tuple[str, str], dict[str, bool]] = {}
     for started in image.started:
         for need, target in started.loaded.edges.items():
-            for version in _unmet(image, need, target):
+            for version in unmet(image, need, target):
                 requesters = groups.setdefault((target, version), {})
                 is_required = started.start.required or requesters.get(need.requester, False)
                 requesters[need.requester] = is_required
@@ -27,7 +27,7 @@ def symbol_version(image: StaticQuestions) -> Iterator[RuleFinding]:
         yield _lacking(image, target, version, requesters)
 
 
-def _unmet(image: StaticQuestions, need: LoaderNeed, target: str) -> Iterator[str]:
+def unmet(image: StaticQuestions, need: LoaderNeed, target: str) -> Iterator[str]:
     """Yield the versions that a file needs and its library has not; one without any has all."""
     requester, library = image.files[need.requester].described, image.files.get(target)
     if requester is None or library is None or library.described is None:

@@ -3,8 +3,6 @@ environment module; another family, another version, a missing library.
 """
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
 from dlcontainer.system.process import quote
+from tests.integration import mpi_programs
 from tests.integration.publish.tools import Shelf, clean_home, program
 from tests.integration.world import World, missing
 
@@ -115,13 +114,7 @@ def intel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install Intel's MPI as a centre would: a folder of its own."""
     if not LMOD.is_file():
         missing("Lmod (Debian's package lmod)")
-    folder = tmp_path_factory.mktemp("host") / "mpi"
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    argv = [str(folder / "bin/python"), "-m", "pip", "install", "-q", INTEL]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        missing(f"{INTEL}, which pip can't install: {done.stderr}")
-    return folder
+    return mpi_programs.install(tmp_path_factory.mktemp("host") / "mpi", INTEL)
 
 
 @pytest.fixture(scope="session")

@@ -32,6 +32,7 @@ def release(
     pushed = typed(capsys, "push", image, place, *registry.options, "--json")
     assert pushed.code == 0, pushed.err
     assert pushed.body["evidence"] == ["bench", "bill", "record", "validate"]
+    assert pushed.body["redistribution"] is None  # its bill, made by hand, does not tell
     return str(pushed.body["reference"])
 
 

@@ -5,11 +5,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 
 from dlcontainer.errors import ChecksFailedError
-from dlcontainer.image import sbom
+from dlcontainer.image import bill_file, sbom
 from dlcontainer.image.contents import InstalledPackage, TreeContents
+from dlcontainer.image.licensing import spdx
+from dlcontainer.image.licensing.package_license import PackageLicense
 
 SUBJECT = sbom.BillSubject(name="demo-1.0-demo", version="1.0", digest="ab" * 32, arch="x86_64")
 SITE = "/opt/x/lib/python3.11/site-packages"
@@ -54,9 +58,6 @@ def rendered(
     ],
 )
 def test_the_official_schema(subject: sbom.BillSubject, contents: TreeContents) -> None:
-    from cyclonedx.schema import SchemaVersion
-    from cyclonedx.validation.json import JsonStrictValidator
-
     validator = JsonStrictValidator(SchemaVersion.V1_6)
     text = sbom.render(subject, contents)
     assert validator.validate_str(text) is None
@@ -86,6 +87,56 @@ def test_the_official_schema(subject: sbom.BillSubject, contents: TreeContents) 
 def test_package_urls(package: InstalledPackage, distribution: str, url: str) -> None:
     assert sbom.purl(package, distribution, "12") == url
     assert PackageURL.from_string(url).to_string() == url
+
+
+def test_licences_in_the_official_schema() -> None:
+    """The schema lists SPDX's identifiers; an expression is not held against that list."""
+    licenses = [PackageLicense(expression=name) for name in spdx.IDS.values()]
+    licenses += [PackageLicense(expression="MIT AND (ISC OR LicenseRef-Debian-x)", source="/c")]
+    licenses += [PackageLicense(names=("GPL", "BSD"), is_declared=False)]
+    packages = tuple(
+        replace(PACKAGES[0], name=f"a{number}", license=license_)
+        for number, license_ in enumerate(licenses)
+    )
+    text = sbom.render(SUBJECT, replace(CONTENTS, packages=packages))
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    stated = {one["name"]: one["licenses"] for one in json.loads(text)["components"]}
+    *ids, expression, names = (stated[package.name] for package in packages)
+    assert [one[0]["license"]["id"] for one in ids] == list(spdx.IDS.values())
+    assert expression[0]["expression"] == "MIT AND (ISC OR LicenseRef-Debian-x)"
+    assert [one["license"]["name"] for one in names] == ["GPL", "BSD"]
+    assert {one["license"]["acknowledgement"] for one in names} == {"concluded"}
+
+
+def test_sums_and_what_they_are_of() -> None:
+    listed = replace(PACKAGES[0], sha256="ef" * 32, sha256_of="/var/lib/dpkg/info/a.md5sums")
+    contents = replace(CONTENTS, packages=(listed,))
+    key = (listed.name, listed.version, listed.arch)
+    for debs, sha256, of in (
+        ({}, "ef" * 32, "/var/lib/dpkg/info/a.md5sums"),
+        ({key: "ab" * 32}, "ab" * 32, "the package's file"),
+        ({(*key[:2], "arm64"): "ab" * 32}, "ef" * 32, "/var/lib/dpkg/info/a.md5sums"),
+    ):
+        (component,) = rendered(contents=sbom.with_hashes(contents, (), debs))["components"]
+        assert component["hashes"] == [{"alg": "SHA-256", "content": sha256}]
+        properties = {one["name"]: one["value"] for one in component["properties"]}
+        assert properties["org.dlcontainer.sha256-of"] == of
+
+
+def test_who_needs_whom() -> None:
+    """Below the image stands what nothing else needs, and what tells no needs."""
+    one, other = (
+        replace(PACKAGES[0], name=name, needs=needs) for name, needs in (("a", ("b",)), ("b", ()))
+    )
+    silent = PACKAGES[3]
+    body = rendered(contents=replace(CONTENTS, packages=(one, other, silent)))
+    refs = {component["name"]: component["bom-ref"] for component in body["components"]}
+    root, *graph = body["dependencies"]
+    assert root["dependsOn"] == sorted([refs["a"], refs["numpy"]])
+    assert graph == [
+        {"ref": refs["a"], "dependsOn": [refs["b"]]},
+        {"ref": refs["b"], "dependsOn": []},
+    ]
 
 
 def test_what_it_says() -> None:
@@ -130,12 +181,12 @@ def test_a_hash_that_is_none() -> None:
 
 
 def test_counting() -> None:
-    assert sbom.count(sbom.render(SUBJECT, CONTENTS)) == 4
-    assert len(sbom.names(sbom.render(SUBJECT, CONTENTS))) == 4
+    assert bill_file.count(sbom.render(SUBJECT, CONTENTS)) == 4
+    assert len(bill_file.names(sbom.render(SUBJECT, CONTENTS))) == 4
     odd = '{"bomFormat": "CycloneDX", "components": [{}, 3, {"name": "g++"}]}'
-    assert sbom.count(odd) == 3
-    assert sbom.names(odd) == {"g++"}
+    assert bill_file.count(odd) == 3
+    assert bill_file.names(odd) == {"g++"}
     spdx, none = ('{"bomFormat": "SPDX", "components": []}', '{"bomFormat": "CycloneDX"}')
     for text in ("", "[]", "{}", spdx, none, none[:-1] + ', "components": 3}'):
         with pytest.raises(ChecksFailedError, match="can't read the bill of materials"):
-            sbom.count(text)
+            bill_file.count(text)

@@ -12,7 +12,7 @@ from dlcontainer.build.build_steps import work
 from dlcontainer.config.resources import probe_files
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import pack_commands, step_commands, texts
-from dlcontainer.image import layout, sbom
+from dlcontainer.image import bill_file, layout, sbom
 from dlcontainer.planning.plan import Plan
 from dlcontainer.system.progress import StepProgress
 from tests.fakes import Quiet
@@ -148,6 +148,6 @@ def test_a_report_is_read() -> None:
 
 def test_the_bill_lists_the_file_and_counts_packages_alone() -> None:
     plain, text = sbom.render(SUBJECT, CONTENTS), sbom.render(SUBJECT, CONTENTS, {"/x": "ab" * 32})
-    assert sbom.count(text) == sbom.count(plain)
+    assert bill_file.count(text) == bill_file.count(plain)
     (file,) = [one for one in json.loads(text)["components"] if one["type"] == "file"]
     assert (file["name"], file["hashes"][0]["content"]) == ("/x", "ab" * 32)

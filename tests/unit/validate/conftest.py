@@ -1,9 +1,13 @@
 import hashlib
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from dlcontainer.image.contents import FolderTree
+from dlcontainer.validate.checks import static_rules
+from tests import elves
 from tests.unit.validate.inspecting import (
     DIGEST,
     FOREIGN,
@@ -12,8 +16,15 @@ from tests.unit.validate.inspecting import (
 from tests.values import CONTENT
 
 
+def with_tree(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
+    """Give the image, which is a header alone, a tree that lies unpacked."""
+    tree = FolderTree(folder=root)
+    monkeypatch.setattr(static_rules, "SquashfsTree", SimpleNamespace(of=lambda *_: tree))
+
+
 @pytest.fixture
-def image(tmp_path: Path) -> Path:
+def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    with_tree(monkeypatch, elves.write(tmp_path / "unpacked", {"/bin/sh": b"#!"}))
     path = tmp_path / "it's an image.sif"
     path.write_bytes(IMAGE)
     body = {

@@ -29,7 +29,7 @@ def test_a_good_image(image: Path) -> None:
     runner = RecordingRunner(answers(), strict=True)
     checks = check(image, runner, arch="x86_64")
     assert list(checks) == [
-        *("architecture", "record", "labels", "site", "runs", "machine", "python"),
+        *("architecture", "record", "labels", "site", "files", "runs", "machine", "python"),
         "manifest",
         *("import torch", "host stays out", "no leftovers", "verify"),
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.errors import ChecksFailedError, EngineError
-from dlcontainer.image import contents
+from dlcontainer.image import contents, dependency_graph
 from dlcontainer.image.contents import (
     FileTree,
     FolderTree,
@@ -53,7 +53,7 @@ def test_dpkg(tmp_path: Path) -> None:
     assert set(said) == {"libc6", "bash", "tzdata"}  # `removed` has only its settings left
     assert (said["libc6"].version, said["libc6"].arch) == ("2.36-9+deb12u14", "amd64")
     assert said["libc6"].size == 13001 * 1024
-    assert dict(said["bash"].details) == {"source": "bash (5.2.15-2)"}
+    assert dict(said["bash"].details) == {"section": "shells", "source": "bash (5.2.15-2)"}
     assert {one.kind for one in found.packages} == {"deb"}
 
 
@@ -122,8 +122,9 @@ def rpm_tree(root: Path) -> Path:
 def test_rpm(tmp_path: Path) -> None:
     program = lay(tmp_path / "bin", {"rpm": ""}) / "rpm"
     program.chmod(0o755)
-    said = "glibc\t0\t2.34-100.el9\tx86_64\t6000\nshadow\t2\t4.9-8\tnoarch\t70\n"
-    said += "gpg-pubkey\t(none)\t1-2\t(none)\t0\nnonsense\n"
+    said = "glibc\t0\t2.34-100.el9\tx86_64\t6000\tLGPLv2+ and GPLv2\t\tlibc.so.6()(64bit)|glibc|\n"
+    said += "shadow\t2\t4.9-8\tnoarch\t70\tBSD-3-Clause\tlibc.so.6()(64bit)|/bin/sh|\tshadow|\n"
+    said += "gpg-pubkey\t(none)\t1-2\t(none)\t0\tpubkey\t\t\nnonsense\n"
     runner = RecordingRunner(answers=[completed(stdout=said)])
     found = take(rpm_tree(tmp_path), runner, str(program.parent))
     assert [(one.name, one.version, one.size) for one in found.packages] == [
@@ -131,6 +132,13 @@ def test_rpm(tmp_path: Path) -> None:
         ("shadow", "4.9-8", 70),
     ]
     assert [dict(one.details) for one in found.packages] == [{}, {"epoch": "2"}]
+    glibc, shadow = (one.license for one in found.packages)
+    assert glibc is not None
+    assert shadow is not None
+    assert (glibc.expression, glibc.names) == ("", ("LGPLv2+ and GPLv2",))
+    assert shadow.expression == "BSD-3-Clause"
+    graph = dependency_graph.needed(found.packages, "x86_64")
+    assert [[need.name for need in needs] for needs in graph.values()] == [[], ["glibc"]]
     assert runner.argvs[0][:2] == (str(program), "--dbpath")
     # The tree itself is not opened by rpm, which writes beside a database.
     assert str(tmp_path / "tree") not in runner.argvs[0][2]
@@ -238,8 +246,9 @@ NO_SIZES = ["9" * 5000, "9" * 19, "-1", "1e9", "", "x", "\u0663" * 20]
 @pytest.mark.parametrize("size", NO_SIZES)
 def test_sizes_that_are_none(tmp_path: Path, size: str) -> None:
     """A database of a foreign image says what it likes: the package is listed, without a size."""
-    text = f"Package: a\nVersion: 1\nInstalled-Size: {size}\n"
-    assert [package.size for package in dpkg.packages(text)] == [None]
+    path = tmp_path / "status"
+    path.write_text(f"Package: a\nVersion: 1\nInstalled-Size: {size}\n")
+    assert [package.size for package in dpkg.packages({dpkg.STATUS: path}, {})] == [None]
     folder = "/usr/lib/python3/dist-packages/a-1.dist-info"
     found = {}
     for name, said in (("METADATA", "Name: a\nVersion: 1\n"), ("RECORD", f"x,,{size}\ny,,7\n")):
@@ -275,6 +284,15 @@ def test_a_tree_that_can_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("sys.executable", "/no/such/python")
     with pytest.raises(EngineError, match="no unsquashfs"):
         SquashfsTree.of(tree.image, {"PATH": "/none"}, RecordingRunner())
+
+
+@pytest.mark.parametrize("why", ["No space left on device", "Disk quota exceeded"])
+def test_no_room_is_no_fault_of_the_image(tmp_path: Path, why: str) -> None:
+    said = completed(code=1, stderr=f"Write on output file failed because {why}\nFATAL ERROR: x")
+    tree = packed(tmp_path, RecordingRunner(answers=[said]))
+    with pytest.raises(ChecksFailedError, match="no room to unpack files") as caught:
+        tree.unpack(tmp_path / "target")
+    assert (caught.value.why, "TMPDIR" in str(caught.value.next_step)) == (why, True)
 
 
 def test_what_no_one_may_enter_is_passed_over(tmp_path: Path) -> None:

@@ -33,8 +33,27 @@ def test_containers_of_nvidia(tmp_path: Path) -> None:
     assert code.notes == ()
 
 
+def test_a_cubin_without_kernels_is_no_code(tmp_path: Path) -> None:
+    section = {".nv_fatbin": fatbin(("elf", 75, 0), content=b"\x7fELF".ljust(64) + b".nv.info")}
+    assert read(tmp_path, section).is_empty
+    section = {".nv_fatbin": fatbin(("elf", 75, 0), content=b"\x7fELF".ljust(64) + b".text.add")}
+    assert read(tmp_path, section).codes == {"sm_75": 1}
+
+
 def test_code_that_was_not_linked_never_runs(tmp_path: Path) -> None:
     assert read(tmp_path, {"__nv_relfatbin": fatbin(("elf", 90, 0))}).is_empty
+
+
+@pytest.mark.parametrize("section", [".ldata", ".cask_resource", ".rodata", ".lrodata"])
+def test_code_among_the_data_of_nvidias_own_libraries(tmp_path: Path, section: str) -> None:
+    magic = struct.pack("<I", 0xBA55ED50)
+    # Other data: the magic number by itself, out of line, with a length beyond the section.
+    other = magic * 4 + struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 2**40) + b"\1" * 4
+    data = other.ljust(64, b"\1") + fatbin(("elf", 90, 0), ("ptx", 90, 0))
+    code = read(tmp_path, {".nv_fatbin": fatbin(("elf", 75, 0), ("elf", 90, 0)), section: data})
+    assert code.codes == {"sm_75": 1, "sm_90": 2, "compute_90": 1}
+    assert code.notes == ()
+    assert read(tmp_path, {section: data}).is_empty  # a tool for GPUs, without code of its own
 
 
 def test_a_big_endian_host_s_own_order_is_not_the_code_s(tmp_path: Path) -> None:

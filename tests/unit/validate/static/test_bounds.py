@@ -1,12 +1,15 @@
 """Trees that are made to take time, or can't be read: bounded, and said."""
 
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
 from dlcontainer.errors import ChecksFailedError
+from dlcontainer.image.contents import FolderTree, TreeEntry
 from dlcontainer.validate.static import questions
+from dlcontainer.validate.static.questions import batches
 from tests.elves import Elf
 from tests.unpacked import LIB, PACKAGES, PYTHON, findings, only
 
@@ -34,6 +37,26 @@ def test_a_tree_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(questions, "_MOST_BYTES", 100)
     with pytest.raises(ChecksFailedError, match="too large to read"):
         findings(tmp_path)
+
+
+def test_files_are_unpacked_a_part_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched: list[list[str]] = []
+    fetch = FolderTree.fetch
+
+    def counted(tree: FolderTree, paths: Iterable[str], folder: Path) -> Mapping[str, Path]:
+        fetched.append(list(paths))
+        return fetch(tree, fetched[-1], folder)
+
+    monkeypatch.setattr(FolderTree, "fetch", counted)
+    monkeypatch.setattr(questions, "batches", lambda entries, _: batches(entries, 1))
+    assert findings(tmp_path) == []
+    libraries = [paths for paths in fetched if any(path.endswith(".so.6") for path in paths)]
+    assert [len(paths) for paths in libraries] == [1]
+    sizes = {"/a": 3, "/b": 3, "/c": 9, "/d": 1}
+    entries = [TreeEntry(path=path, kind="-", size=size) for path, size in sizes.items()]
+    assert list(batches(entries, 6)) == [["/a", "/b"], ["/c"], ["/d"]]
 
 
 def test_debug_symbols_are_no_libraries(tmp_path: Path) -> None:

@@ -162,6 +162,14 @@ def test_an_elf_file_that_is_cut(tmp_path: Path) -> None:
     assert (one.rule, one.level) == ("damaged-file", "warning")
 
 
+@pytest.mark.parametrize(
+    "content", [bytes(4000), b"\x7fELF" + bytes(4000), b"\x7fELF\2\7" + bytes(90)]
+)
+def test_a_library_of_zeros(tmp_path: Path, content: bytes) -> None:
+    told = only(findings(tmp_path, {f"{PACKAGES}/torch/lib/libtorch.so": content}))
+    assert (told.rule, "a copy that was cut short?" in told.what) == ("damaged-file", True)
+
+
 @pytest.mark.parametrize("end", range(64, 500, 29))
 def test_no_cut_ends_in_a_traceback(tmp_path: Path, end: int) -> None:
     whole = Elf(soname="libtorch.so", **USES_C, sections={".nv_fatbin": b"x" * 64}).data()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.image.contents import elf
-from tests.elves import AARCH64, Elf
+from tests.elves import AARCH64, Elf, texts
 from tests.unpacked import LIB, PACKAGES, PYTHON, USES_C, findings, only
 
 NEEDED, USED, SHADOW_STACK = 0xC0008002, 0xC0010002, 0xC0000002
@@ -76,9 +76,30 @@ def test_a_library_that_the_python_loads(tmp_path: Path) -> None:
     assert (one.level, one.file) == ("error", f"{LIB}/libfast.so.1")
 
 
-def test_what_the_loader_takes_only_where_it_runs(tmp_path: Path) -> None:
-    files = {f"{LIB}/glibc-hwcaps/x86-64-v3/libfast.so.1": needs(4)}
-    assert findings(tmp_path, files, **cpu("x86-64-v2")) == []
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{LIB}/glibc-hwcaps/x86-64-v3/libfast.so.1",
+        "/opt/demo/lib/libmkl_avx512.so.2",
+        "/opt/demo/lib/libmkl_vml_avx2.so.2",
+        "/opt/demo/lib/libggml-cpu-skylakex.so",
+    ],
+)
+def test_what_is_loaded_only_where_it_runs(tmp_path: Path, path: str) -> None:
+    one = only(findings(tmp_path, {path: needs(4)}, **cpu("x86-64-v2")))
+    assert (one.rule, one.level, one.file) == ("cpu-level", "note", path)
+    assert one.what == f"{path} chooses its code by the CPU when it runs"
+
+
+def test_libraries_that_ask_the_cpu(tmp_path: Path) -> None:
+    """Two in one note; what such a file needs by its note is held all the same."""
+    blas, torch = f"{LIB}/libscipy_openblas64_-r0-0cf96a72.3.23.so", f"{LIB}/libtorch_cpu.so"
+    for_one = f"{LIB}/libopenblas.so.0"
+    files = {blas: Elf(sections=texts("gotoblas_dynamic_init")), torch: Elf(), for_one: Elf()}
+    one = only(findings(tmp_path / "asks", files, **cpu("x86-64")))
+    assert one.what == f"{blas} and 1 more choose their code by the CPU when it runs"
+    found = findings(tmp_path / "needs", {torch: needs(4)}, **cpu("x86-64-v2"))
+    assert [one.level for one in found] == ["warning", "note"]
 
 
 def test_another_architecture_has_no_levels(tmp_path: Path) -> None:

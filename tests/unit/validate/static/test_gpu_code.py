@@ -213,3 +213,17 @@ def test_code_that_is_not_read_is_not_decided(tmp_path: Path) -> None:
     found = at(tmp_path, files)
     assert [one.level for one in found] == ["not decided", "note"]
     assert "a container of NVIDIA code ends beyond its section" in found[0].what
+
+
+def test_files_of_a_verdict_are_told_together(tmp_path: Path) -> None:
+    codes = {"a": ("elf", 80, 0), "b": ("elf", 90, OF_ONE), "c": ("elf", 100, OF_ONE)}
+    files = {
+        f"/opt/lib{name}.so": Elf(sections={".nv_fatbin": fatbin(code)})
+        for name, code in codes.items()
+    }
+    (told,) = at(tmp_path / "70", files, target="sm_70")
+    assert told.what == "/opt/liba.so and 2 more: no GPU code for sm_70, only sm_80"
+    files["/opt/libd.so"] = Elf(sections={".nv_fatbin": fatbin(("elf", 90, 0))})
+    warning, note = at(tmp_path / "90", files, target="sm_90")
+    assert warning.what.startswith("/opt/liba.so and 1 more: no GPU code for sm_90")
+    assert note.what == "/opt/libb.so and 1 more: native code for sm_90 (sm_90, sm_90a)"

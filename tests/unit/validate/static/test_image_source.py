@@ -3,8 +3,9 @@
 import io
 import struct
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,6 +61,64 @@ def test_an_archive_whose_upper_layer_takes_a_library_away(tmp_path: Path) -> No
     foreign.oci(tmp_path / "a.tar", layer(IMAGE), gone, env=ENV)
     (one,) = validated(tmp_path / "a.tar")
     assert (one.rule, one.level) == ("missing-library", "error")
+
+
+def layout(folder: Path, *layers: bytes, **more: Any) -> Path:
+    """Write an OCI layout, as `skopeo copy … oci:FOLDER` does."""
+    foreign.oci(folder.with_suffix(".tar"), *layers, env=ENV, **more)
+    with tarfile.open(folder.with_suffix(".tar")) as tar:
+        tar.extractall(folder, filter="data")
+    return folder
+
+
+def test_an_oci_layout(tmp_path: Path) -> None:
+    assert validated(layout(tmp_path / "good", layer(IMAGE))) == []
+    assert isinstance(refused(layout(tmp_path / "arm", layer(IMAGE), arch="arm64")), MisfitError)
+
+
+@pytest.mark.parametrize(
+    ("harm", "why"),
+    [
+        (lambda blob: blob.write_bytes(bytes(blob.stat().st_size)), "received: sha256:"),
+        (lambda blob: blob.write_bytes(b"short"), "its size is not"),
+        (lambda blob: blob.unlink(), "is missing"),
+        (lambda blob: (blob.unlink(), blob.symlink_to("/etc/shadow")), "its size is not"),
+    ],
+)
+def test_layouts_that_lie(tmp_path: Path, harm: Callable[[Path], object], why: str) -> None:
+    folder = layout(tmp_path / "image", layer(IMAGE))
+    harm(max((folder / "blobs/sha256").iterdir(), key=lambda blob: blob.stat().st_size))
+    assert why in (refused(folder).why or "")
+
+
+def test_layouts_whose_index_is_none(tmp_path: Path) -> None:
+    folder = layout(tmp_path / "image", layer(IMAGE))
+    for text in ("{", "[]", '{"manifests": []}', '{"manifests": [{"digest": "../../x"}]}'):
+        (folder / "index.json").write_text(text)
+        assert isinstance(refused(folder), ChecksFailedError | BuildError | MisfitError)
+
+
+def test_a_key_that_a_later_layer_deletes(tmp_path: Path) -> None:
+    key = "/root/.ssh/id_ed25519"
+    below = layer({**IMAGE, key: b"key", "/root/.netrc": b"machine"})
+    hides = layer({"/root/.ssh/.wh.id_ed25519": b"", "/root/.netrc": b""})
+    foreign.oci(tmp_path / "a.tar", below, hides, env=ENV)
+    (told,) = validated(tmp_path / "a.tar")
+    assert told.level == "warning"
+    assert told.what == "/root/.netrc and 1 more: a key in a layer below; a later one hides it"
+
+
+def test_secrets_of_the_history(tmp_path: Path) -> None:
+    lines = [
+        "RUN |1 API_TOKEN=abcdef12345 /bin/sh -c make",
+        "RUN pip install -i https://user:password1@example.org/simple x",
+        "ENV MODEL=large",
+        "ARG API_TOKEN=$OTHER",
+    ]
+    foreign.oci(tmp_path / "a.tar", layer(IMAGE), env=ENV, history=lines)
+    (told,) = validated(tmp_path / "a.tar")
+    assert told.what == "step 1 and 1 more of its history: a password or token in the line"
+    assert "abcdef" not in f"{told}"
 
 
 def test_the_environment_of_an_archive(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.elves import Elf
-from tests.unpacked import DEBIAN, LIB, PACKAGES, findings, only
+from tests.unpacked import DEBIAN, LIB, PACKAGES, PYTHON, findings, only
 
 MPI4PY = f"{PACKAGES}/mpi4py/MPI.cpython-311-x86_64-linux-gnu.so"
 
@@ -79,3 +79,48 @@ def test_a_site_s_own_library_need_not_be_in_the_image(tmp_path: Path) -> None:
     site = mpi("spectrum", "compile", "libmpi_ibm.so.3", libraries=["$MPI_ROOT/libmpi_ibm.so.3"])
     found = findings(tmp_path, {MPI4PY: Elf(needed=("libmpi_ibm.so.3",))}, mpi=site, os=DEBIAN)
     assert only(found).level == "note"
+
+
+@pytest.mark.parametrize(
+    ("user", "site", "level"),
+    [
+        ({"rpath": LIB}, {}, "error"),
+        ({"rpath": LIB, "runpath": LIB}, {}, "note"),
+        ({"runpath": LIB}, {}, "note"),
+        ({"rpath": "/nowhere"}, {}, "note"),
+        # preloaded before all, or bound over the very file
+        ({"rpath": LIB}, {"preload": ["/host/lib/libmpi.so.12"]}, "note"),
+        ({"rpath": LIB}, {"binds": [f"/host/libmpi.so.12:{LIB}/libmpi.so.12"]}, "note"),
+        ({"rpath": LIB}, {"binds": [f"/host/lib:{LIB}"]}, "note"),
+        ({"rpath": LIB}, {"binds": ["/host/lib:/hostlib"]}, "error"),
+    ],
+)
+def test_an_rpath_comes_before_the_host_s(tmp_path: Path, user: Any, site: Any, level: str) -> None:
+    files = {
+        MPI4PY: Elf(needed=("libmpi.so.12",), **user),
+        f"{LIB}/libmpi.so.12": Elf(soname="libmpi.so.12"),
+    }
+    facts = mpi("mpich", "swap", "libmpi.so.12", **site)
+    one = only([one for one in findings(tmp_path, files, mpi=facts) if one.rule == "mpi-library"])
+    assert (one.level, one.file) == (level, MPI4PY)
+    if level == "error":
+        assert f"by an RPATH that leads to the image's own {LIB}/libmpi.so.12" in one.what
+
+
+def test_a_python_s_rpath_is_its_modules_too(tmp_path: Path) -> None:
+    files = {
+        PYTHON: Elf(needed=("libc.so.6",), rpath=LIB),
+        MPI4PY: Elf(needed=("libmpi.so.12",)),
+        f"{LIB}/libmpi.so.12": Elf(soname="libmpi.so.12"),
+    }
+    site = mpi("mpich", "swap", "libmpi.so.12")
+    found = [one for one in findings(tmp_path, files, mpi=site) if one.rule == "mpi-library"]
+    assert only(found).level == "error"
+
+
+def test_another_family_under_the_host_s_name(tmp_path: Path) -> None:
+    """An MPICH program over an Open MPI of that name crashed."""
+    files = {MPI4PY: Elf(needed=("libmpi.so.12",)), f"{LIB}/libmpi.so.12": Elf(soname=MPI4PY)}
+    site = mpi("openmpi", "swap", "libmpi.so.12")
+    found = [one for one in findings(tmp_path, files, mpi=site) if one.rule == "mpi-library"]
+    assert (only(found).level, "is of another family" in only(found).what) == ("error", True)

@@ -1,21 +1,18 @@
 """The rule of MPI: what programs of the image are linked to, against the site's MPI and its way."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 
-from dlcontainer.planning.compatibility import (
-    FAMILY_OF_SONAME,
-    MPI_FAMILIES,
-    MPI_LIBRARIES,
-    MPI_SOURCE,
-)
+from dlcontainer.planning.compatibility import MPI_FAMILIES, MPI_SOURCE
 from dlcontainer.sites.facts import Mpi
+from dlcontainer.validate.static.fabric.mpi_names import families
 from dlcontainer.validate.static.finding import Level, RuleFinding, needing
 from dlcontainer.validate.static.questions import StaticQuestions
 
 
 def mpi_library(image: StaticQuestions) -> Iterator[RuleFinding]:
     """Hold the MPI that start points load against the site's: swapped by name, or launched."""
-    users = _users(image)
+    users = image.mpi_users
     site_mpi = image.site.mpi
     declared = image.offer.stack.mpi if image.offer else None
     if not users:
@@ -44,45 +41,35 @@ def mpi_library(image: StaticQuestions) -> Iterator[RuleFinding]:
         yield from _swapped(image, site_mpi, users)
 
 
-def _users(image: StaticQuestions) -> Mapping[str, list[str]]:
-    """Return the MPI libraries that files ask for by name, each with the files."""
-    users: dict[str, set[str]] = {}
-    for started in image.started:
-        needs = [*started.loaded.edges, *(lost.need for lost in started.loaded.missing)]
-        for need in needs:
-            # A family's own library may load its other name.
-            if _families(need.library) and not _is_mpi(need.requester):
-                users.setdefault(need.library, set()).add(need.requester)
-    return {name: sorted(files) for name, files in sorted(users.items())}
-
-
-def _is_mpi(path: str) -> bool:
-    return path.rpartition("/")[2].startswith("libmpi")
-
-
-def _families(name: str) -> set[str]:
-    """Return the families that a library's name may be of; the standard's own ABI is of two."""
-    sure = FAMILY_OF_SONAME.get(name)
-    if sure:
-        return {sure}
-    return {family for family, pattern in MPI_LIBRARIES.items() if pattern.fullmatch(name)}
-
-
 def _swapped(
-    image: StaticQuestions, mpi: Mpi, users: Mapping[str, list[str]]
+    image: StaticQuestions, mpi: Mpi, users: Mapping[str, Sequence[str]]
 ) -> Iterator[RuleFinding]:
     """Hold each name against the host's: only who asks for that very name gets the host's."""
     for name, files in users.items():
-        is_host_s = name == mpi.soname if mpi.soname else mpi.family in _families(name)
+        is_of_family = mpi.family in families(name)
+        is_host_s = is_of_family and name == (mpi.soname or name)
         level: Level = "error" if set(files) & image.required or len(users) == 1 else "warning"
-        if is_host_s:
+        kept = _kept(image, mpi, name) if is_host_s else {}
+        if kept:
+            users_of_own = sorted(kept)
+            yield RuleFinding(
+                level=level,
+                file=users_of_own[0],
+                what=f"{needing(users_of_own)} {name} by an RPATH that leads to the image's own "
+                f"{kept[users_of_own[0]]}",
+                why=f"an RPATH comes before LD_LIBRARY_PATH: the site's {mpi.name} takes no place "
+                "of it",
+                fix="link it without RPATH (MPICH: --disable-wrapper-rpath), or with RUNPATH: "
+                "-Wl,--enable-new-dtags",
+            )
+        elif is_host_s:
             yield RuleFinding(
                 level="note",
                 file=files[0],
                 what=f"{needing(files)} {name}, whose place the site's {mpi.name} takes",
                 why="the name is the host's",
             )
-        elif mpi.family in _families(name):
+        elif is_of_family:
             yield RuleFinding(
                 level=level,
                 file=files[0],
@@ -103,10 +90,28 @@ def _swapped(
             )
 
 
-def _launched(mpi: Mpi, users: Mapping[str, list[str]]) -> Iterator[RuleFinding]:
+def _kept(image: StaticQuestions, mpi: Mpi, name: str) -> Mapping[str, str]:
+    """Return the files that keep the image's own library by their RPATH, each with that library.
+
+    What is preloaded comes before it, and what is bound at its place is the host's.
+    """
+    if any(PurePosixPath(text).name == name for text in mpi.preload):
+        return {}
+    bound = {bind.split(":")[1] for bind in mpi.binds if ":" in bind}
+    return {
+        need.requester: target
+        for started in image.started
+        for need, target in started.loaded.edges.items()
+        if need.library == name
+        and image.search.is_by_rpath(need, started.loaded)
+        and not any(target == place or target.startswith(f"{place}/") for place in bound)
+    }
+
+
+def _launched(mpi: Mpi, users: Mapping[str, Sequence[str]]) -> Iterator[RuleFinding]:
     """Hold the image's own MPI against those whose images the site's launcher starts."""
     for name, files in users.items():
-        if not _families(name) & set(mpi.families):
+        if not families(name) & set(mpi.families):
             yield RuleFinding(
                 level="warning",
                 file=files[0],
@@ -119,4 +124,4 @@ def _launched(mpi: Mpi, users: Mapping[str, list[str]]) -> Iterator[RuleFinding]
 
 
 def _titles(name: str) -> str:
-    return " or ".join(sorted(_families(name))) or "unknown"
+    return " or ".join(sorted(families(name))) or "unknown"
