@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.errors import PublishError
+from dlcontainer.publish.catalogue import bills
 from dlcontainer.publish.tree import audit, changes, collection, numbers, promotion
 from dlcontainer.publish.tree.collection import RetentionPolicy
 from dlcontainer.publish.tree.generation import Deprecation, GenerationEntry
@@ -346,3 +347,10 @@ def test_the_number_is_known_without_the_release(root: Path, images: list[Path])
 def entry_image(root: Path) -> str:
     body = json.loads((root / "generations/2/generation.json").read_text())
     return str(body["entries"][0]["image"])
+
+
+def test_find_looks_at_older_releases(root: Path, images: list[Path]) -> None:
+    put_release(root, images[0])
+    put_release(root, images[1])
+    assert [bill.modules for bill in bills.read(root)] == [("demo/1.0",), ("demo/1.0-1",)]
+    assert all(bill.is_live for bill in bills.read(root))
