@@ -169,7 +169,7 @@ class Generation:
         for entry in self.entries:
             if entry.module == module:
                 return entry
-            if module in map(entry.named, entry.releases):
+            if module in (f"{entry.name}/{version}" for version, _ in entry.loadable):
                 raise PublishError(
                     f"{module} is a release of {entry.module}",
                     why="default, aliases and deprecation belong to the version, and move with it",
