@@ -161,13 +161,13 @@ def _bill(path: Path, world: "CliContext", console: output.Console) -> "ImageBil
     from dlcontainer.vulnerabilities import image_bill
 
     is_bill = path.name.endswith(sbom.SUFFIX)
-    beside = path if is_bill else path.with_suffix(sbom.SUFFIX)
+    bill = path if is_bill else path.with_suffix(sbom.SUFFIX)
     text = None
     try:
-        text = foreign_files.read(beside, sbom.MOST_BYTES)
+        text = foreign_files.read(bill, sbom.MOST_BYTES)
     except OSError as error:
         if is_bill or not isinstance(error, FileNotFoundError):
-            raise ChecksFailedError(f"can't read {beside}: {error.strerror}") from None
+            raise ChecksFailedError(f"can't read {bill}: {error.strerror}") from None
     if is_bill and text is not None:
         console.note("a bill alone is believed: no image was held against it")
         return image_bill.ImageBill(text=text, unlike=())
@@ -200,9 +200,9 @@ def _line(mark: str, text: str, then: str | None = None) -> None:
 
 
 def _said(finding: "Finding") -> str:
-    first, *others = finding.ids
+    first, *aliases = finding.ids
     package = finding.package
-    also = f" ({', '.join(others)})" if others else ""
+    also = f" ({', '.join(aliases)})" if aliases else ""
     binaries = f" ({', '.join(package.binaries)})" if package.binaries else ""
     parts = (
         f"{first}{also}: {package.name} {package.version}{binaries}, {package.ecosystem}",

@@ -224,6 +224,27 @@ def schema_(as_json: options.Json = False, verbose: options.Verbose = False) -> 
 
 app.add(
     at(
+        "site_detect:detect",
+        "detect",
+        "Show what this node is, from processor to scheduler, each fact with how it was read.",
+    )
+)
+app.add(
+    at(
+        "site_new:new",
+        "new",
+        "Write a first site file of this machine, each value with how it was read.",
+    )
+)
+app.add(
+    at(
+        "site_drift:drift",
+        "drift",
+        "Show what moved since a site's file was written, and the published images it concerns.",
+    )
+)
+app.add(
+    at(
         "site_environment:environment",
         "environment",
         "Show which variables of this shell enter an image, and which stay outside.",

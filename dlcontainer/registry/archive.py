@@ -115,9 +115,9 @@ def _copy(source: IO[bytes], target: Path, archive: Path) -> None:
     _require_digest(f"sha256:{target.name}", digest.hexdigest(), archive)
 
 
-def _require_digest(wanted: str, received: str, origin: Path) -> None:
-    if wanted != f"sha256:{received}":
-        raise _damaged(origin, f"expected: {wanted}\n       received: sha256:{received}")
+def _require_digest(digest: str, received: str, origin: Path) -> None:
+    if digest != f"sha256:{received}":
+        raise _damaged(origin, f"expected: {digest}\n       received: sha256:{received}")
 
 
 def _chosen(index: Any, arch: Arch, blobs: Path, archive: Path) -> str:

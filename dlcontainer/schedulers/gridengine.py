@@ -17,6 +17,7 @@ from dlcontainer.schedulers.scheduler import (
     RequeueWords,
     Resource,
     SchedulerEnding,
+    SchedulerSigns,
     WarningWords,
     hosts_named,
 )
@@ -132,6 +133,12 @@ GRID_ENGINE = BatchSystem(
         ending=ending,
         # The accounting file is written every 15 s; sge_conf(5), "flush_time".
         told_within_s=60.0,
+    ),
+    # Source: qstat(1), qconf(1); the words of 8.1.9: run by us, of others: remembered.
+    signs=SchedulerSigns(
+        version_command="qstat -help",
+        version=r"^(?:SGE|GE|UGE|OGS/GE|AGE|OCS) (?P<version>\d\S*)",
+        partitions_command="qconf -sql",
     ),
     reframe=ReframeBackend(name="sge", written_options=r"(-N|-o|-e|-wd|-l\s*h_rt=)"),
 )

@@ -15,6 +15,7 @@ from dlcontainer.schedulers.scheduler import (
     RequeueWords,
     Resource,
     SchedulerEnding,
+    SchedulerSigns,
     WarningWords,
     hosts_listed,
     hosts_named,
@@ -166,6 +167,13 @@ LSF = BatchSystem(
             *("-o", "stat exit_code exit_reason delimiter='|'", "{job}"),
         ),
         ending=ending,
+    ),
+    # Source: bsub(1), "-V", bqueues(1); the words of a version: remembered.
+    signs=SchedulerSigns(
+        version_command="bsub -V",
+        version=r"LSF\D* (?P<version>\d+\.\d[^,\s]*),",
+        partitions_command="bqueues -w",
+        head=1,
     ),
     reframe=ReframeBackend(
         name="lsf", written_options=r"-(J|o|e|W|n|nnodes)\b", script_on_compute_node=False

@@ -19,6 +19,7 @@ from dlcontainer.schedulers.scheduler import (
     RequeueWords,
     Resource,
     SchedulerEnding,
+    SchedulerSigns,
     hosts_listed,
     hosts_named,
 )
@@ -191,6 +192,13 @@ PBS = BatchSystem(
         cancel=("qdel", "{job}"),
         ended=("qstat", "-x", "-f", "{job}"),
         ending=ending,
+    ),
+    # Source: qstat(1B); the words of a version: remembered.
+    signs=SchedulerSigns(
+        version_command="qstat --version",
+        version=r"(?:pbs_version = |PBSPro_|Version: )(?P<version>\d\S*)",
+        partitions_command="qstat -Q",
+        head=2,
     ),
     reframe=ReframeBackend(name="pbs", written_options=r"(-N|-o|-e|-l\s*(select|walltime|place)=)"),
 )

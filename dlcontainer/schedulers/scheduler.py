@@ -114,6 +114,30 @@ class Launcher:
     reframe: str = "local"
 
 
+def first_word(line: str) -> str | None:
+    """Return the first word of a line."""
+    return next(iter(line.split()), None)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SchedulerSigns:
+    """By what a node tells that a scheduler serves it: commands that `detection/collect.py` runs.
+
+    `version` finds the group `version` in what `version_command` prints, whatever its exit code.
+    """
+
+    version_command: str
+    version: str
+    # Lists its partitions below so many lines of a head; how a line is read: None for none.
+    partitions_command: str
+    head: int = 0
+    partition: Callable[[str], str | None] = first_word
+    # Finds in that list the one of jobs that ask for none, the group `name`; empty: no mark.
+    usual: str = ""
+    # The program of its own that starts ranks; empty where it has none.
+    launcher: str = ""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReframeBackend:
     """A scheduler as ReFrame knows it (reframe-hpc 4.10, its manual and backends)."""
@@ -397,6 +421,8 @@ class BatchSystem:
     cpu_bindings: Mapping[str, CpuBinding] = field(default_factory=dict)
     # None where nobody described how a program follows a job.
     queue: BatchQueue | None = None
+    # None where nobody described how it is told.
+    signs: SchedulerSigns | None = None
     # None where ReFrame has no backend.
     reframe: ReframeBackend | None = None
 

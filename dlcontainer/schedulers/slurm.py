@@ -19,6 +19,7 @@ from dlcontainer.schedulers.scheduler import (
     ReframeBackend,
     RequeueWords,
     Resource,
+    SchedulerSigns,
     WarningWords,
     by_state,
 )
@@ -100,6 +101,16 @@ def _bits(number: int) -> tuple[int, ...]:
     if number.bit_length() > MOST_CPUS:
         raise ValueError("a mask of more CPUs than any node has")
     return tuple(bit for bit in range(number.bit_length()) if number >> bit & 1)
+
+
+def read_partition(line: str) -> str | None:
+    """Read a partition of sinfo's list: name, state, limit, nodes, CPUs, memory, GPUs."""
+    parts = line.split("|")
+    if len(parts) != 7:
+        return None
+    name, state, limit, nodes, cpus, memory, gres = parts
+    words = f"{name.rstrip('*')}: {state}, {nodes} nodes of {cpus} CPUs, {memory} MB, limit {limit}"
+    return words if gres == "(null)" else f"{words}, {gres}"
 
 
 SLURM = BatchSystem(
@@ -241,6 +252,15 @@ SLURM = BatchSystem(
             outside=("BOOT_FAIL", "NODE_FAIL", "PREEMPTED", "REVOKED"),
         ),
         per_node="--ntasks-per-node={count}",
+    ),
+    # Source: sinfo(1), "--version", "--format": %P marks the default partition with a star.
+    signs=SchedulerSigns(
+        version_command="sinfo --version",
+        version=r"^slurm(?:-wlm)? (?P<version>\d\S*)",
+        partitions_command="sinfo --noheader --format=%P|%a|%l|%D|%c|%m|%G",
+        partition=read_partition,
+        usual=r"^(?P<name>[^|*\n]+)\*\|",
+        launcher="srun",
     ),
     reframe=ReframeBackend(
         name="slurm",

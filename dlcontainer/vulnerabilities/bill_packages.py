@@ -56,7 +56,7 @@ class ListedPackage:
             return self.source_version
         names = {self.name, self.url_name}
         if self.kind == "pypi":
-            names, name = {sbom.pypi_name(own) for own in names}, sbom.pypi_name(name)
+            names, name = {sbom.pypi_name(spelling) for spelling in names}, sbom.pypi_name(name)
         return self.version if name in names else None
 
 

@@ -1,17 +1,21 @@
-"""The commands that choose, write down and collect packages: one wheel or two, on an image."""
+"""The commands that choose, write down and collect packages, and a site: a wheel or two."""
 
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import yaml
+
 from dlcontainer.config.field_types import ARCHES
+from dlcontainer.detection import node_report
 from dlcontainer.packages import bundle
 from dlcontainer.packages import lockfile as locks
 from dlcontainer.system.machine import read_host
 from tests import fakeregistry, layers, wheelhouse
 from tests.faults.stage import Subject
 from tests.integration.world import write_wheel
+from tests.unit.detection import machines
 from tests.values import write_yaml
 
 _RECIPE = """\
@@ -83,7 +87,35 @@ def _recipe_of(state: Path) -> object:
     return texts
 
 
+_MACHINE, _SITE, _SECOND = "machine.json", "mine.yaml", "other.yaml"
+_NEW_SITE = ("site", "new", "mine", "--from-machine", "--detected", _MACHINE, "-o")
+
+
+def _detected(state: Path) -> None:
+    """Write what `site detect -o` does of a node."""
+    facts = node_report.facts(machines.H100)
+    body = node_report.Detection(taken="2026-11-27T20:00:00Z", here=facts).body()
+    (state / _MACHINE).write_text(json.dumps({"schema": node_report.SCHEMA, **body}))
+
+
+def _site_of(state: Path) -> object:
+    path = state / _SITE
+    if not path.exists():
+        return None
+    site = yaml.safe_load(path.read_text())
+    assert site["default_recipe"]  # the last of its keys
+    return site
+
+
 BUNDLES: Mapping[str, Subject] = {
+    "site new": Subject(
+        prepare=_detected,
+        argv=(*_NEW_SITE, _SITE),
+        view=_site_of,
+        # A site that is there is refused.
+        then=(*_NEW_SITE, _SECOND),
+        ours=lambda path: path == _SECOND,
+    ),
     "recipe new": Subject(
         prepare=lambda state: None,
         served=_registry,

@@ -84,8 +84,8 @@ class SquashfsTree:
         return done.stdout
 
     def _failed(self, done: CompletedCommand) -> ChecksFailedError:
-        said = (done.stderr or done.stdout).strip()
-        full = _FULL.search(said)
+        message = (done.stderr or done.stdout).strip()
+        full = _FULL.search(message)
         if full:
             return ChecksFailedError(
                 f"no room to unpack files of {self.image}",
@@ -94,7 +94,7 @@ class SquashfsTree:
             )
         return ChecksFailedError(
             f"can't read the file tree of {self.image}",
-            why=said[-400:],
+            why=message[-400:],
             next_step="copy or build the image again; unsquashfs must be 4.4 or later, and "
             "support the image's compression",
         )

@@ -64,7 +64,7 @@ def gpu_code(image: StaticQuestions) -> Iterator[RuleFinding]:
         of_fit = {path: match.code for path, match in fits.items() if match and match.fit is fit}
         if fit is CodeFit.COMPILED:
             for code in sorted(set(of_fit.values())):
-                paths = [path for path, other in of_fit.items() if other == code]
+                paths = [path for path, name in of_fit.items() if name == code]
                 yield from _compiled(image, gpu.target, code, paths)
         elif of_fit:
             how = "native code" if fit is CodeFit.NATIVE else "code of a related GPU"
@@ -103,11 +103,11 @@ def _without(image: StaticQuestions, target: str, paths: Sequence[str]) -> Itera
     none for older ones, and a PyTorch beside it works.
     """
     of_core = [path for path in paths if path in image.core]
-    others = [path for path in paths if path not in image.core]
+    optional = [path for path in paths if path not in image.core]
     with_code = sum(bool(file.code.codes) for file in image.files.values())
-    groups: list[tuple[Level, list[str]]] = [("error", of_core), ("warning", others)]
+    groups: list[tuple[Level, list[str]]] = [("error", of_core), ("warning", optional)]
     if len(paths) == with_code:
-        groups = [("error", [*of_core, *others])]
+        groups = [("error", [*of_core, *optional])]
     source = GFX_SOURCE if target.startswith("gfx") else SASS_SOURCE
     for level, names in groups:
         if names:

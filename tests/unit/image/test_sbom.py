@@ -5,8 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 
 from dlcontainer.errors import ChecksFailedError
@@ -42,6 +40,14 @@ CONTENTS = TreeContents(
 WHEELS = [{"name": "torch-vision", "version": "1.0+cpu", "sha256": "cd" * 32}]
 
 
+def validator() -> Any:
+    """Give CycloneDX's own, which takes long to import."""
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
+    return JsonStrictValidator(SchemaVersion.V1_6)
+
+
 def rendered(
     subject: sbom.BillSubject = SUBJECT, contents: TreeContents = CONTENTS
 ) -> dict[str, Any]:
@@ -58,13 +64,12 @@ def rendered(
     ],
 )
 def test_the_official_schema(subject: sbom.BillSubject, contents: TreeContents) -> None:
-    validator = JsonStrictValidator(SchemaVersion.V1_6)
     text = sbom.render(subject, contents)
-    assert validator.validate_str(text) is None
+    assert validator().validate_str(text) is None
     # The validator does see what is wrong.
     spoilt = json.loads(text)
     spoilt["metadata"]["component"]["type"] = "image"
-    assert validator.validate_str(json.dumps(spoilt)) is not None
+    assert validator().validate_str(json.dumps(spoilt)) is not None
 
 
 @pytest.mark.parametrize(
@@ -99,7 +104,7 @@ def test_licences_in_the_official_schema() -> None:
         for number, license_ in enumerate(licenses)
     )
     text = sbom.render(SUBJECT, replace(CONTENTS, packages=packages))
-    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    assert validator().validate_str(text) is None
     stated = {one["name"]: one["licenses"] for one in json.loads(text)["components"]}
     *ids, expression, names = (stated[package.name] for package in packages)
     assert [one[0]["license"]["id"] for one in ids] == list(spdx.IDS.values())
