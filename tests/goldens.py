@@ -228,7 +228,13 @@ def _job_difference(text: str) -> str:
 def released_job() -> str:
     """Give the job of a release of the published tree."""
     plan = plans()[whole_jobs(whole())[0]]
-    files = released.texts(plan, Text("'/@release@'"), "image.sif", "job", [values.TEMPLATES])
+    job = released.PublishedJob(
+        release=Text("'/@release@'"),
+        module=Text("'pytorch/2.8.0-1'"),
+        image="image.sif",
+        folder="job",
+    )
+    files = released.texts(plan, job, [values.TEMPLATES])
     return files[released.SCRIPT].replace(plan.digest, BLANK)
 
 

@@ -91,7 +91,7 @@ def seen(root: Path) -> list[str]:
     """List what module users see, after a look that each thing works."""
     found = []
     for link in sorted((root / "modules").resolve().rglob("*")):
-        if link.is_dir():
+        if link.is_dir() or link.name.startswith(".modulerc"):
             continue
         text = link.read_text()
         assert text.startswith(("-- Written by", "#%Module1.0"))
@@ -111,4 +111,4 @@ def hidden(root: Path) -> list[Path]:
     return list(root.glob(f"{PREFIX}*"))
 
 
-BOTH = ["lmod/demo/1.0.lua", "tcl/demo/1.0"]
+BOTH = ["lmod/demo/1.0-1.lua", "lmod/demo/1.0.lua", "tcl/demo/1.0", "tcl/demo/1.0-1"]

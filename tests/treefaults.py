@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from dlcontainer.errors import PublishError
-from dlcontainer.publish.tree import audit, changes, collection
+from dlcontainer.publish.tree import audit, changes, collection, promotion
 from dlcontainer.publish.tree.collection import RetentionPolicy
 from dlcontainer.publish.tree.generation import Deprecation
-from tests.trees import DAY, Clock, act, hand, hidden, image_file, put, seen
+from tests.trees import DAY, Clock, act, hand, hidden, image_file, put, put_release, seen
 
 CHANGING = (
     *("mkdir", "link", "symlink", "rename", "unlink", "rmdir", "open", "write"),
@@ -64,12 +64,17 @@ def _two(root: Path, images: Path) -> None:
     put(root, _image(images, b"another"), "2.0")
 
 
+def _releases(root: Path, images: Path) -> None:
+    put_release(root, _image(images))
+    put_release(root, _image(images, b"another"))
+
+
 def _act(change: Callable[..., object]) -> Callable[[Path, Path], object]:
     return lambda root, images: act(root, change, by=hand(strict=False))
 
 
 def _promote(root: Path, images: Path) -> None:
-    act(root, lambda tree: changes.promote(tree, images / "test", "demo/1.0"), hand(strict=False))
+    act(root, lambda tree: promotion.promote(tree, images / "test", "demo/1.0"), hand(strict=False))
 
 
 def _prepared_promotion(root: Path, images: Path) -> None:
@@ -106,6 +111,17 @@ SCENARIOS: Mapping[str, Scenario] = {
     "facts": Scenario(
         prepare=lambda root, images: put(root, _image(images)),
         change=lambda root, images: put(root, _image(images), facts="new", by=hand(strict=False)),
+    ),
+    "release": Scenario(
+        prepare=lambda root, images: put_release(root, _image(images)),
+        change=lambda root, images: put_release(
+            root, _image(images, b"another"), by=hand(strict=False)
+        ),
+    ),
+    "release back": Scenario(
+        prepare=_releases,
+        change=_act(lambda tree: changes.unpublish(tree, "demo/1.0-2")),
+        again=False,
     ),
     "rollback": Scenario(prepare=_two, change=_act(lambda tree: changes.rollback(tree, 1))),
     "unpublish": Scenario(

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from dlcontainer.publish import modulefiles
 from dlcontainer.publish.modulefiles import ModuleRelease
-from dlcontainer.publish.tree import changes, contents
+from dlcontainer.publish.tree import changes, contents, numbers
 from dlcontainer.publish.tree.layout import PublishedTree
-from dlcontainer.publish.tree.store import ReleaseDraft
+from dlcontainer.publish.tree.numbers import Succession
+from dlcontainer.publish.tree.store import ImageKey, ReleaseDraft
 from dlcontainer.publish.tree.transaction import Publisher, opened
 from dlcontainer.system.workspace import PREFIX
 from tests.fakes import RecordingRunner
@@ -45,9 +46,17 @@ def image_file(folder: Path, data: bytes = b"an image") -> Path:
 
 @contextlib.contextmanager
 def draft(
-    image: Path, version: str = "1.0", facts: str = "", name: str = "demo", fallback: str = ""
+    image: Path,
+    version: str = "1.0",
+    facts: str = "",
+    name: str = "demo",
+    fallback: str = "",
+    number: int | None = None,
 ) -> Iterator[ReleaseDraft]:
-    """Make a release's draft of real modulefiles; `facts` are those of the site."""
+    """Make a release's draft of real modulefiles; `facts` are those of the site.
+
+    Without a number it is one of dlcontainer 0.13 and earlier.
+    """
     sha256 = hashlib.sha256(image.read_bytes()).hexdigest()
     about = ModuleRelease(
         name=name,
@@ -60,6 +69,7 @@ def draft(
         digest="0" * 64,
         sha256=sha256,
         offset=0,
+        number=number or 1,
     )
     folder = contents.PLACEHOLDER
     lua, tcl = modulefiles.modulefiles(
@@ -75,7 +85,9 @@ def draft(
         "checks.json": b"{}",
     }
     with image.open("rb") as file:
-        yield ReleaseDraft(name=name, version=version, image=file, sha256=sha256, files=files)
+        yield ReleaseDraft(
+            name=name, version=version, image=file, sha256=sha256, files=files, number=number
+        )
 
 
 def put(
@@ -84,6 +96,25 @@ def put(
     """Publish; give the generation's number."""
     with opened(root, by or hand()) as tree, draft(image, version, facts) as given:
         return changes.publish(tree, given).number
+
+
+def put_release(
+    root: Path,
+    image: Path,
+    version: str = "1.0",
+    facts: str = "",
+    *,
+    succession: Succession | None = Succession(),  # noqa: B008  it can't be changed
+    by: Publisher | None = None,
+) -> int:
+    """Publish as `publish --release` does; give the release's number."""
+    sha256 = hashlib.sha256(image.read_bytes()).hexdigest()
+    key = ImageKey(name="demo", version=version, sha256=sha256)
+    with opened(root, by or hand()) as tree:
+        number = numbers.of_image(tree.top, key, succession)
+        with draft(image, version, facts, number=number) as given:
+            changes.publish(tree, given, succession)
+    return number
 
 
 def act(root: Path, change: Callable[[PublishedTree], object], by: Publisher | None = None) -> None:

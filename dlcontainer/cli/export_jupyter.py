@@ -109,7 +109,7 @@ def _module(world: "CliContext", name: str | None, root: Path | None) -> "Kernel
     if not version or "/" in version:
         raise UsageError(f"{name}: not NAME/VERSION", next_step="write it as for `module load`")
     for listed in changes.listing(root.absolute()):
-        if listed.entry.module == name:
+        if listed.is_called(name):
             return kernelspec.at(listed.folder)
     raise UsageError(
         f"{name} is not published in {root}", next_step=layout.typed(root.absolute(), "list")

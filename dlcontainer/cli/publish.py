@@ -46,6 +46,14 @@ def publish(
             help="With --layout tree: write a script that publishes to CernVM-FS; publish nothing.",
         ),
     ] = None,
+    release: Annotated[
+        bool,
+        typer.Option(
+            "--release",
+            help="Publish another image of a published version as its next release; the one before "
+            "stays loadable by its number.",
+        ),
+    ] = False,
     proofs: options.Proofs = None,
     key: trust_options.Keys = None,
     certificate_roots: trust_options.Roots = None,
@@ -65,6 +73,7 @@ def publish(
         facts=world.site(site).value,
         root=root,
         layout=layout,
+        release=release,
         proofs=proofs or [],
         signers=trust_options.Signers(
             keys=key,
@@ -90,6 +99,7 @@ class _PublishRequest:
     facts: "Site"
     root: Path | None
     layout: Literal["sif", "tree"]
+    release: bool
     proofs: list[Path]
     signers: trust_options.Signers
 
@@ -100,6 +110,7 @@ def _publish(
     from dlcontainer.proof import reach
     from dlcontainer.publish import publish as publishing
     from dlcontainer.publish.tree.layout import admit_any
+    from dlcontainer.publish.tree.numbers import Succession
 
     site, signers = request.facts, request.signers
     evidence = reach.read(request.proofs, site.engine.builders) if request.proofs else None
@@ -116,6 +127,7 @@ def _publish(
         scan=gate(request.site, site, world, console),
         admit=signatures.admit if signatures else admit_any,
         unpacked=request.layout == "tree",
+        succession=Succession(days=site.modules.release_days) if request.release else None,
     )
     root = request.root.absolute() if request.root else None
     with console.beating():
@@ -181,7 +193,8 @@ def _write_script(target: Path, request: _PublishRequest, *, as_json: bool) -> N
         )
     templates = here().resources.template_folders()
     named = str(Path(site).absolute()) if "/" in site or site.endswith((".yaml", ".yml")) else site
-    script = cvmfs.script(request.image.absolute(), named, root, templates)
+    more = ["--release"] if request.release else []
+    script = cvmfs.script(request.image.absolute(), named, root, templates, more)
     report_files.write(script, target, "--cvmfs")
     if as_json:
         output.emit("publish-script", {"script": str(target), "root": str(root)})
@@ -195,6 +208,8 @@ def _show(done: "Publication", kind: str, *, as_json: bool) -> None:
     if as_json:
         body = {
             "module": done.module,
+            "release": done.release,
+            "number": done.number,
             "new": done.new,
             "folder": str(done.folder),
             "generation": done.generation,
@@ -211,7 +226,8 @@ def _show(done: "Publication", kind: str, *, as_json: bool) -> None:
         if kind in (name, "none"):
             remark = "   # with Environment Modules" if (kind, name) == ("none", "tcl") else ""
             output.copied(quote(["module", "use", path]) + remark)
-    output.copied(f"module load {done.module}")
+    remark = f"   # release {done.number}: {done.release}" if done.number > 1 else ""
+    output.copied(f"module load {done.module}{remark}")
 
 
 def _closed(closed: "AccessBarrier") -> dict[str, object]:

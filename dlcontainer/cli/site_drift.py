@@ -77,7 +77,7 @@ def _published(root: Path, site: "Site") -> "tuple[tuple[PublishedImage, ...], d
 
     images, apart = [], {}
     for live in changes.listing(root):
-        module, folder = live.entry.module, live.folder
+        module, folder = live.module, live.folder
         try:
             written = record.opened(folder / "record.json")
         except ChecksFailedError as error:

@@ -6,7 +6,7 @@ made of the templates of a job script that stands alone.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer.config.templating import Text, render_template
@@ -21,25 +21,34 @@ NAMED = f'"${VARIABLE}"'
 _HINT = "ask the staff who publish the module: it may have been withdrawn"
 
 
-def texts(
-    plan: LaunchPlan, release: Text, image: str, folder: str, templates: list[Path]
-) -> Mapping[str, str]:
-    """Render the files of a release whose image and `folder` of these files lie in `release`.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PublishedJob:
+    """Where a release's image and the `folder` of its job's files lie: in `release`.
 
-    That is a word of a shell. Raises ConfigError for what the site's jobs can't do.
+    That and `module`, the name that loads just this release, are words of a shell.
     """
+
+    release: Text
+    module: Text
+    image: str
+    folder: str
+
+
+def texts(plan: LaunchPlan, of: PublishedJob, templates: list[Path]) -> Mapping[str, str]:
+    """Render the files of a release's job; raises ConfigError for what the site's jobs can't do."""
     start = replace(
         runtimes.start(plan, surroundings.of_plan(plan)),
-        image=Text(f"$dlc_release/{image}"),
+        image=Text(f"$dlc_release/{of.image}"),
         hint=_HINT,
     )
     values = {**job.values(plan, None, start, NAMED)}
     rank = _rendered(templates, "job/rank.sh.j2", values) if values["launched"] else ""
     packed = {
-        "release": release,
-        "rank_file": Text(f"{folder}/{RANK}"),
+        "release": of.release,
+        "module": of.module,
+        "rank_file": Text(f"{of.folder}/{RANK}"),
         "rank": Text(_sha256(rank)),
-        "functions_file": Text(f"{folder}/{FUNCTIONS}"),
+        "functions_file": Text(f"{of.folder}/{FUNCTIONS}"),
     }
     values["packed"] = packed
     functions = _rendered(templates, "job/functions.sh.j2", values)

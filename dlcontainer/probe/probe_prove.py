@@ -28,7 +28,8 @@ MANIFEST = "/opt/dlcontainer/manifest.json"
 # framework -> the package that its ranks meet by
 GROUPS = {"torch": "torch", "tensorflow": "horovod"}
 # Where the scheduler's and the engine's own words stand.
-JOB = scheduler_names.JOBS + ("SLURM_STEP_NUM_TASKS",)
+# The last is set by jobs of a published image.
+JOB = scheduler_names.JOBS + ("SLURM_STEP_NUM_TASKS", "DLCONTAINER_RELEASE")
 IMAGE = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER")
 # Where the lines stand that nccl_log.py reads; GRAPH for NVLink.
 _SUBSYSTEMS = "INIT,ENV,NET,GRAPH"

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from dlcontainer.config.templating import Literal as FixedText
 from dlcontainer.config.templating import Text
 from dlcontainer.errors import ConfigError
 from dlcontainer.formats import job_head, released_job
+from dlcontainer.formats.released_job import PublishedJob
 from dlcontainer.image.record import ImageContent, StackProvenance
 from dlcontainer.planning.launch import surroundings
 from dlcontainer.publish import modulefiles
@@ -86,11 +88,16 @@ def of_release(
         return ReleaseJob(missing=f"jobs there start images with {site.engine.runtime}")
     if content.is_foreign:
         return ReleaseJob(missing="the image brings no proof of dlcontainer's")
-    plan = _plan(content, release, site if image.suffix else _in_place(site))
+    named = _named(site, release)
+    plan = _plan(content, release, named if image.suffix else _in_place(named))
+    job = PublishedJob(
+        release=Text(modulefiles.shell(image.parent)),
+        module=Text(modulefiles.shell(release.pinned)),
+        image=image.name,
+        folder=FOLDER,
+    )
     try:
-        texts = released_job.texts(
-            plan, Text(modulefiles.shell(image.parent)), image.name, FOLDER, templates
-        )
+        texts = released_job.texts(plan, job, templates)
     except ConfigError as error:
         return ReleaseJob(missing=error.what)
     return ReleaseJob(files={f"{FOLDER}/{name}": text for name, text in texts.items()})
@@ -114,6 +121,12 @@ def _plan(content: ImageContent, release: ModuleRelease, site: Site) -> ReleaseP
         digest=release.digest,
         environment=release.environment,
     )
+
+
+def _named(site: Site, release: ModuleRelease) -> Site:
+    """Return the site with jobs that tell their image which release it is."""
+    inside = {**site.jobs.inside, modulefiles.VARIABLE: FixedText(release.pinned)}
+    return site.model_copy(update={"jobs": site.jobs.model_copy(update={"inside": inside})})
 
 
 def _in_place(site: Site) -> Site:

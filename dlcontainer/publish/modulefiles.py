@@ -26,6 +26,9 @@ _WIDTH = 84
 # The script of a release that its users submit.
 JOB = "job/job.sh"
 
+# Names the release that is loaded or that runs, on the host and in the image.
+VARIABLE = "DLCONTAINER_RELEASE"
+
 # Variables that name a folder for compiled code.
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "MIOPEN_USER_DB_PATH", "MIOPEN_CUSTOM_CACHE_DIR")
 
@@ -45,6 +48,8 @@ class ModuleRelease:
     sha256: str
     # Where the image's SquashFS begins, bytes.
     offset: int
+    # Which release of the version; the texts name it.
+    number: int = 1
     # Those of CACHES that the image sets itself.
     own_caches: frozenset[str] = frozenset()
     # The family of its MPI; None for an image that uses none.
@@ -56,6 +61,11 @@ class ModuleRelease:
     environment: Mapping[str, str] = field(default_factory=dict)
     # It has PyTorch, whose torch.compile writes C++.
     without_compiler: bool = False
+
+    @property
+    def pinned(self) -> str:
+        """NAME/VERSION-NUMBER, which loads this release whatever follows it."""
+        return f"{self.name}/{self.version}-{self.number}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,6 +157,7 @@ def modulefiles(
         "bin": f"{folder}/bin",
         "report": f"{folder}/report.html",
         "job": f"{folder}/{JOB}" if context.submit else "",
+        "pinned": release.pinned,
         "catalogue": str(catalogue) if catalogue else "",
         "facts": _whatis(release),
         "help": _help(release, folder, context),
@@ -161,6 +172,7 @@ def _whatis(release: ModuleRelease) -> list[str]:
     facts = {
         "Name": release.name,
         "Version": release.version,
+        "Release": release.pinned,
         "Description": release.summary,
         "URL": release.homepage,
         "License": release.license,
@@ -171,6 +183,7 @@ def _whatis(release: ModuleRelease) -> list[str]:
 def _help(release: ModuleRelease, folder: Path, context: WrapperContext) -> list[str]:
     return [
         f"{release.name} {release.version}: {release.summary}",
+        f"Release {release.number}: module load {release.pinned} loads just this one later, too.",
         "",
         f"Commands, each run in the image: {', '.join(commands(release))}",
         "  they see your home, the current folder and the site's file systems;",
@@ -235,6 +248,7 @@ def wrappers(
         **job_variables.values(),
         "name": release.name,
         "version": release.version,
+        "pinned": release.pinned,
         "image": Text(context.image),
         "unpacked": context.image != _BARE.image,
         "prefix": release.prefix,

@@ -26,9 +26,12 @@ from dlcontainer.publish import (
 from dlcontainer.publish.modulefiles import FallbackPrograms, ModuleRelease
 from dlcontainer.publish.offered import PublishCandidate
 from dlcontainer.publish.staging import Checks, Version
-from dlcontainer.publish.tree import changes, layout, store, transaction
-from dlcontainer.publish.tree.layout import Admit
+from dlcontainer.publish.tree import changes, layout, numbers, store, transaction
+from dlcontainer.publish.tree.generation import numbered
+from dlcontainer.publish.tree.layout import Admit, PublishedTree
+from dlcontainer.publish.tree.numbers import Succession
 from dlcontainer.publish.tree.site_commands import SiteCommands
+from dlcontainer.publish.tree.store import ReleaseDraft
 from dlcontainer.publish.tree.transaction import Publisher
 from dlcontainer.publish.unpacked import unpack
 from dlcontainer.publish.unpacked.unpack import UnpackedTree
@@ -61,6 +64,8 @@ class PublishContext:
     scan: Callable[[PublishCandidate], None] | None = None
     # The image as a folder of its files, not as one file.
     unpacked: bool = False
+    # Another image becomes the next release of its version; None: it is refused.
+    succession: Succession | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,6 +75,8 @@ class Publication:
     root: Path
     name: str
     version: str
+    # Which release of the version it is.
+    number: int
     digest: str
     generation: int
     new: bool
@@ -80,6 +87,11 @@ class Publication:
     def module(self) -> str:
         """NAME/VERSION, as users load it."""
         return f"{self.name}/{self.version}"
+
+    @property
+    def release(self) -> str:
+        """NAME/VERSION-NUMBER, which loads this release whatever follows it."""
+        return f"{self.name}/{numbered(self.version, self.number)}"
 
     @property
     def folder(self) -> Path:
@@ -188,40 +200,52 @@ def _verified_copy(copy: Path, work: _Publishing) -> None:
 
 
 def _published_as(work: _Publishing, version: Version) -> Publication:
-    progress = work.context.progress
-    draft = staging.draft(version)
+    progress, succession = work.context.progress, work.context.succession
     missing = staging.job(version).missing
     if missing:
         progress.note(f"no job script is published with it: {missing}")
+    live = changes.standing(work.root, staging.key(version), succession)
+    version = staging.numbered(version, live.number)
+    draft = staging.draft(version)
     digest = store.digest_of_draft(draft)
-    live = changes.standing(work.root, draft)
-    same = live is not None and live.digest == digest
+    same = live.digest == digest
     if same:
         _require_image(work)
     else:
         # Checks and their date are no part of the digest.
-        draft = staging.draft(replace(version, checks=_checked(work)))
-        if live is None:
+        version = replace(version, checks=_checked(work))
+        if live.digest is None:
             roots.require_space(work.candidate.size, work.root)
     progress.step(f"publish {draft.name}/{draft.version} in {work.root}")
-    # An unpacked image was verified before it was unpacked.
-    hand = replace(_hand(work), admitted=frozenset({digest}) if version.tree else frozenset())
-    with transaction.opened(work.root, hand) as tree:
+    with transaction.opened(work.root, _hand(work)) as tree:
         before = layout.current(tree.top)
-        if same and changes.standing(work.root, draft) != live:
+        if same and changes.standing(work.root, draft.key, succession) != live:
             raise PublishError(
                 f"{draft.name}/{draft.version} changed while dlcontainer read it",
                 next_step="try again",
             )
-        published = changes.publish(tree, draft)
+        draft = _numbered_draft(tree, work, version)
+        published = changes.publish(tree, draft, succession)
     return Publication(
         root=work.root,
         name=draft.name,
         version=draft.version,
-        digest=digest,
+        number=draft.number or 1,
+        digest=store.digest_of_draft(draft),
         generation=published.number,
         new=published.number != before,
     )
+
+
+def _numbered_draft(tree: PublishedTree, work: _Publishing, version: Version) -> ReleaseDraft:
+    """Write the draft with the number that it gets: another publisher may have had the first."""
+    key, succession = staging.key(version), work.context.succession
+    number = numbers.of_image(tree.top, key, succession)
+    draft = staging.draft(staging.numbered(version, number))
+    if version.tree is not None:
+        # An unpacked image was verified before it was unpacked.
+        tree.admitted.add(store.digest_of_draft(draft))
+    return draft
 
 
 def _checked(work: _Publishing) -> Checks:

@@ -18,7 +18,7 @@ from dlcontainer.publish.modulefiles import (
 )
 from dlcontainer.publish.offered import PublishCandidate
 from dlcontainer.publish.tree import contents
-from dlcontainer.publish.tree.store import ReleaseDraft
+from dlcontainer.publish.tree.store import ImageKey, ReleaseDraft
 from dlcontainer.publish.unpacked import listing
 from dlcontainer.publish.unpacked.unpack import UnpackedTree
 from dlcontainer.sites.site import Site
@@ -49,6 +49,17 @@ class Version:
     tree: UnpackedTree | None = None
 
 
+def key(version: Version) -> ImageKey:
+    """Return the image of a version, which its number depends on."""
+    release = version.release
+    return ImageKey(name=release.name, version=release.version, sha256=release.sha256)
+
+
+def numbered(version: Version, number: int) -> Version:
+    """Return it as that release of its version, as its texts name it."""
+    return replace(version, release=replace(version.release, number=number))
+
+
 def draft(version: Version) -> ReleaseDraft:
     """Write a version's files; the same version has the same digest at any time."""
     texts = {
@@ -63,6 +74,7 @@ def draft(version: Version) -> ReleaseDraft:
         sha256=version.release.sha256,
         files={**_files(version), **{name: text.encode() for name, text in texts.items()}},
         tree=version.tree.path if version.tree else None,
+        number=version.release.number,
     )
 
 

@@ -1,8 +1,8 @@
 """The module system of a site, and how images are published in it."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from dlcontainer.config.field_types import AbsolutePath, EnvPattern, GroupName, Line
 from dlcontainer.sites.groups import SiteFacts
@@ -37,6 +37,13 @@ class Modules(SiteFacts):
         le=3650,
         description="that a job may wait, be held and run, with what its user had loaded",
     )
+    release_days: int | None = Field(
+        default=None,
+        ge=1,
+        le=3650,
+        description="that a release stays loadable after the next one of its version took its "
+        "place; without it, until it is taken back",
+    )
     submissions: tuple[Line, ...] = Field(
         default=(),
         description="argv that prints the time of submission of each job, one a line; default: "
@@ -57,6 +64,16 @@ class Modules(SiteFacts):
         description="argv that sets the layout of new files in a folder, which is added: "
         "lfs setstripe -c 8; for an image's folder, before the copy",
     )
+
+    @model_validator(mode="after")
+    def _longer_than_jobs(self) -> Self:
+        longest, stays = self.longest_job_days, self.release_days
+        if longest is not None and stays is not None and stays < longest:
+            raise ValueError(
+                f"release_days is {stays}, less than longest_job_days, {longest}: a job that waits "
+                "would no longer load the release that it names"
+            )
+        return self
 
     @field_validator("keep_mounted")
     @classmethod

@@ -173,7 +173,7 @@ def site(rich: dict[str, Any]) -> dict[str, Any]:
     data["cpu"] |= {"cores_per_domain": 1, "reserved": [1]}
     data["jobs"]["rendezvous"] = {"suffix": ".hsn", "ports": "20000-29999"}
     data["jobs"] |= {"warning": {"signal": "USR1", "seconds": 300}, "requeue": True}
-    data["modules"] |= {"group": "sw", "pass_environment": ["MY_*"]}
+    data["modules"] |= {"group": "sw", "pass_environment": ["MY_*"], "release_days": 365}
     data["engine"] |= {"tmpdir": "/tmp/x", "cache": "/srv/cache", "builders": ["ada"]}
     data["engine"] |= {"version": "1.4", "without_gpu_flag": "as the centre's jobs"}
     for group in GROUPS:

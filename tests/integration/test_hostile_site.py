@@ -93,6 +93,7 @@ def hostile(line: str, host: str, runtime: str, *, kind: str = "slurm") -> dict[
             "stripe": ["lfs", "setstripe", line],
             "keep_days": 40,
             "longest_job_days": 30,
+            "release_days": 365,
         },
     }
 

@@ -20,6 +20,10 @@ SHELLCHECK = ("--exclude=SC1091", "--color=never")
 PROSE = re.compile(r"\s*#(?! (?:shellcheck|hadolint)|!)")
 MOST = 100  # files a process
 
+PUBLISHED = released_job.PublishedJob(
+    release=Text("'/a release'"), module=Text("'demo/1.0-1'"), image="image.sif", folder="job"
+)
+
 
 def linter(name: str) -> str:
     program = shutil.which(name)
@@ -101,7 +105,7 @@ def test_the_job_of_a_release(tmp_path: Path) -> None:
     files: dict[str, list[Path]] = {"bash": [], "sh": []}
     for name in goldens.whole_jobs(goldens.whole()):
         plan = goldens.plans()[name]
-        written = released_job.texts(plan, Text("'/a release'"), "image.sif", "job", [TEMPLATES])
+        written = released_job.texts(plan, PUBLISHED, [TEMPLATES])
         for file, text in written.items():
             path = tmp_path / f"{name}-{file}"
             path.write_text(text)

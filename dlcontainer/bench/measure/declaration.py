@@ -42,6 +42,7 @@ from dlcontainer.bench.samples.schedule import Schedule
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.bench.samples.vocabulary import ArmName, NativeAs, Question
 from dlcontainer.errors import BenchDataError
+from dlcontainer.image import published_as
 from dlcontainer.system.machine import mount_of
 
 ALPHA = 0.05
@@ -268,6 +269,7 @@ def machine(
     """Return this machine's facts, as they are at the start of the session."""
     host, reference = context.execution.host, sides.reference
     place = reference.image if isinstance(reference, ContainerArm) else reference.here
+    published = published_as.module(subject.image)
     return {
         "node": platform.node(),
         "boot_id": boot_id(),
@@ -286,6 +288,7 @@ def machine(
         "engine_mode": context.execution.capabilities.run_mode,
         "image_on": mount_of(subject.image).kind,
         "reference_on": mount_of(place).kind,
+        **({} if published is None else {"module": published}),
         **sides.setup_seconds,
     }
 

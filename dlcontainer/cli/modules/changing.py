@@ -51,7 +51,10 @@ def unpublish(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Withdraw a module; shells and jobs that loaded it go on until `gc` removes its files."""
+    """Withdraw a module, or one release of it (NAME/VERSION-N).
+
+    Shells and jobs that loaded it go on until `gc` removes its files.
+    """
     from dlcontainer.publish.tree import changes
 
     where = tree_options.chosen(root, site, as_json=as_json, verbose=verbose)
@@ -71,6 +74,10 @@ def promote(
             help="Also accept files of this user, who is not a publisher here.",
         ),
     ] = None,
+    release: Annotated[
+        bool,
+        typer.Option("--release", help="Let it take the place of another image of the version."),
+    ] = False,
     root: Root = None,
     site: options.OptionalSite = None,
     key: trust_options.Keys = None,
@@ -82,7 +89,8 @@ def promote(
     verbose: options.Verbose = False,
 ) -> None:
     """Publish a module of another tree here, byte for byte: from the test tree to production."""
-    from dlcontainer.publish.tree import changes
+    from dlcontainer.publish.tree import promotion
+    from dlcontainer.publish.tree.numbers import Succession
 
     signers = trust_options.Signers(
         keys=key,
@@ -92,9 +100,13 @@ def promote(
         evidence=require_evidence,
     )
     where = tree_options.chosen(root, site, signers=signers, as_json=as_json, verbose=verbose)
+    days = where.site.modules.release_days if where.site else None
+    succession = Succession(days=days) if release else None
     tree_options.change(
         where,
-        lambda tree: changes.promote(tree, source.absolute(), module, from_owner or ()),
+        lambda tree: promotion.promote(
+            tree, source.absolute(), module, from_owner or (), succession
+        ),
         as_json=as_json,
         is_new=True,
     )

@@ -43,6 +43,8 @@ def gc(
     changes.require_published(where.root)
     policy = _policy(where, keep, dry_run=dry_run)
     with transaction.opened(where.root, where.hand()) as tree:
+        collection.require_long_enough(policy)
+        expired = changes.expire(tree, dry=dry_run)
         collected = collection.collect(tree, policy)
     if as_json:
         output.emit(
@@ -50,11 +52,14 @@ def gc(
             {
                 "root": str(where.root),
                 "dry_run": dry_run,
+                "expired": list(expired),
                 "removed": list(collected.removed),
                 "kept": [asdict(kept) for kept in collected.kept],
             },
         )
     else:
+        for module in expired:
+            output.say(f"{'would take back' if dry_run else 'took back'}  {module}")
         _show(collected, dry_run=dry_run)
 
 

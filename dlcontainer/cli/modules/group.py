@@ -27,7 +27,7 @@ def list_(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """List the live modules: default, aliases, size, checks; with -v their folders."""
+    """List the live modules: release, default, aliases, size, date, checks; with -v folders."""
     from dlcontainer.publish.catalogue import files
     from dlcontainer.publish.tree import changes
 
@@ -41,31 +41,36 @@ def list_(
     if not listed:
         output.copied(str(where.root), before="nothing is published in ")
         return
-    head = ["module", "marks", "image", "checked", "checks", *(["release"] if verbose else [])]
-    pages = files.briefly(where.root, [module.entry for module in listed])
+    head = ["module", "release", "marks", "image", "checked", "checks"]
+    head += ["folder"] if verbose else []
+    pages = files.briefly(where.root, [(module.entry, module.release.digest) for module in listed])
     rows = [
         (
-            page.entry.module,
-            page.entry.marks or "-",
+            module.module,
+            str(module.release.number),
+            module.marks or "-",
             page.size,
             page.day,
             page.checks,
-            str(live.folder),
+            str(module.folder),
         )
-        for page, live in zip(pages, listed, strict=True)
+        for page, module in zip(pages, listed, strict=True)
     ]
     output.say(output.table([row[: len(head)] for row in rows], head=head))
 
 
 def _body(listed: "LiveModule") -> dict[str, object]:
-    entry = listed.entry
+    entry, is_newest = listed.entry, listed.is_newest
     return {
-        "module": entry.module,
-        "default": entry.default,
-        "aliases": list(entry.aliases),
+        "module": listed.module,
+        "default": entry.default and is_newest,
+        "aliases": list(entry.aliases) if is_newest else [],
         "deprecated": asdict(entry.deprecated) if entry.deprecated else None,
-        "digest": entry.digest,
+        "digest": listed.release.digest,
         "folder": str(listed.folder),
+        "number": listed.release.number,
+        "newest": is_newest,
+        "until": listed.release.until,
     }
 
 
@@ -120,7 +125,6 @@ def audit(
     from dlcontainer.cli.context import here
     from dlcontainer.errors import ChecksFailedError
     from dlcontainer.publish.tree import audit as auditing
-    from dlcontainer.publish.tree import layout
 
     where = tree_options.chosen(root, site)
     faults = auditing.audit(where.root, engine, _loader(where) if load else None)
@@ -134,12 +138,11 @@ def audit(
         output.emit("modules-audit", {"root": str(where.root), "ok": not faults, "faults": body})
         raise typer.Exit(1 if faults else 0)
     for fault in faults:
-        output.finding("FAILED", f"{fault.where}: {fault.why}")
+        output.finding("FAILED", auditing.line(where.root, fault))
     if faults:
         raise ChecksFailedError(
             f"{where.root} is not as it was published; faults: {len(faults)}",
-            next_step="withdraw the damaged modules: "
-            + layout.typed(where.root, "unpublish", "NAME/VERSION"),
+            next_step=auditing.next_step(where.root, faults),
         )
     output.copied(str(where.root), before="as it was published: ")
 

@@ -15,18 +15,19 @@ def faults(root: Path, demand: "SignatureDemand") -> "list[ReleaseFault]":
     from dlcontainer.publish.tree import changes, contents, layout
 
     unsigned = []
-    for listed in changes.listing(root):
-        path = str(listed.folder / contents.IMAGE)
+    for live in changes.listing(root):
+        path = str(live.folder / contents.IMAGE)
         try:
             with (
                 Folder.at(root) as top,
                 top.sub(layout.RELEASES) as releases,
-                releases.sub(listed.entry.digest) as release,
+                releases.sub(live.folder.name) as release,
             ):
                 demand.held(release)
+            continue
         except (ChecksFailedError, PublishError) as error:
             why = f"{error.what}: {error.why}" if error.why else error.what
-            unsigned.append(contents.ReleaseFault(where=path, why=why))
         except (OSError, ValueError) as error:
-            unsigned.append(contents.ReleaseFault(where=path, why=str(error)))
+            why = str(error)
+        unsigned.append(contents.ReleaseFault(where=path, why=why, module=live.module))
     return unsigned

@@ -42,7 +42,10 @@ def read(root: Path) -> tuple[ReleaseBill, ...]:
         if number is not None:
             with top.sub(GENERATIONS) as generations:
                 for entry in generation.read(generations, number).entries:
-                    live.setdefault(entry.digest, []).append(entry.module)
+                    for release in entry.releases:
+                        named = entry.named(release)
+                        module = entry.module if release == entry.newest else named
+                        live.setdefault(release.digest, []).append(module)
         if top.info(RELEASES) is None:
             return ()
         with top.sub(RELEASES) as releases:

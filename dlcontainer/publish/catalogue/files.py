@@ -49,17 +49,17 @@ def live(root: Path) -> Catalogue:
         ) from None
 
 
-def briefly(root: Path, entries: Iterable[GenerationEntry]) -> tuple[CataloguePage, ...]:
-    """Read what a list shows of modules that are live; takes no lock."""
+def briefly(root: Path, listed: Iterable[tuple[GenerationEntry, str]]) -> tuple[CataloguePage, ...]:
+    """Read what a list shows of releases, by their version and digest; takes no lock."""
     with contextlib.ExitStack() as stack:
         try:
             releases = stack.enter_context(stack.enter_context(Folder.at(root)).sub(RELEASES))
         except OSError as error:
             none = ReleaseFacts(unknown=(f"{RELEASES} can't be read: {error.strerror}",))
-            return tuple(CataloguePage(entry=entry, facts=none) for entry in entries)
+            return tuple(CataloguePage(entry=entry, facts=none) for entry, _ in listed)
         return tuple(
-            CataloguePage(entry=entry, facts=facts.of(releases, entry.digest, brief=True))
-            for entry in entries
+            CataloguePage(entry=entry, facts=facts.of(releases, digest, brief=True))
+            for entry, digest in listed
         )
 
 

@@ -35,7 +35,9 @@ class CataloguePage:
         name = self.entry.name
         names = [*([name] if self.entry.default else []), self.entry.module]
         aliases = (f"{name}/{alias}" for alias in self.entry.aliases)
-        return tuple(f"module load {name}" for name in (*names, *aliases))
+        releases = (f"{name}/{version}" for version, _ in self.entry.loadable)
+        loads = dict.fromkeys((*names, *releases, *aliases))
+        return tuple(f"module load {name}" for name in loads)
 
     @property
     def checks(self) -> str:
@@ -137,6 +139,8 @@ def _module(root: Path, module: CataloguePage) -> Iterator[tuple[str, object]]:
     yield "aliases", list(entry.aliases)
     warned = entry.deprecated
     yield "deprecated", asdict(warned) if warned else None
+    yield "number", entry.newest.number
+    yield "older", [asdict(release) for release in entry.older]
     yield "release", entry.digest
     yield "folder", str(root / RELEASES / entry.digest)
     yield "load", list(module.loads)

@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from dlcontainer.errors import PublishError
@@ -13,13 +14,19 @@ from dlcontainer.publish.tree import (
     audit_owners,
     audit_users,
     contents,
+    farm,
     generation,
     journal,
     layout,
 )
 from dlcontainer.publish.tree.audit_users import Loader
 from dlcontainer.publish.tree.contents import ReleaseFault
-from dlcontainer.publish.tree.generation import Generation, GenerationEntry
+from dlcontainer.publish.tree.generation import (
+    Generation,
+    GenerationEntry,
+    NumberedRelease,
+    numbered,
+)
 from dlcontainer.publish.tree.layout import KINDS, MODULES
 from dlcontainer.system import digests, foreign_files, guarded_files
 from dlcontainer.system.workspace import PREFIX
@@ -39,6 +46,30 @@ def audit(root: Path, engine: Path | None = None, by: Loader | None = None) -> l
             return list(dict.fromkeys(_faults(root, top, engine, by)))
     except OSError as error:
         raise PublishError(f"can't read {root}: {error.strerror}") from None
+
+
+def line(root: Path, fault: ReleaseFault) -> str:
+    """Write a fault for people: the module first, its file as it lies in the release."""
+    if not fault.module:
+        return f"{fault.where}: {fault.why}"
+    path = Path(fault.where)
+    inside = path.relative_to(root).parts[2:] if path.is_relative_to(root) else path.parts
+    return ": ".join(part for part in (fault.module, "/".join(inside), fault.why) if part)
+
+
+def next_step(root: Path, faults: Iterable[ReleaseFault]) -> str | None:
+    """Return the commands that staff type next; None where people must look first."""
+    faults = list(faults)
+    releases, generations = root / layout.RELEASES, root / layout.GENERATIONS
+    damaged = dict.fromkeys(
+        fault.module
+        for fault in faults
+        if fault.module and Path(fault.where).is_relative_to(releases)
+    )
+    lines = [f"withdraw it: {layout.typed(root, 'unpublish', module)}" for module in damaged]
+    if any(Path(fault.where).is_relative_to(generations) for fault in faults):
+        lines.append(f"write the links again: {layout.typed(root, 'catalogue', '--renew')}")
+    return "\n        ".join(lines) or None
 
 
 def _faults(
@@ -65,14 +96,15 @@ def _faults(
     yield from _journal(root, top, number)
     with top.sub(layout.GENERATIONS) as generations, top.sub(layout.RELEASES) as releases:
         now = generation.read(generations, number)
-        yield from farm(now, generations, releases)
+        yield from links(now, generations, releases)
         yield from _catalogue(number, generations)
         for entry in now.entries:
-            yield from _release(entry, releases)
+            for release in entry.releases:
+                yield from _release(entry, release, releases)
         yield from _rollbacks(number, generations, releases)
         yield from _engines(now, releases)
     yield from audit_links.faults(root)
-    yield from audit_owners.faults(root, number, frozenset(entry.digest for entry in now.entries))
+    yield from audit_owners.faults(root, number, frozenset(digest for digest, _ in now.digests))
     if by is not None:
         yield from audit_users.meets(root, now.entries, by)
 
@@ -140,7 +172,7 @@ def _journal(root: Path, top: Folder, number: int) -> Iterator[ReleaseFault]:
         )
 
 
-def farm(now: Generation, generations: Folder, releases: Folder) -> Iterator[ReleaseFault]:
+def links(now: Generation, generations: Folder, releases: Folder) -> Iterator[ReleaseFault]:
     """Compare each name that users see with the generation's own file."""
     names = sorted({entry.name for entry in now.entries})
     with generations.sub(str(now.number)) as folder, folder.sub(MODULES) as modules:
@@ -175,47 +207,62 @@ def _same_names(folder: Folder, names: Iterable[str]) -> Iterator[ReleaseFault]:
 def _module(
     kind: str, entries: list[GenerationEntry], module: Folder, releases: Folder
 ) -> Iterator[ReleaseFault]:
-    yield from _same_names(module, generation.expected(kind, entries))
+    yield from _same_names(module, farm.expected(kind, entries))
+    files = [file for entry in entries for file in farm.of(entry)]
     texts = {
-        generation.seen_as(kind, entry): generation.warned_text(releases, kind, entry)
-        for entry in entries
-        if entry.deprecated is not None
+        file.name(kind): farm.warned_text(releases, kind, file) for file in files if file.warning
     }
-    rc = generation.expected(kind, entries) - {
-        generation.seen_as(kind, listed) for listed in entries
-    }
-    texts.update(dict.fromkeys(rc, generation.rc_text(kind, entries)))
+    rc = farm.rc_text(kind, entries)
+    texts |= {farm.rc_name(kind): rc} if rc else {}
     for name, text in texts.items():
         if module.info(name) is not None:
             try:
-                with module.open(name) as file:
-                    actual = foreign_files.content(file, _MOST_BYTES)
+                with module.open(name) as opened:
+                    actual = foreign_files.content(opened, _MOST_BYTES)
             except OSError as error:
                 yield ReleaseFault(where=str(module.path / name), why=str(error.strerror))
                 continue
             if actual != text:
                 yield ReleaseFault(where=str(module.path / name), why="its text was changed")
-    for entry in entries:
-        name = generation.seen_as(kind, entry)
-        if entry.deprecated is None and module.info(name) is not None:
+    for file in files:
+        name = file.name(kind)
+        if not file.warning and module.info(name) is not None:
             target = layout.link_text(module, name)
-            if target != generation.link_of(kind, entry):
+            if target != file.link(kind):
                 yield ReleaseFault(where=str(module.path / name), why=f"it points to {target}")
 
 
-def _release(entry: GenerationEntry, releases: Folder) -> Iterator[ReleaseFault]:
-    path = releases.path / entry.digest
-    faults = list(contents.faults(releases, entry.digest))
+def _release(
+    entry: GenerationEntry, release: NumberedRelease, releases: Folder
+) -> Iterator[ReleaseFault]:
+    """Compare a release with what it was; each fault names the module that users load."""
+    module = entry.named(release)
+    for fault in _of_release(entry, release, releases):
+        yield replace(fault, module=module)
+
+
+def _of_release(
+    entry: GenerationEntry, listed: NumberedRelease, releases: Folder
+) -> Iterator[ReleaseFault]:
+    path = releases.path / listed.digest
+    faults = list(contents.faults(releases, listed.digest))
     yield from faults
     if faults:
         return
-    with releases.sub(entry.digest) as release:
+    with releases.sub(listed.digest) as release:
         yield from _open_to_all(release)
         description = contents.described(release)
-        if (description.name, description.version) != (entry.name, entry.version):
+        number = description.number or listed.number
+        if (description.name, description.version, number) != (
+            entry.name,
+            entry.version,
+            listed.number,
+        ):
+            named = numbered(description.version, number)
             yield ReleaseFault(
                 where=str(path),
-                why=f"it is {description.name}/{description.version}, not {entry.module}",
+                why=f"it is {description.name}/{named}, not {entry.name}/"
+                f"{numbered(entry.version, listed.number)}",
             )
         # The root may have several names.
         if os.path.realpath(description.folder) != os.path.realpath(path):
@@ -245,12 +292,12 @@ def _rollbacks(live: int, generations: Folder, releases: Folder) -> Iterator[Rel
         if number == live:
             continue
         try:
-            entries = generation.read(generations, number).entries
+            digests = list(generation.read(generations, number).digests)
         except PublishError as error:
             yield ReleaseFault(where=str(generations.path / str(number)), why=error.what)
             continue
-        for entry in entries:
-            if releases.info(entry.digest) is None:
+        for digest, entry in digests:
+            if releases.info(digest) is None:
                 yield ReleaseFault(
                     where=str(generations.path / str(number)),
                     why=f"the release of {entry.module} is missing",

@@ -45,16 +45,16 @@ def loader(environ: Mapping[str, str], runner: Runner) -> Loader | None:
 def engines(entries: Iterable[GenerationEntry], releases: Folder) -> Mapping[Path, tuple[str, ...]]:
     """Return the engines that wrappers fall back on, each with its modules."""
     engines_of: dict[Path, tuple[str, ...]] = {}
-    for entry in entries:
-        engine = _engine(releases, entry)
+    for entry, listed in ((version, listed) for version in entries for listed in version.releases):
+        engine = _engine(releases, listed.digest)
         if engine is not None:
-            engines_of[engine] = (*engines_of.get(engine, ()), entry.module)
+            engines_of[engine] = (*engines_of.get(engine, ()), entry.named(listed))
     return engines_of
 
 
-def _engine(releases: Folder, entry: GenerationEntry) -> Path | None:
+def _engine(releases: Folder, digest: str) -> Path | None:
     try:
-        with releases.sub(entry.digest) as release, release.sub("bin") as folder:
+        with releases.sub(digest) as release, release.sub("bin") as folder:
             for name in sorted(guarded_files.names(folder.number))[:1]:
                 with folder.open(name) as file:
                     line = _FALLBACK.search(foreign_files.content(file, _MOST_BYTES))
@@ -79,21 +79,26 @@ def meets(root: Path, entries: Iterable[GenerationEntry], by: Loader) -> Iterato
     if not is_seen(root, by.kind, environ):
         environ["MODULEPATH"] = str(root / MODULES / by.kind)
     for entry in entries:
-        where = root / MODULES / by.kind / entry.name / f"{entry.version}{KINDS[by.kind][0]}"
-        folder = root / RELEASES / entry.digest / "bin"
-        command = min((path.name for path in folder.glob("*")), default=None)
-        if command is None:
-            continue
-        argv = ["sh", "-c", _SCRIPT, "sh", by.program, entry.module, command]
-        done = by.runner(argv, env=environ, check=False, timeout=_TIMEOUT_S)
-        lines = done.stdout.splitlines()
-        met = lines[-1] if lines else ""
-        if done.returncode != 0 or not met:
-            why = (done.stderr.strip().splitlines() or ["no error message"])[0]
-            yield ReleaseFault(
-                where=str(where), why=f"users can't load {entry.module}: {why[:200]}"
-            )
-        elif Path(met).parent.resolve() != folder.resolve():
-            yield ReleaseFault(
-                where=str(where), why=f"users who load {entry.module} get {met[:300]}"
-            )
+        for version, listed in entry.loadable:
+            module = f"{entry.name}/{version}"
+            why = _met(module, root / RELEASES / listed.digest / "bin", environ, by)
+            if why:
+                where = root / MODULES / by.kind / f"{module}{KINDS[by.kind][0]}"
+                yield ReleaseFault(where=str(where), why=why, module=module)
+
+
+def _met(module: str, folder: Path, environ: Mapping[str, str], by: Loader) -> str | None:
+    """Load a module; return what is wrong with what comes of it."""
+    command = min((path.name for path in folder.glob("*")), default=None)
+    if command is None:
+        return None
+    argv = ["sh", "-c", _SCRIPT, "sh", by.program, module, command]
+    done = by.runner(argv, env=environ, check=False, timeout=_TIMEOUT_S)
+    lines = done.stdout.splitlines()
+    met = lines[-1] if lines else ""
+    if done.returncode != 0 or not met:
+        why = (done.stderr.strip().splitlines() or ["no error message"])[0]
+        return f"users can't load {module}: {why[:200]}"
+    if Path(met).parent.resolve() != folder.resolve():
+        return f"users who load {module} get {met[:300]}"
+    return None

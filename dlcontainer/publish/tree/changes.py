@@ -1,116 +1,184 @@
 """What staff do with a published tree; each change is one new generation, or one switch."""
 
-import contextlib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from dlcontainer.errors import PublishError
-from dlcontainer.publish import checksums, tree_lock
-from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import (
     audit,
-    contents,
     generation,
     journal,
     layout,
+    marks,
+    numbers,
     reading,
     store,
-    strangers,
 )
-from dlcontainer.publish.tree.generation import Deprecation, Generation, GenerationEntry
+from dlcontainer.publish.tree.generation import (
+    Deprecation,
+    Generation,
+    GenerationEntry,
+    NumberedRelease,
+    numbered,
+)
 from dlcontainer.publish.tree.journal import JournalLine
-from dlcontainer.publish.tree.layout import GENERATIONS, RELEASES, PublishedTree
-from dlcontainer.publish.tree.store import ReleaseDraft
+from dlcontainer.publish.tree.layout import RELEASES, PublishedTree
+from dlcontainer.publish.tree.numbers import Succession
+from dlcontainer.publish.tree.store import ImageKey, ReleaseDraft
 from dlcontainer.publish.tree.transaction import commit, live, switch
-from dlcontainer.system import foreign_files
 
-_MOST_BYTES = 256_000_000
+
+class TakenNumberError(PublishError):
+    """The number of a draft is another image's by now."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Standing:
+    """The number that an image gets in a tree, and the entry of its version there."""
+
+    number: int
+    entry: GenerationEntry | None
+
+    @property
+    def digest(self) -> str | None:
+        """The digest of the release that is live under the number."""
+        releases = self.entry.releases if self.entry else ()
+        return next((kept.digest for kept in releases if kept.number == self.number), None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LiveModule:
-    """A module that is live, and the folder that it is in."""
+    """A release that users can load, of a version, and the folder that it is in."""
 
     entry: GenerationEntry
+    release: NumberedRelease
     folder: Path
 
+    @property
+    def is_newest(self) -> bool:
+        """Whether NAME/VERSION loads it."""
+        return self.release.digest == self.entry.digest
 
-def publish(tree: PublishedTree, draft: ReleaseDraft) -> Generation:
+    @property
+    def module(self) -> str:
+        """NAME/VERSION; of an older release, with its number."""
+        return self.entry.module if self.is_newest else self.entry.named(self.release)
+
+    def is_called(self, module: str) -> bool:
+        """Return whether users may call it so."""
+        entry = self.entry
+        return module in (
+            self.module,
+            f"{entry.name}/{numbered(entry.version, self.release.number)}",
+        )
+
+    @property
+    def marks(self) -> str:
+        """The version's marks; of an older release, how long it stays."""
+        until = self.release.until
+        return self.entry.marks if self.is_newest else f"until {until}" if until else "older"
+
+
+def publish(
+    tree: PublishedTree, draft: ReleaseDraft, succession: Succession | None = None
+) -> Generation:
     """Publish a release as NAME/VERSION; the same release again changes nothing.
 
-    New facts of the site make a new release of the same image. Raises PublishError for another
-    image: a version stays what it is. Links that somebody changed are made again.
+    New facts of the site make a new release of the same image, in its place. Another image becomes
+    the next release of the version; without a succession, and for a number that is another
+    image's, raises PublishError. Links that somebody changed are made again.
     """
-    base, module = live(tree), f"{draft.name}/{draft.version}"
-    old = next((entry for entry in base.entries if entry.module == module), None)
-    if old is not None:
-        _require_image(tree.releases, old, draft)
-    digest = store.add(tree, draft)
-    new = (
-        replace(old, digest=digest)
-        if old
-        else GenerationEntry(name=draft.name, version=draft.version, digest=digest)
-    )
+    base = live(tree)
+    old = base.find(draft.name, draft.version)
+    _require_number(tree, base, draft, succession)
+    until = succession.until(tree.clock()) if succession else None
+    new = numbers.placed(old, draft, store.add(tree, draft), until)
     is_whole = _is_whole(tree, base)
     if not is_whole:
         tree.note(f"files of generation {base.number} were changed: they are written again")
+    if old is None:
+        marks.tell_lost(tree, new)
+    elif new.older and not old.older:
+        marks.tell_no_default(tree, base, new)
+    is_first = (draft.number or 1) == 1
+    module = draft.key.module if is_first else f"{draft.key.module}-{draft.number}"
     return commit(tree, base.having(new), f"publish {module}", again=not is_whole)
+
+
+def _require_number(
+    tree: PublishedTree, base: Generation, draft: ReleaseDraft, succession: Succession | None
+) -> None:
+    """Require that a draft has the number that its image gets, and that its names are free."""
+    number = numbers.of_image(tree.top, draft.key, succession)
+    if draft.number is not None and not numbers.may_be(tree.top, draft.key, draft.number):
+        raise TakenNumberError(
+            f"{draft.key.module}-{draft.number} is the name of another image here",
+            why=f"the next free number is {number}",
+            next_step="publish the image itself here: dlcontainer publish --release",
+        )
+    taken = {f"{entry.name}/{name}" for entry in base.entries for name in entry.names}
+    if base.find(draft.name, draft.version) is None and draft.key.module in taken:
+        raise PublishError(
+            f"{draft.key.module} is already the name of a release, or an alias",
+            next_step=f"list what is published: {layout.typed(tree.root, 'list')}",
+        )
 
 
 def _is_whole(tree: PublishedTree, base: Generation) -> bool:
     if not base.number:
         return True
     try:
-        return not list(audit.farm(base, tree.generations, tree.releases))
+        return not list(audit.links(base, tree.generations, tree.releases))
     except (OSError, PublishError):
         return False
 
 
 @reading.retried
-def standing(root: Path, draft: ReleaseDraft) -> GenerationEntry | None:
-    """Return the entry that is live under a draft's name and version; takes no lock.
+def standing(root: Path, key: ImageKey, succession: Succession | None) -> Standing:
+    """Return the number that an image gets, and what is live of its version; takes no lock.
 
-    Raises PublishError for another image, and for a tree of an earlier version.
+    Raises PublishError for another image without a succession, and for a tree of an earlier
+    version.
     """
     with reading.opened(root) as top:
-        number = layout.current(top)
-        if number is None:
-            return None
-        with top.sub(GENERATIONS) as generations:
-            entries = generation.read(generations, number).entries
-        for entry in entries:
-            if (entry.name, entry.version) == (draft.name, draft.version):
-                with top.sub(RELEASES) as releases:
-                    _require_image(releases, entry, draft)
-                return entry
-    return None
-
-
-def _require_image(releases: Folder, old: GenerationEntry, draft: ReleaseDraft) -> None:
-    try:
-        with releases.sub(old.digest) as release:
-            image = contents.described(release).image
-    except (OSError, PublishError) as error:
-        fault = next(contents.faults(releases, old.digest), None)
-        if fault is None:
-            raise
-        raise contents.damaged(releases, old.digest, old.module, fault) from error
-    if image == draft.sha256:
-        return
-    raise PublishError(
-        f"{old.module} is already published with another image",
-        where=str(releases.path / old.digest),
-        why="users rely on a published version not to change",
-        next_step="build it with a version of its own (of a file of packages: build FILE --name "
-        "NAME/VERSION; else version: in the recipe), or unpublish this one first: "
-        + layout.typed(releases.path.parent, "unpublish", old.module),
-    )
+        number = numbers.of_image(top, key, succession)
+        entry = numbers.live(top).find(key.name, key.version)
+    return Standing(number=number, entry=entry)
 
 
 def unpublish(tree: PublishedTree, module: str) -> Generation:
-    """Take NAME/VERSION back, with its aliases; its release stays until it is collected."""
-    return commit(tree, live(tree).without(module), f"unpublish {module}")
+    """Take NAME/VERSION back, with its aliases, or one release of it by its number.
+
+    Where that was the newest, NAME/VERSION is the one before it. Files stay until they are
+    collected.
+    """
+    base = live(tree)
+    chosen = base.release(module)
+    if chosen.is_named and chosen.entry.older:
+        kept = numbers.without(chosen.entry, chosen.release.number)
+        return commit(tree, base.having(kept), f"unpublish {module}")
+    marks.tell_leaving(tree, chosen.entry)
+    return commit(tree, base.without(chosen.entry.module), f"unpublish {module}")
+
+
+def expire(tree: PublishedTree, *, dry: bool = False) -> tuple[str, ...]:
+    """Take back the older releases that stay no longer, by the day that users were told.
+
+    Return them as NAME/VERSION-NUMBER. `dry` changes nothing.
+    """
+    base = live(tree)
+    today = datetime.fromtimestamp(tree.clock(), UTC).date().isoformat()
+    gone, entries = list[str](), list[GenerationEntry]()
+    for entry in base.entries:
+        over = [kept for kept in entry.older if kept.until is not None and kept.until < today]
+        gone += map(entry.named, over)
+        stays = tuple(kept for kept in entry.older if kept not in over)
+        entries.append(replace(entry, older=stays))
+    if gone and not dry:
+        commit(tree, base.having(*entries), f"no longer {', '.join(gone)}")
+    return tuple(gone)
 
 
 def set_default(tree: PublishedTree, module: str) -> Generation:
@@ -130,7 +198,8 @@ def set_alias(tree: PublishedTree, module: str, alias: str) -> Generation:
     base = live(tree)
     chosen = base.entry(module)
     siblings = [entry for entry in base.entries if entry.name == chosen.name]
-    if alias == "default" or alias in {entry.version for entry in siblings}:
+    versions = {name for entry in siblings for name in entry.names - {*entry.aliases}}
+    if alias == "default" or alias in versions:
         raise PublishError(
             f"{chosen.name}/{alias} can't be an alias",
             why="it is a version" if alias != "default" else "it has a special meaning",
@@ -219,73 +288,11 @@ def history(root: Path) -> Sequence[JournalLine]:
 
 @reading.retried
 def listing(root: Path) -> Sequence[LiveModule]:
-    """List the modules that are live; takes no lock."""
+    """List the releases that are live, of each version the newest first; takes no lock."""
     with reading.opened(root) as top:
-        number = layout.current(top)
-        if number is None:
-            return []
-        with top.sub(GENERATIONS) as generations:
-            entries = generation.read(generations, number).entries
-    return [LiveModule(entry=entry, folder=root / RELEASES / entry.digest) for entry in entries]
-
-
-def promote(
-    tree: PublishedTree, source: Path, module: str, owners: Collection[str] = ()
-) -> Generation:
-    """Publish the very release that is live in another tree, every byte of it checked.
-
-    The same digest is the proof that what was tested is what is published. `owners` are users who
-    do not publish here, and whose tree is taken all the same.
-    """
-    strangers.require_none(tree.root, tree.ownership, tree.note)
-    with contextlib.ExitStack() as stack:
-        top = stack.enter_context(reading.opened(source))
-        number = layout.current(top)
-        if number is None:
-            raise PublishError(f"nothing is published in {source}")
-        generations = stack.enter_context(top.sub(GENERATIONS))
-        entry = generation.read(generations, number).entry(module)
-        now = stack.enter_context(generations.sub(str(number)))
-        releases = stack.enter_context(top.sub(RELEASES))
-        release = stack.enter_context(releases.sub(entry.digest))
-        whose = strangers.ForeignTree(top=top, generation=now, release=release, module=entry.module)
-        strangers.require_known(whose, tree, owners)
-        contents.require_sound(releases, entry.digest, entry.module)
-        description = contents.described(release)
-        if release.info(contents.TREE) is not None:
-            raise PublishError(
-                f"{entry.module} is an unpacked image, which can't be promoted",
-                next_step="publish its image file in the other tree: dlcontainer publish --layout "
-                "tree",
-            )
-        files = _files(release, description.folder)
-        draft = ReleaseDraft(
-            name=entry.name,
-            version=entry.version,
-            image=stack.enter_context(release.open(contents.IMAGE)),
-            sha256=description.image,
-            files=files,
-            source=release,
-        )
-        _require_digest(entry, draft)
-        return publish(tree, draft)
-
-
-def _require_digest(entry: GenerationEntry, draft: ReleaseDraft) -> None:
-    if store.digest_of_draft(draft) != entry.digest:
-        raise PublishError(
-            f"{entry.module} changed while it was read",
-            next_step="find out who writes to the other tree",
-        )
-
-
-def _files(release: Folder, folder: Path) -> dict[str, bytes]:
-    """Read all but the image; modulefiles name PLACEHOLDER again."""
-    kept_apart = (contents.IMAGE, contents.FILE, checksums.FILE, tree_lock.MARK)
-    files = {}
-    for name, _ in contents.files(release):
-        if name not in kept_apart:
-            with contents.opened(release, name) as file:
-                data = foreign_files.content(file, _MOST_BYTES)
-            files[name] = contents.moved(name, data, folder, contents.PLACEHOLDER)
-    return files
+        entries = numbers.live(top).entries
+    return [
+        LiveModule(entry=entry, release=release, folder=root / RELEASES / release.digest)
+        for entry in entries
+        for release in entry.releases
+    ]

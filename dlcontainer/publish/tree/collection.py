@@ -60,11 +60,8 @@ class _Candidate:
     why: str | None
 
 
-def collect(tree: PublishedTree, policy: RetentionPolicy) -> CollectionResult:
-    """Remove generations, releases and folders of the earlier layout that are out of use.
-
-    Raises PublishError where the time to keep is shorter than the site's longest job.
-    """
+def require_long_enough(policy: RetentionPolicy) -> None:
+    """Require a time to keep of at least the site's longest job; raises PublishError."""
     longest = policy.longest_job_s
     if longest is not None and policy.keep_s < longest:
         raise PublishError(
@@ -73,6 +70,14 @@ def collect(tree: PublishedTree, policy: RetentionPolicy) -> CollectionResult:
             "loaded",
             next_step=f"keep at least {longest / 86400:g} days",
         )
+
+
+def collect(tree: PublishedTree, policy: RetentionPolicy) -> CollectionResult:
+    """Remove generations, releases and folders of the earlier layout that are out of use.
+
+    Raises PublishError where the time to keep is shorter than the site's longest job.
+    """
+    require_long_enough(policy)
     generations = _settled(tree, _generations(tree, policy), policy)
     # One that should go and could not still needs its releases.
     going = {int(path.rpartition("/")[2]) for path in generations.removed}
@@ -152,8 +157,7 @@ def _releases(
     needed: set[str] = set()
     for number in staying:
         try:
-            entries = generation.read(tree.generations, number).entries
-            needed.update(entry.digest for entry in entries)
+            needed.update(digest for digest, _ in generation.read(tree.generations, number).digests)
         except PublishError as error:
             unread = error
     for name in guarded_files.names(tree.releases.number):

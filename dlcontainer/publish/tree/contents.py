@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dlcontainer.errors import PublishError
+from dlcontainer.image import published_as
 from dlcontainer.publish import checksums, modulefiles, tree_lock
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import layout
@@ -26,7 +27,7 @@ from dlcontainer.system.process import quote
 # The folder that modulefiles and jobs name until the digest is known; no language quotes it.
 PLACEHOLDER = Path("/@release@")
 _ROOT = Path("/@root@")
-FILE = "release.json"
+FILE = published_as.FILE
 IMAGE = "image.sif"
 # An unpacked image, in its place.
 TREE = layout.UNPACKED
@@ -44,20 +45,25 @@ _ALONE = (tree_lock.MARK, checksums.FILE, FILE, listing.CATALOG)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReleaseDescription:
-    """What a release says of itself; `folder` is the one that its modulefiles name."""
+    """What a release says of itself; `folder` is the one that its modulefiles name.
+
+    `number` is None where it was published before releases had numbers.
+    """
 
     name: str
     version: str
     image: str
     folder: Path
+    number: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReleaseFault:
-    """Something that is not as it was published."""
+    """Something that is not as it was published; `module` is the one that users load of it."""
 
     where: str
     why: str
+    module: str = ""
 
 
 def digest_of(sums: Mapping[str, str]) -> str:
@@ -102,7 +108,10 @@ def described(release: Folder) -> ReleaseDescription:
         if body["schema"] != SCHEMA:
             raise ValueError(f"its schema is not {SCHEMA}")
         texts = {key: str(body[key]) for key in ("name", "version", "image")}
-        return ReleaseDescription(folder=Path(str(body["folder"])), **texts)
+        number = body.get("number")
+        if number is not None and type(number) is not int:
+            raise TypeError("its number is not a whole number")
+        return ReleaseDescription(folder=Path(str(body["folder"])), number=number, **texts)
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise PublishError(
             f"{release.path / FILE} is damaged: {error}", where=str(release.path / FILE)

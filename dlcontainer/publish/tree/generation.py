@@ -1,29 +1,28 @@
-"""A generation: which modules are live, as a value and as a folder of links.
+"""A generation: which modules are live, as a value. What users see of it: farm.py."""
 
-All that users meet is in the folder before it is switched to. A link leads to a release; the
-modulefile of a deprecated version is the release's text with a warning after it.
-"""
-
-import json
-import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from typing import Any
 
 from dlcontainer.errors import PublishError
-from dlcontainer.publish import modulefiles
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree.layout import KINDS, MODULES, RELEASES, PublishedTree
 from dlcontainer.system import foreign_files
 
 FILE = "generation.json"
-_SCHEMA = "dlcontainer/generation/1"
+# An earlier dlcontainer would drop the releases that a version has besides its newest: it refuses
+# the second.
+_SCHEMA, _WITH_RELEASES = "dlcontainer/generation/1", "dlcontainer/generation/2"
 _MOST_BYTES = 16_000_000
 _PART = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,199}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_RC = {"lmod": ".modulerc.lua", "tcl": ".modulerc"}
+_MOST_RELEASES = 9999
+
+
+def numbered(version: str, number: int) -> str:
+    """Name a release of a version, as users load it."""
+    return f"{version}-{number}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,8 +50,36 @@ class Deprecation:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class NumberedRelease:
+    """A release of a version, by its number; `until` is the day to which a replaced one stays.
+
+    Without it, it stays until it is taken back. `image` is a SHA-256: earlier
+    generations have none.
+    """
+
+    number: int
+    digest: str
+    image: str | None = None
+    until: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no number, no digest or no day."""
+        if type(self.number) is not int or not 1 <= self.number <= _MOST_RELEASES:
+            raise PublishError(f"not a number of a release: {self.number!r}")
+        if not _DIGEST.fullmatch(self.digest):
+            raise PublishError(f"not a digest: {self.digest[:80]!r}")
+        if self.image is not None and not _DIGEST.fullmatch(self.image):
+            raise PublishError(f"not a digest: {self.image[:80]!r}")
+        if self.until is not None:
+            date.fromisoformat(self.until)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class GenerationEntry:
-    """One module that users see, and the release that it is."""
+    """One version that users see, and its newest release; `older` ones stay loadable.
+
+    `number` is None where the release was published before releases had numbers: it is the first.
+    """
 
     name: str
     version: str
@@ -60,6 +87,10 @@ class GenerationEntry:
     default: bool = False
     aliases: tuple[str, ...] = ()
     deprecated: Deprecation | None = None
+    number: int | None = None
+    image: str | None = None
+    # The newest first.
+    older: tuple[NumberedRelease, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what could lead elsewhere: each name becomes one part of a path."""
@@ -69,13 +100,48 @@ class GenerationEntry:
                     f"{part[:80]!r} is not a valid name of a module, version or alias",
                     why="a name has letters, digits and . + _ -, and begins with a letter or digit",
                 )
-        if not _DIGEST.fullmatch(self.digest):
-            raise PublishError(f"not a digest: {self.digest[:80]!r}")
+        numbers = [release.number for release in self.releases]
+        if numbers != sorted(set(numbers), reverse=True):
+            raise PublishError(f"{self.module} has its releases in no order: {numbers}")
 
     @property
     def module(self) -> str:
         """NAME/VERSION, as users load it."""
         return f"{self.name}/{self.version}"
+
+    @property
+    def newest(self) -> NumberedRelease:
+        """The release that NAME/VERSION loads."""
+        return NumberedRelease(number=self.number or 1, digest=self.digest, image=self.image)
+
+    @property
+    def releases(self) -> tuple[NumberedRelease, ...]:
+        """All that can be loaded, the newest first."""
+        return (self.newest, *self.older)
+
+    def named(self, release: NumberedRelease) -> str:
+        """Name one of its releases as a module, by its number where there are several."""
+        of_several = f"{self.name}/{numbered(self.version, release.number)}"
+        return of_several if self.older else self.module
+
+    @property
+    def loadable(self) -> Iterator[tuple[str, NumberedRelease]]:
+        """Each version that has a modulefile, and the release that it loads."""
+        yield self.version, self.newest
+        if self.number is not None or self.older:
+            for release in self.releases:
+                yield numbered(self.version, release.number), release
+
+    @property
+    def hidden(self) -> str | None:
+        """The name of an only release: for those who pin it, and in no list."""
+        only = self.number is not None and not self.older
+        return numbered(self.version, self.newest.number) if only else None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All that users type after NAME/."""
+        return frozenset((*(version for version, _ in self.loadable), *self.aliases))
 
     @property
     def marks(self) -> str:
@@ -103,6 +169,12 @@ class Generation:
         for entry in self.entries:
             if entry.module == module:
                 return entry
+            if module in (f"{entry.name}/{version}" for version, _ in entry.loadable):
+                raise PublishError(
+                    f"{module} is a release of {entry.module}",
+                    why="default, aliases and deprecation belong to the version, and move with it",
+                    next_step=f"name the version: {entry.module}",
+                )
         name = module.partition("/")[0]
         versions = [entry.version for entry in self.entries if entry.name == name]
         raise PublishError(
@@ -110,6 +182,29 @@ class Generation:
             why=f"published versions of {name}: {', '.join(versions)}" if versions else None,
             next_step="list the published modules: dlcontainer modules list",
         )
+
+    def find(self, name: str, version: str) -> GenerationEntry | None:
+        """Return the entry of a version; None where it is not published."""
+        of_both = (
+            entry for entry in self.entries if (entry.name, entry.version) == (name, version)
+        )
+        return next(of_both, None)
+
+    def release(self, module: str) -> "LiveRelease":
+        """Return what NAME/VERSION or NAME/VERSION-NUMBER is; raises PublishError for neither."""
+        for entry in self.entries:
+            for release in entry.releases:
+                if module == f"{entry.name}/{numbered(entry.version, release.number)}":
+                    return LiveRelease(entry=entry, release=release, is_named=True)
+        entry = self.entry(module)
+        return LiveRelease(entry=entry, release=entry.newest, is_named=False)
+
+    @property
+    def digests(self) -> Iterator[tuple[str, GenerationEntry]]:
+        """The digest of each release that can be loaded, and its version."""
+        for entry in self.entries:
+            for release in entry.releases:
+                yield release.digest, entry
 
     def having(self, *entries: GenerationEntry) -> "Generation":
         """Add entries, or put them in the place of those of the same module."""
@@ -120,6 +215,20 @@ class Generation:
         """Leave a module out, with its aliases."""
         gone = self.entry(module)
         return replace(self, entries=tuple(entry for entry in self.entries if entry != gone))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LiveRelease:
+    """A release of a version; `is_named` where a user named it by its number."""
+
+    entry: GenerationEntry
+    release: NumberedRelease
+    is_named: bool
+
+    @property
+    def module(self) -> str:
+        """NAME/VERSION-NUMBER, which loads just this release."""
+        return f"{self.entry.name}/{numbered(self.entry.version, self.release.number)}"
 
 
 def read(generations: Folder, number: int) -> Generation:
@@ -143,10 +252,11 @@ def read(generations: Folder, number: int) -> Generation:
 
 
 def _parsed(body: Mapping[str, Any]) -> Generation:
-    if body["schema"] != _SCHEMA:
+    if body["schema"] not in (_SCHEMA, _WITH_RELEASES):
         raise ValueError(f"its schema is {body['schema']!r}, not {_SCHEMA}")
     entries = tuple(_entry(entry) for entry in body["entries"])
-    if len({entry.module for entry in entries}) != len(entries):
+    names = [f"{entry.name}/{version}" for entry in entries for version, _ in entry.loadable]
+    if len(set(names)) != len(names):
         raise ValueError("a module is listed twice")
     number, base = body["number"], body["base"]
     if type(number) is not int or type(base) is not int:
@@ -166,80 +276,14 @@ def _entry(body: Mapping[str, Any]) -> GenerationEntry:
         default=body["default"],
         aliases=tuple(body["aliases"]),
         deprecated=None if warned is None else Deprecation(**warned),
+        # Generations of dlcontainer 0.13 and earlier have neither.
+        number=body.get("number"),
+        image=body.get("image"),
+        older=tuple(NumberedRelease(**release) for release in body.get("older", ())),
     )
 
 
-def stage(generation: Generation, tree: PublishedTree, staged: Folder) -> None:
-    """Write a generation's folder: its own file, and what users see of each module."""
-    body = {"schema": _SCHEMA, **asdict(generation)}
-    staged.write(FILE, (json.dumps(body, indent=1) + "\n").encode())
-    with staged.make(MODULES) as modules:
-        for kind in KINDS:
-            with modules.make(kind) as folder:
-                for name in sorted({entry.name for entry in generation.entries}):
-                    of_name = [entry for entry in generation.entries if entry.name == name]
-                    with folder.make(name) as module:
-                        _stage_module(kind, of_name, tree, module)
-
-
-def _stage_module(
-    kind: str, entries: Iterable[GenerationEntry], tree: PublishedTree, module: Folder
-) -> None:
-    entries = list(entries)
-    for entry in entries:
-        name = seen_as(kind, entry)
-        if entry.deprecated is None:
-            os.symlink(link_of(kind, entry), name, dir_fd=module.number)
-            tree.ownership.give_link(name, module)
-        else:
-            module.write(name, warned_text(tree.releases, kind, entry))
-    text = rc_text(kind, entries)
-    if text:
-        module.write(_RC[kind], text)
-
-
-def seen_as(kind: str, entry: GenerationEntry) -> str:
-    """Name a version's file in a module tree."""
-    return f"{entry.version}{KINDS[kind][0]}"
-
-
-def expected(kind: str, entries: Iterable[GenerationEntry]) -> set[str]:
-    """Name all files of one module in a module tree."""
-    entries = list(entries)
-    names = {seen_as(kind, entry) for entry in entries}
-    return names | ({_RC[kind]} if rc_text(kind, entries) else set())
-
-
-def link_of(kind: str, entry: GenerationEntry) -> str:
-    """Write the link of a version; from generations/N/modules/KIND/NAME the root is five up."""
-    return f"../../../../../{RELEASES}/{entry.digest}/{KINDS[kind][1]}"
-
-
-def warned_text(releases: Folder, kind: str, entry: GenerationEntry) -> bytes:
-    """Write the modulefile of a deprecated version: the release's own, and the warning."""
-    with releases.sub(entry.digest) as release, release.open(KINDS[kind][1]) as file:
-        text = foreign_files.content(file, _MOST_BYTES)
-    warned = entry.deprecated
-    if warned is None:
-        return text
-    when = f" and will be removed on {warned.removal}" if warned.removal else ""
-    says = f"{entry.module} is deprecated{when}: {warned.message}"
-    if kind == "lmod":
-        nag = f'if (mode() == "load") then\n   LmodMessage({modulefiles.lua(says)})\nend\n'
-    else:
-        nag = f"if {{[module-info mode load]}} {{\n    puts stderr {modulefiles.tcl(says)}\n}}\n"
-    return text.rstrip(b"\n") + b"\n\n" + nag.encode()
-
-
-def rc_text(kind: str, entries: Iterable[GenerationEntry]) -> bytes:
-    """Write default and aliases of one module, for Lmod's Lua or for Tcl; empty for none."""
-    lines = []
-    for entry in entries:
-        for alias in (*(("default",) if entry.default else ()), *entry.aliases):
-            if kind == "lmod":
-                lines.append(f'module_version("{entry.module}", "{alias}")')
-            else:
-                lines.append(f"module-version {entry.module} {alias}")
-    if not lines:
-        return b""
-    return "\n".join([*([] if kind == "lmod" else ["#%Module1.0"]), *lines, ""]).encode()
+def body_of(generation: Generation) -> Mapping[str, object]:
+    """Return a generation as its file has it."""
+    has_releases = any(entry.older or entry.newest.number > 1 for entry in generation.entries)
+    return {"schema": _WITH_RELEASES if has_releases else _SCHEMA, **asdict(generation)}

@@ -168,6 +168,12 @@ def settled(journal: Journal, live: int | None, now: str, who: str) -> Sequence[
     return missing
 
 
+def never_live(journal: Journal) -> set[int]:
+    """Return the generations that were made and not switched to."""
+    entered = {line.entered for line in journal.lines if line.state in _FINISHED}
+    return {line.entered for line in journal.lines if line.state == "undone"} - entered
+
+
 def left_at(journal: Journal) -> dict[int, float]:
     """Return when each generation was left for the last time, seconds since the epoch.
 

@@ -23,6 +23,20 @@ _COPIED = (errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EACCES, errno.ENOTSUP, 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ImageKey:
+    """An image by its SHA-256, and the version that it is published as."""
+
+    name: str
+    version: str
+    sha256: str
+
+    @property
+    def module(self) -> str:
+        """NAME/VERSION, as users load it."""
+        return f"{self.name}/{self.version}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ReleaseDraft:
     """All that a release is made of; modulefiles name contents.PLACEHOLDER as its folder.
 
@@ -37,6 +51,13 @@ class ReleaseDraft:
     source: Folder | None = None
     # The image unpacked, in its place: a folder on the tree's file system, moved from there.
     tree: Path | None = None
+    # Which release of its version it is; None of one that was made before these had numbers.
+    number: int | None = None
+
+    @property
+    def key(self) -> "ImageKey":
+        """The image, and the version that it is published as."""
+        return ImageKey(name=self.name, version=self.version, sha256=self.sha256)
 
 
 def digest_of_draft(draft: ReleaseDraft) -> str:
@@ -101,6 +122,7 @@ def _stage(tree: PublishedTree, draft: ReleaseDraft, digest: str, staged: Folder
         "version": draft.version,
         "image": draft.sha256,
         "folder": str(folder),
+        **({} if draft.number is None else {"number": draft.number}),
     }
     staged.write(contents.FILE, (json.dumps(body, indent=1) + "\n").encode())
     staged.write(checksums.FILE, checksums.text(sums))

@@ -16,7 +16,7 @@ from dlcontainer.errors import BuildError, PublishError
 from dlcontainer.publish import ownership, tree_lock
 from dlcontainer.publish.catalogue import files as catalogue
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree import generation, journal, layout, site_commands
+from dlcontainer.publish.tree import farm, generation, journal, layout, site_commands
 from dlcontainer.publish.tree.generation import Generation
 from dlcontainer.publish.tree.journal import JournalLine, State
 from dlcontainer.publish.tree.layout import (
@@ -148,7 +148,7 @@ def commit(
     name = f"generation-{number}"
     with tree.aside.make(name) as staged:
         staged.write(tree_lock.MARK, b"dlcontainer/generation/1\n")
-        generation.stage(fresh, tree, staged)
+        farm.stage(fresh, tree, staged)
         catalogue.stage(fresh, tree, staged)
         layout.settle_modes(staged, tree.ownership)
     if not layout.settle(tree, name, tree.generations, str(number)):
@@ -161,11 +161,11 @@ def commit(
 def switch(tree: PublishedTree, number: int, what: str) -> Generation:
     """Switch to a generation that is there; raises PublishError where it is not complete."""
     base, target = layout.current(tree.top) or 0, generation.read(tree.generations, number)
-    for entry in target.entries:
-        if tree.releases.info(entry.digest) is None:
+    for digest, entry in target.digests:
+        if tree.releases.info(digest) is None:
             raise PublishError(
                 f"generation {number} is not complete: the release of {entry.module} is missing",
-                where=str(tree.root / RELEASES / entry.digest),
+                where=str(tree.root / RELEASES / digest),
                 next_step=f"choose another generation: {layout.typed(tree.root, 'history')}",
             )
     if number != base:
@@ -182,11 +182,11 @@ def _admit(tree: PublishedTree, base: Generation, target: Generation) -> None:
 
     They are in the tree by now, where only its publishers write.
     """
-    digests = {entry.digest for entry in base.entries}
-    for entry in target.entries:
-        if entry.digest not in digests:
-            with tree.releases.sub(entry.digest) as release:
-                layout.require_admitted(tree, release, entry.digest, entry.module)
+    digests = {digest for digest, _ in base.digests}
+    for digest, entry in target.digests:
+        if digest not in digests:
+            with tree.releases.sub(digest) as release:
+                layout.require_admitted(tree, release, digest, entry.module)
 
 
 def _require_turn(tree: PublishedTree, what: str, base: int, number: int) -> None:

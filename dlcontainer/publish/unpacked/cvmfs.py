@@ -18,7 +18,9 @@ _REPOSITORY = re.compile(r"[a-z0-9][a-z0-9-]*(?:\.[a-z0-9][a-z0-9-]*)+")
 _PARTS = 4  # of /cvmfs/REPOSITORY/FOLDER, its root counted
 
 
-def script(image: Path, site: str, root: Path, templates: Iterable[Path]) -> str:
+def script(
+    image: Path, site: str, root: Path, templates: Iterable[Path], more: Iterable[str] = ()
+) -> str:
     """Write the script for an image; raises UsageError for a root that is in no repository."""
     parts = root.parts
     if len(parts) < _PARTS or parts[1] != "cvmfs" or not _REPOSITORY.fullmatch(parts[2]):
@@ -31,7 +33,7 @@ def script(image: Path, site: str, root: Path, templates: Iterable[Path]) -> str
     values = {
         "repository": parts[2],
         "root": str(root),
-        "command": Text(quote([*argv, "--layout", "tree"])),
+        "command": Text(quote([*argv, "--layout", "tree", *more])),
         "message": f"dlcontainer publish {image.name}",
     }
     return render_template(list(templates), "publish/cvmfs.sh.j2", values)

@@ -185,7 +185,8 @@ def test_audit(run: Run, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (first, *_) = body(run("audit", "--json"), code=1)["faults"]
     assert first["where"] == str(path)
     code, out, err = run("audit")
-    assert (code, f"FAILED  {path}" in out, "unpublish NAME/VERSION" in err) == (1, True, True)
+    assert (code, "FAILED  demo/1.0: bin/tool: its SHA-256 is not" in out) == (1, True)
+    assert f"withdraw it: dlcontainer modules unpublish demo/1.0 --root '{root}'" in err
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_a_report_on_a_terminal_is_text(show: Show) -> None:
 
 def test_a_list_of_modules_is_of_use_at_80_columns(show: Show, samples: Samples) -> None:
     head, *rows = show("modules list --root {tree}").out.splitlines()
-    assert head.split() == ["module", "marks", "image", "checked", "checks"]
+    assert head.split() == ["module", "release", "marks", "image", "checked", "checks"]
     assert [row.split()[0] for row in rows] == ["demo/1.0", "demo/2.0"]
     assert "under 1 MB" in rows[0]
     assert samples.files["tree"] not in "".join(rows)

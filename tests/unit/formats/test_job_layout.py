@@ -18,6 +18,10 @@ LONGEST = 100
 # What each rank is started with, bytes.
 ARGUMENT = 500
 
+PUBLISHED = released_job.PublishedJob(
+    release=Text("/r"), module=Text("'demo/1.0-1'"), image="image.sif", folder="job"
+)
+
 
 def jobs() -> list[Plan]:
     return [plan for plan in goldens.plans().values() if "job" in texts.formats_of(plan)]
@@ -69,7 +73,7 @@ def test_the_job_of_a_release_is_short() -> None:
     for plan in jobs():
         if plan.site.engine.runtime not in ("apptainer", "singularity"):
             continue
-        files = released_job.texts(plan, Text("/r"), "image.sif", "job", [TEMPLATES])
+        files = released_job.texts(plan, PUBLISHED, [TEMPLATES])
         text = files[released_job.SCRIPT]
         assert started(text) <= DEEPEST, plan.name
         longest = max(longest, len(statements(text)))

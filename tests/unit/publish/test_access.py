@@ -120,6 +120,7 @@ def test_the_list_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str
         root=tmp_path,
         name="demo",
         version="1.0",
+        number=1,
         digest="ab" * 32,
         generation=1,
         new=True,

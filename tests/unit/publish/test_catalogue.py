@@ -10,7 +10,7 @@ import pytest
 from dlcontainer.errors import BenchDataError, PublishError
 from dlcontainer.publish.catalogue import facts, files, page
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree import changes
+from dlcontainer.publish.tree import changes, promotion
 from dlcontainer.publish.tree.generation import Deprecation
 from tests.catalogues import HOSTILE, fill, hostile
 from tests.trees import act, image_file, put
@@ -91,7 +91,7 @@ def test_the_same_release_below_another_root(root: Path, tmp_path: Path) -> None
     """The catalogue's path is not part of the digest: promotion finds the same release."""
     other = tmp_path / "production"
     other.mkdir()
-    act(other, lambda tree: changes.promote(tree, root, "demo/2.0"))
+    act(other, lambda tree: promotion.promote(tree, root, "demo/2.0"))
     assert release(other, "2.0").name == release(root, "2.0").name
     text = (release(other, "2.0") / "module.lua").read_text()
     assert f"{other}/current/catalogue.html" in text

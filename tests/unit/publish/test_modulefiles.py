@@ -77,8 +77,13 @@ def test_the_modulefiles_say_the_same() -> None:
         assert text in in_lua
         assert text in in_tcl
     assert "License" not in in_lua + in_tcl
-    assert in_lua.endswith('conflict("demo")\nprepend_path("PATH", "/m/demo/bin")\n')
-    assert in_tcl.endswith('conflict "demo"\nprepend-path PATH "/m/demo/bin"\n')
+    in_lua_pin = 'setenv("DLCONTAINER_RELEASE", "demo/1.0-1")\n'
+    in_tcl_pin = 'setenv DLCONTAINER_RELEASE "demo/1.0-1"\n'
+    for text in ("Release: demo/1.0-1", "Release 1: module load demo/1.0-1 loads just this one"):
+        assert text in in_lua
+        assert text in in_tcl
+    assert in_lua.endswith('conflict("demo")\nprepend_path("PATH", "/m/demo/bin")\n' + in_lua_pin)
+    assert in_tcl.endswith('conflict "demo"\nprepend-path PATH "/m/demo/bin"\n' + in_tcl_pin)
     assert in_tcl.startswith("#%Module1.0\n")
 
 

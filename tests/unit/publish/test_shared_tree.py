@@ -80,7 +80,7 @@ def test_colleagues_publish_side_by_side(shared: Path, umask: int) -> None:
     assert as_user(BOB, umask, lambda: put(first, root)) == 0  # identical
     assert as_user(ADA, umask, lambda: put(second, root)) == 0
     found = seen(root)
-    assert (len(found), hidden(root)) == (4, [])
+    assert (len(found), hidden(root)) == (8, [])
     links = [root / "modules/tcl/demo" / version for version in ("1.0", "1.1")]
     assert [link.resolve().parent.stat().st_uid for link in links] == [ADA, BOB]
     assert {path.lstat().st_gid for path in root.rglob("*")} == {GROUP}

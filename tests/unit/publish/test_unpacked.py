@@ -11,7 +11,7 @@ import pytest
 
 from dlcontainer.errors import PublishError, UsageError
 from dlcontainer.publish import ownership
-from dlcontainer.publish.tree import audit, changes, collection
+from dlcontainer.publish.tree import audit, changes, collection, promotion
 from dlcontainer.publish.tree.collection import RetentionPolicy
 from dlcontainer.publish.tree.transaction import opened
 from dlcontainer.publish.unpacked import cvmfs, listing
@@ -101,7 +101,7 @@ def test_it_is_published_collected_and_not_promoted(root: Path, tmp_path: Path) 
     other = tmp_path / "production"
     other.mkdir()
     with pytest.raises(PublishError, match="is an unpacked image"):
-        act(other, lambda tree: changes.promote(tree, root, "demo/1.0"))
+        act(other, lambda tree: promotion.promote(tree, root, "demo/1.0"))
     act(root, lambda tree: changes.unpublish(tree, "demo/1.0"))
     later = hand(Clock(max(time.time(), Clock().now) + 100 * DAY))
     act(root, lambda tree: collection.collect(tree, RetentionPolicy(keep_s=DAY)), later)

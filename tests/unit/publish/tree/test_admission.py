@@ -9,7 +9,7 @@ import pytest
 
 from dlcontainer.errors import PublishError
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree import changes
+from dlcontainer.publish.tree import changes, promotion
 from dlcontainer.publish.tree.generation import Deprecation
 from dlcontainer.publish.tree.transaction import Publisher, opened
 from dlcontainer.system.guarded_files import name_of
@@ -103,9 +103,9 @@ def test_promote(root: Path, images: Path, tmp_path: Path) -> None:
     put(source, image_file(images, b"not"))
     put(source, image_file(images, b"signed"), "2.0")
     gate = Gate(good=(b"signed",))
-    refused(root, lambda tree: changes.promote(tree, source, "demo/1.0"), gate)
+    refused(root, lambda tree: promotion.promote(tree, source, "demo/1.0"), gate)
     assert list((root / "releases").iterdir()) == []
-    act(root, lambda tree: changes.promote(tree, source, "demo/2.0"), gate.hand)
+    act(root, lambda tree: promotion.promote(tree, source, "demo/2.0"), gate.hand)
     assert seen(root) == both("2.0")
 
 
@@ -145,7 +145,7 @@ def owned(place: Path, user: int) -> None:
 
 
 def promoted(root: Path, source: Path, *owners: str) -> None:
-    act(root, lambda tree: changes.promote(tree, source, "demo/1.0", owners))
+    act(root, lambda tree: promotion.promote(tree, source, "demo/1.0", owners))
 
 
 def test_a_stranger_s_tree_is_not_promoted_unless_named(root: Path, source: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from dlcontainer.errors import PublishError
 from dlcontainer.publish import modulefiles
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree import changes, transaction
+from dlcontainer.publish.tree import changes, promotion, transaction
 from dlcontainer.publish.tree.generation import Deprecation
 from dlcontainer.publish.tree.layout import PublishedTree
 from dlcontainer.system import guarded_files
@@ -288,7 +288,7 @@ def test_promoted_is_the_same_release(root: Path, image: Path, tmp_path: Path) -
     test.mkdir()
     put(test, image)
     act(test, lambda tree: changes.deprecate(tree, "demo/1.0", Deprecation(message="a test")))
-    act(root, lambda tree: changes.promote(tree, test, "demo/1.0"))
+    act(root, lambda tree: promotion.promote(tree, test, "demo/1.0"))
     (tested,), (published,) = (test / "releases").iterdir(), (root / "releases").iterdir()
     assert tested.name == published.name
     assert (tested / "image.sif").samefile(published / "image.sif")
@@ -304,10 +304,10 @@ def test_what_is_damaged_is_not_promoted(root: Path, image: Path, tmp_path: Path
     (release,) = (test / "releases").iterdir()
     (release / "bin/python").write_text("#!/bin/sh\nevil\n")
     with pytest.raises(PublishError, match="is damaged"):
-        act(root, lambda tree: changes.promote(tree, test, "demo/1.0"))
+        act(root, lambda tree: promotion.promote(tree, test, "demo/1.0"))
     assert list((root / "releases").iterdir()) == []
     with pytest.raises(PublishError, match=r"demo/2\.0 is not published"):
-        act(root, lambda tree: changes.promote(tree, test, "demo/2.0"))
+        act(root, lambda tree: promotion.promote(tree, test, "demo/2.0"))
 
 
 def test_list_and_history_need_no_lock(root: Path, image: Path) -> None:
@@ -328,7 +328,7 @@ def test_a_root_that_is_none(root: Path, tmp_path: Path) -> None:
         with pytest.raises(PublishError, match="can't read"):
             act_on(none)
     with pytest.raises(PublishError, match="can't read"):
-        act(root, lambda tree: changes.promote(tree, none, "demo/1.0"))
+        act(root, lambda tree: promotion.promote(tree, none, "demo/1.0"))
     with pytest.raises(PublishError, match="can't change"):
         act(none, changes.rollback)
 

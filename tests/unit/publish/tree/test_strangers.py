@@ -7,7 +7,7 @@ import pytest
 
 from dlcontainer.errors import PublishError
 from dlcontainer.publish import ownership
-from dlcontainer.publish.tree import changes, strangers
+from dlcontainer.publish.tree import promotion, strangers
 from dlcontainer.system.guarded_files import name_of
 from tests import publishing
 from tests.hostile import open_place
@@ -60,10 +60,10 @@ def test_nothing_is_promoted_into_such_a_tree(root: Path, tmp_path: Path) -> Non
     put(source, image_file(tmp_path / "images"))
     root.chmod(0o777)
     with pytest.raises(PublishError, match="any user can write to"):
-        act(root, lambda tree: changes.promote(tree, source, "demo/1.0"))
+        act(root, lambda tree: promotion.promote(tree, source, "demo/1.0"))
     assert not (root / "current").is_symlink()
     root.chmod(0o755)
-    act(root, lambda tree: changes.promote(tree, source, "demo/1.0"))
+    act(root, lambda tree: promotion.promote(tree, source, "demo/1.0"))
     assert (root / "current").is_symlink()
 
 
