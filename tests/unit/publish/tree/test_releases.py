@@ -262,9 +262,13 @@ def test_promoted_with_its_number(root: Path, images: list[Path], tmp_path: Path
     for image in images[:3]:
         put_release(test, image)
     put_release(root, images[0])
+
+    def promote(module: str) -> None:
+        act(root, lambda tree: promotion.promote(tree, test, module))
+
     for module in ("demo/1.0", "demo/1.0-2"):
         with pytest.raises(PublishError, match="already published with another image"):
-            act(root, lambda tree, module=module: promotion.promote(tree, test, module))
+            promote(module)
     act(root, lambda tree: promotion.promote(tree, test, "demo/1.0", (), Succession()))
     assert seen(root) == both("1.0", "1.0-1", "1.0-3")
     # Not above the newest: a number names one image, and the newest is the highest.
