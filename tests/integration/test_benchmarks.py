@@ -73,7 +73,7 @@ LONG = {
 # These have a test of their own.
 APART = {
     *(*LONG, "group_rules", "hybrid_gate", "import_figures", "page_faults", "slow_tree", "startup"),
-    *("node_to_nodes", "published_points", "small_batches"),
+    *("bill", "node_to_nodes", "osv_agreement", "published_points", "small_batches"),
     *("strategy_choice", "verdict_table"),
     # A torch of their own: test_memory_forecast.py runs the last; a GPU the second.
     *("memory_forecast", "memory_on_gpu", "memory_truth"),
@@ -128,6 +128,12 @@ def test_planted_limits(world: World, pytorch_image: Built, tmp_path: Path) -> N
     assert [line.split("|")[1:3] for line in table.splitlines()[-1:]] == [
         [" one-thread ", " kernel "]
     ]
+
+
+def test_what_bills_and_records_tell(tiny_image: Built) -> None:
+    told = json.loads(run("bill", tiny_image.image.with_suffix(".cdx.json")))
+    assert told["components"] >= told["hashes"] > 0
+    assert "records read: 20, not read: 0" in run("osv_agreement", ROOT / "tests/recorded/osv")
 
 
 def test_a_slow_tree(tmp_path: Path) -> None:
