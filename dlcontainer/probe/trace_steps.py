@@ -108,12 +108,15 @@ class Tracer(object):
 
     def _write(self, lines):
         if self._file is None:
+            head = self._head()
+            rank = "none" if head["rank"] is None else "%05d" % head["rank"]
             # Ranks in namespaces of their own may have the same number.
-            self._name = "%s-%d-%d" % (os.uname()[1], self._pid, int(1e9 * time.monotonic()))
+            self._name = "rank-%s-%s-%d-%d" % (
+                rank, os.uname()[1], self._pid, int(1e9 * time.monotonic()))  # fmt: skip
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
             path = os.path.join(self._plan["folder"], self._name + SUFFIX)
             self._file = os.open(path, flags, 0o644)
-            lines = [self._head()] + lines
+            lines = [head] + lines
         rest = "".join(json.dumps(line) + "\n" for line in lines).encode("utf-8")
         while rest:
             rest = rest[os.write(self._file, rest) :]

@@ -1,0 +1,82 @@
+"""Unions of intervals in nanoseconds: how long something went on, and how long beside it. Pure.
+
+A union is a sequence of (begin, end), in order, none of which touches the next.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+Interval = tuple[int, int]
+Union = Sequence[Interval]
+
+
+def union(intervals: Iterable[Interval], gap: int = 0) -> list[Interval]:
+    """Return the union; gaps of at most `gap` ns are closed.
+
+    >>> union([(5, 7), (0, 4), (3, 5), (9, 9)])
+    [(0, 7)]
+    >>> union([(0, 1), (3, 4)], gap=2)
+    [(0, 4)]
+    """
+    joined: list[Interval] = []
+    for begin, end in sorted(intervals):
+        if end <= begin:
+            continue
+        if joined and begin <= joined[-1][1] + gap:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((begin, end))
+    return joined
+
+
+def length(of: Union) -> int:
+    """Return the nanoseconds of a union."""
+    return sum(end - begin for begin, end in of)
+
+
+def both(left: Union, right: Union) -> list[Interval]:
+    """Return what two unions share.
+
+    >>> both([(0, 5), (8, 9)], [(3, 9)])
+    [(3, 5), (8, 9)]
+    """
+    return list(_shared(left, right))
+
+
+def _shared(left: Union, right: Union) -> Iterator[Interval]:
+    i = j = 0
+    while i < len(left) and j < len(right):
+        begin, end = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])
+        if begin < end:
+            yield begin, end
+        if left[i][1] < right[j][1]:
+            i += 1
+        else:
+            j += 1
+
+
+def without(left: Union, right: Union) -> list[Interval]:
+    """Return what of the left union is not in the right one.
+
+    >>> without([(0, 10)], [(2, 3), (9, 12)])
+    [(0, 2), (3, 9)]
+    """
+    rest: list[Interval] = []
+    j = 0
+    for begin, end in left:
+        at = begin
+        while j < len(right) and right[j][1] <= at:
+            j += 1
+        k = j
+        while k < len(right) and right[k][0] < end:
+            if at < right[k][0]:
+                rest.append((at, right[k][0]))
+            at = max(at, right[k][1])
+            k += 1
+        if at < end:
+            rest.append((at, end))
+    return rest
+
+
+def clipped(of: Union, begin: int, end: int) -> list[Interval]:
+    """Return what of a union lies within a window."""
+    return both(of, [(begin, end)]) if begin < end else []
