@@ -3,6 +3,7 @@
 A union is a sequence of (begin, end), in order, none of which touches the next.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
 Interval = tuple[int, int]
@@ -78,5 +79,17 @@ def without(left: Union, right: Union) -> list[Interval]:
 
 
 def clipped(of: Union, begin: int, end: int) -> list[Interval]:
-    """Return what of a union lies within a window."""
-    return both(of, [(begin, end)]) if begin < end else []
+    """Return what of a union lies within a window.
+
+    >>> clipped([(0, 2), (3, 5), (7, 9)], 4, 8)
+    [(4, 5), (7, 8)]
+    """
+    first = max(0, bisect_right(of, (begin, begin)) - 1)
+    within: list[Interval] = []
+    for i in range(first, len(of)):
+        low, high = max(begin, of[i][0]), min(end, of[i][1])
+        if of[i][0] >= end:
+            break
+        if low < high:
+            within.append((low, high))
+    return within

@@ -1,10 +1,11 @@
 """The events of a Kineto file, one after another: the file may be larger than memory.
 
-Kineto writes one object: values that describe the trace, then `traceEvents`, then little more. Times
-are microseconds since `baseTimeNanoseconds`, of CLOCK_REALTIME; in files of releases without that
-key, since the epoch.
+Kineto writes one object: values that describe the trace, then `traceEvents`, then little more.
+Times are microseconds since `baseTimeNanoseconds`, of CLOCK_REALTIME; in files of releases without
+that key, since the epoch.
 """
 
+import codecs
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -111,8 +112,6 @@ class _Text:
     """A binary file as text, by chunks that end with whole characters."""
 
     def __init__(self, binary: IO[bytes]) -> None:
-        import codecs
-
         self._binary = binary
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
