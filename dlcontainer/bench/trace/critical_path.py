@@ -40,18 +40,18 @@ def _path(rank: int, window: Interval, activities: Mapping[int, RankActivities])
         if wait is None:
             parts.append(_own(activities[rank], (begin, at)))
             return parts[::-1]
-        parts.append(_own(activities[rank], (wait.end, at)))
-        parts.append(
-            PathPart(rank=None, collective=wait.kind, seconds=(wait.end - wait.until) * _S)
-        )
+        # A thread of gloo may write its end after the rank went on.
+        end = min(wait.end, at)
+        parts.append(_own(activities[rank], (end, at)))
+        parts.append(PathPart(rank=None, collective=wait.kind, seconds=(end - wait.until) * _S))
         rank, at = wait.of, wait.until
 
 
 def _last_wait(of: RankActivities, begin: int, at: int) -> Wait | None:
-    """Return the last collective that ended before a moment, and held this rank up."""
+    """Return the last collective that held this rank up before a moment."""
     held = intervals.union(interval for union in of.waiting.values() for interval in union)
-    waits = [wait for wait in of.waits if begin < wait.until and wait.end <= at]
-    for wait in sorted(waits, key=lambda wait: wait.end, reverse=True):
+    waits = [wait for wait in of.waits if begin < wait.until < at]
+    for wait in sorted(waits, key=lambda wait: wait.until, reverse=True):
         if intervals.clipped(held, wait.begin, wait.until):
             return wait
     return None

@@ -102,9 +102,10 @@ def path(slowest: SlowestStep) -> str:
 def _part(part: PathPart) -> str:
     if part.rank is None:
         return f"{part.collective} {_ms(part.seconds)} ms"
+    rest = part.seconds - part.computing_s - part.other_s
     return (
         f"rank {part.rank} {_ms(part.seconds)} ms (computing {_ms(part.computing_s)}, "
-        f"other {_ms(part.other_s)})"
+        f"communication {_ms(max(0.0, rest))}, other {_ms(part.other_s)})"
     )
 
 
