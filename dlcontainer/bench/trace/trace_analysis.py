@@ -1,6 +1,7 @@
 """From what the processes of a traced job left to what is said of it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dlcontainer.bench.trace import (
@@ -8,12 +9,14 @@ from dlcontainer.bench.trace import (
     critical_path,
     intervals,
     matched,
+    otf2_archive,
     overhead,
     process_trace,
     rank_activities,
     rank_profile,
 )
 from dlcontainer.bench.trace.matched import JoinedCollectives, NodeClock, TracedRank
+from dlcontainer.bench.trace.otf2_archive import ANCHOR, ArchiveCounts, ArchiveRank
 from dlcontainer.bench.trace.process_trace import COMPLETE, KINETO, TRACED, ProcessTrace
 from dlcontainer.bench.trace.rank_activities import RankActivities
 from dlcontainer.bench.trace.trace_records import (
@@ -31,7 +34,10 @@ _NS = 1e9
 
 
 def read(folder: Path, side: SideName, ranks: int, ended: str) -> SideTrace:
-    """Read the trace of a side whose job had as many ranks; raises BenchDataError without one."""
+    """Read the trace of a side whose job had as many ranks, and write it as OTF2 beside.
+
+    Raises BenchDataError where no rank left a profile.
+    """
     by_rank = process_trace.ranks(process_trace.read(folder))
     traced = [rank for rank in map(_traced, by_rank.values()) if rank is not None]
     missing = _missing(by_rank, {rank.rank for rank in traced}, ranks)
@@ -39,23 +45,54 @@ def read(folder: Path, side: SideName, ranks: int, ended: str) -> SideTrace:
         raise _nothing(folder, by_rank, missing)
     joined = matched.join(traced)
     clocks = matched.clocks(traced, joined)
+    archive = _archived(folder.parent, traced, by_rank, clocks)
     if any(clock.moved_ns for clock in clocks.values()):
         traced = [rank_activities.on_clock(rank, clocks) for rank in traced]
         joined = matched.join(traced)
     activities = {rank.rank: rank_activities.of(rank, joined.collectives) for rank in traced}
+    rows = [_row(rank, activities[rank.rank], by_rank[rank.rank]) for rank in traced]
     return SideTrace(
         side=side,
         ended=ended,
         overhead=overhead.of([by_rank[rank.rank] for rank in traced]),
         steps=len(set.intersection(*(set(rank.steps) for rank in traced))),
-        ranks=tuple(_row(rank, activities[rank.rank], by_rank[rank.rank]) for rank in traced),
+        ranks=tuple(_with_archive(row, archive) for row in rows),
         missing=missing,
         collectives=collective_table.rows(traced, activities, joined),
         clocks=tuple(map(_clock, clocks.values())),
         slowest=critical_path.slowest(traced, activities),
-        notes=tuple(_notes(by_rank, joined)),
+        notes=(*_notes(by_rank, joined), *([archive] if isinstance(archive, str) else [])),
+        archive=None if isinstance(archive, str) else f"{otf2_archive.FOLDER}/{ANCHOR}",
         files=tuple(sorted(path.name for path in folder.glob("*.json"))),
     )
+
+
+def _archived(
+    folder: Path,
+    traced: Sequence[TracedRank],
+    by_rank: Mapping[int, ProcessTrace],
+    clocks: Mapping[str, NodeClock],
+) -> ArchiveCounts | str:
+    """Write OTF2 into a side's folder; return what is in it, or why there is none."""
+    profiles = {rank.rank: by_rank[rank.rank].profile(KINETO) for rank in traced}
+    ranks = [
+        ArchiveRank(
+            rank=rank.rank,
+            node=rank.node,
+            kineto=path,
+            moved_ns=clocks[rank.boot].moved_ns,
+            bound_ns=clocks[rank.boot].bound_ns,
+        )
+        for rank in traced
+        if (path := profiles[rank.rank]) is not None
+    ]
+    return otf2_archive.write(folder / otf2_archive.FOLDER, ranks)
+
+
+def _with_archive(row: RankRow, archive: ArchiveCounts | str) -> RankRow:
+    if isinstance(archive, str):
+        return row
+    return replace(row, archived=archive.spans[row.rank], archived_not=archive.left_out[row.rank])
 
 
 def _traced(process: ProcessTrace) -> TracedRank | None:

@@ -68,6 +68,9 @@ class RankRow:
     collectives: Count
     left_out: Count = 0
     coarse_s: Seconds = 0.0
+    # In OTF2, where there is one.
+    archived: Count = 0
+    archived_not: Count = 0
     write_s: Seconds = 0.0
 
 
@@ -131,7 +134,7 @@ class SlowestStep:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SideTrace:
-    """What the trace of one side says; `ended` is how its job ended."""
+    """What the trace of one side says; `ended` is how its job ended, `archive` its OTF2."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
 
@@ -145,6 +148,7 @@ class SideTrace:
     clocks: tuple[TracedClock, ...]
     slowest: SlowestStep
     notes: tuple[str, ...] = ()
+    archive: str | None = None
     files: tuple[str, ...] = ()
 
 

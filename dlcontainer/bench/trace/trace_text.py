@@ -45,6 +45,11 @@ def notes(side: SideTrace) -> Iterator[str]:
     for row in side.ranks:
         if row.left_out:
             yield f"rank {row.rank}: {row.left_out} collectives were left out, beyond a million"
+        if row.archived_not:
+            yield (
+                f"rank {row.rank}: OTF2 has {row.archived:,} spans, and not {row.archived_not:,} "
+                "operations beyond them; they are in the Kineto file"
+            )
         if row.coarse_s:
             yield f"rank {row.rank}: gaps of computing up to {_ms(row.coarse_s)} ms were closed"
     slowest_write = max((row.write_s for row in side.ranks), default=0.0)
