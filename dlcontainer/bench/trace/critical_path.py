@@ -49,10 +49,10 @@ def _path(rank: int, window: Interval, activities: Mapping[int, RankActivities])
 
 def _last_wait(of: RankActivities, begin: int, at: int) -> Wait | None:
     """Return the last collective that held this rank up before a moment."""
-    held = intervals.union(interval for union in of.waiting.values() for interval in union)
+    waiting = intervals.union(interval for union in of.waiting.values() for interval in union)
     waits = [wait for wait in of.waits if begin < wait.until < at]
     for wait in sorted(waits, key=lambda wait: wait.until, reverse=True):
-        if intervals.clipped(held, wait.begin, wait.until):
+        if intervals.clipped(waiting, wait.begin, wait.until):
             return wait
     return None
 

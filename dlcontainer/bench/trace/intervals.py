@@ -34,44 +34,44 @@ def length(of: Union) -> int:
     return sum(end - begin for begin, end in of)
 
 
-def both(left: Union, right: Union) -> list[Interval]:
+def both(first: Union, second: Union) -> list[Interval]:
     """Return what two unions share.
 
     >>> both([(0, 5), (8, 9)], [(3, 9)])
     [(3, 5), (8, 9)]
     """
-    return list(_shared(left, right))
+    return list(_shared(first, second))
 
 
-def _shared(left: Union, right: Union) -> Iterator[Interval]:
+def _shared(first: Union, second: Union) -> Iterator[Interval]:
     i = j = 0
-    while i < len(left) and j < len(right):
-        begin, end = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])
+    while i < len(first) and j < len(second):
+        begin, end = max(first[i][0], second[j][0]), min(first[i][1], second[j][1])
         if begin < end:
             yield begin, end
-        if left[i][1] < right[j][1]:
+        if first[i][1] < second[j][1]:
             i += 1
         else:
             j += 1
 
 
-def without(left: Union, right: Union) -> list[Interval]:
-    """Return what of the left union is not in the right one.
+def without(first: Union, second: Union) -> list[Interval]:
+    """Return what of the first union is not in the second.
 
     >>> without([(0, 10)], [(2, 3), (9, 12)])
     [(0, 2), (3, 9)]
     """
     rest: list[Interval] = []
     j = 0
-    for begin, end in left:
+    for begin, end in first:
         at = begin
-        while j < len(right) and right[j][1] <= at:
+        while j < len(second) and second[j][1] <= at:
             j += 1
         k = j
-        while k < len(right) and right[k][0] < end:
-            if at < right[k][0]:
-                rest.append((at, right[k][0]))
-            at = max(at, right[k][1])
+        while k < len(second) and second[k][0] < end:
+            if at < second[k][0]:
+                rest.append((at, second[k][0]))
+            at = max(at, second[k][1])
             k += 1
         if at < end:
             rest.append((at, end))
@@ -84,9 +84,9 @@ def clipped(of: Union, begin: int, end: int) -> list[Interval]:
     >>> clipped([(0, 2), (3, 5), (7, 9)], 4, 8)
     [(4, 5), (7, 8)]
     """
-    first = max(0, bisect_right(of, (begin, begin)) - 1)
+    start = max(0, bisect_right(of, (begin, begin)) - 1)
     within: list[Interval] = []
-    for i in range(first, len(of)):
+    for i in range(start, len(of)):
         low, high = max(begin, of[i][0]), min(end, of[i][1])
         if of[i][0] >= end:
             break

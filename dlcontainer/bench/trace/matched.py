@@ -99,12 +99,12 @@ def _of_step(step: int, ranks: Sequence[TracedRank]) -> Iterator[JoinedCollectiv
     turns: dict[tuple[str, int | None, str | None, int], dict[int, CollectiveSpan]] = {}
     for rank in ranks:
         begin, end = rank.steps[step]
-        seen: Counter[tuple[str, int | None, str | None]] = Counter()
+        turn: Counter[tuple[str, int | None, str | None]] = Counter()
         for span in rank.profile.collectives:
             if begin <= span.begin < end:
                 key = (span.kind, span.bytes, span.group)
-                turns.setdefault((*key, seen[key]), {})[rank.rank] = span
-                seen[key] += 1
+                turns.setdefault((*key, turn[key]), {})[rank.rank] = span
+                turn[key] += 1
     for (kind, size, group, _), spans in turns.items():
         if len(spans) == len(ranks) or (group is not None and len(spans) > 1):
             yield JoinedCollective(step=step, kind=kind, bytes=size, spans=spans)
@@ -130,11 +130,11 @@ def _clock(
     for collective in joined.collectives:
         if not collective.is_synchronous:
             continue
-        here = [span for of, span in collective.spans.items() if boots[of] == rank.boot]
-        there = [span for of, span in collective.spans.items() if boots[of] == reference]
-        if here and there:
-            least.append(max(s.begin for s in here) - min(s.end for s in there))
-            most.append(min(s.end for s in here) - max(s.begin for s in there))
+        local = [span for of, span in collective.spans.items() if boots[of] == rank.boot]
+        remote = [span for of, span in collective.spans.items() if boots[of] == reference]
+        if local and remote:
+            least.append(max(s.begin for s in local) - min(s.end for s in remote))
+            most.append(min(s.end for s in local) - max(s.begin for s in remote))
     if not least:
         return NodeClock(node=rank.node, moved_ns=0, bound_ns=None)
     low, high = max(least), min(most)

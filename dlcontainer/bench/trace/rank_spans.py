@@ -54,13 +54,13 @@ def read(path: Path, moved_ns: int, most: int = MOST_SPANS) -> RankSpans:
     """Read the spans of a Kineto file by the common clock; raises BenchDataError."""
     threads: dict[tuple[bool, str], list[NamedSpan]] = {}
     names: dict[str, str] = {}
-    others = left_out = 0
+    operations = left_out = 0
     for span in KinetoFile(path).spans():
         if span.category not in _SHOWN:
             continue
         collective = collective_spans.of(span)
-        others += collective is None
-        if collective is None and others > most:
+        operations += collective is None
+        if collective is None and operations > most:
             left_out += 1
             continue
         key = (span.category in _DEVICE, str(span.thread))

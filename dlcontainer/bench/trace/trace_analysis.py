@@ -117,10 +117,10 @@ def _traced(process: ProcessTrace) -> TracedRank | None:
 def _missing(
     by_rank: Mapping[int, ProcessTrace], traced: set[int], ranks: int
 ) -> tuple[MissingRank, ...]:
-    told = [process.head.ranks or 1 for process in by_rank.values()]
+    sizes = [process.head.ranks or 1 for process in by_rank.values()]
     return tuple(
         MissingRank(rank=number, why=_why(by_rank.get(number)))
-        for number in range(max([ranks, *told, *(number + 1 for number in by_rank)]))
+        for number in range(max([ranks, *sizes, *(number + 1 for number in by_rank)]))
         if number not in traced
     )
 

@@ -1,6 +1,5 @@
 """`dlcontainer bench trace`: what waits for whom in some steps of the user's own command."""
 
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,9 +14,9 @@ from dlcontainer.errors import BenchDataError, UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.bench.job.scripts import NativeSide, Placing
+    from dlcontainer.bench.job.traced_job import SideJob, TraceContext
     from dlcontainer.bench.measure.bench_image import BenchImage
     from dlcontainer.bench.trace.trace_records import JobTrace, SideTrace
-    from dlcontainer.bench.trace.traced_job import TraceContext
     from dlcontainer.cli.context import CliContext
     from dlcontainer.planning.plan import Plan
 
@@ -145,20 +144,37 @@ def _traced(
     world: "CliContext",
     console: output.Console,
 ) -> "JobTrace":
-    from dlcontainer.bench.trace import traced_job
+    from datetime import UTC, datetime
+
+    from dlcontainer import __version__
+    from dlcontainer.bench.job import traced_job
+    from dlcontainer.bench.trace.trace_records import JobTrace
     from dlcontainer.system import report_files
 
     context = _context(chosen, typed, world, console)
     _make(typed.folder)
-    try:
-        traced = traced_job.run(context)
-    except BaseException:
-        # Where nothing ran yet there is nothing to keep.
-        with suppress(OSError):
-            typed.folder.rmdir()
-        raise
+    created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    sides = tuple(_read(job, typed, console) for job in traced_job.run(context))
+    traced = JobTrace(
+        created=created,
+        dlcontainer=__version__,
+        site=chosen.site,
+        image=typed.image.name if typed.image else None,
+        command=typed.command,
+        sides=sides,
+    )
     report_files.write(f"{output.document('trace', asdict(traced))}\n", typed.folder / FILE)
     return traced
+
+
+def _read(job: "SideJob", typed: _TraceOptions, console: output.Console) -> "SideTrace":
+    from dlcontainer.bench.trace import trace_analysis
+
+    console.step(f"{job.side}: the trace is read")
+    try:
+        return trace_analysis.read(job.traces, job.side, typed.ranks, job.ended)
+    except BenchDataError as failure:
+        raise job.without_trace(failure) from None
 
 
 def _make(folder: Path) -> None:
@@ -183,8 +199,8 @@ def _context(
     from dlcontainer.bench.job import scripts
     from dlcontainer.bench.job.scripts import JobFrame, RankSearch
     from dlcontainer.bench.job.trace_hook import TraceSchedule
+    from dlcontainer.bench.job.traced_job import TraceContext
     from dlcontainer.bench.measure import bench_image
-    from dlcontainer.bench.trace.traced_job import TraceContext
 
     if typed.folder.exists():
         raise BenchDataError(
@@ -215,8 +231,6 @@ def _context(
             image=image.image if image else None,
             head=scripts.head(plan, typed.placing),
         ),
-        ranks=typed.ranks,
-        site=chosen.site,
         submitter=submitter,
         progress=console,
     )
@@ -265,9 +279,9 @@ def _say_side(side: "SideTrace") -> None:
 
 def _require_ended(traced: "JobTrace", folder: Path) -> None:
     """Raise BenchDataError where a job failed; its trace is kept."""
-    from dlcontainer.bench.trace.traced_job import ENDED
+    from dlcontainer.bench.job.traced_job import GOOD
 
-    failed = [side for side in traced.sides if side.ended != ENDED]
+    failed = [side for side in traced.sides if side.ended != GOOD]
     if failed:
         raise BenchDataError(
             "; ".join(f"the {side.side} job failed" for side in failed),

@@ -12,8 +12,26 @@ from dlcontainer.errors import BenchDataError
 from tests.madetraces import BASE_NS, MS, MadeRank, write_kineto
 
 
-def span(name: str, category: str = "user_annotation", **arguments: Any) -> KinetoSpan:
-    return KinetoSpan(name=name, category=category, thread=1, begin=0, end=5, arguments=arguments)
+def span(name: str, *shapes: Any, category: str = "user_annotation") -> KinetoSpan:
+    """Give a span of tensors, each a type with its sizes."""
+    arguments = {
+        "Input type": [kind for kind, _ in shapes],
+        "Input Dims": [sizes for _, sizes in shapes],
+    }
+    return KinetoSpan(
+        name=name,
+        category=category,
+        thread=1,
+        begin=0,
+        end=5,
+        arguments=arguments if shapes else {},
+    )
+
+
+def kernel(name: str, **arguments: Any) -> KinetoSpan:
+    words = {"count": "In msg nelems", "dtype": "dtype"}
+    named = {words[key]: value for key, value in arguments.items()}
+    return KinetoSpan(name=name, category="kernel", thread=7, begin=0, end=5, arguments=named)
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 2**20])
@@ -56,21 +74,25 @@ def test_what_is_no_trace(tmp_path: Path, text: str, says: str) -> None:
 @pytest.mark.parametrize(
     ("named", "kind", "size"),
     [
-        (span("gloo:all_reduce", **{"Input type": ["float"], "Input Dims": [[3, 4]]}),
-         "all_reduce", 48),
-        (span("gloo:all_gather", **{"Input type": ["c10::BFloat16", "long int"],
-                                    "Input Dims": [[5], [2]]}), "all_gather", 26),
-        (span("gloo:reduce", **{"Input type": ["new"], "Input Dims": [[5]]}), "reduce", None),
-        (span("gloo:reduce", **{"Input type": ["float"], "Input Dims": [["?"]]}), "reduce", None),
+        (span("gloo:all_reduce", ("float", [3, 4])), "all_reduce", 48),
+        (span("gloo:all_gather", ("c10::BFloat16", [5]), ("long int", [2])), "all_gather", 26),
+        (span("gloo:reduce", ("a new type", [5])), "reduce", None),
+        (span("gloo:reduce", ("float", ["?"])), "reduce", None),
         (span("gloo:all_reduce"), "all_reduce", None),
         (span("gloo:barrier"), "barrier", 0),
-        (span("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", "kernel",
-              **{"In msg nelems": 10, "dtype": "BFloat16"}), "all_reduce", 20),
-        (span("ncclKernel_ReduceScatter_RING_LL_Sum_float(x)", "kernel",
-              **{"In msg nelems": 10, "dtype": "Float"}), "reduce_scatter", 40),
-        (span("ncclDevKernel_SendRecv(x)", "kernel"), "send_recv", None),
+        (
+            kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", count=10, dtype="BFloat16"),
+            "all_reduce",
+            20,
+        ),
+        (
+            kernel("ncclKernel_ReduceScatter_RING_LL_Sum_float(x)", count=10, dtype="Float"),
+            "reduce_scatter",
+            40,
+        ),
+        (kernel("ncclDevKernel_SendRecv(x)"), "send_recv", None),
     ],
-)  # fmt: skip
+)
 def test_collectives_and_their_bytes(named: KinetoSpan, kind: str, size: int | None) -> None:
     collective = collective_spans.of(named)
     assert collective is not None
