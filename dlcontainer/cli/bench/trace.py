@@ -120,12 +120,17 @@ def trace(
         folder=folder.absolute(),
     )
     console = output.Console(verbose=verbose, quiet=as_json)
-    traced = _traced(chosen, typed, here(), console)
+    sides, failures = _traced(chosen, typed, here(), console)
+    if not sides:
+        raise failures[0]
+    traced = _written(sides, chosen, typed)
     if as_json:
         output.emit("trace", asdict(traced))
     else:
         _say(traced)
         output.copied(str(typed.folder / FILE))
+    for failure in failures:
+        raise failure
     _require_ended(traced, typed.folder)
 
 
@@ -143,20 +148,33 @@ def _traced(
     typed: _TraceOptions,
     world: "CliContext",
     console: output.Console,
+) -> "tuple[tuple[SideTrace, ...], tuple[BenchDataError, ...]]":
+    """Return the traces of the sides that left one, and the errors of the others."""
+    from dlcontainer.bench.job import traced_job
+
+    context = _context(chosen, typed, world, console)
+    _make(typed.folder)
+    sides, failures = list["SideTrace"](), list[BenchDataError]()
+    for job in traced_job.run(context):
+        try:
+            sides.append(_read(job, typed, console))
+        except BenchDataError as failure:
+            # A trace that was waited for is kept, whatever the other side did.
+            failures.append(failure)
+    return tuple(sides), tuple(failures)
+
+
+def _written(
+    sides: "tuple[SideTrace, ...]", chosen: SessionOptions, typed: _TraceOptions
 ) -> "JobTrace":
     from datetime import UTC, datetime
 
     from dlcontainer import __version__
-    from dlcontainer.bench.job import traced_job
     from dlcontainer.bench.trace.trace_records import JobTrace
     from dlcontainer.system import report_files
 
-    context = _context(chosen, typed, world, console)
-    _make(typed.folder)
-    created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    sides = tuple(_read(job, typed, console) for job in traced_job.run(context))
     traced = JobTrace(
-        created=created,
+        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         dlcontainer=__version__,
         site=chosen.site,
         image=typed.image.name if typed.image else None,
