@@ -26,7 +26,23 @@ _MOST_PARTS = 9
 def headline(side: SideTrace) -> str:
     """Say whose trace this is, and first of all what tracing cost."""
     ranks = f"{len(side.ranks)} rank{'s' * (len(side.ranks) != 1)}"
+    if side.missing:
+        ranks = f"{ranks} of {len(side.ranks) + len(side.missing)}"
     return f"{side.side}, {side.steps} steps of {ranks}: {overhead.words(side.overhead)}"
+
+
+def longest_wait(side: SideTrace) -> str:
+    """Say which rank waited longest, and for which one."""
+    waits = [
+        (seconds, row, rank) for row in side.ranks for rank, seconds in row.waiting_for.items()
+    ]
+    if not waits:
+        return f"{side.side}: no rank is known to wait for another"
+    seconds, row, rank = max(waits, key=lambda wait: wait[0])
+    return (
+        f"{side.side}: rank {row.rank} waits for rank {rank}, {_ms(seconds)} of "
+        f"{_ms(row.total_s)} ms"
+    )
 
 
 def notes(side: SideTrace) -> Iterator[str]:

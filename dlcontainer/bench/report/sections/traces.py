@@ -18,7 +18,7 @@ def exhibit(finding: InputFinding, trace: JobTrace) -> Exhibit:
     return Exhibit(
         anchor=f"trace-{finding.sha256[:8]}",
         title="What waits for whom",
-        headline="; ".join(trace_text.headline(side) for side in trace.sides),
+        headline="; ".join(map(trace_text.longest_wait, trace.sides)),
         words=_words(trace),
         plates=tuple(_plate(finding, side) for side in trace.sides),
         tables=tuple(
@@ -37,16 +37,21 @@ def _words(trace: JobTrace) -> str:
         command = f"{command[:_MOST_COMMAND]} …"
     parts = [f'Traced: the command "{command}" at site {trace.site}.']
     for side in trace.sides:
+        parts.append(_sentence(trace_text.headline(side)))
         if side.ended != "ended":
             parts.append(f"The {side.side} job failed: {side.ended}.")
         notes = "; ".join(trace_text.notes(side))
-        parts.append(f"{side.side.capitalize()}: critical path {_path(side)}; {notes}.")
+        parts.append(f"Critical path, {_path(side)}; {notes}.")
     if len(trace.sides) > 1:
         parts.append(
             "One trace of each side shows where time goes, and is no verdict: that takes pairs, "
-            "by `bench job`."
+            "by bench job."
         )
     return " ".join(parts)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _path(side: SideTrace) -> str:
