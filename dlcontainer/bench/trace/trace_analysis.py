@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.trace import (
     collective_table,
     critical_path,
@@ -184,6 +185,7 @@ def _notes(by_rank: Mapping[int, ProcessTrace], joined: JoinedCollectives) -> li
     if joined.reason:
         notes.append(f"who waits for whom is not told: {joined.reason}")
     elif joined.apart:
-        notes.append(f"{joined.apart} spans of collectives have no counterpart at other ranks")
+        spans = counted(joined.apart, "span")
+        notes.append(f"{spans} of collectives without a counterpart at other ranks")
     ends = {process.end for process in by_rank.values() if process.end}
     return [*notes, *(f"a trace ended early: {end}" for end in sorted(ends - {COMPLETE}))]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.trace import overhead
 from dlcontainer.bench.trace.trace_records import (
     CollectiveRow,
@@ -25,7 +26,7 @@ _MOST_PARTS = 9
 
 def headline(side: SideTrace) -> str:
     """Say whose trace this is, and first of all what tracing cost."""
-    ranks = f"{len(side.ranks)} rank{'s' * (len(side.ranks) != 1)}"
+    ranks = counted(len(side.ranks), "rank")
     if side.missing:
         ranks = f"{ranks} of {len(side.ranks) + len(side.missing)}"
     return f"{side.side}, {side.steps} steps of {ranks}: {overhead.words(side.overhead)}"

@@ -116,7 +116,7 @@ def test_groups_that_are_named_are_joined(tmp_path: Path) -> None:
 def test_a_collective_without_a_counterpart_is_counted(tmp_path: Path) -> None:
     more = [*LATE, ("gloo:all_reduce", 90, 95)]
     side = read(tmp_path, [MadeRank(spans=QUICK), MadeRank(spans=more)])
-    assert side.notes[0] == "1 spans of collectives have no counterpart at other ranks"
+    assert side.notes[0] == "1 span of collectives without a counterpart at other ranks"
     assert side.ranks[0].waiting_for == {1: pytest.approx(0.336)}
 
 
