@@ -52,24 +52,35 @@ def write(folder: Path, ranks: Sequence[ArchiveRank]) -> ArchiveCounts | str:
     # Of the C library, and of the package itself.
     errors = (importlib.import_module("_otf2.ErrorCodes").Error, otf2.error.Error)
     try:
+        # The package's own writer fails later, and twice.
+        folder.mkdir()
         return _written(otf2, folder, ranks)
     except (OSError, *errors) as error:
         return f"no OTF2: {str(error)[:300]}"
 
 
 def _written(otf2: Any, folder: Path, ranks: Sequence[ArchiveRank]) -> ArchiveCounts:
-    spans, left_out = {}, {}
-    with otf2.writer.open(str(folder), timer_resolution=1_000_000_000) as archive:
-        archive.creator = f"dlcontainer {__version__}"
-        definitions = _Definitions(otf2, archive)
-        for rank in ranks:
-            read = rank_spans.read(rank.kineto, rank.moved_ns)
-            _write_rank(definitions, rank, read)
-            spans[rank.rank], left_out[rank.rank] = read.count, read.left_out
+    archive = otf2.writer.Writer(str(folder), timer_resolution=1_000_000_000)
+    try:
+        counts = _write_ranks(_Definitions(otf2, archive), ranks)
         first = archive._first_timestamp
         if first is not None:
             # The writer takes the moment of writing for that of the first event, and has no setter.
             archive._realtime_timestamp = first / 1e9
+        archive.close()
+    finally:
+        # One that could not be closed is not tried again as it is forgotten.
+        archive._handle = None
+    return counts
+
+
+def _write_ranks(definitions: "_Definitions", ranks: Sequence[ArchiveRank]) -> ArchiveCounts:
+    definitions.archive.creator = f"dlcontainer {__version__}"
+    spans, left_out = {}, {}
+    for rank in ranks:
+        read = rank_spans.read(rank.kineto, rank.moved_ns)
+        _write_rank(definitions, rank, read)
+        spans[rank.rank], left_out[rank.rank] = read.count, read.left_out
     return ArchiveCounts(spans=spans, left_out=left_out)
 
 

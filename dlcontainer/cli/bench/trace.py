@@ -123,15 +123,24 @@ def trace(
     sides, failures = _traced(chosen, typed, here(), console)
     if not sides:
         raise failures[0]
-    traced = _written(sides, chosen, typed)
+    traced = _joined(sides, chosen, typed)
+    _show(traced, typed.folder / FILE, as_json=as_json)
+    if failures:
+        raise failures[0]
+    _require_ended(traced, typed.folder)
+
+
+def _show(traced: "JobTrace", file: Path, *, as_json: bool) -> None:
+    """Print a trace, then write it: a disk may be full."""
+    from dlcontainer.system import report_files
+
     if as_json:
         output.emit("trace", asdict(traced))
     else:
         _say(traced)
-        output.copied(str(typed.folder / FILE))
-    for failure in failures:
-        raise failure
-    _require_ended(traced, typed.folder)
+    report_files.write(f"{output.document('trace', asdict(traced))}\n", file)
+    if not as_json:
+        output.copied(str(file))
 
 
 def _per_node(ranks: int, nodes: int | None) -> int:
@@ -164,16 +173,15 @@ def _traced(
     return tuple(sides), tuple(failures)
 
 
-def _written(
+def _joined(
     sides: "tuple[SideTrace, ...]", chosen: SessionOptions, typed: _TraceOptions
 ) -> "JobTrace":
     from datetime import UTC, datetime
 
     from dlcontainer import __version__
     from dlcontainer.bench.trace.trace_records import JobTrace
-    from dlcontainer.system import report_files
 
-    traced = JobTrace(
+    return JobTrace(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         dlcontainer=__version__,
         site=chosen.site,
@@ -181,8 +189,6 @@ def _written(
         command=typed.command,
         sides=sides,
     )
-    report_files.write(f"{output.document('trace', asdict(traced))}\n", typed.folder / FILE)
-    return traced
 
 
 def _read(job: "SideJob", typed: _TraceOptions, console: output.Console) -> "SideTrace":
