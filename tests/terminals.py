@@ -122,7 +122,7 @@ WRITES = frozenset(
         *("bench collectives", "bench convergence", "bench import", "bench input", "bench kernels"),
         *("bench threads", "bench train", "bench transfers", "bench variability"),
         *("lab count", "bench job", "lab probe-fs", "bench import-matrix", "lab slowfs"),
-        *("lab slownet", "bench suite", "bench scaling"),
+        *("lab slownet", "bench suite", "bench scaling", "bench trace"),
     }
 )
 

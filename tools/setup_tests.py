@@ -44,6 +44,8 @@ WANTED = {
     "slirp4netns": "slirp4netns",
     "fusermount3": "fuse3",
     "mpirun": "openmpi-bin",
+    # It reads the traces that `bench trace` writes.
+    "otf2-print": "otf2-tools",
     # The tests run a Slurm of their own. Installed, neither slurmctld nor slurmd starts without an
     # /etc/slurm/slurm.conf; munged does, where services start when they are installed.
     "munged": "munge",

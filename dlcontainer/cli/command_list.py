@@ -201,6 +201,12 @@ BENCH = (
         "Forecast how many GPUs, which parallel strategy and what limits; from a study or facts.",
     ),
     at(
+        "bench.trace:trace",
+        "trace",
+        "Trace some steps of your own command: which collectives cost time, which rank is waited "
+        "for.",
+    ),
+    at(
         "bench.nodes:nodes",
         "nodes",
         "List the nodes whose step times are unusual for their kind; exit with 1 if there are any.",

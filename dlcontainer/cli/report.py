@@ -20,8 +20,8 @@ Files = Annotated[
     typer.Argument(
         metavar="FILE...",
         help="Session files (three or more allocations are also analysed together), folders of "
-        "`bench scaling`, and files that `bench job`, `bench import-matrix`, `lab count` and `lab "
-        "storm` wrote with -o.",
+        "`bench scaling`, and files that `bench job`, `bench trace` (its trace.json), `bench "
+        "import-matrix`, `lab count` and `lab storm` wrote with -o.",
     ),
 ]
 Target = Annotated[

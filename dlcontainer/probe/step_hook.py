@@ -5,7 +5,9 @@ DLCONTAINER_EVENTS as the folder of the events. The program's own sitecustomize 
 and sees a sys.path without this folder. PyTorch is not imported here: once the program has
 imported torch.optim, a hook that is run after each step of any optimizer is registered
 (torch.optim.optimizer.register_optimizer_step_post_hook, PyTorch 2.0 and later). The first
-optimizer that steps in a process is optimizer-step/0, the next one optimizer-step/1.
+optimizer that steps in a process is optimizer-step/0, the next one optimizer-step/1. Where
+trace.json lies beside this file, trace_steps.py and trace_profilers.py do too, and each step is
+handed to the one with the other.
 """
 
 import os
@@ -14,14 +16,16 @@ import sys
 FOLDER = "DLCONTAINER_EVENTS"
 STEP = "optimizer-step/"
 NO_HOOK = "no-optimizer-hook"
+PLAN = "trace.json"
+BESIDE = ("event_stamps", "trace_profilers", "trace_steps")
 _MODULE = "torch.optim.optimizer"
 
 
 class Waiting(object):
     """A finder that finds what all others find, and sees when PyTorch's optimizers come."""
 
-    def __init__(self, events):
-        self._events = events
+    def __init__(self, events, tracer=None):
+        self._events, self._tracer = events, tracer
 
     def find_spec(self, name, path=None, target=None):
         """Give the others' finding of the one module, with a loader around its own."""
@@ -50,6 +54,9 @@ class Waiting(object):
             note(STEP + str(numbers.setdefault(id(optimizer), len(numbers))))
 
         register(stepped)
+        if self._tracer is not None:
+            trace = self._tracer.step
+            register(lambda optimizer, _arguments, _named: trace(optimizer))
 
 
 class Loading(object):
@@ -84,18 +91,26 @@ def hand_on():
 
 def begin():
     """Wait for PyTorch, and hand on."""
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path.insert(0, here)
     import event_stamps
 
-    del sys.path[0]
-    del sys.modules["event_stamps"]  # a program may have one of that name
     folder = os.environ.get(FOLDER)
     events = event_stamps.EventFile(folder) if folder else None
+    tracer = None
+    if events is not None and os.path.exists(os.path.join(here, PLAN)):
+        import trace_profilers
+        import trace_steps
+
+        tracer = trace_steps.planned(here, trace_profilers)
+    del sys.path[0]
+    for name in BESIDE:  # a program may have one of that name
+        sys.modules.pop(name, None)
     try:
         hand_on()
     finally:
         if events is not None:
-            sys.meta_path.insert(0, Waiting(events))
+            sys.meta_path.insert(0, Waiting(events, tracer))
 
 
 if __name__ == "sitecustomize" and sys.version_info >= (3, 6):

@@ -112,7 +112,7 @@ def _launched(number: int, side: Side, context: JobContext) -> JobLaunch:
     frame = scripts.write(folder, side, arm, context.framing)
     log, started, load = folder / "job.log", declaration.now(), os.getloadavg()[0]
     done = context.submitter.run(frame, log)
-    stamps_read = _seen(folder, done)
+    stamps_read = seen(folder, done)
     error, timed = None, None
     try:
         if not done.good and not (stamps_read.ended and stamps_read.ended.code):
@@ -156,7 +156,7 @@ def _folder(context: JobContext, number: int, side: Side) -> Path:
     return folder
 
 
-def _seen(folder: Path, done: JobEnding) -> stamps.JobStamps:
+def seen(folder: Path, done: JobEnding) -> stamps.JobStamps:
     """Read the stamps, and wait for those of a job that ended well."""
     deadline = time.monotonic() + _SEEN_S
     while True:

@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dlcontainer.bench.job import trace_hook
 from dlcontainer.bench.job.job_records import Side, StepDeclaration
 from dlcontainer.bench.job.stamps import BEGAN, ENDED
 from dlcontainer.bench.job.step_events import EVENTS, HOOK, HOOK_FILES
+from dlcontainer.bench.job.trace_hook import TraceSchedule
 from dlcontainer.config.templating import Text, quote, render_template
 from dlcontainer.errors import UsageError
 from dlcontainer.formats import host_variables, job, job_forms, job_head
@@ -92,10 +94,11 @@ def placed(site: Site, placing: Placing) -> Site:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RankSearch:
-    """What is looked for in each rank: the line that ends its start-up, and its steps."""
+    """What is looked for in each rank: the line that ends its start-up, its steps, its trace."""
 
     first_step: str | None = None
     steps: StepDeclaration | None = None
+    trace: TraceSchedule | None = None
 
     @property
     def in_output(self) -> bool:
@@ -105,7 +108,8 @@ class RankSearch:
     @property
     def hooked(self) -> bool:
         """Whether PyTorch's optimizers are."""
-        return self.steps is not None and self.steps.source == "optimizer"
+        by_hook = self.steps is not None and self.steps.source == "optimizer"
+        return by_hook or self.trace is not None
 
     @property
     def step_mark(self) -> str:
@@ -123,12 +127,15 @@ class NativeSide:
 
 def arms(
     plan: Plan,
-    native: NativeSide,
+    native: NativeSide | None,
     search: RankSearch,
     placing: Placing,
     templates: Sequence[Path],
 ) -> dict[Side, str]:
-    """Return each arm's job script; raises UsageError where the site's runtime takes no file."""
+    """Return each arm's job script, the container's alone where there is no native side.
+
+    Raises UsageError where the site's runtime takes no file.
+    """
     if plan.site.engine.runtime not in _RUNTIMES:
         raise UsageError(
             f"site {plan.site.name} starts images with {plan.site.engine.runtime}",
@@ -144,14 +151,16 @@ def arms(
         }
     )
     applied = surroundings.of_plan(replace(plan, site=site))
-    without = _without_engine(native, applied.inside)
 
     def rendered(of: Site, start: RuntimeStart | None) -> str:
         variables = job.values(_clocked(replace(plan, site=of), search), placing.form, start)
         return render_template(list(templates), job.TEMPLATE, variables)
 
     inside = _with_folder(site) if search.hooked else site
-    return {"native": rendered(plain, without), "container": rendered(inside, None)}
+    container: dict[Side, str] = {"container": rendered(inside, None)}
+    if native is None:
+        return container
+    return {"native": rendered(plain, _without_engine(native, applied.inside)), **container}
 
 
 def _with_folder(site: Site) -> Site:
@@ -207,7 +216,8 @@ class JobFrame:
     command: tuple[str, ...]
     search: RankSearch
     cwd: Path
-    image: Path
+    # None where only the native side runs.
+    image: Path | None
     head: tuple[str, ...]
 
 
@@ -223,18 +233,20 @@ def head(plan: Plan, placing: Placing) -> tuple[str, ...]:
 def write(folder: Path, side: Side, arm: str, framing: JobFrame) -> Path:
     """Write a job's script and the frame that stamps its begin and its end; return the frame."""
     script, frame = folder / "arm.sh", folder / "job.sh"
-    if framing.search.steps is not None:
+    if framing.search.steps is not None or framing.search.hooked:
         (folder / EVENTS).mkdir()
     if framing.search.hooked:
         (folder / HOOK).mkdir()
         for name, source in HOOK_FILES.items():
             atomic_files.write(folder / HOOK / name, source.read_text())
+    if framing.search.trace is not None:
+        trace_hook.write(folder, framing.search.trace)
     atomic_files.write(script, arm.replace(FOLDER, quote(str(folder))))
     clock = shlex.join([*_PYTHON, str(folder.parent / CLOCK.name), "mark"])
     search = framing.search
     hooked = str(folder) if search.hooked else ""
     begin = ["/bin/sh", "-c", _BEGIN, "dlc-begin", MARK, "1" if search.in_output else "", hooked]
-    image = f"export DLCONTAINER_IMAGE={quote(str(framing.image))}"
+    image = f"export DLCONTAINER_IMAGE={quote(str(framing.image or ''))}"
     lines = [
         "#!/bin/bash",
         *framing.head,

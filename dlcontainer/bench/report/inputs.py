@@ -4,6 +4,7 @@ The files of a matrix (bench import-matrix) and of jobs (bench job) have many li
 their own. Each of the others is one JSON object that begins with its `schema`, and is read by the
 model that is written:
 `dlcontainer/count/1` (lab count -o), `dlcontainer/storm/1` (lab storm -o),
+`dlcontainer/trace/1` (bench trace),
 `dlcontainer/benchmark-storm/1`, the points of a validation: what was predicted, frozen by its
 digest, and what was measured after; and `dlcontainer/not-measured/1`: what was left out, and why.
 """
@@ -22,6 +23,8 @@ from dlcontainer.bench.job.job_records import JobSession
 from dlcontainer.bench.scale import matrix_file as scalefile
 from dlcontainer.bench.scale.matrix_records import MatrixSession
 from dlcontainer.bench.study.judged_study import JudgedStudy
+from dlcontainer.bench.trace import trace_records
+from dlcontainer.bench.trace.trace_records import JobTrace
 from dlcontainer.config.field_types import Line
 from dlcontainer.errors import BenchDataError
 from dlcontainer.lab.filesystem import count_file
@@ -74,19 +77,28 @@ class Omission:
 
 
 Finding = (
-    CountingRun | Storm | PredictionTrial | MatrixSession | JobSession | Omission | JudgedStudy
+    CountingRun
+    | Storm
+    | PredictionTrial
+    | MatrixSession
+    | JobSession
+    | JobTrace
+    | Omission
+    | JudgedStudy
 )
 _READERS: Mapping[
     str,
     TypeAdapter[CountingRun]
     | TypeAdapter[Storm]
     | TypeAdapter[PredictionTrial]
+    | TypeAdapter[JobTrace]
     | TypeAdapter[Omission],
 ] = {
     "dlcontainer/not-measured/1": TypeAdapter(Omission),
     count_file.SCHEMA: TypeAdapter(CountingRun),
     prediction_file.SCHEMA: TypeAdapter(Storm),
     "dlcontainer/benchmark-storm/1": TypeAdapter(PredictionTrial),
+    trace_records.SCHEMA: TypeAdapter(JobTrace),
 }
 
 

@@ -25,6 +25,7 @@ from dlcontainer.bench.samples.traits import ProbeTable
 from dlcontainer.bench.scale.matrix_records import MatrixSession
 from dlcontainer.bench.stats.paired import Interval
 from dlcontainer.bench.study.judged_study import JudgedStudy
+from dlcontainer.bench.trace.trace_records import JobTrace
 
 
 def report(
@@ -89,6 +90,8 @@ def _figures(finding: InputFinding) -> dict[str, object]:
         return {"job": jobs.figures(finding.finding, jobbing.read(finding.finding))}
     if isinstance(finding.finding, JudgedStudy):
         return {"study": scaling_json.study(finding.finding)}
+    if isinstance(finding.finding, JobTrace):
+        return {"trace": asdict(finding.finding)}
     return {}
 
 

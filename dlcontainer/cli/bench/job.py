@@ -1,26 +1,23 @@
 """`dlcontainer bench job`: the user's own command as a job, native and container, in pairs."""
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dlcontainer.cli import options, output
-from dlcontainer.cli.bench import bench_context, defaults, job_words, rank_options
+from dlcontainer.cli.bench import defaults, job_parts, job_words, rank_options
 from dlcontainer.cli.bench import session_options as own
 from dlcontainer.cli.bench.session_options import SessionOptions
-from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.bench.job.job_records import JobSession
     from dlcontainer.bench.job.job_session import JobContext
     from dlcontainer.bench.job.scripts import Placing, RankSearch
-    from dlcontainer.bench.job.submit import Submitter
     from dlcontainer.bench.measure.bench_image import BenchImage
     from dlcontainer.cli.context import CliContext
-    from dlcontainer.planning.plan import Plan
 
 PAIRS = 8
 # Of jobs that the scheduler loses (a node that fails, preemption) a session replaces so many.
@@ -194,12 +191,14 @@ def _context(
     image = bench_image.read(options.image_file(options_.image), world.host.arch, owners)
     bench_image.require_trust(image, options_.site)
     target = defaults.output(options_, image, "job")
-    job_words.require_plain(target.parent.absolute(), job_options.search.steps)
-    plan = _plan(options_, job_options, image, world)
+    if job_options.search.hooked:
+        fix = ", give --step-mark, or leave the steps out with --no-steps"
+        job_words.require_plain(target.parent.absolute(), fix)
+    plan = job_parts.plan(options_, job_options.limit, image, world)
     # Where jobs are submitted is the user's own environment.
     runner = console.runner(world.of_user, of_user=True)
-    submitter = _submitter(plan, job_options, world, console)
-    native, why = _native(options_, plan, world, console)
+    submitter = job_parts.submitter(plan, job_options.limit, world, console)
+    native, why = job_parts.native(options_.native, plan, world, console)
     subject = bench_image.declared(image, {} if image.is_adopted else plan.environment)
     seed = defaults.seed(options_, cut.declared.seed if cut else None)
     side = scripts.NativeSide(prefix=native, environment=subject.environment)
@@ -239,18 +238,6 @@ def _context(
     )
 
 
-def _plan(
-    options_: SessionOptions, job_options: _JobOptions, image: "BenchImage", world: "CliContext"
-) -> "Plan":
-    plan = defaults.plan(options_, image, world)
-    if job_options.limit is None or plan.site.scheduler.kind == "none":
-        return plan
-    # Without a scheduler nobody is asked for a time: there the limit is ours.
-    limit = options.resources(time=job_options.limit)
-    settings = [*(options_.settings or []), *limit]
-    return defaults.plan(replace(options_, settings=settings), image, world)
-
-
 def _described(image: "BenchImage") -> "dict[str, str | None]":
     return {
         "image": image.image.name,
@@ -258,50 +245,6 @@ def _described(image: "BenchImage") -> "dict[str, str | None]":
         "recipe": image.recipe,
         "plan": image.digest,
     }
-
-
-def _submitter(
-    plan: "Plan", job_options: _JobOptions, world: "CliContext", console: output.Console
-) -> "Submitter":
-    from dlcontainer.bench.job.queued import QueueSubmitter
-    from dlcontainer.bench.job.submit import LocalSubmitter
-    from dlcontainer.schedulers import SCHEDULERS
-
-    kind = plan.site.scheduler.kind
-    runner = console.runner(world.of_user, of_user=True)
-    if kind == "none":
-        limit = job_words.limit(job_options.limit) if job_options.limit is not None else None
-        return LocalSubmitter(runner=runner, limit_s=limit)
-    queue = SCHEDULERS[kind].queue
-    if queue is None:
-        names = ", ".join(name for name, batch in SCHEDULERS.items() if batch.queue)
-        raise UsageError(
-            f"site {plan.site.name}: bench job can't track a job of {kind}",
-            why=f"it can submit to {names}, or run on this node at a site without a scheduler",
-            next_step="run bench job inside a job of your own, with a site file that has "
-            "`scheduler: {kind: none}` and the launcher of that job",
-        )
-    return QueueSubmitter(runner=runner, queue=queue)
-
-
-def _native(
-    options_: SessionOptions, plan: "Plan", world: "CliContext", console: output.Console
-) -> "tuple[Path, str]":
-    """Return the folder of the native side, and why it is that one; raises UsageError."""
-    from dlcontainer.bench.measure import native_twin
-    from dlcontainer.planning.plan import native_twin_reason
-
-    if options_.native is not None:
-        return options_.native.absolute(), "given by --native"
-    why = native_twin_reason(plan.recipe, plan.site, world.host)
-    if why:
-        raise UsageError(
-            f"no native side: {why}",
-            next_step="name the native installation with --native FOLDER; its bin/ comes "
-            "first on PATH",
-        )
-    with bench_context.opened(world, console, plan, None) as context:
-        return native_twin.prepare(plan, context), "same recipe, same wheels"
 
 
 def _cut(options_: SessionOptions) -> "JobSession | None":

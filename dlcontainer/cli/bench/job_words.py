@@ -79,14 +79,12 @@ def steps(
     )
 
 
-def require_plain(folder: Path, steps: "StepDeclaration | None") -> None:
+def require_plain(folder: Path, fix: str) -> None:
     """Refuse a folder that neither PYTHONPATH nor the engine's binds can name."""
-    if steps is None or steps.source != "optimizer" or not set(str(folder)) & set(":,"):
-        return
-    raise UsageError(
-        f"the folder of the session's file has a colon or a comma in its name: {folder}",
-        why="the hook of PyTorch's steps lies beside the file, and is named in PYTHONPATH and in "
-        "the engine's binds, which split names there",
-        next_step="choose another folder with -o, give --step-mark, or leave the steps out with "
-        "--no-steps",
-    )
+    if set(str(folder)) & set(":,"):
+        raise UsageError(
+            f"the folder of -o has a colon or a comma in its name: {folder}",
+            why="the hook of PyTorch's steps lies there, and is named in PYTHONPATH and in the "
+            "engine's binds, which split names there",
+            next_step=f"choose another folder with -o{fix}",
+        )

@@ -686,7 +686,7 @@ if [ "$dlc_image" != "$dlc_given" ]; then
         dlc_word=$1
         shift
         dlc_left=$((dlc_left - 1))
-        if [ "$dlc_word" = "$dlc_given" ]; then
+        if [ -n "$dlc_given" ] && [ "$dlc_word" = "$dlc_given" ]; then
             set -- "$@" "$dlc_flags" "$dlc_image"
             dlc_given=
         else

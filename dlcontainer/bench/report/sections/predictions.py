@@ -10,12 +10,13 @@ from dlcontainer.bench.report.figures.binned import MOST_LISTED
 from dlcontainer.bench.report.inputs import InputFinding, PredictionTrial
 from dlcontainer.bench.report.sections import jobs as jobs_
 from dlcontainer.bench.report.sections import scale as scaled
-from dlcontainer.bench.report.sections import scale_figures, scaling
+from dlcontainer.bench.report.sections import scale_figures, scaling, traces
 from dlcontainer.bench.report.sections.exhibit import Exhibit, plate
 from dlcontainer.bench.report.sections.session_figures import Plate
 from dlcontainer.bench.report.tables import count_tables, job_tables, scale_tables
 from dlcontainer.bench.scale import matrix_analysis
 from dlcontainer.bench.scale.matrix_records import MatrixSession
+from dlcontainer.bench.trace.trace_records import JobTrace
 from dlcontainer.lab.filesystem.count_file import CountingRun
 from dlcontainer.lab.storm.prediction_file import Storm
 
@@ -53,7 +54,12 @@ def exhibits(findings: Sequence[InputFinding]) -> tuple[Exhibit, ...]:
         for finding in findings
         if isinstance(finding.finding, JobSession)
     ]
-    return (*scaling.exhibits(findings), *jobs, *mapped, *storms, *trials, *counted)
+    traced = [
+        traces.exhibit(finding, finding.finding)
+        for finding in findings
+        if isinstance(finding.finding, JobTrace)
+    ]
+    return (*scaling.exhibits(findings), *jobs, *traced, *mapped, *storms, *trials, *counted)
 
 
 def _jobs(finding: InputFinding, job: JobSession) -> Exhibit:

@@ -1,0 +1,166 @@
+"""What a trace says, as `trace.json` holds it. Seconds, bytes; times of a step since its begin."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
+
+SCHEMA = "dlcontainer/trace/1"
+_OURS = ConfigDict(extra="forbid", allow_inf_nan=False)
+Seconds = Annotated[float, Field(ge=0)]
+Count = Annotated[int, Field(ge=0)]
+SideName = Literal["native", "container"]
+Activity = Literal["computing", "waiting", "transfer"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TraceOverhead:
+    """What tracing costs a step: a ratio with its 95 % interval, or why none can be told."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    steps: Count = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CollectiveRow:
+    """A kind of collective and its size: how often a rank did it, and what all of that took.
+
+    Seconds are means over the ranks. `waiting_s` is the part of `exposed_s` until the last rank
+    came; None where ranks could not be joined.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    kind: str
+    bytes: Count | None
+    calls: float
+    in_flight_s: Seconds
+    hidden_s: Seconds
+    exposed_s: Seconds
+    waiting_s: Seconds | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RankRow:
+    """A rank's time over the traced steps; its parts are all of it.
+
+    `waiting_for` has seconds by the rank that came last; `exposed_s` is communication beside which
+    the rank did not compute, without that waiting; `other_s` is outside of operations.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    rank: Count
+    node: str
+    total_s: Seconds
+    computing_s: Seconds
+    waiting_for: Mapping[int, Seconds]
+    exposed_s: Seconds
+    other_s: Seconds
+    hidden_s: Seconds
+    spans: Count
+    collectives: Count
+    left_out: Count = 0
+    coarse_s: Seconds = 0.0
+    # In OTF2, where there is one.
+    archived: Count = 0
+    archived_not: Count = 0
+    write_s: Seconds = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MissingRank:
+    """A rank without a profile, and what is known of it."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    rank: Count
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TracedClock:
+    """A node's clock: by how much it was moved, and within what it is right; None: not known."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    node: str
+    moved_s: float
+    bound_s: Seconds | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PathPart:
+    """A part of the critical path: a rank's own time, or a collective (`rank` None)."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    rank: int | None
+    collective: str = ""
+    seconds: Seconds
+    computing_s: Seconds = 0.0
+    other_s: Seconds = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TimelineBar:
+    """What a rank did for a while of the slowest step; `of` is the rank that it waited for."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    activity: Activity
+    begin_s: Seconds
+    end_s: Seconds
+    of: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SlowestStep:
+    """The step that took longest: its critical path from begin to end, and each rank's bars."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    step: Count
+    seconds: Seconds
+    path: tuple[PathPart, ...]
+    bars: Mapping[int, tuple[TimelineBar, ...]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SideTrace:
+    """What the trace of one side says; `ended` is how its job ended, `archive` its OTF2."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    side: SideName
+    ended: str
+    overhead: TraceOverhead
+    steps: Count
+    ranks: tuple[RankRow, ...]
+    missing: tuple[MissingRank, ...]
+    collectives: tuple[CollectiveRow, ...]
+    clocks: tuple[TracedClock, ...]
+    slowest: SlowestStep
+    notes: tuple[str, ...] = ()
+    archive: str | None = None
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobTrace:
+    """A whole trace: the command, and each side's."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    created: str
+    dlcontainer: str
+    site: str
+    image: str | None
+    command: tuple[str, ...]
+    sides: Annotated[tuple[SideTrace, ...], Field(min_length=1)]

@@ -1,0 +1,136 @@
+"""A trace in words and rows, for a terminal and for a page. Pure."""
+
+from collections.abc import Iterator, Sequence
+
+from dlcontainer.bench.samples.vocabulary import counted
+from dlcontainer.bench.trace import overhead
+from dlcontainer.bench.trace.trace_records import (
+    CollectiveRow,
+    PathPart,
+    RankRow,
+    SideTrace,
+    SlowestStep,
+)
+
+COLLECTIVES_HEAD = (
+    "collective", "bytes of a rank", "calls", "in flight, ms", "hidden, ms", "exposed, ms",
+    "of it waiting, ms",
+)  # fmt: skip
+RANKS_HEAD = (
+    "rank", "node", "total, ms", "computing, ms", "waiting, ms", "for whom", "communication, ms",
+    "other, ms",
+)  # fmt: skip
+# A path of more parts is said by its longest.
+_MOST_PARTS = 9
+
+
+def headline(side: SideTrace) -> str:
+    """Say whose trace this is, and first of all what tracing cost."""
+    ranks = counted(len(side.ranks), "rank")
+    if side.missing:
+        ranks = f"{ranks} of {len(side.ranks) + len(side.missing)}"
+    return f"{side.side}, {side.steps} steps of {ranks}: {overhead.words(side.overhead)}"
+
+
+def longest_wait(side: SideTrace) -> str:
+    """Say which rank waited longest, and for which one."""
+    waits = [
+        (seconds, row, rank) for row in side.ranks for rank, seconds in row.waiting_for.items()
+    ]
+    if not waits:
+        return f"{side.side}: no rank is known to wait for another"
+    seconds, row, rank = max(waits, key=lambda wait: wait[0])
+    return (
+        f"{side.side}: rank {row.rank} waits for rank {rank}, {_ms(seconds)} of "
+        f"{_ms(row.total_s)} ms"
+    )
+
+
+def notes(side: SideTrace) -> Iterator[str]:
+    """Yield what a reader must know of a trace: what is missing, left out, or uncertain."""
+    for rank in side.missing:
+        yield f"rank {rank.rank} is missing: {rank.why}"
+    yield from side.notes
+    for clock in side.clocks:
+        if clock.bound_s is None:
+            yield f"the clock of {clock.node} can't be joined: nothing tells how far it is off"
+        elif clock.bound_s:
+            yield (
+                f"the clock of {clock.node} was moved by {_ms(clock.moved_s, sign=True)} ms, "
+                f"and is right within {_ms(clock.bound_s)} ms"
+            )
+    for row in side.ranks:
+        if row.left_out:
+            yield f"rank {row.rank}: {row.left_out} collectives were left out, beyond a million"
+        if row.archived_not:
+            yield (
+                f"rank {row.rank}: OTF2 has {row.archived:,} spans, and not {row.archived_not:,} "
+                "operations beyond them; they are in the Kineto file"
+            )
+        if row.coarse_s:
+            yield f"rank {row.rank}: gaps of computing up to {_ms(row.coarse_s)} ms were closed"
+    slowest_write = max((row.write_s for row in side.ranks), default=0.0)
+    yield f"between the blocks ranks wrote their files, for up to {slowest_write:.2f} s"
+
+
+def collective_rows(rows: Sequence[CollectiveRow]) -> list[tuple[str, ...]]:
+    """Return a row for each kind and size of collective, means over the ranks."""
+    return [
+        (
+            row.kind,
+            "not told" if row.bytes is None else f"{row.bytes:,}",
+            f"{row.calls:g}",
+            _ms(row.in_flight_s),
+            _ms(row.hidden_s),
+            _ms(row.exposed_s),
+            "not told" if row.waiting_s is None else _ms(row.waiting_s),
+        )
+        for row in rows
+    ]
+
+
+def rank_rows(rows: Sequence[RankRow]) -> list[tuple[str, ...]]:
+    """Return a row for each rank: its parts are its total."""
+    return [
+        (
+            str(row.rank),
+            row.node,
+            _ms(row.total_s),
+            _ms(row.computing_s),
+            _ms(sum(row.waiting_for.values())),
+            _whom(row),
+            _ms(row.exposed_s),
+            _ms(row.other_s),
+        )
+        for row in rows
+    ]
+
+
+def _whom(row: RankRow) -> str:
+    by_time = sorted(row.waiting_for.items(), key=lambda pair: -pair[1])[:3]
+    return ", ".join(f"rank {rank} {_ms(seconds)}" for rank, seconds in by_time) or "-"
+
+
+def path(slowest: SlowestStep) -> str:
+    """Say the critical path of the slowest step in one line."""
+    parts = [part for part in slowest.path if part.seconds > 0]
+    shown = sorted(parts, key=lambda part: -part.seconds)[:_MOST_PARTS]
+    words = [_part(part) for part in parts if part in shown]
+    rest = sum(part.seconds for part in parts if part not in shown)
+    more = f" (and {len(parts) - len(words)} shorter parts, {_ms(rest)} ms)" if rest else ""
+    return f"step {slowest.step}, {_ms(slowest.seconds)} ms: {' -> '.join(words)}{more}"
+
+
+def _part(part: PathPart) -> str:
+    if part.rank is None:
+        return f"{part.collective} {_ms(part.seconds)} ms"
+    rest = part.seconds - part.computing_s - part.other_s
+    return (
+        f"rank {part.rank} {_ms(part.seconds)} ms (computing {_ms(part.computing_s)}, "
+        f"communication {_ms(max(0.0, rest))}, other {_ms(part.other_s)})"
+    )
+
+
+def _ms(seconds: float, *, sign: bool = False) -> str:
+    milliseconds = 1000 * seconds
+    return f"{milliseconds:{'+' if sign else ''}.{3 if abs(milliseconds) < 10 else 1}f}"

@@ -1,0 +1,94 @@
+"""PyTorch's own profilers for trace_steps.py, and how they stand back for the program's.
+
+Python >= 3.6. PyTorch is the program's: it is imported by the time that anything here is called.
+"""
+
+import os
+import sys
+
+TAKEN = "the program profiles itself"
+
+
+class Kineto(object):
+    """torch.profiler, with the sizes of what each operation takes: those of collectives too."""
+
+    def __init__(self, path):
+        from torch import profiler
+
+        self.path = path
+        self._profile = profiler.profile(
+            activities=profiler.supported_activities(), record_shapes=True
+        )
+
+    def start(self):
+        """Begin to record."""
+        self._profile.start()
+
+    def stop(self):
+        """Write the file, whole or not at all."""
+        self._profile.stop()
+        part = self.path + ".part"
+        self._profile.export_chrome_trace(part)
+        os.rename(part, self.path)
+
+
+class Chakra(object):
+    """ExecutionTraceObserver: the operations with what each one needs of others."""
+
+    def __init__(self, path):
+        from torch.profiler import ExecutionTraceObserver
+
+        self.path = path
+        self._observer = ExecutionTraceObserver().register_callback(path + ".part")
+
+    def start(self):
+        """Begin to record."""
+        self._observer.start()
+
+    def stop(self):
+        """Write the file, whole or not at all."""
+        self._observer.stop()
+        self._observer.unregister_callback()
+        os.rename(self.path + ".part", self.path)
+
+
+KINDS = {"kineto": Kineto, "chakra": Chakra}
+_MINE = []
+
+
+def are_taken():
+    """Tell whether a profiler of the program runs: PyTorch has one a thread."""
+    return bool(sys.modules["torch"].autograd._profiler_enabled())
+
+
+def start(running, tracer):
+    """Start one of ours, which ends as soon as the program starts one of its own."""
+    module = sys.modules["torch.autograd.profiler"]
+    for name in ("_prepare_profiler", "_enable_profiler"):
+        theirs = getattr(module, name, None)
+        if theirs is not None and not hasattr(theirs, "stands_back"):
+            setattr(module, name, _standing_back(theirs, tracer))
+    _MINE.append(running)
+    try:
+        running.start()
+    finally:
+        _MINE.remove(running)
+
+
+def _standing_back(theirs, tracer):
+    def begun(*words, **named):
+        if not _MINE:
+            tracer.end(TAKEN)
+        return theirs(*words, **named)
+
+    begun.stands_back = True
+    return begun
+
+
+def place():
+    """Give this process's rank and how many there are, (None, None) where nothing tells."""
+    group = sys.modules.get("torch.distributed")
+    if group is not None and group.is_available() and group.is_initialized():
+        return group.get_rank(), group.get_world_size()
+    told = [os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE")]
+    return tuple(int(text) if text.isdigit() else None for text in told)

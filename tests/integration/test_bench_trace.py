@@ -1,0 +1,172 @@
+"""`bench trace` of real PyTorch on two ranks: bytes exact, waits named, OTF2 as Debian reads it."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlcontainer.engines.apptainer import Apptainer
+from tests.integration.test_bench import environment_with
+from tests.integration.world import Built, World, missing
+
+# Two layers, whose gradients are one bucket of DDP.
+PARAMETERS = 256 * 512 + 512 + 512 * 10 + 10
+GRADIENT_BYTES = 4 * PARAMETERS
+PROGRAM = """\
+import os, signal, sys, time
+import torch, torch.distributed as dist
+from torch import nn
+
+how = sys.argv[1]
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+layers = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 10))
+model = nn.parallel.DistributedDataParallel(layers)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+inputs, labels = torch.randn(64, 256), torch.randint(0, 10, (64,))
+for step in range(int(sys.argv[2])):
+    if rank == 1 and how == "sleep":
+        time.sleep(0.2)
+    if rank == 1 and how == "killed" and step == 14:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "fork" and step == 10 and os.fork() == 0:
+        os._exit(0)
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(model(inputs), labels).backward()
+    optimizer.step()
+    if how == "profiles" and step == 14:
+        with torch.profiler.profile() as profile:
+            model(inputs)
+        assert len(profile.events())
+dist.barrier()
+dist.destroy_process_group()
+"""
+ALL_STEPS = 5 + 3 * 6 + 2
+
+
+@pytest.fixture
+def running(launching: World, engine: Apptainer, tmp_path: Path) -> World:
+    """Give a user with a training program, whose jobs find the engine and start two ranks."""
+    (tmp_path / "train.py").write_text(PROGRAM)
+    path = f"{engine.program.parent}:{launching.environ['PATH']}"
+    return launching.having(PATH=path, APPTAINER_USERNS="1")
+
+
+def traced(
+    user: World,
+    folder: Path,
+    how: str,
+    *words: object,
+    code: int | None = 0,
+    steps: int = ALL_STEPS + 3,
+) -> list[dict[str, Any]]:
+    """Trace the program on two ranks; give the sides of the trace."""
+    begin = ["bench", "trace", "--site", "local", "--ranks", 2, "--steps", 6, "-o", folder / "t"]
+    command = ["--time", "0:05:00", "--json", "--", "python", "train.py", how, steps]
+    done = user.run(*map(str, [*begin, *words, *command]), cwd=folder, code=code)
+    kept = json.loads((folder / "t/trace.json").read_text())
+    # Behind it a job that failed has its error.
+    assert json.JSONDecoder().raw_decode(done.stdout)[0] == kept
+    sides: list[dict[str, Any]] = kept["sides"]
+    return sides
+
+
+def require_truth(side: dict[str, Any], folder: Path) -> None:
+    """Hold a side to what the program does: bytes, the late rank, and counts in OTF2."""
+    assert side["ended"] == "ended"
+    assert side["missing"] == []
+    assert side["steps"] == 6
+    (reduced,) = side["collectives"]
+    assert (reduced["kind"], reduced["bytes"], reduced["calls"]) == (
+        "all_reduce",
+        GRADIENT_BYTES,
+        6,
+    )
+    quick, late = side["ranks"]
+    assert max(quick["waiting_for"], key=quick["waiting_for"].get) == "1"
+    assert sum(late["waiting_for"].values()) < quick["waiting_for"]["1"]
+    assert any(part["rank"] == 1 for part in side["slowest"]["path"])
+    require_otf2(side, folder)
+
+
+def require_otf2(side: dict[str, Any], folder: Path) -> None:
+    """Hold the archive to the Kineto files, as Debian's reader prints it."""
+    printed = subprocess.run(
+        ["otf2-print", str(folder / side["archive"])], capture_output=True, text=True, check=True
+    ).stdout
+    kinds = Counter(re.findall(r"^(ENTER|LEAVE) ", printed, re.MULTILINE))
+    spans = names = 0
+    for path in (folder / "trace").glob("*.kineto.json"):
+        events = json.loads(path.read_text())["traceEvents"]
+        shown = [e for e in events if e.get("cat") in ("cpu_op", "user_annotation")]
+        spans += len(shown)
+        names += sum(e["name"] == "gloo:all_reduce" for e in shown)
+    assert kinds == {"ENTER": spans, "LEAVE": spans}
+    assert sum(rank["archived"] for rank in side["ranks"]) == spans
+    sizes = re.findall(r'\("bytes" <\d+>; UINT64; (\d+)\)', printed)
+    assert Counter(sizes)[str(GRADIENT_BYTES)] == names == 12
+
+
+def test_the_truth_natively(running: World, tmp_path: Path) -> None:
+    if shutil.which("otf2-print") is None:
+        missing("otf2-tools")
+    (side,) = traced(running, tmp_path, "sleep")
+    require_truth(side, tmp_path / "t/native")
+    chakra = list((tmp_path / "t/native/trace").glob("*.chakra.json"))
+    assert len(chakra) == 2
+    assert all("nodes" in json.loads(path.read_text()) for path in chakra)
+
+
+def test_the_truth_in_the_image(running: World, pytorch_image: Built, tmp_path: Path) -> None:
+    if shutil.which("otf2-print") is None:
+        missing("otf2-tools")
+    (side,) = traced(running, tmp_path, "sleep", "--image", pytorch_image.image)
+    assert side["side"] == "container"
+    require_truth(side, tmp_path / "t/container")
+
+
+def test_a_rank_is_killed(running: World, tmp_path: Path) -> None:
+    (side,) = traced(running, tmp_path, "killed", code=7)
+    assert [rank["rank"] for rank in side["missing"]] == [1]
+    assert side["missing"][0]["why"].startswith("killed")
+    assert [rank["rank"] for rank in side["ranks"]] == [0]
+    assert side["ended"] != "ended"
+    assert side["overhead"]["ratio"] is None
+
+
+@pytest.mark.parametrize("how", ["fork", "profiles"])
+def test_a_program_that_forks_and_one_that_profiles_itself(
+    running: World, tmp_path: Path, how: str
+) -> None:
+    # Seen once, at a load of 12: PyTorch aborts ("terminate called without an active exception").
+    # Why is not known; what is asserted is the trace.
+    (side,) = traced(running, tmp_path, how, code=None)
+    ended = "a trace ended early: the program profiles itself" in side["notes"]
+    assert ended is (how == "profiles")
+    assert [rank["collectives"] > 0 for rank in side["ranks"]] == [True, True]
+
+
+def test_a_command_without_pytorch(running: World, tmp_path: Path) -> None:
+    native = environment_with(tmp_path / "native")
+    words = ["bench", "trace", "--site", "local", "--ranks", "2", "--native", str(native)]
+    done = running.run(*words, "-o", str(tmp_path / "t"), "--", "true", code=7)
+    assert "no optimizer of PyTorch stepped in any process" in done.stderr
+    assert (tmp_path / "t/native/job.log").exists()
+    # The folder is there now.
+    again = running.run(*words, "-o", str(tmp_path / "t"), "--", "true", code=7)
+    assert "the folder exists already" in again.stderr
+
+
+def test_a_command_that_fails_says_its_last_lines(running: World, tmp_path: Path) -> None:
+    native = environment_with(tmp_path / "native")
+    words = ["bench", "trace", "--site", "local", "--ranks", "1", "--native", str(native)]
+    command = ["-o", str(tmp_path / "t"), "--", "sh", "-c", "echo no such model >&2; exit 3"]
+    done = running.run(*words, *command, code=7)
+    assert "the native job failed, and left no trace" in done.stderr
+    assert "no such model" in done.stderr

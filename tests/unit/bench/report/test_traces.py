@@ -1,0 +1,73 @@
+"""A trace on a page: the slowest step of each side, and the same in JSON and Markdown."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from dlcontainer.bench.report import html_report, inputs, json_report, markdown_report
+from dlcontainer.bench.report.figures import timeline
+from dlcontainer.bench.report.inputs import InputFinding
+from dlcontainer.bench.trace import trace_analysis, trace_records
+from dlcontainer.bench.trace.trace_records import JobTrace, SideName
+from dlcontainer.errors import BenchDataError
+from tests.madetraces import MadeRank, leave
+from tests.unit.bench.report.test_html_report import TEMPLATES
+from tests.unit.bench.trace.test_trace import LATE, QUICK
+
+
+def written(folder: Path, **changes: object) -> Path:
+    """Write the trace of two sides; what is changed is of the file's text."""
+    ranks = [MadeRank(spans=QUICK), MadeRank(spans=LATE)]
+    names: tuple[SideName, SideName] = ("native", "container")
+    sides = tuple(
+        trace_analysis.read(leave(folder / side / "trace", ranks), side, 2, "ended")
+        for side in names
+    )
+    trace = JobTrace(
+        created="2026-11-27T20:00:00Z", dlcontainer="0.14.0", site="local", image="p.sif",
+        command=("python", "<train>.py"), sides=sides,
+    )  # fmt: skip
+    path = folder / "trace.json"
+    body = {"schema": trace_records.SCHEMA, **json.loads(json.dumps(asdict(trace))), **changes}
+    path.write_text(json.dumps(body))
+    return path
+
+
+@pytest.fixture
+def finding(tmp_path: Path) -> InputFinding:
+    return inputs.read(written(tmp_path))
+
+
+def test_a_page_draws_the_slowest_step_of_each_side(finding: InputFinding) -> None:
+    page = html_report.html([], TEMPLATES, [finding])
+    for side in ("native", "container"):
+        assert f"The slowest step, {side}" in page
+        assert f"{side}: rank 0 waits for rank 1, 336.0 of 600.0 ms" in page
+    assert "&lt;train&gt;.py" in page
+    assert page.count("waiting for a rank 1: 2 ms") == 2
+    assert page.count("waiting for a rank 1: 54 ms") == 2
+
+
+def test_a_trace_as_markdown_and_json(finding: InputFinding) -> None:
+    text = markdown_report.summary([], [finding])
+    assert "critical path" in text
+    bodies = json_report.report([], [finding])["findings"]
+    assert isinstance(bodies, list)
+    assert bodies[0]["trace"]["sides"][0]["collectives"][0]["bytes"] == 4000
+
+
+def test_of_many_ranks_those_that_are_waited_for_are_drawn(tmp_path: Path) -> None:
+    ranks = [MadeRank(spans=QUICK)] * timeline.MOST_RANKS + [MadeRank(spans=LATE)]
+    side = trace_analysis.read(leave(tmp_path / "trace", ranks), "native", len(ranks), "ended")
+    drawn = timeline.figure("native", side.slowest)
+    last = timeline.MOST_RANKS
+    assert f"rank {last}</text>" in drawn
+    assert f"rank {last - 1}</text>" not in drawn
+
+
+@pytest.mark.parametrize("changes", [{"sides": []}, {"sides": 7}, {"more": 1}, {"site": None}])
+def test_a_trace_that_was_changed_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:
+    with pytest.raises(BenchDataError, match="not a file that `report` reads"):
+        inputs.read(written(tmp_path, **changes))

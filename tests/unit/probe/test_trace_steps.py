@@ -1,0 +1,251 @@
+"""The tracer of steps with profilers that are stand-ins: what it leaves, whatever happens."""
+
+import importlib.util
+import json
+import os
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from dlcontainer.bench.job import trace_hook
+from dlcontainer.bench.job.step_events import HOOK_FILES
+from dlcontainer.bench.job.trace_hook import TraceSchedule
+from dlcontainer.bench.trace import process_trace
+from dlcontainer.bench.trace.process_trace import ProcessTrace
+from dlcontainer.config.resources import PROBE
+from tests.unit.probe.test_step_hook import run
+
+OPTIMIZER, OTHER = object(), object()
+ALL = 2 + 3 * 4 + 2
+# As much of PyTorch's profilers as ours take; a real one writes in the integration tests.
+PROFILER = """
+class profile(object):
+    def __init__(self, activities, record_shapes):
+        assert record_shapes
+    def start(self):
+        import torch.autograd.profiler as module
+        module._prepare_profiler()
+    def stop(self):
+        pass
+    def export_chrome_trace(self, path):
+        open(path, "w").write("{}")
+def supported_activities():
+    return ()
+class ExecutionTraceObserver(object):
+    def register_callback(self, path):
+        open(path, "w").write("{}")
+        return self
+    def start(self):
+        pass
+    stop = unregister_callback = start
+"""
+INNER = "def _prepare_profiler():\n    pass\n\ndef _enable_profiler():\n    pass\n"
+
+
+class Profilers:
+    """The profilers' module, without PyTorch: what was started and stopped."""
+
+    TAKEN = "the program profiles itself"
+
+    def __init__(self, *, taken: bool = False, failing: BaseException | None = None) -> None:
+        self.taken, self.failing = taken, failing
+        self.log: list[str] = []
+        self.KINDS = dict.fromkeys(("kineto", "chakra"), self.made)
+
+    def made(self, path: str) -> "Profilers":
+        self.path = path
+        return self
+
+    def are_taken(self) -> bool:
+        return self.taken
+
+    def start(self, running: "Profilers", tracer: Any) -> None:
+        self.log.append(f"start {Path(self.path).suffixes[-2]}")
+        if self.failing is not None:
+            raise self.failing
+
+    def stop(self) -> None:
+        self.log.append("stop")
+        Path(self.path).write_text("{}")
+
+    def place(self) -> tuple[int, int]:
+        return 1, 2
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("trace_steps", PROBE / "trace_steps.py")
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    monkeypatch.setattr(loaded.atexit, "register", lambda *_: None)
+    monkeypatch.setitem(loaded.sys.modules, "torch", type("T", (), {"__version__": "2.13.0"}))
+    return loaded
+
+
+def tracer(module: ModuleType, folder: Path, profilers: Profilers) -> Any:
+    return module.Tracer({"folder": str(folder), "warm_up": 2, "steps": 4}, profilers)
+
+
+def left(folder: Path) -> ProcessTrace:
+    (process,) = process_trace.read(folder)
+    return process
+
+
+def test_blocks_without_with_and_without_a_profiler(module: ModuleType, tmp_path: Path) -> None:
+    profilers = Profilers()
+    tracing = tracer(module, tmp_path, profilers)
+    for step in range(ALL + 5):
+        tracing.step(OPTIMIZER)
+        if step % 3 == 0:
+            tracing.step(OTHER)
+    process = left(tmp_path)
+    assert [len(process.block(block)) for block in range(-1, 4)] == [2, 4, 4, 4, 2]
+    assert profilers.log == ["start .kineto", "stop", "start .chakra", "stop"]
+    assert (process.end, process.head.rank, process.head.ranks) == ("complete", 1, 2)
+    assert [line.block for line in process.profiles.values()] == [1, 3]
+    assert all(process.profile(kind) for kind in ("kineto", "chakra"))
+    assert process.steps[0].s is None
+    assert all(line.s is not None for line in process.steps[1:])
+
+
+@pytest.mark.parametrize(("steps", "blocks"), [(1, [1, 0, 0]), (8, [2, 4, 2]), (11, [2, 4, 4])])
+def test_a_program_that_ends_early(
+    module: ModuleType, tmp_path: Path, steps: int, blocks: list[int]
+) -> None:
+    tracing = tracer(module, tmp_path, Profilers())
+    for _ in range(steps):
+        tracing.step(OPTIMIZER)
+    tracing.end("the program ended")
+    tracing.end("again")
+    process = left(tmp_path)
+    assert [len(process.block(block)) for block in range(-1, 2)] == blocks
+    assert ("kineto" in process.profiles) is (steps > 6)
+    assert process.end == "the program ended"
+
+
+def test_a_process_that_is_killed_leaves_its_blocks(module: ModuleType, tmp_path: Path) -> None:
+    tracing = tracer(module, tmp_path, Profilers())
+    for _ in range(8):
+        tracing.step(OPTIMIZER)
+    process = left(tmp_path)
+    assert (process.end, len(process.steps), process.profiles) == (None, 6, {})
+
+
+def test_a_process_without_a_step_leaves_nothing(module: ModuleType, tmp_path: Path) -> None:
+    tracer(module, tmp_path, Profilers()).end("the program ended")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fork_has_a_trace_of_its_own(
+    module: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracing = tracer(module, tmp_path, Profilers())
+    for _ in range(8):
+        tracing.step(OPTIMIZER)
+    real = os.getpid()
+    monkeypatch.setattr(module.os, "getpid", lambda: real + 1)
+    tracing.end("the parent's trace is not the child's")
+    assert left(tmp_path).end is None
+    for _ in range(ALL):
+        tracing.step(OTHER)
+    parent, child = sorted(process_trace.read(tmp_path), key=lambda process: process.head.pid)
+    assert (parent.end, len(parent.steps)) == (None, 6)
+    assert (child.end, len(child.steps)) == ("complete", ALL)
+
+
+@pytest.mark.parametrize(
+    ("profilers", "end"),
+    [
+        (Profilers(taken=True), "the program profiles itself"),
+        (Profilers(failing=RuntimeError("no such device")), "RuntimeError: no such device"),
+        (Profilers(failing=OSError(28, "No space left")), "OSError: [Errno 28] No space left"),
+    ],
+)
+def test_no_program_fails_for_its_trace(
+    module: ModuleType, tmp_path: Path, profilers: Profilers, end: str
+) -> None:
+    tracing = tracer(module, tmp_path, profilers)
+    for _ in range(ALL):
+        tracing.step(OPTIMIZER)
+    assert left(tmp_path).end == end
+    assert "stop" not in profilers.log
+
+
+def test_nor_for_a_full_disk(
+    module: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    tracing = tracer(module, tmp_path, Profilers())
+    tracing.step(OPTIMIZER)
+    monkeypatch.setattr(module.os, "write", full)
+    for _ in range(ALL):
+        tracing.step(OPTIMIZER)
+    tracing.end("the program ended")
+
+
+STEPS = (
+    "import torch.profiler\n"
+    "from torch.optim.optimizer import Optimizer\n"
+    "optimizer = Optimizer()\n"
+    "for step in range(40):\n"
+    "    {inside}\n"
+    "    optimizer.step()\n"
+)
+
+
+@pytest.fixture
+def hooked(tmp_path: Path) -> Path:
+    """Give a folder with the hook as a job has it, and a stand-in of PyTorch."""
+    for name in (
+        "hook",
+        "events",
+        "site/torch/optim",
+        "site/torch/autograd",
+        "site/torch/profiler",
+    ):
+        (tmp_path / name).mkdir(parents=True)
+    for name, source in HOOK_FILES.items():
+        (tmp_path / "hook" / name).write_text(source.read_text())
+    from tests.unit.probe.test_step_hook import OPTIMIZER as MODULE
+
+    site = tmp_path / "site/torch"
+    (site / "__init__.py").write_text('__version__ = "2.13.0"\nfrom torch import autograd\n')
+    (site / "autograd/__init__.py").write_text("def _profiler_enabled():\n    return False\n")
+    (site / "autograd/profiler.py").write_text(INNER)
+    (site / "profiler/__init__.py").write_text("import torch.autograd.profiler\n" + PROFILER)
+    (site / "optim/__init__.py").touch()
+    (site / "optim/optimizer.py").write_text(MODULE)
+    trace_hook.write(tmp_path, TraceSchedule(warm_up=2, steps=4))
+    return tmp_path
+
+
+def test_the_hook_traces_a_program(real_processes: None, hooked: Path) -> None:
+    text = STEPS.format(inside="pass") + (
+        "import sys\nprint([n for n in sys.modules if n.startswith('trace_')])\n"
+    )
+    assert run(hooked, text) == "[]\n"
+    process = left(hooked / "trace")
+    assert (process.end, sorted(process.profiles)) == ("complete", ["chakra", "kineto"])
+    names = sorted(path.suffix for path in (hooked / "trace").iterdir())
+    assert names == [".json", ".json", ".trace"]
+
+
+def test_it_stands_back_for_a_profiler_of_the_program(real_processes: None, hooked: Path) -> None:
+    inside = "step == 8 and torch.autograd.profiler._enable_profiler()"
+    run(hooked, STEPS.format(inside=inside))
+    process = left(hooked / "trace")
+    assert process.end == "the program profiles itself"
+    assert sorted(process.profiles) == ["kineto"]
+
+
+def test_without_a_plan_nothing_is_traced(real_processes: None, hooked: Path) -> None:
+    (hooked / "hook/trace.json").unlink()
+    run(hooked, STEPS.format(inside="pass"))
+    assert list((hooked / "trace").iterdir()) == []
+    assert json.loads(next((hooked / "events").iterdir()).read_text().split("\n")[0])
