@@ -17,6 +17,7 @@ MOVES = {
     "dlcontainer/probe/pack_modules.py": "runs inside images, without the package",
     "dlcontainer/probe/prove_place.py": "runs inside images, without the package",
     "dlcontainer/probe/ranks.py": "runs inside images, without the package",
+    "dlcontainer/probe/trace_profilers.py": "runs inside images, without the package",
     "dlcontainer/publish/open_folder.py": "the folders of a publication, by descriptor",
     "dlcontainer/publish/tree/layout.py": "folders and links of a published tree, by descriptor",
     "dlcontainer/system/atomic_files.py": "the writer",
