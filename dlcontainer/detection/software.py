@@ -73,8 +73,18 @@ def _scheduler(evidence: NodeEvidence) -> Iterator[NodeFact]:
     if flux is not None:
         yield unknown("scheduler.kind", "flux --version", f"Flux {flux[1]}: no site names it yet")
         return
+    there = {
+        batch.submit: batch.signs.version_command
+        for batch in SCHEDULERS.values()
+        if batch.signs and batch.submit in evidence.programs
+    }
+    if there:
+        submit, command = next(iter(there.items()))
+        failure = evidence.answer(command).failure or "it names no version"
+        yield unknown("scheduler.kind", command, f"{submit} is on PATH, and {command}: {failure}")
+        return
     commands = [batch.signs.version_command for batch in SCHEDULERS.values() if batch.signs]
-    yield known("scheduler.kind", "none", f"{', '.join(commands)}: no scheduler answers")
+    yield known("scheduler.kind", "none", f"{', '.join(commands)}: none of them is there")
 
 
 def _of_scheduler(kind: str, signs: SchedulerSigns, evidence: NodeEvidence) -> Iterator[NodeFact]:

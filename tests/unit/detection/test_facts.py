@@ -193,7 +193,10 @@ def test_other_schedulers(command: str, out: str, kind: str, version: str) -> No
 
 def test_no_scheduler_answers() -> None:
     answers = {**BASE.answers, "sinfo --version": ProgramAnswer(error="no answer within 10 s")}
-    assert values(replace(BASE, answers=answers))["scheduler.kind"] == "none"
+    # Its programs are there: a site without a scheduler would be invented.
+    assert values(replace(BASE, answers=answers))["scheduler.kind"] is None
+    programs = {name: path for name, path in BASE.programs.items() if name != "sbatch"}
+    assert values(replace(BASE, programs=programs))["scheduler.kind"] == "none"
 
 
 @pytest.mark.parametrize(
