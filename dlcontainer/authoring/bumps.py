@@ -90,7 +90,9 @@ def _newer(variant: PlannedVariant, unwritten: dict[str, None]) -> dict[str, str
     newer = {pin.name: str(pin.fitting) for pin in variant.age.pins if pin.state == "newer"}
     if newer and variant.age.needed:
         title = variant.age.variant or variant.age.site
-        unwritten[f"{title}: not written, for no pin names {', '.join(variant.age.needed)}"] = None
+        unwritten[
+            f"{title}: not written; pin {', '.join(variant.age.needed)} there first, and try again"
+        ] = None
         return {}
     return newer
 

@@ -231,7 +231,9 @@ def _next_step(report: "ScanReport") -> str:
             "build it again with fixed packages, or allow them with a reason and a last day "
             "(docs/centre/vulnerabilities.md)"
         )
-    return "renew the database, or name one (docs/centre/vulnerabilities.md)"
+    if report.database is None:
+        return "name a database: --database FOLDER (docs/centre/vulnerabilities.md)"
+    return "renew the database (docs/centre/vulnerabilities.md)"
 
 
 def _body(report: "ScanReport") -> dict[str, object]:

@@ -144,7 +144,7 @@ def _host_mpi(scene: _DriftScene, image: PublishedImage) -> ConcernReason | None
     if scene.move.key == "mpi.libraries" and mpi.soname and mpi.soname not in scene.move.new:
         return _fails(f"the site puts {mpi.soname} in the place of its own, and it is gone")
     how = "takes the place of its own" if mpi.mode == "swap" else "is linked into it"
-    return _check(f"the host's {mpi.name} {how}, and was proved with {scene.move.old}")
+    return _check(f"the host's {mpi.name} {how}, and was {scene.move.old} before")
 
 
 def _host_network(scene: _DriftScene, image: PublishedImage) -> ConcernReason | None:
@@ -201,7 +201,7 @@ def _scheduler(scene: _DriftScene, image: PublishedImage) -> ConcernReason | Non
 
 def _engine(scene: _DriftScene) -> ConcernReason | None:
     runtime = scene.site.engine.runtime
-    return _check(f"it starts through {runtime}, and was proved with {scene.move.old}")
+    return _check(f"it starts through {runtime}, which was {scene.move.old} before")
 
 
 def _namespaces(scene: _DriftScene) -> ConcernReason | None:

@@ -107,7 +107,7 @@ def test_a_new_need_is_said_and_nothing_is_written(world: World, aging: Path) ->
     body = ages(world, aging, "--write")
     assert body["variants"][0]["needed"] == ["dlcmore==0.1"]
     assert body["written"] == []
-    assert "no pin names dlcmore==0.1" in body["unwritten"][0]
+    assert "pin dlcmore==0.1 there first" in body["unwritten"][0]
     assert (aging / "recipe/recipe.yaml").read_text() == before
 
 

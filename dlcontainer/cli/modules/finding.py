@@ -91,7 +91,7 @@ def find(
         body |= {"matches": listed, "unread": unread, "not_checked": unchecked}
         output.emit("modules-find", body)
         raise typer.Exit(1 if unread else 0)
-    _show(matches, len(releases))
+    _show(matches, releases, None if osv else package)
     for mark, lines in (("not checked", unchecked), ("FAILED", unread)):
         for line in lines:
             output.finding(mark, output.printable(line, one_line=True), width=11)
@@ -143,7 +143,8 @@ def _having(
 
     for bill in releases:
         for listed in bill.listed:
-            version = listed.version_of(name)
+            # No distribution has names that differ by case alone.
+            version = listed.version_of(name) or listed.version_of(name.lower())
             if version is None:
                 continue
             older = older_than and orders.is_older(listed.kind, version, older_than)
@@ -202,9 +203,12 @@ def _fix(fixed: str | None) -> str:
     return f"fixed in {fixed}" if fixed else "no fix is known"
 
 
-def _show(matches: "Sequence[PackageMatch]", count: int) -> None:
+def _show(
+    matches: "Sequence[PackageMatch]", releases: "Sequence[ReleaseBill]", name: str | None
+) -> None:
+    count = len(releases)
     if not matches:
-        output.say(f"in none of {count} releases")
+        output.say(f"in none of {count} releases{_known(releases, name) if name else ''}")
         return
     keys = [key for key in _KEYS if any(match.cells[key] for match in matches)]
     table = [
@@ -218,3 +222,22 @@ def _show(matches: "Sequence[PackageMatch]", count: int) -> None:
     output.say(output.table(table, head=("module", "state", *keys)))
     digests = {match.bill.digest for match in matches}
     output.say(f"in {len(digests)} of {count} releases")
+
+
+def _known(releases: "Sequence[ReleaseBill]", name: str) -> str:
+    """Say whether a package is there in other versions, or unknown: a name may be mistyped."""
+    import difflib
+
+    holding = sum(
+        any(listed.version_of(name) or listed.version_of(name.lower()) for listed in bill.listed)
+        for bill in releases
+    )
+    if holding:
+        return f"; {holding} hold {name}, in versions that are not older"
+    names = sorted({listed.name for bill in releases for listed in bill.listed})
+    close = difflib.get_close_matches(name, names, n=3)
+    return f"; no release has a package of that name{f': {_or(close)}?' if close else ''}"
+
+
+def _or(names: "Sequence[str]") -> str:
+    return " or ".join(names)

@@ -130,8 +130,8 @@ def tell(
     changed = current.number != previous
     if changed and where.site is None:
         where.console.note(
-            "without --site, modules.after_publish does not run after the switch "
-            "and the site's trust demands are not checked"
+            "no --site: the site's command after a change (modules.after_publish) was not run, and "
+            "its signatures were not checked"
         )
     if as_json:
         body = {
@@ -142,6 +142,12 @@ def tell(
         }
         modules = [entry.module for entry in current.entries]
         output.emit("modules-changed", {**body, "what": current.what, "modules": modules})
+    elif changed and previous is not None and current.number < previous:
+        from dlcontainer.publish.tree import layout
+
+        forward = layout.typed(where.root, "rollback", str(previous))
+        output.say(f"generation {current.number} is live again, as after: {current.what}")
+        output.say(f"forward again: {forward}")
     elif changed:
         output.say(f"generation {current.number} is live: {current.what}")
     else:

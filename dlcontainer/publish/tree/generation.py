@@ -149,7 +149,7 @@ class GenerationEntry:
         marks = [*(["default"] if self.default else []), *self.aliases]
         if self.deprecated:
             removal = self.deprecated.removal
-            marks.append(f"deprecated, to go on {removal}" if removal else "deprecated")
+            marks.append(f"deprecated, removal {removal}" if removal else "deprecated")
         return ", ".join(marks)
 
 

@@ -9,10 +9,13 @@ from dlcontainer.publish.tree.layout import PublishedTree
 
 
 def tell_leaving(tree: PublishedTree, entry: GenerationEntry) -> None:
-    """Say which marks go with a version that is taken back."""
-    if entry.marks:
+    """Say which marks and pins go with a version that is taken back."""
+    names = [version for version, _ in entry.loadable if entry.older]
+    pins = [f"{entry.name}/{version}" for version in names if version != entry.version]
+    going = [*([f"its marks: {entry.marks}"] if entry.marks else []), *pins]
+    if going:
         tree.note(
-            f"with {entry.module} go its marks: {entry.marks}; to replace its image and keep them, "
+            f"with {entry.module} go {' and '.join(going)}; to replace its image and keep them, "
             "roll back, then: dlcontainer publish --release"
         )
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from dlcontainer.planning.compatibility import CUDA_SOURCE, ROCM_DRIVER_SOURCE
+from dlcontainer.planning.compatibility import CUDA_DRIVERS, CUDA_SOURCE, ROCM_DRIVER_SOURCE
 from dlcontainer.planning.conflicts.toolkits import line_of, rocm_driver
 from dlcontainer.planning.versions import Numbers, compare, numbers, written
 from dlcontainer.sites.facts import Accelerator
@@ -69,8 +69,14 @@ def _against_driver(
             what=f"{needing(paths)} CUDA {written(release)}, which needs driver "
             f"{written(line.driver)} or newer; the site has {gpu.driver}",
             why=f"with an older driver programs find no usable GPU ({CUDA_SOURCE})",
-            fix=f"take a build for a CUDA that driver {gpu.driver} runs",
+            fix=f"{_older_cuda(driver)}; is the site's driver newer than its file says "
+            "(`nvidia-smi`)? Write accelerator.driver",
         )
+
+
+def _older_cuda(driver: Numbers) -> str:
+    newest = next((line for line in CUDA_DRIVERS if compare(driver, line.driver) in (0, 1)), None)
+    return f"take a build for CUDA {newest.last[0]} or older" if newest else "take an older build"
 
 
 def _against_amdgpu(

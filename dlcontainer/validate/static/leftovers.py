@@ -55,7 +55,7 @@ def _setuid(image: StaticQuestions) -> Iterator[RuleFinding]:
         if ignored
         else f"{runtime} may heed it: as root of a user namespace such a program writes files that "
         "the user can't remove",
-        fix="" if ignored else "chmod a-s in the image",
+        fix="" if ignored else "chmod a-s in a step of the recipe",
     )
 
 
@@ -72,7 +72,7 @@ def _writable(image: StaticQuestions) -> Iterator[RuleFinding]:
             file=paths[0],
             what=f"{and_more(paths)}: any user may write",
             why="where the image lies unpacked, another user changes what runs",
-            fix="chmod o-w in the image",
+            fix="chmod o-w in a step of the recipe",
         )
 
 

@@ -73,7 +73,7 @@ def test_what_variants_share_comes_to_one_version(plan: Plan, recipe: Path) -> N
 def test_a_need_without_a_pin_holds_the_variant(plan: Plan, recipe: Path) -> None:
     bumped = bumps.plan_bumps([planned(plan, "more==1", low="1.4")], texts_of(plan, recipe))
     assert bumped.bumps == {}
-    assert bumped.unwritten == ("demo: not written, for no pin names more==1",)
+    assert bumped.unwritten == ("demo: not written; pin more==1 there first, and try again",)
 
 
 def test_files_of_others_are_left_alone(plan: Plan, recipe: Path) -> None:

@@ -94,7 +94,7 @@ def test_default_alias_and_warning(run: Run, root: Path) -> None:
     first, second = body(run("list", "--json"))["modules"]
     assert (first["default"], second["aliases"]) == (True, ["new"])
     assert first["deprecated"] == {"message": "take 2.0", "removal": "2027-01-31"}
-    assert "default, deprecated, to go on 2027-01-31" in run("list")[1]
+    assert "default, deprecated, removal 2027-01-31" in run("list")[1]
     assert run("alias", "demo/new", "--remove")[0] == 0
     assert run("deprecate", "demo/1.0", "--undo")[0] == 0
     first, second = body(run("list", "--json"))["modules"]
@@ -288,6 +288,6 @@ def test_a_switch_is_followed_by_the_site_s_command(
         SiteCommands(after_publish=("update", "-d", "/c"), stripe=("lfs", "setstripe"))
     ]
     assert "after_publish" not in run("rollback", 2, "--site", site)[2]
-    assert "without --site, modules.after_publish does not run" in run("rollback")[2]
+    assert "no --site: the site's command after a change" in run("rollback")[2]
     assert "after_publish" not in run("rollback", 1)[2]  # nothing to change
     assert "after_publish" not in run("default", "demo/1.0", "--json")[2]

@@ -56,7 +56,10 @@ def modules(answer: dict[str, Any]) -> list[str]:
     [
         (
             ["JINJA2"],
-            ["demo/2.0 live pypi 3.1.10", "demo/3.0 live pypi 3.1.10", "demo/1.0 kept pypi 3.1.2"],
+            [
+                *("demo/2.0 live pypi 3.1.10", "demo/3.0 live conda 3.0"),
+                *("demo/3.0 live pypi 3.1.10", "demo/1.0 kept pypi 3.1.2"),
+            ],
         ),
         (["libssl3", "--older-than", "3.0.11-1~deb12u2"], ["demo/1.0 kept deb 3.0.11-1~deb12u1"]),
         # By its source's name; a tilde is before nothing.
@@ -64,7 +67,10 @@ def modules(answer: dict[str, Any]) -> list[str]:
             ["openssl", "--older-than", "3.0.11-1"],
             ["demo/2.0 live deb 3.0.11-1~deb12u2", "demo/1.0 kept deb 3.0.11-1~deb12u1"],
         ),
-        (["Jinja2", "--older-than", "3.1.9"], ["demo/1.0 kept pypi 3.1.2"]),
+        (
+            ["Jinja2", "--older-than", "3.1.9"],
+            ["demo/3.0 live conda 3.0", "demo/1.0 kept pypi 3.1.2"],
+        ),
         (["ssl"], []),
     ],
 )
@@ -146,5 +152,9 @@ def test_text(run: Run, root: Path) -> None:
     code, out, _ = run("find", "jinja2")
     assert code == 0
     assert out.splitlines()[-1] == "in 3 of 3 releases"
-    assert run("find", "nothing")[1] == "in none of 3 releases\n"
+    said = "in none of 3 releases; no release has a package of that name"
+    assert run("find", "nothing")[1] == f"{said}\n"
+    assert run("find", "libssl33")[1] == f"{said}: libssl3?\n"
+    older = run("find", "LIBSSL3", "--older-than", "1.0")[1]
+    assert older == "in none of 3 releases; 3 hold LIBSSL3, in versions that are not older\n"
     assert json.loads(run("find", "nothing", "--json")[1])["matches"] == []

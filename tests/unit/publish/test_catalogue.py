@@ -62,7 +62,7 @@ def test_what_it_says(root: Path) -> None:
 def test_the_page(root: Path) -> None:
     text = (root / "current" / page.HTML).read_text()
     assert "module use &#39;" in text  # quoted for the shell, then for HTML
-    for said in ("demo/1.0", "default</span>", "stable</span>", "to go on 2027-01-31: use 1.0",
+    for said in ("demo/1.0", "default</span>", "stable</span>", "removal 2027-01-31: use 1.0",
                  "1 passed, 1 not tried", "torch <b>2.13.0</b>", "import: EQUIVALENT"):  # fmt: skip
         assert said in text
     folder = f"../releases/{release(root).name}"

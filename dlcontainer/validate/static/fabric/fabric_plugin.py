@@ -120,7 +120,8 @@ def _interface(
             file=ccl,
             what=f"{wants}; which {plugin.title} has is not stated (collectives.abi)",
             why="without a version in common NCCL uses TCP, or ends",
-            fix="write collectives.abi: [8, 9] (`nm -D libnccl-net.so`)",
+            fix="staff: `nm -D libnccl-net.so` names its ncclNetPlugin_vN; write each N as "
+            "collectives.abi into the site's file, [8, 9] for instance",
         )
     elif not versions & plugin.versions:
         has = _written(plugin.versions) if plugin.versions else "none"

@@ -30,5 +30,14 @@ def test_packages_and_files(tmp_path: Path) -> None:
     assert "supplement 2" in cudnn.why
 
 
+def test_products_of_a_verdict_are_told_together(tmp_path: Path) -> None:
+    files = dist_info("nvidia_cudnn_cu12", "9.5.1.17", METADATA=CUDNN)
+    cublas = CUDNN.replace("cudnn", "cublas").replace("9.5.1.17", "12.4.5.8")
+    files |= dist_info("nvidia_cublas_cu12", "12.4.5.8", METADATA=cublas)
+    (told,) = findings(lay(tmp_path, files))
+    assert told.what == "holds CUDA libraries, cuDNN, on conditions"
+    assert "`dlcontainer inspect` has each" in told.why
+
+
 def test_nothing_of_a_vendor(tmp_path: Path) -> None:
     assert findings(lay(tmp_path, {"/usr/lib/os-release": "ID=debian\n"})) == []
