@@ -115,7 +115,7 @@ def _require_number(
     if draft.number is not None and not numbers.may_be(tree.top, draft.key, draft.number):
         raise TakenNumberError(
             f"{draft.key.module}-{draft.number} is the name of another image here",
-            why=f"the next free number is {number}",
+            why=f"a number names one image for good; the next free one here is {number}",
             next_step="publish the image itself here: dlcontainer publish --release",
         )
     taken = {f"{entry.name}/{name}" for entry in base.entries for name in entry.names}

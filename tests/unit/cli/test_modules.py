@@ -69,6 +69,13 @@ def test_rollback(run: Run, root: Path) -> None:
     assert (changed["generation"], changed["left"], changed["new"]) == (1, 2, True)
     assert changed["modules"] == ["demo/1.0"]
     assert seen(root) == both("1.0")
+    root_typed = f"'{root}'"
+    code, out, _ = run("rollback", 2)
+    assert (code, "generation 2 is live: publish demo/2.0" in out) == (0, True)
+    assert run("rollback", 1)[1].splitlines() == [
+        "generation 1 is live again, as after: publish demo/1.0",
+        f"forward again: dlcontainer modules rollback 2 --root {root_typed}",
+    ]
     assert "generation 2 is live" in run("rollback", 2)[1]
     assert "nothing to change: generation 2 is live already" in run("rollback", 2)[1]
     code, _, err = run("rollback", 9)
