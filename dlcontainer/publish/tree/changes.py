@@ -30,10 +30,6 @@ from dlcontainer.publish.tree.store import ImageKey, ReleaseDraft
 from dlcontainer.publish.tree.transaction import commit, live, switch
 
 
-class TakenNumberError(PublishError):
-    """The number of a draft is another image's by now."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
     """The number that an image gets in a tree, and the entry of its version there."""
@@ -113,7 +109,7 @@ def _require_number(
     """Require that a draft has the number that its image gets, and that its names are free."""
     number = numbers.of_image(tree.top, draft.key, succession)
     if draft.number is not None and not numbers.may_be(tree.top, draft.key, draft.number):
-        raise TakenNumberError(
+        raise PublishError(
             f"{draft.key.module}-{draft.number} is the name of another image here",
             why=f"a number names one image for good; the next free one here is {number}",
             next_step="publish the image itself here: dlcontainer publish --release",
