@@ -141,7 +141,9 @@ def _tell(
             output.say(f"  concerns none of {_count(len(images))}")
     concerned = {concern.module for answer in answers for concern in answer.images}
     moved = f"{len(answers)} facts moved" if len(answers) != 1 else "1 fact moved"
-    output.say(f"\n{moved}; {len(concerned)} of {_count(len(images))} are concerned")
+    skipped = len(comparison.skipped)
+    left = f", {skipped} not compared" if skipped else ""
+    output.say(f"\n{moved}{left}; concerned: {len(concerned)} of {_count(len(images))}")
     doubts = {image.module: image.doubt for image in images if image.doubt}
     for title, rows in (
         ("judged in part", doubts),

@@ -465,7 +465,8 @@ def test_a_published_tree(
         target.write_text(json.dumps(document))
     words = ["site", "drift", str(path), "--root", str(root), "--before", str(before)]
     assert main._run([*words, "--detected", str(before)], as_json=False) == 0
-    assert "0 facts moved; 0 of 2 published images are concerned" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "0 facts moved; concerned: 0 of 2 published images" in said
     assert main._run([*words, "--detected", str(now)], as_json=False) == 1
     out = capsys.readouterr().out
     assert "accelerator.driver: 565 -> 470.82.01" in out
