@@ -157,13 +157,13 @@ def _require_new(target: Path, parent: "Site") -> None:
 
 def _require_loads(world: "CliContext", target: Path, text: str, threads: int) -> None:
     """Read the site as a user will, before it takes its place; raises ConfigError."""
-    import tempfile
-
     from dlcontainer.errors import ConfigError
     from dlcontainer.sites.with_threads import VARIABLE
+    from dlcontainer.system import workspace
+    from dlcontainer.system.process import ProcessRunner
 
-    with tempfile.TemporaryDirectory(dir=world.scratch) as folder:
-        path = Path(folder) / target.name
+    with workspace.temporary(world.environ, ProcessRunner(environ=world.environ)) as folder:
+        path = folder / target.name
         path.write_text(text)
         site = world.site(str(path)).value
     numbers = {site.environment.get(VARIABLE), site.jobs.environment.get(VARIABLE)}

@@ -19,9 +19,14 @@ def translated(problem: "typer.TyperException", argv: list[str]) -> UsageError:
     if {"site", "recipe"} <= names:
         step = with_site(path, argv[len(path.split()) - 1 :])
     if step:
-        what, why, line = problem.format_message(), *step
-        return UsageError(what, why=why, next_step=line)
-    return UsageError(problem.format_message(), next_step=f"{path} --help")
+        why, line = step
+        return UsageError(_said(problem), why=why, next_step=line)
+    return UsageError(_said(problem), next_step=f"{path} --help")
+
+
+def _said(problem: "typer.TyperException") -> str:
+    """Return the parser's message without what its library says of itself."""
+    return str(problem.format_message()).replace(": Value error, ", ": ", 1)
 
 
 def with_site(path: str, words: "Iterable[str]") -> tuple[str, str] | None:

@@ -63,7 +63,9 @@ def _bill(releases: Folder, digest: str, modules: list[str] | None) -> ReleaseBi
         with releases.sub(digest) as release:
             if modules is None:
                 description = contents.described(release)
-                titles = (f"{description.name}/{description.version}",)
+                version, number = description.version, description.number
+                name = generation.numbered(version, number) if number is not None else version
+                titles = (f"{description.name}/{name}",)
             with release.open(BILL) as file:
                 text = foreign_files.content(file, sbom.MOST_BYTES)
         checkable = bill_packages.read(text)

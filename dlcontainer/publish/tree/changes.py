@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from dlcontainer.errors import PublishError
@@ -227,6 +227,9 @@ def deprecate(tree: PublishedTree, module: str, warning: Deprecation | None) -> 
     """Warn users on loading NAME/VERSION; None takes the warning back."""
     base = live(tree)
     entry = replace(base.entry(module), deprecated=warning)
+    today = datetime.fromtimestamp(tree.clock(), UTC).date()
+    if warning and warning.removal and date.fromisoformat(warning.removal) < today:
+        tree.note(f"{warning.removal} is past: users are told so from now on")
     what = "deprecate" if warning else "no longer deprecate"
     return commit(tree, base.having(entry), f"{what} {module}")
 

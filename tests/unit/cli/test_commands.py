@@ -192,7 +192,7 @@ def test_render_into_files(run: Run, tmp_path: Path) -> None:
         (["plan", *SLURM, "--nope"], "No such option: --nope"),
         (["plan", *SLURM, "a", "b"], "unexpected extra argument"),
         (["plna"], "No such command 'plna'"),
-        (["render", *SLURM, "--format", "docker"], "'docker' is not one of"),
+        (["render", *SLURM, "--format", "docker"], "'-f': 'docker' is not one of"),
         (["render", *SLURM, "--form", "a"], "--nodes apply to job scripts only"),
         (["render", *SLURM, "--nodes", "2"], "--nodes apply to job scripts only"),
         (["build", *SLURM, "--engine", "docker-compose"], "'docker-compose' is not"),

@@ -80,6 +80,18 @@ def test_a_package(words: list[str], expected: list[str], run: Run, root: Path) 
     assert (modules(answer), answer["complete"]) == (expected, True)
 
 
+def test_a_release_that_is_withdrawn_keeps_its_number(run: Run, tmp_path: Path) -> None:
+    root = tmp_path / "a root"
+    root.mkdir()
+    bill = cases.bill(cases.contents(deb("libssl3", "3.0.11-1", "openssl")))
+    image = image_file(root.parent / "images", b"a fix")
+    with opened(root, hand()) as tree, draft(image, number=1) as given:
+        changes.publish(tree, replace(given, files={**given.files, "sbom.cdx.json": bill.encode()}))
+    act(root, lambda tree: changes.unpublish(tree, "demo/1.0"))
+    answer = body(run("find", "libssl3", "--json"))
+    assert modules(answer) == ["demo/1.0-1 kept deb 3.0.11-1"]
+
+
 def test_what_has_no_order_is_listed(run: Run, root: Path) -> None:
     answer = body(run("find", "jinja2", "--older-than", "3.1", "--json"))
     (match,) = answer["matches"]

@@ -275,6 +275,16 @@ def test_deprecated_and_no_longer(root: Path, image: Path) -> None:
     assert (root / "modules/lmod/demo/1.0.lua").read_text() == release
 
 
+@pytest.mark.parametrize(("removal", "said"), [("2027-01-14", 1), ("2027-01-15", 0)])
+def test_a_removal_that_is_past_is_said(root: Path, image: Path, removal: str, said: int) -> None:
+    put(root, image)
+    notes: list[str] = []
+    by = replace(hand(Clock()), note=notes.append)  # of 15 January 2027
+    warning = Deprecation(message="old", removal=removal)
+    act(root, lambda tree: changes.deprecate(tree, "demo/1.0", warning), by)
+    assert len([note for note in notes if "is past" in note]) == said
+
+
 @pytest.mark.parametrize(
     ("message", "removal"), [("", None), ("two\nlines", None), ("x" * 501, None), ("x", "soon")]
 )
