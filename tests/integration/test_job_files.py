@@ -200,8 +200,15 @@ def test_a_changed_file_of_a_release_does_not_run(
     assert (gone.code, gone.calls) == (3, [])
     assert "next: ask the staff who publish the module: it may have been withdrawn" in gone.err
     functions.write_text(text)
-    (published.folder / "job/job-rank.sh").write_text(f"touch '{tmp_path}/CANARY'\n")
-    done = as_rank(of_release(machine, published, "python").reader, "/bin/true")
+    reader = of_release(machine, published, "python").reader
+    ranks = published.folder / "job/job-rank.sh"
+    ranks.write_text(f"touch '{tmp_path}/CANARY'\n")
+    ran = of_release(machine, published, "python")
+    assert (ran.code, ran.calls) == (3, [])
+    assert f"job: {ranks} was changed after it was published: it does not run" in ran.err
+    # A node that reads other bytes than the first one refuses them itself.
+    Path(reader[4]).write_bytes(ranks.read_bytes())
+    done = as_rank(reader, "/bin/true")
     assert done.returncode == 3
     assert "was changed: it does not run" in done.stderr
     assert not (tmp_path / "CANARY").exists()
