@@ -120,7 +120,7 @@ def beta(best: Mapping[int, float]) -> float:
     return (long - short) / (large - small)
 
 
-@pytest.mark.parametrize("by", RATES)
+@pytest.mark.parametrize("by", [pytest.param("tun", marks=pytest.mark.long), "tbf"])
 def test_a_link_slowed_by_2_takes_twice_as_long_a_byte(
     user: World, exchange: str, tmp_path: Path, by: str
 ) -> None:

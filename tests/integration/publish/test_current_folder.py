@@ -114,7 +114,7 @@ def test_in_each_way_of_running(
     look(tree if mode == "tree" else shelf, place, way, **given)
 
 
-@pytest.mark.parametrize("mode", ["", "unpacked"])
+@pytest.mark.parametrize("mode", ["", pytest.param("unpacked", marks=pytest.mark.long)])
 def test_an_ordinary_user(shelf: Shelf, tree: Shelf, place: Place, mode: str) -> None:
     if os.getuid() != 0:
         skip("the tests above ran as one", elsewhere="a run as root")
