@@ -55,7 +55,10 @@ READS: Mapping[str, tuple[str | Typed, ...]] = {
     "build": (Typed(words="pytorch --site local --dry-run", runs=True),),
     "cache list": ("", "-v"),
     "diff": (Typed(words="{image} {other}", runs=True),),
-    "scan": (Typed(words="{image} --database {empty}", runs=True),),
+    "scan": (
+        Typed(words="{image} --database {empty}", runs=True),
+        Typed(words="{image} --database {empty} --sarif", runs=True, verbatim=True),
+    ),
     "doctor": (Typed(words="", runs=True),),
     "site environment": ("", "{image}", "--site lumi"),
     "inspect": tuple(

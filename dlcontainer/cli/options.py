@@ -179,6 +179,12 @@ def refuse_with_all(**restrictions: object) -> None:
             )
 
 
+def require_one_format(*, as_json: bool, sarif: bool) -> None:
+    """Raise UsageError where two formats are asked for."""
+    if as_json and sarif:
+        raise UsageError("--json and --sarif are two formats", next_step="take one of them")
+
+
 def image_file(path: Path) -> Path:
     """Return the path of an image as an absolute one.
 

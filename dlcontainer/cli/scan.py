@@ -60,6 +60,10 @@ def scan(
             rich_help_panel=_RULES,
         ),
     ] = None,
+    sarif: Annotated[
+        bool,
+        typer.Option("--sarif", help="Print the findings as SARIF 2.1.0, for viewers."),
+    ] = False,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
@@ -67,16 +71,17 @@ def scan(
     from dlcontainer.cli.context import here
     from dlcontainer.errors import ChecksFailedError
 
+    options.require_one_format(as_json=as_json, sarif=sarif)
     world, path = here(), options.image_file(image)
     rules = ScanWords(database=database, allowed=allowed, max_age_days=max_age_days)
     loaded = world.site(site).value if site else None
-    console = output.Console(verbose=verbose, quiet=as_json)
+    console = output.Console(verbose=verbose, quiet=as_json or sarif)
     console.begin(f"read {image.name}")
     with console.beating():
         report = _scanned(_bill(path, world, console), rules.merged(loaded), console)
         console.rest()
-    if as_json:
-        output.emit("vulnerabilities", {"image": str(image), **_body(report)})
+    if as_json or sarif:
+        _emit(image, report, sarif=sarif)
         raise typer.Exit(0 if report.state == "clean" else 1)
     _show(report)
     if report.state != "clean":
@@ -172,6 +177,15 @@ def _bill(path: Path, world: "CliContext", console: output.Console) -> "ImageBil
         console.note("a bill alone is believed: no image was held against it")
         return image_bill.ImageBill(text=text, unlike=())
     return image_bill.read(path, world.environ, console.runner(world.environ), text)
+
+
+def _emit(image: Path, report: "ScanReport", *, sarif: bool) -> None:
+    from dlcontainer.vulnerabilities import scan_sarif
+
+    if sarif:
+        output.emit_of_standard(scan_sarif.log(image, report))
+    else:
+        output.emit("vulnerabilities", {"image": str(image), **_body(report)})
 
 
 def _show(report: "ScanReport") -> None:

@@ -142,8 +142,7 @@ def _static(
     from dlcontainer.errors import UsageError
     from dlcontainer.validate.static import static
 
-    if as_json and sarif:
-        raise UsageError("--json and --sarif are two formats", next_step="take one of them")
+    options.require_one_format(as_json=as_json, sarif=sarif)
     if site_name is None:
         raise UsageError(
             "--static needs a site", next_step=f"dlcontainer validate {image} --static --site SITE"

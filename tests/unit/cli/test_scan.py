@@ -180,3 +180,13 @@ def test_a_candidate_without_a_bill(
     asked: list[PublishCandidate] = []
     put(image, root, scan=asked.append)
     assert [candidate.bill for candidate in asked] == [None]
+
+
+def test_sarif(typed: Typed, bill: Path, database: Path) -> None:
+    shown = typed(bill, "--database", database, "--sarif")
+    assert (shown.code, shown.err) == (1, "")
+    (run,) = json.loads(shown.out)["runs"]
+    assert [result["ruleId"] for result in run["results"]] == ["MADE-1"]
+    both = typed(bill, "--database", database, "--sarif", "--json")
+    assert both.code == 2
+    assert "--json and --sarif are two formats" in both.out + both.err
