@@ -17,6 +17,12 @@ NEEDS = {
     "tp": (("torch.distributed.tensor.parallel", "parallelize_module", "2.5"),),
 }
 _MESH = ("torch.distributed.device_mesh", "init_device_mesh", "2.3")
+# axis -> the first version without a fault that gloo shows, and the fault; tried with 2.7.1, 2.8.0,
+# 2.9.1, 2.10.0, 2.11.0 and 2.13.0
+GLOO_FAULTS = {
+    "pp": ((2, 8), "the first step of a pipeline never ends"),
+    "fsdp": ((2, 9), "fully_shard trains wrong weights"),
+}
 # Bytes of gradients that are averaged in one message: DDP's own bucket.
 BUCKET = 25 * 2**20
 # Parameters below which a layer is no unit of fully_shard.
@@ -34,6 +40,18 @@ def lacking(version, axes):
         except (ImportError, AttributeError):
             return "PyTorch {} is missing {}.{}; {} or newer has it".format(
                 version, module, name, first
+            )
+    return ""
+
+
+def faulty(version, axes):
+    """Say which known fault of this PyTorch's gloo a strategy meets; empty where none is."""
+    number = tuple(int(part) for part in version.split("+")[0].split(".")[:2])
+    for axis in sorted(GLOO_FAULTS):
+        first, fault = GLOO_FAULTS[axis]
+        if axes[axis] > 1 and number < first:
+            return "{} over gloo with PyTorch {}; {}.{} or newer is right".format(
+                fault, version, *first
             )
     return ""
 
@@ -93,7 +111,6 @@ class Parallel(object):
         styles = {"column": parallel.ColwiseParallel, "row": parallel.RowwiseParallel}
         whole = getattr(self.model, "whole", self.model)
         modules = dict(whole.named_modules())
-        plan = {}
         for name, (style, parts) in self.layers.items():
             # Of another stage.
             if name not in modules:
@@ -102,8 +119,8 @@ class Parallel(object):
                 with self.torch.no_grad():
                     for parameter in modules[name].parameters(recurse=False):
                         parameter.copy_(reordered(parameter.clone(), parts, self.axes["tp"]))
-            plan[name] = styles[style]()
-        parallel.parallelize_module(whole, self.mesh["tp"], plan)
+            # A plan by names is read wrongly below PyTorch 2.9: it shares others of their last part.
+            parallel.parallelize_module(modules[name], self.mesh["tp"], styles[style]())
 
     def _shard(self):
         import warnings

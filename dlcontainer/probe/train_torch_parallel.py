@@ -30,6 +30,8 @@ class Trainer(train_torch_ddp.Trainer):
 
     def _require(self, torch, wanted):
         problem = parallel_torch.lacking(torch.__version__, self._axes)
+        if not problem and self.device == accelerator.CPU:
+            problem = parallel_torch.faulty(torch.__version__, self._axes)
         if problem:
             sys.exit("--parallel {}: {}".format(self._axes.name, problem))
         if wanted.micro_batches == 0:
