@@ -153,10 +153,14 @@ def _untaken(
     world: "CliContext", plans: "Mapping[tuple[str, str | None], tuple[str, Plan]]"
 ) -> dict[str, list[str]]:
     """Name the variants of these recipes that have no plan, and that the recipe does not refuse."""
+    from dlcontainer import config
+
     untaken: dict[str, list[str]] = {}
     for recipe in dict.fromkeys(recipe for recipe, _ in plans):
-        for name, variant in world.recipe(recipe).data.get("variants", {}).items():
-            if (recipe, name) not in plans and "refused" not in variant:
+        variants = config.subtree(world.recipe(recipe), ("variants",))
+        for name, variant in variants.data.items() if variants else ():
+            is_refused = isinstance(variant, dict) and "refused" in variant
+            if (recipe, name) not in plans and not is_refused:
                 untaken.setdefault(recipe, []).append(name)
     return untaken
 
