@@ -164,7 +164,7 @@ def _inquiry(
     caps = target_rules.active(reader.asker.access.caps, reader.target)
     return _Inquiry(
         every=pins,
-        held={canonicalize_name(name): why for name, why in plan.recipe.held.items()},
+        held={name: why for name in pinned if (why := plan.recipe.why_held(name))},
         newest=newest,
         builds=builds,
         elsewhere="" if url in reader.asker.access.upstreams else url,

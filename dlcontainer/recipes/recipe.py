@@ -46,6 +46,12 @@ def _wish(value: str) -> str:
     return value
 
 
+def _is_meant(name: str, package: str) -> bool:
+    if name.endswith("*"):
+        return pin_words.name(package).startswith(name.removesuffix("*"))
+    return pin_words.name(package) == pin_words.name(name)
+
+
 Wish = Annotated[Line, AfterValidator(_wish)]
 
 
@@ -132,7 +138,8 @@ class Recipe(Strict):
     versions: dict[Identifier, Version] = Field(default_factory=dict)
     held: dict[Line, Line] = Field(
         default_factory=dict,
-        description="pinned packages that `recipe outdated` leaves as they are, each with why",
+        description="pinned packages that `recipe outdated` leaves as they are (`nvidia-*`: all "
+        "that begin so), each with why",
     )
     steps: tuple[Step, ...] = Field(min_length=1)
     environment: dict[EnvName, Line] = Field(default_factory=dict)
@@ -190,9 +197,13 @@ class Recipe(Strict):
         listed = [step.python_packages.packages for step in self.steps if step.python_packages]
         pinned = {pin_words.name(pin) for pins in listed for pin in pins}
         for name in self.held:
-            if pin_words.name(name) not in pinned:
+            if not any(_is_meant(name, package) for package in pinned):
                 raise ValueError(f"held: no step pins {name!r}")
         return self
+
+    def why_held(self, package: str) -> str | None:
+        """Return why a package's pin stays as it is, None where it may move."""
+        return next((why for name, why in self.held.items() if _is_meant(name, package)), None)
 
     @model_validator(mode="after")
     def _has_program(self) -> Self:
