@@ -7,7 +7,7 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from dlcontainer.authoring.outdated import VariantAge
+from dlcontainer.authoring.pin_ages import VariantAge
 from dlcontainer.errors import ConfigError, Mark
 from dlcontainer.planning import pins as planned_pins
 from dlcontainer.planning.plan import Plan

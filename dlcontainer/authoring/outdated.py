@@ -1,129 +1,23 @@
 """How old a recipe's pins are: the newest release beside each, and the one that fits the rest."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from dlcontainer.authoring import parent_pins, releases
+from dlcontainer.authoring import parent_pins, pin_inquiry, releases
+from dlcontainer.authoring.pin_ages import PinAge, VariantAge
+from dlcontainer.authoring.pin_inquiry import Inquiry, PartedPins
 from dlcontainer.authoring.releases import IndexReader, ReleaseLedger
 from dlcontainer.errors import BuildError, MisfitError
-from dlcontainer.packages.resolve import stand_ins, target_rules, wish_rules, words
+from dlcontainer.packages.resolve import words
 from dlcontainer.packages.resolve.asking import Answer, NoSolutionError, Question
-from dlcontainer.packages.resolve.resolution import ParentPin, Target
+from dlcontainer.packages.resolve.resolution import ParentPin
 from dlcontainer.packages.resolve.resolve import Asker
 from dlcontainer.packages.resolve.stand_ins import version_of
-from dlcontainer.packages.resolve.wishes import Wish
 from dlcontainer.planning import built_for
 from dlcontainer.planning.plan import Plan
-
-State = Literal["newest", "newer", "held back", "not checked"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PinAge:
-    """A pin and what is newer; None where nobody could tell.
-
-    `newest` is the newest release with a wheel for the variant; `fitting` the newest that the
-    resolver takes together with the other pins. `why` says what is not known, or what holds it.
-    """
-
-    name: str
-    origin: str
-    pinned: str
-    newest: str | None = None
-    fitting: str | None = None
-    why: str | None = None
-
-    @property
-    def state(self) -> State:
-        """Return how the pin stands."""
-        if self.newest is None or self.fitting is None:
-            return "not checked"
-        if Version(self.fitting) > Version(self.pinned):
-            return "newer"
-        return "held back" if Version(self.newest) > Version(self.pinned) else "newest"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class VariantAge:
-    """The pins of one variant. `why`: nothing of it was checked, and why.
-
-    `needed` are packages that the fitting versions need and no pin names, `needed_by` the pin that
-    needs each; `unneeded` are pins that no fitting version needs any more.
-    """
-
-    recipe: str
-    variant: str | None
-    site: str
-    target: Target | None
-    pins: tuple[PinAge, ...] = ()
-    needed: tuple[str, ...] = ()
-    needed_by: Mapping[str, str] = field(default_factory=dict)
-    unneeded: tuple[str, ...] = ()
-    why: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Pins:
-    """The pins of a variant, by how they may move.
-
-    A made-up wheel stands in for each of `firm`: builds of their own (`+cpu`) with no newer one,
-    what belongs to them, and what no index has. `held` stay as the recipe wants it. `builds` have
-    the newer build of a pin. The others, `free`, may be newer.
-    """
-
-    firm: tuple[ParentPin, ...]
-    held: tuple[ParentPin, ...]
-    free: tuple[ParentPin, ...]
-    builds: Mapping[str, str]
-
-    @property
-    def lines(self) -> Iterator[str]:
-        """The requirements of a question for newer versions."""
-        for pin in (*self.firm, *self.held):
-            yield f"{_name(pin)}=={version_of(pin)}"
-        for pin in self.free:
-            build = self.builds.get(_name(pin))
-            yield f"{_name(pin)}=={build}" if build else f"{_name(pin)}>={version_of(pin)}"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Inquiry:
-    """What one variant's pins are asked with: `held` has reasons, `caps` bound what may move."""
-
-    every: tuple[ParentPin, ...]
-    held: Mapping[str, str]
-    newest: Mapping[str, str]
-    # The newest build of each pin with a local part, where an index here has its own.
-    builds: Mapping[str, str]
-    # Where the build of a pin with a local part is looked for by hand.
-    elsewhere: str
-    caps: tuple[Wish, ...]
-    reader: IndexReader
-
-    @property
-    def newer_builds(self) -> dict[str, str]:
-        """The builds that are newer than their pins, which may move."""
-        pinned = {_name(pin): str(version_of(pin)) for pin in self.every}
-        return {
-            name: build
-            for name, build in self.builds.items()
-            if build != pinned[name] and name not in self.held
-        }
-
-    def parted(self, builds: Mapping[str, str]) -> _Pins:
-        """Part the pins where these builds take the place of pins."""
-        return _parted(self.every, self.newest, self.held, builds)
-
-    def question(self, lines: Sequence[str], pins: _Pins) -> Question:
-        """Ask for lines together, below the caps of what is free."""
-        staying = {_name(pin) for pin in (*pins.firm, *pins.held)}
-        capped = [cap for cap in self.caps if canonicalize_name(cap.requirement.name) in staying]
-        bounds = [_bound(cap) for cap in self.caps if cap not in capped]
-        return replace(_question(lines, pins, self.reader), constraints=tuple(bounds))
 
 
 def age_of(plan: Plan, asker: Asker, ledger: ReleaseLedger) -> VariantAge:
@@ -137,46 +31,12 @@ def age_of(plan: Plan, asker: Asker, ledger: ReleaseLedger) -> VariantAge:
         return _unchecked(age, unseen or "")
     try:
         reader = releases.reader_of(target, asker)
-        newest = ledger.newest(sorted(map(_name, pins)), reader)
+        newest = ledger.newest(sorted(map(pin_inquiry.name_of, pins)), reader)
         if not newest:
             return _unchecked(age, "no index answered", pins)
-        return _aged(age, _inquiry(plan, pins, newest, reader, ledger))
+        return _aged(age, pin_inquiry.inquiry_of(plan, pins, newest, reader, ledger))
     except (BuildError, MisfitError) as error:
         return _unchecked(age, error.what, pins)
-
-
-def _inquiry(
-    plan: Plan,
-    pins: tuple[ParentPin, ...],
-    newest: Mapping[str, str],
-    reader: IndexReader,
-    ledger: ReleaseLedger,
-) -> _Inquiry:
-    builds = {
-        _name(pin): build
-        for pin in pins
-        if version_of(pin).local
-        and (build := ledger.newest_build(_name(pin), version_of(pin), reader)) is not None
-    }
-    upstream = parent_pins.upstream_of(plan, [str(version_of(pin)) for pin in pins])
-    url = str(plan.recipe.upstreams[upstream].url) if upstream else ""
-    pinned = {_name(pin): version_of(pin) for pin in pins}
-    caps = target_rules.active(reader.asker.access.caps, reader.target)
-    return _Inquiry(
-        every=pins,
-        held={name: why for name in pinned if (why := plan.recipe.why_held(name))},
-        newest=newest,
-        builds=builds,
-        elsewhere="" if url in reader.asker.access.upstreams else url,
-        # One that a pin is over already says nothing.
-        caps=tuple(cap for cap in caps if _allows(cap, pinned)),
-        reader=reader,
-    )
-
-
-def _allows(cap: Wish, pinned: Mapping[str, Version]) -> bool:
-    version = pinned.get(canonicalize_name(cap.requirement.name))
-    return version is None or cap.requirement.specifier.contains(version, prereleases=True)
 
 
 def resolves(
@@ -191,11 +51,13 @@ def resolves(
         return "Python and C library of its base are not known"
     try:
         reader = releases.reader_of(target, asker)
-        newest = ledger.newest(sorted(map(_name, pins)), reader)
-        builds = {name: text for name, text in versions.items() if Version(text).local}
-        parted = _parted(pins, newest, {}, builds)
-        lines = {_name(pin): str(version_of(pin)) for pin in pins} | dict(versions)
-        question = _question([f"{name}=={text}" for name, text in lines.items()], parted, reader)
+        newest = ledger.newest(sorted(map(pin_inquiry.name_of, pins)), reader)
+        lines = {pin_inquiry.name_of(pin): str(version_of(pin)) for pin in pins} | dict(versions)
+        builds = {name: lines[name] for name in pin_inquiry.newest_builds_of(pins, reader, ledger)}
+        parted = pin_inquiry.parted(pins, newest, {}, builds)
+        question = pin_inquiry.question_of(
+            [f"{name}=={text}" for name, text in lines.items()], parted, reader
+        )
         answer = reader.resolver.ask(question).versions
         lost = [f"{name}=={version}" for name, version in answer.items() if name not in lines]
         if lost:
@@ -205,40 +67,17 @@ def resolves(
         return " ".join(words.because(error.text))
 
 
-def _parted(
-    pins: Sequence[ParentPin],
-    newest: Mapping[str, str],
-    held: Mapping[str, str],
-    builds: Mapping[str, str],
-) -> _Pins:
-    # Without a newer build, what belongs to a build stays as it is.
-    stays = any(version_of(pin).local for pin in pins) and not builds
-    firm = [
-        pin
-        for pin in pins
-        if (version_of(pin).local and _name(pin) not in builds)
-        or _name(pin) not in newest
-        or (stays and wish_rules.is_device_library(_name(pin)))
-    ]
-    kept = [pin for pin in pins if pin not in firm and _name(pin) in held]
-    return _Pins(
-        # A made-up wheel stands in for each: the index that has it may be out of reach.
-        firm=tuple(replace(pin, installed=True) for pin in firm),
-        held=tuple(kept),
-        free=tuple(pin for pin in pins if pin not in firm and pin not in kept),
-        builds=builds,
-    )
-
-
-def _aged(age: VariantAge, inquiry: _Inquiry) -> VariantAge:
-    pins, answer, why = _fitting(inquiry, inquiry.newer_builds)
-    held_builds: Mapping[str, str] = {}
-    if why is not None and inquiry.newer_builds:
-        held_builds = dict.fromkeys(inquiry.newer_builds, why)
-        pins, answer, why = _fitting(inquiry, {})
-    ages = [_firm_age(pin, inquiry, held_builds) for pin in pins.firm]
+def _aged(age: VariantAge, inquiry: Inquiry) -> VariantAge:
+    pins, answer, why = _fitting(inquiry, inquiry.newest_builds)
+    why_build = None
+    if why is not None and inquiry.newest_builds != inquiry.pinned_builds:
+        why_build = why
+        pins, answer, why = _fitting(inquiry, inquiry.pinned_builds)
+    ages = [_firm_age(pin, inquiry) for pin in pins.firm]
     ages += [_held_age(pin, inquiry) for pin in pins.held]
-    ages += [_free_age(pin, inquiry, answer.versions, why) for pin in pins.free]
+    for pin in pins.free:
+        of_build = why_build if pin_inquiry.name_of(pin) in inquiry.builds else None
+        ages.append(_free_age(pin, inquiry, answer.versions, why or of_build))
     needed = _needed(answer.versions, inquiry.every)
     return replace(
         age,
@@ -249,7 +88,7 @@ def _aged(age: VariantAge, inquiry: _Inquiry) -> VariantAge:
     )
 
 
-def _fitting(inquiry: _Inquiry, builds: Mapping[str, str]) -> tuple[_Pins, Answer, str | None]:
+def _fitting(inquiry: Inquiry, builds: Mapping[str, str]) -> tuple[PartedPins, Answer, str | None]:
     """Return how pins part, what fits together of them, and why nothing does."""
     pins = inquiry.parted(builds)
     try:
@@ -261,31 +100,19 @@ def _fitting(inquiry: _Inquiry, builds: Mapping[str, str]) -> tuple[_Pins, Answe
     return (pins, answer, None) if why is None else (pins, Answer(versions={}), why)
 
 
-def _question(lines: Sequence[str], pins: _Pins, reader: IndexReader) -> Question:
-    folder = reader.asker.folder / "stand-ins"
-    written = stand_ins.write(pins.firm, folder)
-    return Question(
-        requirements=tuple(lines),
-        folders=(folder,) if written else (),
-        prereleases=any(version_of(pin).is_prerelease for pin in (*pins.firm, *pins.free)),
-    )
-
-
-def _bound(cap: Wish) -> str:
-    return f"{cap.requirement.name}{cap.requirement.specifier}"
-
-
-def _needs_of_firm(versions: Mapping[str, str], pins: _Pins, reader: IndexReader) -> str | None:
+def _needs_of_firm(
+    versions: Mapping[str, str], pins: PartedPins, reader: IndexReader
+) -> str | None:
     """Hold moved pins against the needs of those that a made-up wheel stands in for.
 
     Their public versions have the same needs; of one that no index has they are not known.
     """
-    free = {_name(pin) for pin in pins.free}
+    free = {pin_inquiry.name_of(pin) for pin in pins.free}
     bounds = tuple(f"{name}=={version}" for name, version in versions.items() if name in free)
     for pin in pins.firm:
         if not version_of(pin).local:
             continue
-        public = f"{_name(pin)}=={version_of(pin).public}"
+        public = f"{pin_inquiry.name_of(pin)}=={version_of(pin).public}"
         try:
             reader.resolver.ask(Question(requirements=(public,), constraints=bounds))
         except NoSolutionError as error:
@@ -294,29 +121,35 @@ def _needs_of_firm(versions: Mapping[str, str], pins: _Pins, reader: IndexReader
     return None
 
 
-def _firm_age(pin: ParentPin, inquiry: _Inquiry, held_builds: Mapping[str, str]) -> PinAge:
-    name, version = _name(pin), version_of(pin)
-    age = PinAge(name=name, origin=pin.origin, pinned=str(version))
-    build, public = inquiry.builds.get(name), inquiry.newest.get(name)
-    if build is not None and (build != str(version) or not inquiry.elsewhere):
-        why = inquiry.held.get(name) or held_builds.get(name)
-        return replace(age, newest=build, fitting=str(version), why=why)
+def _firm_age(pin: ParentPin, inquiry: Inquiry) -> PinAge:
+    name, version = pin_inquiry.name_of(pin), version_of(pin)
+    public = inquiry.newest.get(name)
     if version.local is None and public is not None:
         why = "it belongs to the framework's build"
     elif public is None:
         why = "no index has it"
-    elif inquiry.elsewhere:
-        why = f"builds +{version.local} are not compared: look at {inquiry.elsewhere}"
-        why += " (out of reach here), and write the version by hand"
     else:
-        why = f"builds +{version.local} are not compared: no index here has this one"
+        return _uncompared(pin, inquiry)
     if public is not None and Version(public).public != version.public:
         why = f"{public} is out; {why}"
-    return replace(age, why=why)
+    return PinAge(name=name, origin=pin.origin, pinned=str(version), why=why)
 
 
-def _held_age(pin: ParentPin, inquiry: _Inquiry) -> PinAge:
-    name, pinned = _name(pin), str(version_of(pin))
+def _uncompared(pin: ParentPin, inquiry: Inquiry) -> PinAge:
+    """Say of a build that no index here tells of newer ones."""
+    version, public = version_of(pin), inquiry.newest[pin_inquiry.name_of(pin)]
+    why = f"builds +{version.local} are not compared: "
+    if inquiry.elsewhere:
+        why += f"look at {inquiry.elsewhere} (out of reach here), and write the version by hand"
+    else:
+        why += "no index here has this one"
+    if Version(public).public != version.public:
+        why = f"{public} is out; {why}"
+    return PinAge(name=pin_inquiry.name_of(pin), origin=pin.origin, pinned=str(version), why=why)
+
+
+def _held_age(pin: ParentPin, inquiry: Inquiry) -> PinAge:
+    name, pinned = pin_inquiry.name_of(pin), str(version_of(pin))
     return PinAge(
         name=name,
         origin=pin.origin,
@@ -328,12 +161,14 @@ def _held_age(pin: ParentPin, inquiry: _Inquiry) -> PinAge:
 
 
 def _free_age(
-    pin: ParentPin, inquiry: _Inquiry, fitting: Mapping[str, str], why: str | None
+    pin: ParentPin, inquiry: Inquiry, fitting: Mapping[str, str], why: str | None
 ) -> PinAge:
-    name, pinned = _name(pin), str(version_of(pin))
+    name, pinned = pin_inquiry.name_of(pin), str(version_of(pin))
     # A pin may be newer than the index that answers.
     top = inquiry.builds.get(name) or inquiry.newest.get(name)
     takes = fitting.get(name, pinned if why and top else None)
+    if inquiry.elsewhere and inquiry.builds.get(name) == pinned:
+        return _uncompared(pin, inquiry)
     is_held = top and takes and Version(top) > Version(takes)
     constraint = "another pin, or what needs it, asks for an older one"
     for cap in inquiry.caps:
@@ -351,13 +186,13 @@ def _free_age(
 
 
 def _needed(versions: Mapping[str, str], pins: Sequence[ParentPin]) -> dict[str, str]:
-    names = {_name(pin) for pin in pins}
+    names = {pin_inquiry.name_of(pin) for pin in pins}
     return {name: version for name, version in versions.items() if name not in names}
 
 
 def _needing(name: str, answer: Answer, pins: Sequence[ParentPin]) -> str | None:
     """Return the pin that needs a package, by whatever others."""
-    pinned = {_name(pin) for pin in pins}
+    pinned = {pin_inquiry.name_of(pin) for pin in pins}
     seen, todo = {name}, [name]
     while todo:
         for by in answer.needed_by.get(todo.pop(0), ()):
@@ -369,23 +204,26 @@ def _needing(name: str, answer: Answer, pins: Sequence[ParentPin]) -> str | None
     return None
 
 
-def _unneeded(answer: Answer, pins: _Pins, inquiry: _Inquiry) -> tuple[str, ...]:
+def _unneeded(answer: Answer, pins: PartedPins, inquiry: Inquiry) -> tuple[str, ...]:
     """List the pins that others needed in their pinned versions, and need no more.
 
     It takes a second question, and is a matter of a framework's releases.
     """
     moved = any(
-        pin.strength == "hard" and answer.versions.get(_name(pin)) != str(version_of(pin))
+        pin.strength == "hard"
+        and answer.versions.get(pin_inquiry.name_of(pin)) != str(version_of(pin))
         for pin in pins.free
     )
     if not answer.needed_by or not moved:
         return ()
-    exact = [f"{_name(pin)}=={version_of(pin)}" for pin in inquiry.every]
+    exact = [f"{pin_inquiry.name_of(pin)}=={version_of(pin)}" for pin in inquiry.every]
     try:
-        before = inquiry.reader.resolver.ask(_question(exact, inquiry.parted({}), inquiry.reader))
+        before = inquiry.reader.resolver.ask(
+            pin_inquiry.question_of(exact, inquiry.parted({}), inquiry.reader)
+        )
     except NoSolutionError:
         return ()
-    names = sorted(_name(pin) for pin in (*pins.free, *pins.held))
+    names = sorted(pin_inquiry.name_of(pin) for pin in (*pins.free, *pins.held))
     return tuple(
         name for name in names if before.needed_by.get(name) and not answer.needed_by.get(name)
     )
@@ -393,11 +231,9 @@ def _unneeded(answer: Answer, pins: _Pins, inquiry: _Inquiry) -> tuple[str, ...]
 
 def _unchecked(age: VariantAge, why: str, pins: Sequence[ParentPin] = ()) -> VariantAge:
     ages = tuple(
-        PinAge(name=_name(pin), origin=pin.origin, pinned=str(version_of(pin)), why=why)
+        PinAge(
+            name=pin_inquiry.name_of(pin), origin=pin.origin, pinned=str(version_of(pin)), why=why
+        )
         for pin in pins
     )
     return replace(age, pins=ages, why=why)
-
-
-def _name(pin: ParentPin) -> str:
-    return canonicalize_name(pin.requirement.name)

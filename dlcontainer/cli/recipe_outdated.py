@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from dlcontainer.authoring.bumps import BumpPlan, PlannedVariant
-    from dlcontainer.authoring.outdated import VariantAge
+    from dlcontainer.authoring.pin_ages import VariantAge
     from dlcontainer.authoring.releases import ReleaseLedger
     from dlcontainer.cli.context import CliContext
     from dlcontainer.errors import ConfigError
