@@ -70,7 +70,6 @@ class Inquiry:
         }
 
     def parted(self, builds: Mapping[str, str]) -> PartedPins:
-    """Part pins by how they may move; those of `builds` are meant in these builds."""
         """Part the pins where these builds take the place of pins."""
         return parted(self.every, self.newest, self.held, builds)
 
@@ -129,6 +128,7 @@ def parted(
     held: Mapping[str, str],
     builds: Mapping[str, str],
 ) -> PartedPins:
+    """Part pins by how they may move; those of `builds` are meant in these builds."""
     # What belongs to a build whose needs are not known stays as it is.
     stays = any(version_of(pin).local and name_of(pin) not in builds for pin in pins)
     firm = [
