@@ -2,19 +2,25 @@
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from dlcontainer.authoring.outdated import VariantAge
+from dlcontainer.authoring.pin_ages import VariantAge
 from dlcontainer.errors import ConfigError, Mark
 from dlcontainer.planning import pins as planned_pins
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system import atomic_files
+from dlcontainer.recipes import bump_journal
 
 # A version that stands elsewhere: `torch=={{ versions.torch }}`.
 _ELSEWHERE = re.compile(r"\{\{\s*versions\.([\w-]+)\s*\}\}")
+# An item of a list, a line of its own: another may stand below it.
+_ITEM = re.compile(r"\s*- (?=[\"']?[\w.-]+(?:\[[^\]]*\])?==)")
+
+
+# Pins to add below a line, by file and line.
+_Additions = dict[tuple[str, int], tuple[str, ...]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,12 +46,14 @@ class VersionPlace:
 class BumpPlan:
     """What may be written: place -> new version, package -> new version of each variant.
 
+    `additions` are pins below the line of the one that needs them: file and line -> pins.
     `unwritten` says of what is not, why.
     """
 
     bumps: Mapping[VersionPlace, str]
     versions: Sequence[Mapping[str, str]]
     unwritten: tuple[str, ...]
+    additions: Mapping[tuple[str, int], tuple[str, ...]] = field(default_factory=dict)
 
 
 def plan_bumps(variants: Sequence[PlannedVariant], texts: Mapping[str, str]) -> BumpPlan:
@@ -56,7 +64,8 @@ def plan_bumps(variants: Sequence[PlannedVariant], texts: Mapping[str, str]) -> 
     unwritten: dict[str, None] = {}
     proposals: dict[VersionPlace, set[str]] = {}
     of_package: dict[str, set[VersionPlace]] = {}
-    newer = [_newer(variant, unwritten) for variant in variants]
+    additions = _additions(variants, texts)
+    newer = [_newer(*pair, unwritten) for pair in zip(variants, additions, strict=True)]
     for variant, versions in zip(variants, newer, strict=True):
         for package, place in _places(variant.plan, texts):
             proposals.setdefault(place, set()).add(versions.get(package, place.version))
@@ -75,20 +84,77 @@ def plan_bumps(variants: Sequence[PlannedVariant], texts: Mapping[str, str]) -> 
     written = {
         package for package, places in of_package.items() if any(place in bumps for place in places)
     }
+    moved = [
+        {package: version for package, version in versions.items() if package in written}
+        for versions in newer
+    ]
+    added = [
+        more or {} if versions else {} for more, versions in zip(additions, moved, strict=True)
+    ]
     return BumpPlan(
         bumps=bumps,
-        versions=[
-            {package: version for package, version in versions.items() if package in written}
-            for versions in newer
-        ],
+        versions=[{**pins, **_versions(more)} for pins, more in zip(moved, added, strict=True)],
         unwritten=tuple(unwritten),
+        additions={place: pins for more in added for place, pins in more.items()},
     )
 
 
-def _newer(variant: PlannedVariant, unwritten: dict[str, None]) -> dict[str, str]:
+def _versions(additions: _Additions) -> dict[str, str]:
+    pins = [pin.partition("==") for pins in additions.values() for pin in pins]
+    return {name: version for name, _, version in pins}
+
+
+def _additions(
+    variants: Sequence[PlannedVariant], texts: Mapping[str, str]
+) -> list[_Additions | None]:
+    """Place what each variant's fitting versions need below the pins that need it.
+
+    None for a variant of which that can't be: no line of a list has the pin, or another variant
+    with that line does not need the same.
+    """
+    listed = [_lists(variant.plan, texts) for variant in variants]
+    placed = [_placed(*pair, texts) for pair in zip(variants, listed, strict=True)]
+    below: dict[tuple[str, int], set[tuple[str, ...]]] = {}
+    for lines, additions in zip(listed, placed, strict=True):
+        for place in lines.values():
+            below.setdefault(place, set()).add((additions or {}).get(place, ()))
+    return [
+        None
+        if additions is None or any(len(below[place]) > 1 for place in additions)
+        else additions
+        for additions in placed
+    ]
+
+
+def _lists(plan: Plan, texts: Mapping[str, str]) -> dict[str, tuple[str, int]]:
+    """Return the file and line of each pin of a list, by its package."""
+    lines: dict[str, tuple[str, int]] = {}
+    for pin in planned_pins.of_plan(plan):
+        file, _, number = pin.origin.rpartition(":")
+        if file in texts:
+            lines[canonicalize_name(_package(pin.package))] = (file, int(number))
+    return lines
+
+
+def _placed(
+    variant: PlannedVariant, lines: Mapping[str, tuple[str, int]], texts: Mapping[str, str]
+) -> _Additions | None:
+    additions: _Additions = {}
+    for pin in variant.age.needed:
+        by = variant.age.needed_by.get(pin.partition("==")[0])
+        place = lines.get(by) if by else None
+        if place is None or not _ITEM.match(_line(*place, texts)):
+            return None
+        additions[place] = (*additions.get(place, ()), pin)
+    return additions
+
+
+def _newer(
+    variant: PlannedVariant, additions: _Additions | None, unwritten: dict[str, None]
+) -> dict[str, str]:
     """Return the fitting versions of a variant's pins that are newer."""
     newer = {pin.name: str(pin.fitting) for pin in variant.age.pins if pin.state == "newer"}
-    if newer and variant.age.needed:
+    if newer and additions is None:
         title = variant.age.variant or variant.age.site
         unwritten[
             f"{title}: not written; pin {', '.join(variant.age.needed)} there first, and try again"
@@ -106,36 +172,26 @@ def _with_partners(
 
 
 def write(
-    bumps: Mapping[VersionPlace, str], paths: Mapping[str, Path], check: Callable[[], None]
+    bumped: BumpPlan, folder: Path, paths: Mapping[str, Path], check: Callable[[], None]
 ) -> list[Path]:
-    """Write bumps into their files, each at once; `check` reads the recipe again.
+    """Write bumps into a recipe's files, all or none; `check` reads the recipe again.
 
-    Where that raises, all files are again as they were. Raises ConfigError for a line that has not
-    the pin as it was read, or a file that can't be written; then none is changed.
+    Where that raises, all files are again as they were; where the process is killed, the next bump
+    puts them back. Raises ConfigError for a line that has not the pin as it was read, or a file
+    that can't be written; then none is changed.
     """
-    by_file: dict[Path, dict[VersionPlace, str]] = {}
-    for place, new in bumps.items():
-        by_file.setdefault(paths[place.file], {})[place] = new
-    before = {path: _text(path) for path in by_file}
-    after = {path: _bumped(before[path], by_file[path]) for path in by_file}
+    names = {place.file for place in bumped.bumps} | {file for file, _ in bumped.additions}
+    before = {paths[name]: _text(paths[name]) for name in sorted(names)}
+    after = {paths[name]: _bumped(before[paths[name]], name, bumped) for name in sorted(names)}
+    if not after:
+        return []
     try:
-        _put(after)
+        bump_journal.change(folder, before, after)
         check()
     except BaseException:
-        _put(before)
+        bump_journal.put_back(folder, before, after)
         raise
     return list(after)
-
-
-def _put(texts: Mapping[Path, str]) -> None:
-    for path, text in texts.items():
-        try:
-            atomic_files.write(path, text)
-        except OSError as error:
-            raise ConfigError(
-                f"can't write {path}: {error.strerror}",
-                next_step="copy the recipe's folder to your own recipes, and bump it there",
-            ) from None
 
 
 def _text(path: Path) -> str:
@@ -145,21 +201,35 @@ def _text(path: Path) -> str:
         raise ConfigError(f"can't read {path}: {error.strerror}") from None
 
 
-def _bumped(text: str, bumps: Mapping[VersionPlace, str]) -> str:
+def _bumped(text: str, file: str, bumped: BumpPlan) -> str:
+    """Return a file's text with its bumps, and its additions below their lines."""
     lines = text.splitlines(keepends=True)
-    for place, new in bumps.items():
-        line = lines[place.line - 1] if place.line <= len(lines) else ""
-        begins = [match.end(1) for match in _pattern(place).finditer(line)]
-        if len(begins) != 1:
-            raise ConfigError(
-                f"the line does not pin {place.name} {place.version}",
-                where=f"{place.file}:{place.line}",
-                why="the file changed meanwhile, or the version is made of other values",
-                next_step=f"write {new} there by hand",
-            )
-        (at,) = begins
-        lines[place.line - 1] = line[:at] + new + line[at + len(place.version) :]
+    for place, new in bumped.bumps.items():
+        if place.file == file:
+            line = lines[place.line - 1] if place.line <= len(lines) else ""
+            lines[place.line - 1 : place.line] = [_bumped_line(line, place, new)]
+    for (of, number), pins in sorted(bumped.additions.items(), reverse=True):
+        item = _ITEM.match(lines[number - 1]) if of == file and number <= len(lines) else None
+        if item is not None:
+            lines[number - 1] = lines[number - 1].rstrip("\n") + "\n"
+            lines[number:number] = [f"{item[0]}{pin}\n" for pin in pins]
     return "".join(lines)
+
+
+def _bumped_line(line: str, place: VersionPlace, new: str) -> str:
+    begins = [match.end(1) for match in _pattern(place).finditer(line)]
+    if len(begins) != 1:
+        raise ConfigError(
+            f"the line does not pin {place.name} {place.version}",
+            where=f"{place.file}:{place.line}",
+            why="the file changed meanwhile, or the version is made of other values",
+            next_step=f"write {new} there by hand",
+        )
+    (at,) = begins
+    # YAML takes 2.4 for a number, and 2.3.5 for a text.
+    is_bare = line[:at].rstrip().endswith(":") and re.fullmatch(r"\d+(\.\d+)?", new)
+    text = f'"{new}"' if is_bare else new
+    return line[:at] + text + line[at + len(place.version) :]
 
 
 def _pattern(place: VersionPlace) -> re.Pattern[str]:
@@ -178,14 +248,13 @@ def _places(plan: Plan, texts: Mapping[str, str]) -> Iterator[tuple[str, Version
     """
     marks = {key: origin.where for key, _, origin in plan.origins}
     for pin in planned_pins.of_plan(plan):
-        name, _, version = pin.package.partition("==")
-        name = name.partition("[")[0]
+        name, version = _package(pin.package), pin.package.partition("==")[2]
         package = canonicalize_name(name)
         file, _, number = pin.origin.rpartition(":")
         if file not in texts:
             continue  # of a recipe below, or of no file
         place = VersionPlace(file=file, line=int(number), name=name, version=version)
-        elsewhere = _ELSEWHERE.search(_line(place, texts))
+        elsewhere = _ELSEWHERE.search(_line(place.file, place.line, texts))
         if elsewhere is None:
             yield package, place
         for key, mark in marks.items():
@@ -196,10 +265,17 @@ def _places(plan: Plan, texts: Mapping[str, str]) -> Iterator[tuple[str, Version
             is_value = elsewhere is not None and key == f"versions.{elsewhere[1]}"
             is_proof = group == "verify.imports" and canonicalize_name(last) == package
             # One that is made of a value has no version of its own.
-            if is_value or (is_proof and _pattern(place).search(_line(place, texts))):
+            if is_value or (
+                is_proof and _pattern(place).search(_line(place.file, place.line, texts))
+            ):
                 yield package, place
 
 
-def _line(place: VersionPlace, texts: Mapping[str, str]) -> str:
-    lines = texts[place.file].splitlines()
-    return lines[place.line - 1] if place.line <= len(lines) else ""
+def _package(pin: str) -> str:
+    """Return the name of a pin: no version, no extras."""
+    return pin.partition("==")[0].partition("[")[0]
+
+
+def _line(file: str, number: int, texts: Mapping[str, str]) -> str:
+    lines = texts[file].splitlines()
+    return lines[number - 1] if number <= len(lines) else ""

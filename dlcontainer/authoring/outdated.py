@@ -1,75 +1,26 @@
 """How old a recipe's pins are: the newest release beside each, and the one that fits the rest."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from dlcontainer.authoring import parent_pins
+from dlcontainer.authoring import parent_pins, pin_inquiry, releases
+from dlcontainer.authoring.pin_ages import PinAge, VariantAge
+from dlcontainer.authoring.pin_inquiry import Inquiry, PartedPins
+from dlcontainer.authoring.releases import IndexReader, ReleaseLedger
 from dlcontainer.errors import BuildError, MisfitError
-from dlcontainer.packages.resolve import resolve, stand_ins, wish_rules, words
-from dlcontainer.packages.resolve.asking import NoSolutionError, PackageResolver, Question
-from dlcontainer.packages.resolve.resolution import ParentPin, Target
+from dlcontainer.packages.resolve import words
+from dlcontainer.packages.resolve.asking import Answer, NoSolutionError, Question
+from dlcontainer.packages.resolve.resolution import ParentPin
 from dlcontainer.packages.resolve.resolve import Asker
 from dlcontainer.packages.resolve.stand_ins import version_of
 from dlcontainer.planning import built_for
 from dlcontainer.planning.plan import Plan
 
-State = Literal["newest", "newer", "held back", "not checked"]
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PinAge:
-    """A pin and what is newer; None where nobody could tell.
-
-    `newest` is the newest release with a wheel for the variant; `fitting` the newest that the
-    resolver takes together with the other pins. `why` says what is not known, or what holds it.
-    """
-
-    name: str
-    origin: str
-    pinned: str
-    newest: str | None = None
-    fitting: str | None = None
-    why: str | None = None
-
-    @property
-    def state(self) -> State:
-        """Return how the pin stands."""
-        if self.newest is None or self.fitting is None:
-            return "not checked"
-        if Version(self.fitting) > Version(self.pinned):
-            return "newer"
-        return "held back" if Version(self.newest) > Version(self.pinned) else "newest"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class VariantAge:
-    """The pins of one variant. `why`: nothing of it was checked, and why.
-
-    `needed` are packages that the fitting versions need and no pin names.
-    """
-
-    recipe: str
-    variant: str | None
-    site: str
-    target: Target | None
-    pins: tuple[PinAge, ...] = ()
-    needed: tuple[str, ...] = ()
-    why: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Pins:
-    """The pins of a variant: those of a build of its own (`+cpu`) keep theirs, the others move."""
-
-    firm: tuple[ParentPin, ...]
-    free: tuple[ParentPin, ...]
-
-
-def age_of(plan: Plan, asker: Asker) -> VariantAge:
+def age_of(plan: Plan, asker: Asker, ledger: ReleaseLedger) -> VariantAge:
     """Ask for newer releases of a variant's pins; what no index tells is said to be so."""
     variant = plan.choice.name if plan.choice else None
     target, pins = parent_pins.target_of(plan), parent_pins.pins_of(plan)
@@ -79,162 +30,151 @@ def age_of(plan: Plan, asker: Asker) -> VariantAge:
     if unseen is not None or target is None:
         return _unchecked(age, unseen or "")
     try:
-        resolver = resolve.resolver_for(target, asker)
-        return _asked(age, pins, resolver, asker)
+        reader = releases.reader_of(target, asker)
+        newest = ledger.newest(sorted(map(pin_inquiry.name_of, pins)), reader)
+        if not newest:
+            return _unchecked(age, "no index answered", pins)
+        return _aged(age, pin_inquiry.inquiry_of(plan, pins, newest, reader, ledger))
     except (BuildError, MisfitError) as error:
         return _unchecked(age, error.what, pins)
 
 
-def resolves(plan: Plan, versions: Mapping[str, str], asker: Asker) -> str | None:
-    """Return why a variant's pins do not fit together in these versions; None where they do."""
+def resolves(
+    plan: Plan, versions: Mapping[str, str], asker: Asker, ledger: ReleaseLedger
+) -> str | None:
+    """Return why a variant's pins do not fit together in these versions; None where they do.
+
+    A package that no pin names is one that the new versions need.
+    """
     target, pins = parent_pins.target_of(plan), parent_pins.pins_of(plan)
     if target is None:
         return "Python and C library of its base are not known"
     try:
-        resolver = resolve.resolver_for(target, asker)
-        indexed = _newest([_name(pin) for pin in pins], resolver)
-        return _misfit(
-            pins, versions, _parted(pins, {*map(_name, pins)} - {*indexed}), resolver, asker
+        reader = releases.reader_of(target, asker)
+        newest = ledger.newest(sorted(map(pin_inquiry.name_of, pins)), reader)
+        lines = {pin_inquiry.name_of(pin): str(version_of(pin)) for pin in pins} | dict(versions)
+        builds = {name: lines[name] for name in pin_inquiry.newest_builds_of(pins, reader, ledger)}
+        parted = pin_inquiry.parted(pins, newest, {}, builds)
+        question = pin_inquiry.question_of(
+            [f"{name}=={text}" for name, text in lines.items()], parted, reader
         )
+        answer = reader.resolver.ask(question).versions
+        lost = [f"{name}=={version}" for name, version in answer.items() if name not in lines]
+        if lost:
+            return f"no pin names {', '.join(lost)}"
+        return _needs_of_firm(versions, parted, reader)
     except NoSolutionError as error:
         return " ".join(words.because(error.text))
 
 
-def _misfit(
-    pins: Sequence[ParentPin],
-    versions: Mapping[str, str],
-    parted: _Pins,
-    resolver: PackageResolver,
-    asker: Asker,
-) -> str | None:
-    lines = [f"{_name(pin)}=={versions.get(_name(pin), version_of(pin))}" for pin in pins]
-    lost = _needed(resolver.ask(_question(lines, parted, asker)).versions, pins)
-    if lost:
-        return f"no pin names {', '.join(lost)}"
-    return _needs_of_firm(versions, parted, resolver)
-
-
-def _parted(pins: Sequence[ParentPin], unknown: Collection[str] = ()) -> _Pins:
-    """Part the pins; `unknown` names packages that no index has."""
-    has_local = any(version_of(pin).local for pin in pins)
-    firm = [
-        pin
-        for pin in pins
-        if version_of(pin).local
-        or _name(pin) in unknown
-        or (has_local and wish_rules.is_device_library(_name(pin)))
-    ]
-    return _Pins(
-        # A made-up wheel stands in for each: the index that has it may be out of reach.
-        firm=tuple(replace(pin, installed=True) for pin in firm),
-        free=tuple(pin for pin in pins if pin not in firm),
-    )
-
-
-def _asked(
-    age: VariantAge, every: Sequence[ParentPin], resolver: PackageResolver, asker: Asker
-) -> VariantAge:
-    names = {_name(pin) for pin in every}
-    newest = _newest(sorted(names), resolver)
-    if not newest:
-        return _unchecked(age, "no index answered", every)
-    pins = _parted(every, names - {*newest})
-    exact = [f"{_name(pin)}=={version_of(pin)}" for pin in pins.firm]
-    bounds = [f"{_name(pin)}>={version_of(pin)}" for pin in pins.free]
-    fitting: Mapping[str, str] = {}
-    why = None
-    try:
-        fitting = resolver.ask(_question([*exact, *bounds], pins, asker)).versions
-        why = _needs_of_firm(fitting, pins, resolver)
-    except NoSolutionError as error:
-        fault = words.index_fault(error.text)
-        why = fault.what if fault else " ".join(words.because(error.text))
-    if why is not None:
-        fitting = {}
-    ages = [_firm_age(pin, newest, asker) for pin in pins.firm]
-    ages += [_free_age(pin, newest, fitting, why) for pin in pins.free]
+def _aged(age: VariantAge, inquiry: Inquiry) -> VariantAge:
+    pins, answer, why = _fitting(inquiry, inquiry.newest_builds)
+    why_build = None
+    if why is not None and inquiry.newest_builds != inquiry.pinned_builds:
+        why_build = why
+        pins, answer, why = _fitting(inquiry, inquiry.pinned_builds)
+    ages = [_firm_age(pin, inquiry) for pin in pins.firm]
+    ages += [_held_age(pin, inquiry) for pin in pins.held]
+    for pin in pins.free:
+        of_build = why_build if pin_inquiry.name_of(pin) in inquiry.builds else None
+        ages.append(_free_age(pin, inquiry, answer.versions, why or of_build))
+    needed = _needed(answer.versions, inquiry.every)
     return replace(
         age,
         pins=tuple(sorted(ages, key=lambda pin: pin.name)),
-        needed=_needed(fitting, every),
+        needed=tuple(f"{name}=={version}" for name, version in needed.items()),
+        needed_by={name: by for name in needed if (by := _needing(name, answer, inquiry.every))},
+        unneeded=_unneeded(answer, pins, inquiry),
     )
 
 
-def _question(lines: Sequence[str], pins: _Pins, asker: Asker) -> Question:
-    folder = asker.folder / "stand-ins"
-    written = stand_ins.write(pins.firm, folder)
-    return Question(
-        requirements=tuple(lines),
-        folders=(folder,) if written else (),
-        prereleases=any(version_of(pin).is_prerelease for pin in (*pins.firm, *pins.free)),
-    )
-
-
-def _newest(names: Sequence[str], resolver: PackageResolver) -> dict[str, str]:
-    """Return the newest wheel of each; where one is on no index, the others all the same.
-
-    Raises BuildError where an index does not answer.
-    """
-    together = dict(resolver.newest(names, wheels=True))
-    if together:
-        return together
+def _fitting(inquiry: Inquiry, builds: Mapping[str, str]) -> tuple[PartedPins, Answer, str | None]:
+    """Return how pins part, what fits together of them, and why nothing does."""
+    pins = inquiry.parted(builds)
     try:
-        resolver.ask(Question(requirements=(names[0],)))
+        answer = inquiry.reader.resolver.ask(inquiry.question([*pins.lines], pins))
+        why = _needs_of_firm(answer.versions, pins, inquiry.reader)
     except NoSolutionError as error:
         fault = words.index_fault(error.text)
-        if fault is not None:
-            raise fault from None
-    for name in names:
-        together |= resolver.newest([name], wheels=True)
-    return together
+        why = fault.what if fault else " ".join(words.because(error.text))
+    return (pins, answer, None) if why is None else (pins, Answer(versions={}), why)
 
 
 def _needs_of_firm(
-    versions: Mapping[str, str], pins: _Pins, resolver: PackageResolver
+    versions: Mapping[str, str], pins: PartedPins, reader: IndexReader
 ) -> str | None:
     """Hold moved pins against the needs of those that a made-up wheel stands in for.
 
     Their public versions have the same needs; of one that no index has they are not known.
     """
-    free = {_name(pin) for pin in pins.free}
+    free = {pin_inquiry.name_of(pin) for pin in pins.free}
     bounds = tuple(f"{name}=={version}" for name, version in versions.items() if name in free)
     for pin in pins.firm:
         if not version_of(pin).local:
             continue
-        public = f"{_name(pin)}=={version_of(pin).public}"
+        public = f"{pin_inquiry.name_of(pin)}=={version_of(pin).public}"
         try:
-            resolver.ask(Question(requirements=(public,), constraints=bounds))
+            reader.resolver.ask(Question(requirements=(public,), constraints=bounds))
         except NoSolutionError as error:
             if words.unknown_name(error.text) is None and any(name in error.text for name in free):
                 return " ".join(words.because(error.text))
     return None
 
 
-def _firm_age(pin: ParentPin, newest: Mapping[str, str], asker: Asker) -> PinAge:
-    name, version = _name(pin), version_of(pin)
-    public = newest.get(name)
+def _firm_age(pin: ParentPin, inquiry: Inquiry) -> PinAge:
+    name, version = pin_inquiry.name_of(pin), version_of(pin)
+    public = inquiry.newest.get(name)
     if version.local is None and public is not None:
         why = "it belongs to the framework's build"
     elif public is None:
         why = "no index has it"
-    elif asker.access.upstreams:
-        why = f"a build +{version.local} moves with all that it needs: write it by hand"
     else:
-        why = f"builds +{version.local} are on the framework's own index alone, out of reach"
+        return _uncompared(pin, inquiry)
     if public is not None and Version(public).public != version.public:
         why = f"{public} is out; {why}"
-    return PinAge(name=name, origin=pin.origin, pinned=str(version), newest=None, why=why)
+    return PinAge(name=name, origin=pin.origin, pinned=str(version), why=why)
+
+
+def _uncompared(pin: ParentPin, inquiry: Inquiry) -> PinAge:
+    """Say of a build that no index here tells of newer ones."""
+    version, public = version_of(pin), inquiry.newest[pin_inquiry.name_of(pin)]
+    why = f"builds +{version.local} are not compared: "
+    if inquiry.elsewhere:
+        why += f"look at {inquiry.elsewhere} (out of reach here), and write the version by hand"
+    else:
+        why += "no index here has this one"
+    if Version(public).public != version.public:
+        why = f"{public} is out; {why}"
+    return PinAge(name=pin_inquiry.name_of(pin), origin=pin.origin, pinned=str(version), why=why)
+
+
+def _held_age(pin: ParentPin, inquiry: Inquiry) -> PinAge:
+    name, pinned = pin_inquiry.name_of(pin), str(version_of(pin))
+    return PinAge(
+        name=name,
+        origin=pin.origin,
+        pinned=pinned,
+        newest=inquiry.newest.get(name),
+        fitting=pinned,
+        why=f"the recipe holds it: {inquiry.held[name]}",
+    )
 
 
 def _free_age(
-    pin: ParentPin, newest: Mapping[str, str], fitting: Mapping[str, str], why: str | None
+    pin: ParentPin, inquiry: Inquiry, fitting: Mapping[str, str], why: str | None
 ) -> PinAge:
-    name, pinned = _name(pin), str(version_of(pin))
+    name, pinned = pin_inquiry.name_of(pin), str(version_of(pin))
     # A pin may be newer than the index that answers.
-    top = newest.get(name)
-    constraint = "another pin, or what needs it, asks for an older one"
+    top = inquiry.builds.get(name) or inquiry.newest.get(name)
     takes = fitting.get(name, pinned if why and top else None)
+    if inquiry.elsewhere and inquiry.builds.get(name) == pinned:
+        return _uncompared(pin, inquiry)
     is_held = top and takes and Version(top) > Version(takes)
+    constraint = "another pin, or what needs it, asks for an older one"
+    for cap in inquiry.caps:
+        named = canonicalize_name(cap.requirement.name) == name
+        if named and top and top not in cap.requirement.specifier:
+            constraint = f"{cap.origin} allows {cap.requirement} alone"
     return PinAge(
         name=name,
         origin=pin.origin,
@@ -245,18 +185,55 @@ def _free_age(
     )
 
 
-def _needed(versions: Mapping[str, str], pins: Sequence[ParentPin]) -> tuple[str, ...]:
-    names = {_name(pin) for pin in pins}
-    return tuple(f"{name}=={version}" for name, version in versions.items() if name not in names)
+def _needed(versions: Mapping[str, str], pins: Sequence[ParentPin]) -> dict[str, str]:
+    names = {pin_inquiry.name_of(pin) for pin in pins}
+    return {name: version for name, version in versions.items() if name not in names}
+
+
+def _needing(name: str, answer: Answer, pins: Sequence[ParentPin]) -> str | None:
+    """Return the pin that needs a package, by whatever others."""
+    pinned = {pin_inquiry.name_of(pin) for pin in pins}
+    seen, todo = {name}, [name]
+    while todo:
+        for by in answer.needed_by.get(todo.pop(0), ()):
+            if by in pinned:
+                return by
+            if by not in seen:
+                seen.add(by)
+                todo.append(by)
+    return None
+
+
+def _unneeded(answer: Answer, pins: PartedPins, inquiry: Inquiry) -> tuple[str, ...]:
+    """List the pins that others needed in their pinned versions, and need no more.
+
+    It takes a second question, and is a matter of a framework's releases.
+    """
+    moved = any(
+        pin.strength == "hard"
+        and answer.versions.get(pin_inquiry.name_of(pin)) != str(version_of(pin))
+        for pin in pins.free
+    )
+    if not answer.needed_by or not moved:
+        return ()
+    exact = [f"{pin_inquiry.name_of(pin)}=={version_of(pin)}" for pin in inquiry.every]
+    try:
+        before = inquiry.reader.resolver.ask(
+            pin_inquiry.question_of(exact, inquiry.parted({}), inquiry.reader)
+        )
+    except NoSolutionError:
+        return ()
+    names = sorted(pin_inquiry.name_of(pin) for pin in (*pins.free, *pins.held))
+    return tuple(
+        name for name in names if before.needed_by.get(name) and not answer.needed_by.get(name)
+    )
 
 
 def _unchecked(age: VariantAge, why: str, pins: Sequence[ParentPin] = ()) -> VariantAge:
     ages = tuple(
-        PinAge(name=_name(pin), origin=pin.origin, pinned=str(version_of(pin)), why=why)
+        PinAge(
+            name=pin_inquiry.name_of(pin), origin=pin.origin, pinned=str(version_of(pin)), why=why
+        )
         for pin in pins
     )
     return replace(age, pins=ages, why=why)
-
-
-def _name(pin: ParentPin) -> str:
-    return canonicalize_name(pin.requirement.name)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dlcontainer.authoring.foreign.image_words import ImageWords
     from dlcontainer.authoring.module_names import WheelModules
     from dlcontainer.cli.context import CliContext, PlanWords
+    from dlcontainer.packages.resolve.index_access import IndexAccess
     from dlcontainer.packages.resolve.resolution import Resolution, ResolveRequest
     from dlcontainer.packages.resolve.resolve import Asker
     from dlcontainer.packages.resolve.wishes import WishList
@@ -189,13 +190,22 @@ def require_unused(world: "CliContext", name: str) -> None:
         )
 
 
-def asker_of(plan: "Plan", world: "CliContext", console: output.Console, folder: Path) -> "Asker":
-    """Return who asks indexes for a plan's site; `folder` is private."""
-    from dlcontainer.packages.resolve import index_access, resolve
+def access_of(plan: "Plan", world: "CliContext") -> "IndexAccess":
+    """Return how a plan's site reaches indexes; each of the recipe's own is tried."""
+    from dlcontainer.packages.resolve import index_access
 
     upstreams = [str(upstream.url) for upstream in plan.recipe.upstreams.values()]
+    return index_access.access_of(plan.site.routing, world.host, upstreams)
+
+
+def asker_of(
+    access: "IndexAccess", world: "CliContext", console: output.Console, folder: Path
+) -> "Asker":
+    """Return who asks indexes; `folder` is private."""
+    from dlcontainer.packages.resolve import resolve
+
     return resolve.Asker(
-        access=index_access.access_of(plan.site.routing, world.host, upstreams),
+        access=access,
         host=world.host,
         runner=console.runner(world.environ),
         folder=folder,
@@ -236,7 +246,9 @@ class _Desk:
     def _resolve(self, request: "ResolveRequest", plan: "Plan") -> "Resolution":
         from dlcontainer.packages.resolve import resolve
 
-        return resolve.resolve(request, asker_of(plan, self.world, self.console, self.work))
+        return resolve.resolve(
+            request, asker_of(access_of(plan, self.world), self.world, self.console, self.work)
+        )
 
     def _look(
         self, packages: Sequence[str], upstream: str | None, plan: "Plan"

@@ -1,6 +1,6 @@
 """`dlcontainer recipe outdated`: newer releases beside a recipe's pins, and how to take them."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,12 +9,14 @@ import typer
 from dlcontainer.cli import completion, options, output, own_recipes, wrong_files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dlcontainer.authoring.bumps import BumpPlan, PlannedVariant
-    from dlcontainer.authoring.outdated import VariantAge
+    from dlcontainer.authoring.pin_ages import VariantAge
+    from dlcontainer.authoring.releases import ReleaseLedger
     from dlcontainer.cli.context import CliContext
     from dlcontainer.errors import ConfigError
+    from dlcontainer.packages.resolve.index_access import IndexAccess
     from dlcontainer.packages.resolve.resolve import Asker
     from dlcontainer.planning.plan import Plan
 
@@ -26,11 +28,21 @@ class _PinDesk:
     world: "CliContext"
     console: output.Console
     work: Path
+    ledger: "ReleaseLedger"
+    ways: "dict[str, IndexAccess]" = field(default_factory=dict)
 
     def asker(self, plan: "Plan", number: int) -> "Asker":
         folder = self.work / str(number)
         folder.mkdir(exist_ok=True)
-        return own_recipes.asker_of(plan, self.world, self.console, folder)
+        return own_recipes.asker_of(self._access(plan), self.world, self.console, folder)
+
+    def _access(self, plan: "Plan") -> "IndexAccess":
+        """Return the way to indexes; each way is tried once, for one out of reach takes seconds."""
+        upstreams = [str(upstream.url) for upstream in plan.recipe.upstreams.values()]
+        key = " ".join((plan.site.routing.model_dump_json(), *upstreams))
+        if key not in self.ways:
+            self.ways[key] = own_recipes.access_of(plan, self.world)
+        return self.ways[key]
 
 
 def outdated(
@@ -58,6 +70,7 @@ def outdated(
 
     Each variant is asked once, for the first site that takes it; --site asks for that site's.
     """
+    from dlcontainer.authoring.releases import ReleaseLedger
     from dlcontainer.cli.context import here
     from dlcontainer.errors import UsageError
     from dlcontainer.system.workspace import workspace
@@ -67,32 +80,89 @@ def outdated(
     world, console = here(), output.Console(verbose=verbose, events=as_json)
     runner = console.runner(world.environ)
     with workspace(world.scratch, runner, console.note) as work, console.beating():
-        desk = _PinDesk(world=world, console=console, work=work)
-        plans, wrong = _plans(world, recipe, site)
-        variants = _aged(plans, desk)
+        desk = _PinDesk(world=world, console=console, work=work, ledger=ReleaseLedger())
+        if write and recipe is not None:
+            _undo(recipe, desk)
+        survey = _surveyed(world, recipe, site)
+        variants = _aged(survey.plans, desk)
         bumped = _write(variants, desk) if write else None
     ages = [variant.age for variant in variants]
     if as_json:
-        output.emit("recipe-outdated", _facts(ages, bumped, wrong))
+        output.emit("recipe-outdated", _facts(ages, bumped, survey))
     else:
         _say(ages, bumped, every=verbose)
-    wrong_files.raise_all(wrong)
+        _say_untaken(survey.untaken)
+    wrong_files.raise_all(survey.wrong)
 
 
-def _plans(
-    world: "CliContext", recipe: str | None, site: str | None
-) -> "tuple[list[tuple[str, Plan]], list[ConfigError]]":
-    """Settle each variant once: at the first site that takes it, with that as it is typed."""
-    by_variant: dict[tuple[str, str | None], tuple[str, Plan]] = {}
+def _undo(recipe: str, desk: _PinDesk) -> None:
+    """Put back the files of a bump that was cut off."""
+    from dlcontainer.recipes import bump_journal
+
+    for path in bump_journal.undo(desk.world.locate("recipes", recipe).parent):
+        desk.console.note(f"put {path} back: an earlier --write was cut off")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Survey:
+    """A plan of each variant with its site as it is typed; variants that no site takes."""
+
+    plans: "Sequence[tuple[str, Plan]]"
+    untaken: "Mapping[str, Sequence[str]]"
+    wrong: "Sequence[ConfigError]"
+
+
+def _surveyed(world: "CliContext", recipe: str | None, site: str | None) -> _Survey:
+    """Settle each variant once: at the first site that chooses it, else that takes it by name."""
+    plans: dict[tuple[str, str | None], tuple[str, Plan]] = {}
+    by_name: dict[tuple[str, str], str] = {}
     wrong: dict[str, ConfigError] = {}
     for combination in world.matrix(recipe, site):
         if combination.plan is not None:
             choice = combination.plan.choice
             key = (combination.recipe, choice.name if choice else None)
-            by_variant.setdefault(key, (combination.target, combination.plan))
+            plans.setdefault(key, (combination.target, combination.plan))
+            for name in choice.fitting if choice and site is None else ():
+                by_name.setdefault((combination.recipe, name), combination.target)
         elif combination.error is not None:
             wrong.setdefault(str(combination.error), combination.error)
-    return list(by_variant.values()), list(wrong.values())
+    for (of, name), target in by_name.items():
+        if (of, name) not in plans:
+            plan = _named(world, of, name, target)
+            if plan is not None:
+                plans[of, name] = (target, plan)
+    untaken = {} if site else _untaken(world, plans)
+    return _Survey(plans=list(plans.values()), untaken=untaken, wrong=list(wrong.values()))
+
+
+def _named(world: "CliContext", recipe: str, variant: str, site: str) -> "Plan | None":
+    """Settle a variant at a site by its name; None where it is refused after all."""
+    from dlcontainer.cli.context import PlanWords
+    from dlcontainer.errors import DlcontainerError
+    from dlcontainer.sites.site import read_target
+
+    bare, target = read_target(site)
+    try:
+        words = PlanWords(target=target, variant=variant)
+        return world.plan_written(world.written_recipe(recipe), bare, words)
+    except DlcontainerError:
+        return None
+
+
+def _untaken(
+    world: "CliContext", plans: "Mapping[tuple[str, str | None], tuple[str, Plan]]"
+) -> dict[str, list[str]]:
+    """Name the variants of these recipes that have no plan, and that the recipe does not refuse."""
+    from dlcontainer import config
+
+    untaken: dict[str, list[str]] = {}
+    for recipe in dict.fromkeys(recipe for recipe, _ in plans):
+        variants = config.subtree(world.recipe(recipe), ("variants",))
+        for name, variant in variants.data.items() if variants else ():
+            is_refused = isinstance(variant, dict) and "refused" in variant
+            if (recipe, name) not in plans and not is_refused:
+                untaken.setdefault(recipe, []).append(name)
+    return untaken
 
 
 def _aged(plans: "Sequence[tuple[str, Plan]]", desk: _PinDesk) -> "list[PlannedVariant]":
@@ -104,7 +174,7 @@ def _aged(plans: "Sequence[tuple[str, Plan]]", desk: _PinDesk) -> "list[PlannedV
     for number, (site, plan) in enumerate(plans):
         variant = plan.choice.name if plan.choice else plan.site.target
         desk.console.step(f"{plan.recipe.name}: {variant}")
-        age = ages.age_of(plan, desk.asker(plan, number))
+        age = ages.age_of(plan, desk.asker(plan, number), desk.ledger)
         variants.append(PlannedVariant(plan=plan, site=site, age=age))
     return variants
 
@@ -122,14 +192,16 @@ def _write(variants: "Sequence[PlannedVariant]", desk: _PinDesk) -> "BumpPlan":
     for number, (variant, versions) in enumerate(pairs):
         if not versions:
             continue
-        reason = ages.resolves(variant.plan, versions, desk.asker(variant.plan, number))
+        asker = desk.asker(variant.plan, number)
+        reason = ages.resolves(variant.plan, versions, asker, desk.ledger)
         if reason is not None:
             raise MisfitError(
                 f"the newer versions do not fit together for {variant.age.variant}",
                 why=reason,
                 next_step="nothing was written; bump fewer of them by hand",
             )
-    bumps.write(bumped.bumps, paths, lambda: _check(pairs, desk.world))
+    for folder in {variant.plan.folder for variant in variants}:
+        bumps.write(bumped, folder, paths, lambda: _check(pairs, desk.world))
     return bumped
 
 
@@ -201,17 +273,30 @@ def _say(ages: "Sequence[VariantAge]", bumped: "BumpPlan | None", *, every: bool
             output.say(f"  {', '.join(names)}: {why}")
         more = "" if every else f"{newest} of {len(age.pins)} pins are the newest"
         needed = f"the fitting versions need {', '.join(age.needed)} too" if age.needed else ""
-        output.say("".join(f"  {line}\n" for line in (more, needed) if line))
-    for place, version in bumped.bumps.items() if bumped else ():
-        output.say(f"{place.file}:{place.line}: {place.name} {place.version} -> {version}")
-    for line in bumped.unwritten if bumped else ():
+        unneeded = f"no pin needs {', '.join(age.unneeded)} any more" if age.unneeded else ""
+        output.say("".join(f"  {line}\n" for line in (more, needed, unneeded) if line))
+    for line in _written(bumped) if bumped else ():
         output.say(line)
     if bumped is not None and not bumped.bumps:
         output.say("nothing written")
 
 
+def _written(bumped: "BumpPlan") -> "Iterator[str]":
+    for place, version in bumped.bumps.items():
+        yield f"{place.file}:{place.line}: {place.name} {place.version} -> {version}"
+    for (file, line), pins in bumped.additions.items():
+        yield f"{file}:{line}: below it {', '.join(pins)}"
+    yield from bumped.unwritten
+
+
+def _say_untaken(untaken: "Mapping[str, Sequence[str]]") -> None:
+    for recipe, names in untaken.items():
+        noun = "variant" if len(names) == 1 else "variants"
+        output.say(f"no site takes the {noun} {', '.join(names)} of {recipe}: not compared")
+
+
 def _facts(
-    ages: "Sequence[VariantAge]", bumped: "BumpPlan | None", wrong: "Sequence[ConfigError]"
+    ages: "Sequence[VariantAge]", bumped: "BumpPlan | None", survey: _Survey
 ) -> dict[str, object]:
     variants = []
     for age in ages:
@@ -225,6 +310,11 @@ def _facts(
     return {
         "variants": variants,
         "written": written,
+        "added": [
+            {"file": file, "line": line, "pins": list(pins)}
+            for (file, line), pins in (bumped.additions if bumped else {}).items()
+        ],
         "unwritten": list(bumped.unwritten) if bumped else [],
-        "errors": [str(error) for error in wrong],
+        "untaken": survey.untaken,
+        "errors": [str(error) for error in survey.wrong],
     }

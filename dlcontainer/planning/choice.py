@@ -76,6 +76,8 @@ class VariantChoice:
     lock: str | None = None
     # Variants that would run here as this one does, but that the recipe refuses, and why.
     refused: tuple[str, ...] = ()
+    # The others that the site takes where one names them.
+    fitting: tuple[str, ...] = ()
 
 
 def best(pool: Iterable[Candidate], site: Site, *, cpu: bool) -> Candidate | None:

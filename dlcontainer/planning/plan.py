@@ -100,6 +100,7 @@ class Plan:
             exclude={
                 *("environment", "space_mb", "variants", "extends", "wishes", "changed_pins"),
                 "job",  # of its script, and not of the image
+                "held",  # of `recipe outdated` alone
             },
         )
         if not self.recipe.verify.before:

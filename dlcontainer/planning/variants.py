@@ -89,6 +89,11 @@ def choose(
         status=chosen.variant.status,
         lock=chosen.variant.lock,
         refused=_refused(candidates, chosen),
+        fitting=tuple(
+            name
+            for name, candidate in candidates.items()
+            if candidate is not chosen and not candidate.misfits
+        ),
     )
 
 

@@ -17,6 +17,7 @@ import py_compile
 import shutil
 import site
 import sys
+import tempfile
 
 # Isolated, as images are packed: a script's own folder is not on the path.
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -260,6 +261,13 @@ def main(arguments):
     if remove(target):
         # What it loaded is in no list of a process that begins without it.
         os.execv(sys.executable, [sys.executable, "-IB", os.path.abspath(__file__)] + arguments)
+    with tempfile.TemporaryDirectory() as home:
+        os.environ["HOME"] = home  # Keras writes there when it is imported: it must not stay
+        pack(target, wanted)
+
+
+def pack(target, wanted):
+    """Write the pack into a folder, and the report of it."""
     modules, failed = pack_imports.all_of(wanted.modules, wanted.step)
     folders, left = collect(modules)
     folders = with_aliases(folders, [entry for entry in sys.path if os.path.isdir(entry)])
@@ -270,8 +278,8 @@ def main(arguments):
         install(target, render(packed, stamps, True, target))
         stamped(folders, wanted.stamp, wanted.everywhere)
         traced(wanted.trace, wanted.modules)
-    pack = render(packed, stamps, wanted.everywhere, target)
-    install(target, pack)
+    content = render(packed, stamps, wanted.everywhere, target)
+    install(target, content)
     stamped(folders, wanted.stamp, wanted.everywhere)  # its own folder has changed
     if target in stamps and not wanted.stamp:
         os.utime(target, (stamps[target], stamps[target]))
@@ -282,8 +290,8 @@ def main(arguments):
     body = {
         "schema": "dlcontainer/pack/1",
         "file": path,
-        "sha256": digest(pack),
-        "bytes": len(pack),
+        "sha256": digest(content),
+        "bytes": len(content),
         "folders": len(stamps),
         "modules": sum(len(packed) for folder, packed in folders.items() if folder in stamps),
         "left": left,

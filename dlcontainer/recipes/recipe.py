@@ -22,6 +22,7 @@ from dlcontainer.config.field_types import (
 )
 from dlcontainer.errors import ConfigError
 from dlcontainer.image import layout
+from dlcontainer.recipes import bump_journal, pin_words
 from dlcontainer.recipes.base import Base
 from dlcontainer.recipes.slim import Choices
 from dlcontainer.recipes.stack import Stack
@@ -43,6 +44,12 @@ def _wish(value: str) -> str:
     if requirement.url:
         raise ValueError(f"a requirement with an address: {value!r}; name the package alone")
     return value
+
+
+def _is_meant(name: str, package: str) -> bool:
+    if name.endswith("*"):
+        return pin_words.name(package).startswith(name.removesuffix("*"))
+    return pin_words.name(package) == pin_words.name(name)
 
 
 Wish = Annotated[Line, AfterValidator(_wish)]
@@ -129,6 +136,11 @@ class Recipe(Strict):
         description="makes the environment at prefix, unless the base or a step put one there",
     )
     versions: dict[Identifier, Version] = Field(default_factory=dict)
+    held: dict[Line, Line] = Field(
+        default_factory=dict,
+        description="pinned packages that `recipe outdated` leaves as they are (`nvidia-*`: all "
+        "that begin so), each with why",
+    )
     steps: tuple[Step, ...] = Field(min_length=1)
     environment: dict[EnvName, Line] = Field(default_factory=dict)
     mount_points: tuple[AbsolutePath, ...] = ()
@@ -181,6 +193,19 @@ class Recipe(Strict):
         return self
 
     @model_validator(mode="after")
+    def _holds_pins(self) -> Self:
+        listed = [step.python_packages.packages for step in self.steps if step.python_packages]
+        pinned = {pin_words.name(pin) for pins in listed for pin in pins}
+        for name in self.held:
+            if not any(_is_meant(name, package) for package in pinned):
+                raise ValueError(f"held: no step pins {name!r}")
+        return self
+
+    def why_held(self, package: str) -> str | None:
+        """Return why a package's pin stays as it is, None where it may move."""
+        return next((why for name, why in self.held.items() if _is_meant(name, package)), None)
+
+    @model_validator(mode="after")
     def _has_program(self) -> Self:
         if self.job is not None and self.job.form not in self.exposes:
             raise ValueError(f"job.form: 'exposes' does not list {self.job.form!r}")
@@ -211,6 +236,7 @@ def read(path: Path, *, display: str, layer: str = "recipe") -> Document:
     What it extends is not looked at: `extends.read`. Raises ConfigError with the place of what is
     not YAML, or not there.
     """
+    bump_journal.require_none(path.parent, display)
     written = config.load(path, layer=layer, display=display)
     entries, variants = config.subtree(written, ("variants",)), dict[KeyPath, Document]()
     for name in entries.data if entries else ():

@@ -11,6 +11,7 @@ from dlcontainer.config.field_types import ARCHES
 from dlcontainer.detection import node_report
 from dlcontainer.packages import bundle
 from dlcontainer.packages import lockfile as locks
+from dlcontainer.recipes import bump_journal
 from dlcontainer.system.machine import read_host
 from tests import fakeregistry, layers, wheelhouse
 from tests.faults.stage import Subject
@@ -33,6 +34,17 @@ steps:
     python_packages: {packages: [dlctiny==1.0]}
 exposes: [python]
 verify: {script: verify.py}
+"""
+# Pins of a recipe over two files: the variant's list, and the version that the recipe proves.
+_PINS = ("recipe.yaml", "more.yaml")
+_VARIANT = """\
+kind: distro
+summary: The wheel, for tests
+needs: {arch: [x86_64, aarch64]}
+changes:
+  steps:
+    - name: wheel
+      python_packages: {packages: [dlctiny==1.0]}
 """
 _LOCK, _FOLDER = "a.lock.json", "air gap"
 _PLAN = ("./recipe", "--site", "own.yaml")
@@ -77,16 +89,36 @@ def _bundle_of(state: Path) -> object:
 
 
 def _pins_of(state: Path) -> object:
-    text = (state / "recipe/recipe.yaml").read_text()
-    assert [f"dlctiny=={version}" in text for version in ("1.0", "2.0")].count(True) == 1
-    assert text.replace("==2.0", "==1.0").endswith(_RECIPE.partition("IMAGE")[2])
-    return text
+    """Read both files as the recipe's next reader does: from the journal where one is left."""
+    folder = state / "recipe"
+    texts = {name: (folder / name).read_text() for name in _PINS}
+    journal = folder / bump_journal.FILE
+    if journal.exists():
+        before = json.loads(journal.read_text())["files"]
+        assert all(text in before[name] for name, text in texts.items())
+        texts = {name: before[name][0] for name in _PINS}
+    versions = [
+        version for version in ("1.0", "2.0") if f"dlctiny=={version}" in texts["more.yaml"]
+    ]
+    assert versions == [
+        version for version in ("1.0", "2.0") if f'"{version}"}}' in texts["recipe.yaml"]
+    ]
+    assert len(versions) == 1
+    return texts
 
 
 @contextlib.contextmanager
 def _newer_wheel(state: Path) -> Iterator[None]:
+    """Serve a newer wheel, for a recipe whose pin and proof stand in two files."""
     with _registry(state):
         write_wheel(state / "wheels", "2.0")
+        written = (state / "recipe/recipe.yaml").read_text()
+        text = written.replace("verify.py}", 'verify.py, imports: {dlctiny: "1.0"}}')
+        steps = text.index("steps:\n")
+        rest = text.index("exposes:")
+        lines = f"{text[:steps]}variants:\n  only: {{file: more.yaml}}\n{text[rest:]}"
+        (state / "recipe/recipe.yaml").write_text(lines)
+        (state / "recipe/more.yaml").write_text(_VARIANT)
         yield
 
 

@@ -37,7 +37,7 @@ export PATH="$prefix/bin":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbi
 
 echo "==> step 1/1 framework"
 [ -x "$prefix"/bin/python ] || /usr/bin/python3 -m venv "$prefix"
-"$prefix"/bin/python -m pip install --no-cache-dir --no-compile --no-deps --only-binary=:all: tensorflow-cpu==2.21.0 keras==3.15.1 absl-py==2.5.1 astunparse==1.6.3 certifi==2026.10.18 charset-normalizer==3.5.2 flatbuffers==25.12.19 gast==0.7.0 google-pasta==0.2.0 grpcio==1.85.1 h5py==3.14.0 idna==3.20 libclang==18.1.1 markdown-it-py==4.3.0 mdurl==0.1.2 ml-dtypes==0.6.0 namex==0.1.0 numpy==2.4.6 opt-einsum==3.4.0 optree==0.20.0 packaging==26.3 protobuf==7.36.2 pygments==2.21.0 requests==2.34.2 rich==15.0.0 setuptools==80.9.0 six==1.17.0 termcolor==3.3.0 typing-extensions==4.16.0 urllib3==2.8.0 wheel==0.45.1 wrapt==2.5.2
+"$prefix"/bin/python -m pip install --no-cache-dir --no-compile --no-deps --only-binary=:all: tensorflow-cpu==2.21.0 keras==3.15.1 absl-py==2.5.1 astunparse==1.6.3 certifi==2026.10.19.post1 charset-normalizer==3.5.3 flatbuffers==25.12.19 gast==0.7.0 google-pasta==0.2.0 grpcio==1.85.3 h5py==3.14.0 idna==3.20 libclang==18.1.1 markdown-it-py==4.3.0 mdurl==0.1.2 ml-dtypes==0.6.0 namex==0.1.0 numpy==2.4.6 opt-einsum==3.4.0 optree==0.20.0 packaging==26.4 protobuf==7.36.2 pygments==2.21.0 requests==2.34.2 rich==15.0.0 setuptools==84.2.1 six==1.17.0 termcolor==3.3.0 typing-extensions==4.16.0 urllib3==2.8.0 wheel==0.48.0 wrapt==2.5.2
 "$prefix"/bin/python -m pip check
 "$prefix"/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash "$prefix"/lib || echo 'left as source: files that are not for this Python (named above)'
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from dlcontainer.authoring import bumps
-from dlcontainer.authoring.bumps import PlannedVariant, VersionPlace
-from dlcontainer.authoring.outdated import PinAge, VariantAge
+from dlcontainer.authoring.bumps import BumpPlan, PlannedVariant, VersionPlace
+from dlcontainer.authoring.pin_ages import PinAge, VariantAge
 from dlcontainer.errors import ConfigError
 from dlcontainer.planning.plan import Plan
 from tests.values import folder_of, plan_of
@@ -20,16 +20,28 @@ STEPS: list[dict[str, Any]] = [
 ]
 
 
-def planned(plan: Plan, *needed: str, **fitting: str) -> PlannedVariant:
+def planned(
+    plan: Plan, *needed: str, needed_by: dict[str, str] | None = None, **fitting: str
+) -> PlannedVariant:
     pins = {"tool": "2.0", "low": "1.0", "numpy": "2.3.5"}
     ages = [
         PinAge(name=n, origin="r:1", pinned=v, newest="9", fitting=fitting.get(n, v))
         for n, v in pins.items()
     ]
     age = VariantAge(
-        recipe="demo", variant=None, site="demo", target=None, pins=tuple(ages), needed=needed
+        recipe="demo",
+        variant=None,
+        site="demo",
+        target=None,
+        pins=tuple(ages),
+        needed=needed,
+        needed_by=needed_by or {},
     )
     return PlannedVariant(plan=plan, site="demo", age=age)
+
+
+def plan_of_bump(place: VersionPlace, new: str) -> BumpPlan:
+    return BumpPlan(bumps={place: new}, versions=[], unwritten=())
 
 
 @pytest.fixture
@@ -56,7 +68,7 @@ def test_a_value_is_bumped_where_it_stands(plan: Plan, recipe: Path) -> None:
     assert bumped.versions == [{"tool": "2.5", "low": "1.4"}]
     paths = dict.fromkeys(texts, recipe)
     before = recipe.read_text()
-    bumps.write(bumped.bumps, paths, lambda: None)
+    bumps.write(bumped, recipe.parent, paths, lambda: None)
     after = before.replace("tool: '2.0'", "tool: '2.5'").replace("low==1.0", "low==1.4")
     assert recipe.read_text() == after
 
@@ -76,6 +88,43 @@ def test_a_need_without_a_pin_holds_the_variant(plan: Plan, recipe: Path) -> Non
     assert bumped.unwritten == ("demo: not written; pin more==1 there first, and try again",)
 
 
+def test_a_need_is_written_below_the_pin_that_needs_it(plan: Plan, recipe: Path) -> None:
+    texts = texts_of(plan, recipe)
+    needing = planned(
+        plan, "more==1", "also==2", needed_by={"more": "low", "also": "low"}, low="1.4"
+    )
+    bumped = bumps.plan_bumps([needing], texts)
+    assert bumped.unwritten == ()
+    assert bumped.versions == [{"low": "1.4", "more": "1", "also": "2"}]
+    before = recipe.read_text()
+    bumps.write(bumped, recipe.parent, dict.fromkeys(texts, recipe), lambda: None)
+    after = before.replace("- low==1.0\n", "- low==1.4\n    - more==1\n    - also==2\n")
+    assert recipe.read_text() == after != before
+
+
+def test_what_one_variant_alone_needs_is_not_put_into_a_list_of_two(
+    plan: Plan, recipe: Path
+) -> None:
+    texts = texts_of(plan, recipe)
+    pair = [
+        planned(plan, "more==1", needed_by={"more": "low"}, low="1.4"),
+        planned(plan, low="1.4"),
+    ]
+    bumped = bumps.plan_bumps(pair, texts)
+    assert bumped.additions == {}
+    assert "pin more==1 there first" in bumped.unwritten[0]
+    same = [planned(plan, "more==1", needed_by={"more": "low"}, low="1.4") for _ in range(2)]
+    assert len(bumps.plan_bumps(same, texts).additions) == 1
+
+
+def test_a_number_is_quoted(tmp_path: Path) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_text("versions: {low: 1.0.1}  # kept\n")
+    place = VersionPlace(file="r.yaml", line=1, name="low", version="1.0.1")
+    bumps.write(plan_of_bump(place, "1.4"), tmp_path, {"r.yaml": path}, lambda: None)
+    assert path.read_text() == 'versions: {low: "1.4"}  # kept\n'
+
+
 def test_files_of_others_are_left_alone(plan: Plan, recipe: Path) -> None:
     bumped = bumps.plan_bumps([planned(plan, low="1.4")], {})
     assert (bumped.bumps, bumped.versions) == ({}, [{}])
@@ -89,7 +138,7 @@ def test_a_line_that_changed_is_not_written(tmp_path: Path, line: str) -> None:
     path.write_text(f"{line}\n")
     place = VersionPlace(file="r.yaml", line=1, name="low", version="1.0")
     with pytest.raises(ConfigError, match="the line does not pin low") as error:
-        bumps.write({place: "1.4"}, {"r.yaml": path}, lambda: None)
+        bumps.write(plan_of_bump(place, "1.4"), tmp_path, {"r.yaml": path}, lambda: None)
     assert error.value.where == "r.yaml:1"
     assert path.read_text() == f"{line}\n"
 
@@ -104,5 +153,6 @@ def test_all_are_as_they_were_where_the_check_fails(tmp_path: Path) -> None:
         raise ConfigError("no")
 
     with pytest.raises(ConfigError, match="no"):
-        bumps.write({place: "1.4"}, {"r.yaml": path}, refuse)
+        bumps.write(plan_of_bump(place, "1.4"), tmp_path, {"r.yaml": path}, refuse)
     assert path.read_text() == "- low==1.0  # a comment\n"
+    assert [file.name for file in tmp_path.iterdir()] == ["r.yaml"]
