@@ -156,7 +156,7 @@ def test_a_lock_allows_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     ("answer", "code", "text"),
     [
         ({"is_newer": False, "moves": ()}, 0, f"nothing newer (os), asked at {ASKED}, of {STATE}"),
-        ({"is_newer": True}, 1, "note: newer (os), asked at"),
+        ({"is_newer": True}, 1, "] newer (os), asked at"),
         ({"is_newer": True, "is_told": False, "moves": ()}, 1, "perhaps newer (os)"),
     ],
 )
@@ -171,6 +171,7 @@ def test_a_question(
     """Without an engine, and nothing is written; what is newer is exit code 1, as of a lock."""
     told = replace(run(is_newer=True).answer, **answer)
     monkeypatch.setattr(refresh, "ask", lambda *_: told)
+    monkeypatch.setattr(refresh, "before", lambda *_: run(is_newer=True).before)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     output_folder = tmp_path / "images"
@@ -182,6 +183,7 @@ def test_a_question(
     assert ("deb:libssl3  3.0.14" in captured.out) is bool(told.moves)
     assert main._run([*argv, "--json"], as_json=True) == code
     body = json.loads(capsys.readouterr().out)
+    assert body["schema"] == "dlcontainer/refresh/1"
     assert (body["newer"], body["told"]) == (told.is_newer, told.is_told)
     assert [move["after"] for move in body["packages"]] == [move.after for move in told.moves]
     assert not output_folder.exists()
