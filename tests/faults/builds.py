@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from tests.faults.stage import Subject
-from tests.integration.world import World, write_bare
+from tests.integration.world import Built, World, write_bare, write_wheel
 
 _OUTPUT = "out"
 # The folders above an entry, and its two files; nothing that is still being made.
@@ -26,6 +26,33 @@ def tiny(world: World) -> Subject:
 
     argv = ("build", "./recipe", "--site", "local", "-o", _OUTPUT)
     return Subject(prepare=prepare, argv=argv, view=_image, ours=_is_kept_step)
+
+
+def refreshed(built: Built, cache: Path, recipe: Path) -> Subject:
+    """Refresh the wheel of an image that is there: the index has another file of the version.
+
+    The base and the step before the wheel are in the cache.
+    """
+
+    def prepare(state: Path) -> None:
+        shutil.rmtree(state / "cache")
+        shutil.copytree(cache, state / "cache", symlinks=True)
+        shutil.copytree(built.image.parent, state / _OUTPUT)
+        shutil.copytree(recipe, state / "recipe")
+        write_wheel(state / "wheels")
+
+    argv = ("build", "./recipe", "--site", "local", "-o", _OUTPUT, "--refresh", "python")
+    wheels = ("--set", 'site.routing.wheels=["wheels"]')
+    return Subject(prepare=prepare, argv=(*argv, *wheels), view=_wheel, ours=_is_kept_step)
+
+
+def _wheel(state: Path) -> object:
+    """Give the digest of the wheel in an image that is whole, as its bill has it."""
+    assert _image(state) is not None
+    (bill,) = (state / _OUTPUT).glob("*.cdx.json")
+    components = json.loads(bill.read_text())["components"]
+    (wheel,) = (component for component in components if component["name"] == "dlctiny")
+    return wheel["hashes"]
 
 
 def _is_kept_step(path: str) -> bool:
