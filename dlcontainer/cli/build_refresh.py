@@ -67,7 +67,10 @@ def require_alone(kind: RefreshKind | None, request: "BuildRequest", typed: Sequ
             "PACKAGE), then build --locked LOCK",
         )
     if typed:
-        raise UsageError(f"--refresh and {typed[0]} exclude each other", next_step="leave one out")
+        raise UsageError(
+            f"--refresh and {typed[0]} exclude each other",
+            next_step="leave one out; --refresh with --dry-run says what is newer",
+        )
 
 
 def at_its_level(

@@ -147,7 +147,7 @@ def _newer_package(state: Path) -> Iterator[None]:
         repository.offer("dlchole", "1.0-1")
         repository.offer("dlctool", "3.0", "dlchole")
         repository.publish()
-        argv = [Path(sys.executable).with_name("dlcontainer"), "lock", *_PLAN, "-o", _LOCK]
+        argv = [str(Path(sys.executable).with_name("dlcontainer")), "lock", *_PLAN, "-o", _LOCK]
         subprocess.run(argv, cwd=state, env=environ(state, os.environ), check=True)
         repository.offer("dlchole", "1.0-2")
         repository.publish("Sat, 03 Jan 2026 00:00:00 UTC")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.packages import lockfile
 from dlcontainer.system import digests
 from tests import aptrepo
 from tests.aptrepo import Repository
@@ -194,6 +195,36 @@ def test_two_at_once_and_one_that_is_killed(bench: Bench, tmp_path: Path) -> Non
     assert record["image"]["sha256"] in {body["sha256"] for body in bodies}
     assert bench.inside(output, "/opt/after") == "1.0-2"
     assert [path.name for path in output.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_lock_is_updated_beside_its_build(bench: Bench, tmp_path: Path) -> None:
+    """The build under way keeps the packages that it began with; the next takes the newer ones."""
+    output, lock = tmp_path / "images", tmp_path / "a.lock.json"
+    argv = ("lock", bench.recipe, "--site", "local", "--set", bench.site, "-o", lock)
+    bench.world.run(*argv)
+    words = bench.argv(output, "--locked", str(lock), "--json")
+    with subprocess.Popen(
+        [*bench.world.program, *words],
+        env=dict(bench.world.environ),
+        cwd=bench.world.folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as building:
+        assert poll(lambda: bool(files_below(output, "/build.log")), 300)
+        # The mirror keeps the old one: a build that is not done may still fetch it.
+        bench.repository.offer("dlchole", "1.0-2")
+        bench.repository.publish("Sat, 03 Jan 2026 00:00:00 UTC")
+        bench.world.run(*argv, "--update", "dlchole")
+        body = json.loads(building.communicate(timeout=900)[0])
+    assert bench.inside(output, "/opt/after") == "1.0-1"
+    newer = bench.build(output, "--locked", str(lock))
+    assert bench.inside(output, "/opt/after") == "1.0-2"
+    assert (newer["found"], body["found"]) == (False, False)
+    digests_of = [body["age"]["lock"], newer["age"]["lock"]]
+    assert digests_of[1] == lockfile.read(lock).digest
+    assert digests_of[0] != digests_of[1]
 
 
 def test_a_lock_takes_one_package_newer(bench: Bench, tmp_path: Path) -> None:
