@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from tests.faults.stage import Subject
-from tests.integration.world import Built, World, write_bare, write_wheel
+from tests.integration.world import Built, World, write_bare
 
 _OUTPUT = "out"
 # The folders above an entry, and its two files; nothing that is still being made.
@@ -28,8 +28,8 @@ def tiny(world: World) -> Subject:
     return Subject(prepare=prepare, argv=argv, view=_image, ours=_is_kept_step)
 
 
-def refreshed(built: Built, cache: Path, recipe: Path) -> Subject:
-    """Refresh the wheel of an image that is there: the index has another file of the version.
+def refreshed(built: Built, cache: Path, recipe: Path, wheels: Path) -> Subject:
+    """Refresh the wheel of an image that is there: a folder has another file of the version.
 
     The base and the step before the wheel are in the cache.
     """
@@ -39,11 +39,10 @@ def refreshed(built: Built, cache: Path, recipe: Path) -> Subject:
         shutil.copytree(cache, state / "cache", symlinks=True)
         shutil.copytree(built.image.parent, state / _OUTPUT)
         shutil.copytree(recipe, state / "recipe")
-        write_wheel(state / "wheels")
 
     argv = ("build", "./recipe", "--site", "local", "-o", _OUTPUT, "--refresh", "python")
-    wheels = ("--set", 'site.routing.wheels=["wheels"]')
-    return Subject(prepare=prepare, argv=(*argv, *wheels), view=_wheel, ours=_is_kept_step)
+    index = ("--set", f"site.routing.wheels={json.dumps([str(wheels)])}")
+    return Subject(prepare=prepare, argv=(*argv, *index), view=_wheel, ours=_is_kept_step)
 
 
 def _wheel(state: Path) -> object:

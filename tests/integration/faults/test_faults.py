@@ -10,7 +10,7 @@ from tests.faults.calls import changing
 from tests.faults.stage import Subject, faults
 from tests.faults.subjects import SUBJECTS
 from tests.integration.faults.conftest import Recorded, Staged
-from tests.integration.world import Built, World
+from tests.integration.world import Built, World, write_wheel
 
 SEED = 20261122
 # How many calls the short set draws for SIGKILL, and how many errors; the long set has all.
@@ -79,11 +79,16 @@ def test_a_build_s_children_are_killed(staged: Staged, alone: World) -> None:
         stage.child_killed(call)
 
 
-def test_a_refresh_that_is_drawn(
-    staged: Staged, tiny_image: Built, world: World, tiny: Path
-) -> None:
+@pytest.fixture
+def refresh(tiny_image: Built, world: World, tiny: Path, tmp_path: Path) -> Subject:
+    """Give the refresh of a wheel that is another file now."""
+    wheels = write_wheel(tmp_path / "newer").parent
+    return builds.refreshed(tiny_image, Path(world.environ["XDG_CACHE_HOME"]), tiny, wheels)
+
+
+def test_a_refresh_that_is_drawn(staged: Staged, refresh: Subject) -> None:
     """The image there stays whole until the refreshed one is: one kill, one disk that is full."""
-    stage, draw = staged(_refresh(tiny_image, world, tiny)), random.Random(SEED)
+    stage, draw = staged(refresh), random.Random(SEED)
     assert stage.before != stage.after
     calls = stage.calls()
     stage.killed(draw.choice(changing(calls)))
@@ -93,17 +98,11 @@ def test_a_refresh_that_is_drawn(
 
 @pytest.mark.long
 @pytest.mark.timeout(7200)
-def test_a_refresh_is_killed(
-    staged: Staged, tiny_image: Built, world: World, tiny: Path, record_property: Recorded
-) -> None:
-    stage = staged(_refresh(tiny_image, world, tiny))
+def test_a_refresh_is_killed(staged: Staged, refresh: Subject, record_property: Recorded) -> None:
+    stage = staged(refresh)
     calls, draw = stage.calls(), random.Random(SEED)
     record_property("calls", len(calls))
     for call in draw.sample(changing(calls), OF_A_REFRESH):
         stage.killed(call)
     for call, error in draw.sample(faults(calls), OF_A_REFRESH):
         stage.failed(call, error)
-
-
-def _refresh(tiny_image: Built, world: World, tiny: Path) -> Subject:
-    return builds.refreshed(tiny_image, Path(world.environ["XDG_CACHE_HOME"]), tiny)
