@@ -34,9 +34,16 @@ def refreshed(built: Built, cache: Path, recipe: Path, wheels: Path) -> Subject:
     The base and the step before the wheel are in the cache.
     """
 
+    keys = {step["key"] for step in built.recorded()["work"]}
+
+    def others(_: str, names: list[str]) -> list[str]:
+        """Leave out what other tests kept in that cache."""
+        kept = (name for name in names if re.fullmatch(r"[0-9a-f]{64}\.(json|sqfs)", name))
+        return ["twins", "locked", *(name for name in kept if name.partition(".")[0] not in keys)]
+
     def prepare(state: Path) -> None:
         shutil.rmtree(state / "cache")
-        shutil.copytree(cache, state / "cache", symlinks=True)
+        shutil.copytree(cache, state / "cache", symlinks=True, ignore=others)
         shutil.copytree(built.image.parent, state / _OUTPUT)
         shutil.copytree(recipe, state / "recipe")
 
