@@ -96,4 +96,4 @@ def test_logger_of_the_host(tmp_path: Path) -> None:
         there.shelf.run(there.shelf.python, "x", SLURM_JOB_ID="42")
         said = log.recv(4096).decode()
     assert said.startswith("<13>")  # user.notice
-    assert said.endswith(f" modules: {LINE}42")
+    assert said.endswith(f" modules: {LINE}42{END}")
