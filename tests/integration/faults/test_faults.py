@@ -86,6 +86,7 @@ def refresh(tiny_image: Built, world: World, tiny: Path, tmp_path: Path) -> Subj
     return builds.refreshed(tiny_image, Path(world.environ["XDG_CACHE_HOME"]), tiny, wheels)
 
 
+@pytest.mark.timeout(2400)  # seven builds
 def test_a_refresh_that_is_drawn(staged: Staged, refresh: Subject) -> None:
     """The image there stays whole until the refreshed one is: one kill, one disk that is full."""
     stage, draw = staged(refresh), random.Random(SEED)

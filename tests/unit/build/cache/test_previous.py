@@ -166,3 +166,9 @@ def test_nothing_newer_keeps_it(
     for base, is_kept in ((BASE, True), (replace(BASE, sha256="99" * 32), False)):
         monkeypatch.setattr(carried_base, "peek", lambda *_, base=base: base)
         assert (previous.found(plan, handed, there, is_newest=True) is not None) is is_kept
+    body["engine"]["order"] = None
+    there.record.write_text(json.dumps(body))
+    # No base of the cache is asked for.
+    assert previous.found(plan, handed, there) is None
+    monkeypatch.setattr(carried_base, "peek", lambda *_: BASE)
+    assert previous.found(plan, handed, there) is not None
