@@ -11,6 +11,7 @@ from dlcontainer.build import (
     description,
     dry_run,
     leaks,
+    package_moves,
     prefetch,
     preflight,
     preparation,
@@ -56,14 +57,15 @@ class BuildOptions:
     """What may be asked of one build.
 
     `fresh`: nothing is taken from the cache. `is_newest`: the mirrors have nothing newer than the
-    image that is there, of whatever date its base is. `until`: end after this step, without an
-    image.
+    image that is there, of whatever date its base is; `older` names what they have older: then no
+    other image is made. `until`: end after this step, without an image.
     `on_failure` is called with the backend when a step has failed, while its tree still stands.
     """
 
     tmpdir: Path | None = None
     fresh: bool = False
     is_newest: bool = False
+    older: str = ""
     until: str | None = None
     on_failure: Callable[[BuildBackend, BuildError], None] | None = None
 
@@ -105,12 +107,14 @@ def build(
     context = refreshes.recalled(plan, context, previous.places(plan, context, output).record)
     existing = None
     if not (options.fresh or options.until):
-        existing = _existing(plan, context, output, start, any_base=options.is_newest)
+        existing = _existing(plan, context, output, start, is_newest=options.is_newest)
     if existing is not None:
         # The build that made it may have been killed while it removed its folders.
         for folder in (output, scratch):
             reap(folder, runner, note)
         return existing
+    if options.older:
+        raise package_moves.older_alone(options.older)
     if not preparation.has_base(plan, context):
         preflight.check_base(plan, execution.host)
     preflight.make_folder(output)
@@ -135,10 +139,10 @@ def build(
 
 
 def _existing(
-    plan: Plan, context: BuildContext, output: Path, start: float, *, any_base: bool
+    plan: Plan, context: BuildContext, output: Path, start: float, *, is_newest: bool
 ) -> BuiltImage | None:
     places = previous.places(plan, context, output)
-    record = previous.found(plan, context, places, any_base=any_base)
+    record = previous.found(plan, context, places, is_newest=is_newest)
     if record is None:
         return None
     name = None

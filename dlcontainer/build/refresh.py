@@ -9,20 +9,22 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
+from dlcontainer.build import package_moves
+from dlcontainer.build.base import root_tree
 from dlcontainer.build.context import BuildContext
+from dlcontainer.build.package_moves import PackageMove
 from dlcontainer.engines.engine import RefreshKind
-from dlcontainer.errors import BuildError, ChecksFailedError, ConfigError
+from dlcontainer.errors import ChecksFailedError, ConfigError
 from dlcontainer.image import listed_packages, record
 from dlcontainer.image.contents import InstalledPackage
 from dlcontainer.image.record import Record, RefreshProvenance
-from dlcontainer.packages import lock_resolver
+from dlcontainer.packages import host_access, lock_resolver
 from dlcontainer.packages.lock_resolver import Locker, ResolvedPackages
 from dlcontainer.packages.lockfile import MirrorRelease, WheelPin
 from dlcontainer.planning import built_for
 from dlcontainer.planning.plan import Plan
-from dlcontainer.system.machine import find_program
-
-_SHOWN = 3
+from dlcontainer.registry import base_image
+from dlcontainer.system.machine import HostMachine, find_program
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,32 +36,41 @@ class ImageBefore:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PackageMove:
-    """A package of the image, and its newer version of the mirrors or indexes."""
+class RefreshStart:
+    """What a refresh of a kind starts from: the image that is there, and what came before.
 
-    name: str
-    before: str
-    after: str
+    `last` is the refresh that builds go on from; `base` a base that was handed over (--base).
+    """
+
+    kind: RefreshKind
+    image: ImageBefore | None
+    last: RefreshProvenance | None = None
+    base: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RefreshAnswer:
     """What mirrors and indexes have; `moves` are those packages of the image that are older.
 
-    `is_newer`: the image has to be built again, with `refreshed` in its context; a root tree of
-    before `base_since` (s since 1970) is not taken then. `notes` says what stays as it is, and why.
+    `is_newer`: the image has to be built again; `is_told` is False where that is so because nobody
+    can tell. `older` are packages that the mirrors have older than the image. `refreshed` is what
+    an image that is made now records; a root tree of before `base_since` (s since 1970) is not
+    taken. `notes` says what stays as it is, and why.
     """
 
     refreshed: RefreshProvenance
     moves: tuple[PackageMove, ...]
+    older: tuple[PackageMove, ...] = ()
     is_newer: bool
+    is_told: bool = True
     base_since: float | None
     notes: tuple[str, ...]
 
     def into(self, context: BuildContext) -> BuildContext:
-        """Return the context of a build with these packages; the same where none is newer."""
-        if not self.is_newer:
-            return context
+        """Return the context of a build with these packages; the steps' stay where none is newer.
+
+        An image that is packed again then keeps its base, of whatever age.
+        """
         return replace(context, refreshed=self.refreshed, base_since=self.base_since)
 
 
@@ -83,9 +94,9 @@ def before(image_record: Path, bill: Path) -> ImageBefore | None:
     return None
 
 
-def require(plan: Plan, context: BuildContext, kind: RefreshKind) -> None:
+def require(plan: Plan, start: RefreshStart) -> None:
     """Refuse what a plan has nothing of, or a pin fixes; raises ConfigError."""
-    named = f"{plan.recipe.name} --site {built_for.named(plan.site)}"
+    kind, named = start.kind, f"{plan.recipe.name} --site {built_for.named(plan.site)}"
     has_os = any(step.os_packages or step.build_packages for step in plan.recipe.steps)
     has_python = any(step.python_packages or step.conda_packages for step in plan.recipe.steps)
     image = plan.recipe.base.image
@@ -95,11 +106,11 @@ def require(plan: Plan, context: BuildContext, kind: RefreshKind) -> None:
             f"cannot refresh the base {plan.recipe.base.reference}: a digest pins it",
             where=origins["base.image"].where,
             why="the same digest is the same image",
-            next_step=f"pin the image of today: dlcontainer base pin {named}; then build",
+            next_step=f"pin the image of today: {pin_command(plan)}; then build",
         )
-    if context.base is not None and kind == "base":
+    if start.base is not None and kind == "base":
         raise ConfigError(
-            f"cannot refresh the base of --base {context.base}",
+            f"cannot refresh the base of --base {start.base}",
             why="a file is made once",
             next_step=f"make it again: dlcontainer base make {named} -o FILE",
         )
@@ -110,46 +121,82 @@ def require(plan: Plan, context: BuildContext, kind: RefreshKind) -> None:
         )
 
 
-def ask(
-    plan: Plan,
-    context: BuildContext,
-    kind: RefreshKind,
-    image: ImageBefore | None,
-    locker: Locker,
-) -> RefreshAnswer:
+def ask(plan: Plan, start: RefreshStart, locker: Locker) -> RefreshAnswer:
     """Resolve the packages of a kind again, and compare them with an image's.
 
-    `context` has what the last refresh made. Raises BuildError where a mirror or an index fails,
-    and where the mirrors have older packages than the image beside newer ones.
+    Needs no engine, and writes nothing but what the cache keeps of a registry's layers. Raises
+    BuildError where a mirror or an index fails, and where the mirrors have older packages than the
+    image beside newer ones.
     """
-    require(plan, context, kind)
+    require(plan, start)
     began = time.time()
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began))
-    if kind == "python":
+    if start.kind == "python":
         part = _python_packages(plan, locker, moment)
     else:
-        part = _os_packages(plan, kind, locker, moment)
-    last = dict(context.refreshed.steps) if context.refreshed else {}
-    moves, older = _parted(_moves(image, part.offered), locker)
-    _require_no_older(moves, older)
+        part = _os_packages(plan, start, locker, moment)
+    last = dict(start.last.steps) if start.last else {}
+    packages = start.image.packages if start.image else ()
+    moves, older = package_moves.parted(package_moves.against(packages, part.offered), locker)
+    package_moves.require_no_older(moves, older)
     moved_keys = any(last.get(step, key) != key for step, key in part.keys.items())
     unknown = [part.unknown] if part.unknown else []
-    is_tree = not plan.recipe.base.image and context.base is None
+    is_newer = bool(start.image is None or moves or unknown or (moved_keys and not older))
     return RefreshAnswer(
         refreshed=RefreshProvenance(
             asked_at=moment,
-            kind=kind,
+            kind=start.kind,
             mirror=tuple(map(_shown, part.mirror)),
-            steps={**last, **part.keys},
+            steps={**last, **part.keys} if is_newer else last,
         ),
         moves=moves,
-        is_newer=bool(image is None or moves or unknown or (moved_keys and not older)),
-        base_since=began if is_tree and kind != "python" else None,
-        notes=(*unknown, *_notes(plan, context, kind, moves, older)),
+        older=older,
+        is_newer=is_newer,
+        is_told=not unknown,
+        base_since=_base_since(plan, start, locker, began if is_newer else None),
+        notes=(*unknown, *_notes(plan, start, moves, older)),
     )
 
 
-def _os_packages(plan: Plan, kind: RefreshKind, locker: Locker, moment: str) -> _Offer:
+def pin_command(plan: Plan) -> str:
+    """Return the command that pins the base of today."""
+    return f"dlcontainer base pin {plan.recipe.name} --site {built_for.named(plan.site)}"
+
+
+def base_tag(plan: Plan, host: HostMachine) -> tuple[PackageMove, ...] | None:
+    """Ask a registry whether the tag of a pinned base has another digest now.
+
+    None for a base that is no image, or has no tag beside its digest. Raises BuildError where the
+    registry fails.
+    """
+    reference = plan.recipe.base.reference
+    if reference is None or reference.digest is None or reference.tag is None:
+        return None
+    now = base_image.find_digest(reference, plan.site.arch, host_access.registry_way(plan, host))
+    if now == reference.digest:
+        return ()
+    return (PackageMove(name=f"base:{reference.tagged}", before=reference.digest, after=now),)
+
+
+def _base_since(
+    plan: Plan, start: RefreshStart, locker: Locker, began: float | None
+) -> float | None:
+    """Return from when on a root tree of the cache is taken; None: its usual age counts.
+
+    `began` is when a refresh with newer packages began. Without any the image's own tree serves,
+    however old: a new one would make all steps again, for the same packages.
+    """
+    if plan.recipe.base.image or start.base is not None:
+        return None
+    if began is not None:
+        return began if start.kind != "python" else None
+    made_of = start.image.record.base if start.image else None
+    kept = root_tree.recall(plan, locker.cache, since=0.0)
+    return 0.0 if kept and made_of and kept.sha256 == made_of.sha256 else None
+
+
+def _os_packages(plan: Plan, start: RefreshStart, locker: Locker, moment: str) -> _Offer:
+    kind = start.kind
     steps = {step.name for step in plan.recipe.steps if step.os_packages or step.build_packages}
     try:
         if find_program("apt-get", locker.host.environ) is None:
@@ -160,7 +207,9 @@ def _os_packages(plan: Plan, kind: RefreshKind, locker: Locker, moment: str) -> 
             raise
         return _untold(steps, moment, error)
     base = packages.base
-    offered = {pin.name: pin.version for pin in base.packages} if base else {}
+    # A base that was handed over stays, whatever the mirrors have of its packages.
+    is_tree = base is not None and start.base is None
+    offered = {pin.name: pin.version for pin in base.packages} if base and is_tree else {}
     keys = {}
     if kind == "os":
         stay = {step.name for step in plan.recipe.steps if step.os_packages}
@@ -183,7 +232,7 @@ def _python_packages(plan: Plan, locker: Locker, moment: str) -> _Offer:
     return _Offer(
         keys={step.name: step.key for step in packages.steps},
         offered={
-            f"pypi:{canonicalize_name(pin.name)}": _wheel(pin.version, pin.sha256)
+            f"pypi:{canonicalize_name(pin.name)}": package_moves.wheel(pin.version, pin.sha256)
             for pin in _wheels(packages)
         },
     )
@@ -193,10 +242,6 @@ def _wheels(packages: ResolvedPackages) -> Iterable[WheelPin]:
     return (pin for step in packages.steps for pin in step.python_packages)
 
 
-def _wheel(version: str, sha256: str) -> str:
-    return f"{version} (sha256 {sha256[:12]}…)"
-
-
 def _untold(steps: Iterable[str], moment: str, error: ConfigError) -> _Offer:
     """Return a part that nobody can resolve ahead: its steps are run again."""
     key = hashlib.sha256(moment.encode()).hexdigest()
@@ -204,81 +249,29 @@ def _untold(steps: Iterable[str], moment: str, error: ConfigError) -> _Offer:
     return _Offer(keys=dict.fromkeys(steps, key), offered={}, unknown=why)
 
 
-def _moves(image: ImageBefore | None, offered: Mapping[str, str]) -> list[PackageMove]:
-    """List the packages of an image that are offered in another version."""
-    moves = {}
-    for package in image.packages if image else ():
-        name, version = f"{package.kind}:{package.name}", package.version
-        if package.kind == "pypi":
-            # An environment of the distribution's may have the same one: that is no wheel.
-            name, version = (
-                f"pypi:{canonicalize_name(package.name)}",
-                _wheel(version, package.sha256),
-            )
-            if not package.sha256:
-                continue
-        if offered.get(name, version) != version:
-            moves[name] = PackageMove(name=name, before=version, after=offered[name])
-    return [moves[name] for name in sorted(moves)]
-
-
-def _parted(
-    moves: Sequence[PackageMove], locker: Locker
-) -> tuple[tuple[PackageMove, ...], tuple[PackageMove, ...]]:
-    """Part the newer ones from the older ones, as dpkg orders versions."""
-    older = tuple(
-        move for move in moves if move.name.startswith("deb:") and _is_older(move, locker)
-    )
-    return tuple(move for move in moves if move not in older), older
-
-
-def _is_older(move: PackageMove, locker: Locker) -> bool:
-    program = find_program("dpkg", locker.host.environ)
-    argv = [str(program), "--compare-versions", move.after, "lt", move.before]
-    return program is not None and locker.runner(argv, check=False).returncode == 0
-
-
-def _require_no_older(moves: Sequence[PackageMove], older: Sequence[PackageMove]) -> None:
-    if not (moves and older):
-        return
-    raise BuildError(
-        f"the mirrors have older packages than the image: {_named(older)}",
-        why=f"and newer ones: {_named(moves)}; one of the mirrors lags behind",
-        next_step="repeat it in some hours, or name another mirror (routing.apt of the site); "
-        "to take what the mirrors have: build --no-cache",
-    )
-
-
 def _notes(
     plan: Plan,
-    context: BuildContext,
-    kind: RefreshKind,
+    start: RefreshStart,
     moves: Sequence[PackageMove],
     older: Sequence[PackageMove],
 ) -> list[str]:
     named = f"{plan.recipe.name} --site {built_for.named(plan.site)}"
-    notes = []
+    kind, notes = start.kind, []
     if older:
-        notes.append(f"the mirrors lag behind the image: {_named(older)}")
+        notes.append(f"the mirrors lag behind the image: {package_moves.named(older)}")
     if kind == "os" and plan.recipe.base.image:
         notes.append(
             f"the base {plan.recipe.base.reference} stays, for a digest pins it: "
-            f"dlcontainer base pin {named}"
+            f"{pin_command(plan)}"
         )
-    if kind == "os" and context.base is not None:
-        notes.append(f"the base {context.base} stays: dlcontainer base make {named} -o FILE")
+    if kind == "os" and start.base is not None:
+        notes.append(f"the base {start.base} stays: dlcontainer base make {named} -o FILE")
     if kind == "python" and not moves:
         notes.append(
             "the recipe pins its Python packages; newer releases: dlcontainer recipe outdated "
             f"{plan.recipe.name}"
         )
     return notes
-
-
-def _named(moves: Sequence[PackageMove]) -> str:
-    more = f" and {len(moves) - _SHOWN} more" if len(moves) > _SHOWN else ""
-    names = (f"{move.name.partition(':')[2]} {move.before} → {move.after}" for move in moves)
-    return ", ".join(list(names)[:_SHOWN]) + more
 
 
 def _shown(state: MirrorRelease) -> str:

@@ -62,7 +62,10 @@ To = Annotated[
 DryRun = Annotated[
     bool,
     typer.Option(
-        "--dry-run", help="Show the commands that would run; build nothing.", rich_help_panel=SHOW
+        "--dry-run",
+        help="Show the commands that would run; with --refresh, what is newer (exit code 1) or "
+        "that nothing is (0). Build nothing.",
+        rich_help_panel=SHOW,
     ),
 ]
 Locked = Annotated[
@@ -113,12 +116,13 @@ Until = Annotated[
     ),
 ]
 Level = Annotated[
-    int,
+    int | None,
     typer.Option(
         min=1,
         max=22,
         metavar="N",
-        help="zstd compression level: 5 is fast; 15 makes a smaller image, for publishing.",
+        help="zstd compression level: 5 is fast; 15 makes a smaller image, for publishing. "
+        "Default: 5; with --refresh, that of the image there.",
     ),
 ]
 Order = Annotated[
@@ -170,7 +174,7 @@ def build(
     refresh: build_refresh.Kind = None,
     until: Until = None,
     shell: Shell = False,
-    level: Level = 5,
+    level: Level = None,
     order_from: Order = None,
     name: Name = None,
     extends: own_recipes.Extends = None,
@@ -185,6 +189,7 @@ def build(
     """Build an image for a site."""
     from dlcontainer.cli import build_context, own_builds
     from dlcontainer.cli.context import PlanWords, here
+    from dlcontainer.engines.apptainer import LEVEL
     from dlcontainer.sites.site import SiteTarget
 
     world = here()
@@ -211,7 +216,7 @@ def build(
             locked=locked,
             offline=offline,
             base=base.absolute() if base else None,
-            level=level,
+            level=LEVEL if level is None else level,
             order_from=order_from,
             dry_run=dry_run,
         )
@@ -221,6 +226,7 @@ def build(
             explain=explain,
             no_cache=no_cache,
             refresh=refresh,
+            keeps_level=refresh is not None and level is None,
             until=until,
             shell=shell,
         )
@@ -236,6 +242,8 @@ class _BuildWords:
     explain: bool
     no_cache: bool
     refresh: RefreshKind | None
+    # An image that is there keeps its compression level.
+    keeps_level: bool
     until: str | None
     shell: bool
 
@@ -259,38 +267,58 @@ def _run(
     *,
     as_json: bool,
 ) -> None:
-    from dlcontainer.build.build import BuildOptions
     from dlcontainer.build.cache import previous, refreshes
     from dlcontainer.cli import build_context, build_output
     from dlcontainer.system import file_locks
 
-    typed = [*build_words.besides_refresh, *(["--dry-run"] if request.dry_run else [])]
-    build_refresh.require_alone(build_words.refresh, request, typed)
+    target, kind = build_words.target, build_words.refresh
+    build_refresh.require_alone(kind, request, build_words.besides_refresh)
+    if kind and request.dry_run:
+        build_context.check(request)
+        build_refresh.tell(world, settled, request, target, kind, console, as_json=as_json)
+        return
     with file_locks.building(world.cache, console.note):
-        target = build_words.target
         context = build_context.ready(world, settled, request, console)
-        context = refreshes.recalled(
-            settled, context, previous.places(settled, context, target).record
-        )
+        outputs = previous.places(settled, context, target)
+        context = refreshes.recalled(settled, context, outputs.record)
+        if build_words.keeps_level:
+            context = build_refresh.at_its_level(context, outputs, console)
         if request.dry_run:
             build_output.show_dry_run(settled, context, target, build_words.tmpdir, as_json=as_json)
         elif build_words.explain:
             build_output.show_reasons(settled, context, build_words.tmpdir, as_json=as_json)
         else:
-            run = None
-            if build_words.refresh:
-                run = build_refresh.begin(
-                    world, settled, context, target, build_words.refresh, console
-                )
-                context = run.answer.into(context)
-            build_options = BuildOptions(
-                tmpdir=build_words.tmpdir,
-                fresh=build_words.no_cache,
-                is_newest=run is not None and not run.answer.is_newer,
-                until=build_words.until,
-                on_failure=_shell(console) if build_words.shell else None,
+            run = (
+                build_refresh.begin(world, settled, context, target, kind, console)
+                if kind
+                else None
             )
-            _build(settled, context, target, build_options, console, run, as_json=as_json)
+            _build(
+                settled,
+                run.answer.into(context) if run else context,
+                target,
+                _options(build_words, run, console),
+                console,
+                run,
+                as_json=as_json,
+            )
+
+
+def _options(
+    build_words: _BuildWords, run: "build_refresh.RefreshRun | None", console: output.Console
+) -> "BuildOptions":
+    from dlcontainer.build import package_moves
+    from dlcontainer.build.build import BuildOptions
+
+    is_newest = run is not None and not run.answer.is_newer
+    return BuildOptions(
+        tmpdir=build_words.tmpdir,
+        fresh=build_words.no_cache,
+        is_newest=is_newest,
+        older=package_moves.named(run.answer.older) if run and is_newest else "",
+        until=build_words.until,
+        on_failure=_shell(console) if build_words.shell else None,
+    )
 
 
 def _build(

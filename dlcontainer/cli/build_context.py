@@ -38,7 +38,12 @@ def ready(
     from dlcontainer.engines import oci_socket
     from dlcontainer.image import open_trace
 
-    _check(request)
+    check(request)
+    if request.engine != "apptainer" and request.dry_run:
+        raise UsageError(
+            f"--dry-run shows commands, but builds by {request.engine} go through its socket",
+            next_step="use --explain to see what would be built",
+        )
     check_compression(request, settled.recipe.image.compression)
     if request.base is not None and settled.recipe.base.image:
         raise UsageError(
@@ -78,7 +83,8 @@ def ready(
     )
 
 
-def _check(request: BuildRequest) -> None:
+def check(request: BuildRequest) -> None:
+    """Refuse words that the engine rules out; raises UsageError."""
     if request.engine == "apptainer" and request.outcome != "sif":
         raise UsageError(
             f"--to {request.outcome}: Apptainer makes only SIFs",
@@ -94,11 +100,6 @@ def _check(request: BuildRequest) -> None:
             "--order-from works with --engine apptainer only",
             why="Docker and Podman build layers",
             next_step="use --engine apptainer",
-        )
-    if request.engine != "apptainer" and request.dry_run:
-        raise UsageError(
-            f"--dry-run shows commands, but builds by {request.engine} go through its socket",
-            next_step="use --explain to see what would be built",
         )
 
 

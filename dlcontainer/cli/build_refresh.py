@@ -3,7 +3,7 @@
 import calendar
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,8 +15,10 @@ from dlcontainer.errors import UsageError
 
 if TYPE_CHECKING:
     from dlcontainer.build.build import BuiltImage
+    from dlcontainer.build.cache.previous import BuildOutputs
     from dlcontainer.build.context import BuildContext
-    from dlcontainer.build.refresh import ImageBefore, RefreshAnswer
+    from dlcontainer.build.package_moves import PackageMove
+    from dlcontainer.build.refresh import ImageBefore, RefreshAnswer, RefreshStart
     from dlcontainer.cli.build_context import BuildRequest
     from dlcontainer.cli.context import CliContext
     from dlcontainer.image.record import Record
@@ -41,6 +43,8 @@ class RefreshRun:
 
     answer: "RefreshAnswer"
     before: "ImageBefore | None"
+    # the compression level of what is built
+    level: int | None = None
 
     def changes(self, image: "BuiltImage") -> "tuple[ImageChange, ...]":
         """Return the packages that moved; none where no image was there."""
@@ -63,7 +67,25 @@ def require_alone(kind: RefreshKind | None, request: "BuildRequest", typed: Sequ
             "PACKAGE), then build --locked LOCK",
         )
     if typed:
-        raise UsageError(f"--refresh and {typed[0]} exclude each other", next_step="leave one out")
+        raise UsageError(
+            f"--refresh and {typed[0]} exclude each other",
+            next_step="leave one out; --refresh with --dry-run says what is newer",
+        )
+
+
+def at_its_level(
+    context: "BuildContext", outputs: "BuildOutputs", console: output.Console
+) -> "BuildContext":
+    """Return a context with the compression level of the image that is there, if it has one."""
+    from dlcontainer.build import refresh
+    from dlcontainer.engines import apptainer
+
+    before = refresh.before(outputs.record, outputs.sbom)
+    level = apptainer.level_of(before.record.engine.squash or ()) if before else None
+    if level is None or level == context.level:
+        return context
+    console.note(f"--level {level}, as the image there")
+    return replace(context, level=level)
 
 
 def begin(
@@ -78,13 +100,30 @@ def begin(
 
     `context` has what the last refresh made.
     """
-    from dlcontainer.build import refresh
     from dlcontainer.build.cache import previous
-    from dlcontainer.packages.lock_resolver import Locker
+    from dlcontainer.build.refresh import RefreshStart, before
 
     outputs = previous.places(settled, context, target)
-    before = refresh.before(outputs.record, outputs.sbom)
-    console.note(f"refreshing {kind}; {_dates(before)}")
+    image = before(outputs.record, outputs.sbom)
+    start = RefreshStart(kind=kind, image=image, last=context.refreshed, base=context.base)
+    run = replace(_asked(world, settled, start, console), level=context.level)
+    for move in run.answer.moves[:_MOVES]:
+        console.note(f"{move.name} {move.before} -> {move.after}")
+    if len(run.answer.moves) > _MOVES:
+        console.note(f"... and {len(run.answer.moves) - _MOVES} more")
+    order = image.record.engine.order if image else None
+    if order and context.order is None and run.answer.is_newer:
+        console.note("the image there has its files in the order of a trace: --order-from keeps it")
+    return run
+
+
+def _asked(
+    world: "CliContext", settled: "Plan", start: "RefreshStart", console: output.Console
+) -> RefreshRun:
+    from dlcontainer.build import refresh
+    from dlcontainer.packages.lock_resolver import Locker
+
+    console.note(f"refreshing {start.kind}; {_dates(start.image)}")
     locker = Locker(
         host=world.host,
         runner=console.runner(world.environ),
@@ -93,14 +132,76 @@ def begin(
         progress=console,
     )
     with console.beating():
-        answer = refresh.ask(settled, context, kind, before, locker)
+        answer = refresh.ask(settled, start, locker)
     for note in answer.notes:
         console.note(note)
-    for move in answer.moves[:_MOVES]:
-        console.note(f"{move.name} {move.before} -> {move.after}")
-    if len(answer.moves) > _MOVES:
-        console.note(f"... and {len(answer.moves) - _MOVES} more")
-    return RefreshRun(answer=answer, before=before)
+    return RefreshRun(answer=answer, before=start.image)
+
+
+def tell(
+    world: "CliContext",
+    settled: "Plan",
+    request: "BuildRequest",
+    target: Path,
+    kind: RefreshKind,
+    console: output.Console,
+    *,
+    as_json: bool,
+) -> None:
+    """Say whether a refresh would take anything newer, and build nothing; needs no engine.
+
+    Exits with 1 where it would, or where only a build can tell.
+    """
+    from dlcontainer.build import refresh
+    from dlcontainer.build.cache import previous, refreshes
+
+    outputs = previous.places_of(settled, request.outcome, target)
+    start = refresh.RefreshStart(
+        kind=kind,
+        image=refresh.before(outputs.record, outputs.sbom),
+        last=refreshes.last(settled, world.cache, outputs.record),
+        base=request.base,
+    )
+    tag = refresh.base_tag(settled, world.host) if kind != "python" else None
+    if kind == "base" and tag is not None:
+        run = _of_tag(tag, start)
+        take = f"{refresh.pin_command(settled)}, then build"
+    else:
+        run = _asked(world, settled, start, console)
+        take = "the line without --dry-run takes it"
+    for move in tag or () if kind == "os" else ():
+        console.note(f"{move.name}: {move.before} was pinned, and now has {move.after}")
+    answer = run.answer
+    if as_json:
+        moves = [asdict(move) for move in answer.moves]
+        output.emit("refresh", {**_facts(run), "packages": moves})
+    elif answer.is_newer:
+        if answer.moves:
+            rows = [(move.name, move.before, move.after) for move in answer.moves]
+            output.say(output.table(rows, head=("package", "there", "newer")))
+        told = "newer" if answer.is_told else "perhaps newer"
+        told = told if run.before else "no image is there yet"
+        console.end(f"{told} ({kind}), {_asked_at(run)}; {take}")
+    else:
+        console.end(f"nothing newer ({kind}), {_asked_at(run)}")
+    if answer.is_newer:
+        raise typer.Exit(1)
+
+
+def _of_tag(moves: "tuple[PackageMove, ...]", start: "RefreshStart") -> RefreshRun:
+    """Return the answer of a registry about the base alone."""
+    from dlcontainer.build.refresh import RefreshAnswer
+    from dlcontainer.image.record import RefreshProvenance
+
+    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    answer = RefreshAnswer(
+        refreshed=RefreshProvenance(asked_at=moment, kind=start.kind),
+        moves=moves,
+        is_newer=bool(moves),
+        base_since=None,
+        notes=(),
+    )
+    return RefreshRun(answer=answer, before=start.image)
 
 
 def _dates(before: "ImageBefore | None") -> str:
@@ -131,13 +232,11 @@ def _old(moment: str | None) -> str:
 
 def show(run: RefreshRun, image: "BuiltImage", console: output.Console) -> None:
     """Say what the refresh changed, or that there is nothing newer."""
-    when = f"asked at {run.answer.refreshed.asked_at}"
-    mirror = "; ".join(run.answer.refreshed.mirror)
-    states = f", of {mirror}" if mirror else ""
     if not run.answer.is_newer:
-        console.end(f"nothing newer ({run.answer.refreshed.kind}), {when}{states}")
+        again = "" if image.unchanged else f"; {_why_again(run)}"
+        console.end(f"nothing newer ({run.answer.refreshed.kind}), {_asked_at(run)}{again}")
         return
-    console.note(f"{when}{states}")
+    console.note(_asked_at(run))
     if run.before is None:
         return
     changes = run.changes(image)
@@ -156,17 +255,40 @@ def show(run: RefreshRun, image: "BuiltImage", console: output.Console) -> None:
     output.say("\n".join([title, *([output.table(rows)] if rows else [])]))
 
 
+def _asked_at(run: RefreshRun) -> str:
+    refreshed = run.answer.refreshed
+    states = f", of {'; '.join(refreshed.mirror)}" if refreshed.mirror else ""
+    return f"asked at {refreshed.asked_at}{states}"
+
+
+def _why_again(run: RefreshRun) -> str:
+    """Say why an image was made again whose packages are the newest."""
+    from dlcontainer.engines import apptainer
+
+    level = apptainer.level_of(run.before.record.engine.squash or ()) if run.before else None
+    if level is not None and run.level is not None and level != run.level:
+        return f"packed again from the same packages: --level {run.level}, it had {level}"
+    return "made again from the same packages: the recipe or other words of the line changed"
+
+
 def facts(run: RefreshRun, image: "BuiltImage") -> dict[str, object]:
     """Return what the refresh asked and changed, as JSON has it."""
+    changes = run.changes(image) if run.answer.is_newer else ()
+    return {
+        **_facts(run),
+        "packages": [{**asdict(change), "how": change.how} for change in changes],
+    }
+
+
+def _facts(run: RefreshRun) -> dict[str, object]:
     before, answer = run.before, run.answer
-    changes = run.changes(image) if answer.is_newer else ()
     return {
         "kind": answer.refreshed.kind,
         "asked_at": answer.refreshed.asked_at,
         "mirror": list(answer.refreshed.mirror),
         "newer": answer.is_newer,
+        "told": answer.is_told,
         "notes": list(answer.notes),
         "size_before": before.record.image.size if before else None,
         "sha256_before": before.record.image.sha256 if before else None,
-        "packages": [{**asdict(change), "how": change.how} for change in changes],
     }

@@ -116,10 +116,16 @@ def _update(
     as_json: bool,
 ) -> None:
     """Take newer versions into the lock that is there, and say what moved."""
+    from dlcontainer.errors import ConfigError
     from dlcontainer.packages import lock_resolver, lock_update
     from dlcontainer.packages import lockfile as locks
     from dlcontainer.packages.lock_diff import compare
 
+    if not path.exists():
+        raise ConfigError(
+            f"there is no lock {path} to update",
+            next_step="write it first: the same line without --update",
+        )
     before = locks.read(path)
     before.require(settled, str(path))
     with console.beating():
@@ -130,7 +136,7 @@ def _update(
             after = lock_update.update(request, settled, locker)
     changes = compare(before, after)
     if changes:
-        locks.write(path, after)
+        locks.rewrite(path, after, before)
     for name in sorted({pin.name for pin in before.wheels} & set(names)):
         console.note(
             f"{name}: the recipe pins its version; newer releases: dlcontainer recipe outdated "

@@ -1,5 +1,6 @@
 """Apptainer and SingularityCE: argv for building and running."""
 
+import itertools
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -47,6 +48,12 @@ def squash(level: int = LEVEL, *, lz4: bool = False) -> tuple[str, ...]:
     if lz4:
         return ("-comp", "lz4", "-Xhc", "-b", BLOCK)
     return ("-comp", "zstd", "-Xcompression-level", str(level), "-b", BLOCK)
+
+
+def level_of(settings: Sequence[str]) -> int | None:
+    """Return the level of zstd in mksquashfs's settings; None where they have none."""
+    level = dict(itertools.pairwise(settings)).get("-Xcompression-level", "")
+    return int(level) if level.isascii() and level.isdigit() else None
 
 
 SQUASH = squash()

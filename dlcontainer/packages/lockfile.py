@@ -271,6 +271,21 @@ def write(path: Path, lock: Lock) -> None:
         ) from None
 
 
+def rewrite(path: Path, lock: Lock, before: Lock) -> None:
+    """Write a lock in the place of the one that it was made from.
+
+    Raises ConfigError where another command wrote it since: its changes would be lost.
+    """
+    if read(path).digest != before.digest:
+        raise ConfigError(
+            "another command wrote the lock in the meantime",
+            where=str(path),
+            why="its changes would be lost",
+            next_step="type the line again: it goes on from there",
+        )
+    write(path, lock)
+
+
 def as_text(lock: Lock) -> str:
     """Return a lock as JSON, one package a line: a changed package is a changed line."""
     body = lock.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -249,6 +249,7 @@ def wrappers(
         "name": release.name,
         "version": release.version,
         "pinned": release.pinned,
+        "number": release.number,
         "image": Text(context.image),
         "unpacked": context.image != _BARE.image,
         "prefix": release.prefix,

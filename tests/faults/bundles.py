@@ -2,6 +2,10 @@
 
 import contextlib
 import json
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -13,9 +17,10 @@ from dlcontainer.packages import bundle
 from dlcontainer.packages import lockfile as locks
 from dlcontainer.recipes import bump_journal
 from dlcontainer.system.machine import read_host
-from tests import fakeregistry, layers, wheelhouse
-from tests.faults.stage import Subject
+from tests import aptrepo, fakeregistry, layers, wheelhouse
+from tests.faults.stage import Subject, environ
 from tests.integration.world import write_wheel
+from tests.layers import BOOKWORM, STATUS
 from tests.unit.detection import machines
 from tests.values import write_yaml
 
@@ -56,14 +61,16 @@ _MAKE = (
 
 
 @contextlib.contextmanager
-def _registry(state: Path) -> Iterator[None]:
-    """Serve the recipe's base; write the recipe, its wheel and a site."""
+def _registry(
+    state: Path, files: Mapping[str, bytes] | None = None, text: str = _RECIPE
+) -> Iterator[None]:
+    """Serve the recipe's base, an image of files; write the recipe, its wheel and a site."""
     with fakeregistry.serving() as server:
         arch = next(arch for arch in ARCHES if arch == read_host({}).arch)
-        reference = layers.put(server, [layers.packed({"etc/hostname": b"x"})], arch=arch)
+        reference = layers.put(server, [layers.packed(files or {"etc/hostname": b"x"})], arch=arch)
         recipe = state / "recipe"
         recipe.mkdir()
-        (recipe / "recipe.yaml").write_text(_RECIPE.replace("IMAGE", str(reference)))
+        (recipe / "recipe.yaml").write_text(text.replace("IMAGE", str(reference)))
         (recipe / "verify.py").write_text("")
         write_wheel(state / "wheels")
         site = {"schema": 1, "name": "own", "summary": "For tests", "arch": arch}
@@ -153,6 +160,32 @@ def _site_of(state: Path) -> object:
     return site
 
 
+_APT = b"Package: apt\nStatus: install ok installed\nArchitecture: amd64\nVersion: 2.6.1\n"
+_SYSTEM = "steps:\n  - {name: system, os_packages: [dlctool]}\n"
+
+
+@contextlib.contextmanager
+def _newer_package(state: Path) -> Iterator[None]:
+    """Lock a package of a repository of ours, on an image with a dpkg; then have a newer one."""
+    status = {"etc/os-release": BOOKWORM, STATUS: _APT}
+    with (
+        _registry(state, status, _RECIPE.replace("steps:\n", _SYSTEM)),
+        tempfile.TemporaryDirectory() as folder,
+        aptrepo.serving(Path(folder)) as repository,
+    ):
+        site = yaml.safe_load((state / "own.yaml").read_text())
+        site["routing"]["apt"] = [repository.line]
+        write_yaml(state / "own.yaml", site)
+        repository.offer("dlchole", "1.0-1")
+        repository.offer("dlctool", "3.0", "dlchole")
+        repository.publish()
+        argv = [str(Path(sys.executable).with_name("dlcontainer")), "lock", *_PLAN, "-o", _LOCK]
+        subprocess.run(argv, cwd=state, env=environ(state, os.environ), check=True)
+        repository.offer("dlchole", "1.0-2")
+        repository.publish("Sat, 03 Jan 2026 00:00:00 UTC")
+        yield
+
+
 BUNDLES: Mapping[str, Subject] = {
     "site new": Subject(
         prepare=_detected,
@@ -183,6 +216,12 @@ BUNDLES: Mapping[str, Subject] = {
         prepare=lambda state: None,
         served=_registry,
         argv=("lock", *_PLAN, "-o", _LOCK),
+        view=_lock_of,
+    ),
+    "lock --update": Subject(
+        prepare=lambda state: None,
+        served=_newer_package,
+        argv=("lock", *_PLAN, "-o", _LOCK, "--update", "dlchole"),
         view=_lock_of,
     ),
     "fetch": Subject(

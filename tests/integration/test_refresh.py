@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.packages import lockfile
 from dlcontainer.system import digests
 from tests import aptrepo
 from tests.aptrepo import Repository
@@ -64,6 +65,21 @@ class Bench:
         return run.stdout.strip()
 
 
+def asked(bench: Bench, output: Path, code: int) -> dict[str, Any]:
+    """Ask whether anything is newer; nothing is another after it, here and in the TMPDIR."""
+
+    def listing() -> list[tuple[str, int]]:
+        folders = (output, Path(bench.world.environ["TMPDIR"]))
+        paths = (path for folder in folders for path in folder.rglob("*"))
+        return sorted((str(path), path.stat().st_mtime_ns) for path in paths)
+
+    before = listing()
+    words = bench.argv(output, "--refresh", "os", "--dry-run", "--json")
+    body = json.loads(bench.world.run(*words, code=code).stdout)
+    assert listing() == before
+    return dict(body)
+
+
 def steps(body: dict[str, Any]) -> dict[str, bool]:
     """Tell of each step of an image whether it was taken from the cache."""
     work = json.loads(Path(body["record"]).read_text())["work"]
@@ -92,6 +108,7 @@ def test_a_hole_is_closed(bench: Bench, tmp_path: Path) -> None:
     output = tmp_path / "images"
     first = bench.build(output)
     assert first["refresh"] is None
+    assert asked(bench, output, code=0)["packages"] == []
     # Nothing newer: the same image, and the mirror's state is named.
     same = bench.build(output, "--refresh", "os")
     assert (same["found"], same["sha256"]) == (True, first["sha256"])
@@ -102,6 +119,10 @@ def test_a_hole_is_closed(bench: Bench, tmp_path: Path) -> None:
     bench.repository.withdraw("dlchole", "1.0-1")
     bench.repository.publish("Sat, 03 Jan 2026 00:00:00 UTC")
     assert bench.build(output)["found"] is True
+    newer = asked(bench, output, code=1)
+    (move,) = newer["packages"]
+    assert move == {"name": "deb:dlchole", "before": "1.0-1", "after": "1.0-2"}
+    assert (newer["newer"], newer["sha256_before"]) == (True, first["sha256"])
     fixed = bench.build(output, "--refresh", "os")
     assert fixed["found"] is False
     (change,) = (c for c in fixed["refresh"]["packages"] if c["name"] == "deb:dlchole")
@@ -111,12 +132,33 @@ def test_a_hole_is_closed(bench: Bench, tmp_path: Path) -> None:
     assert bench.inside(output, "/opt/after") == "1.0-2"
     record = json.loads(Path(fixed["record"]).read_text())
     assert record["refresh"]["asked_at"] == fixed["refresh"]["asked_at"]
+    assert asked(bench, output, code=0)["newer"] is False
     # Builds go on from there, in this folder and in another, with the dates of what they take.
     assert bench.build(output)["sha256"] == fixed["sha256"]
     other = tmp_path / "elsewhere"
     again = bench.build(other)
     assert bench.inside(other, "/opt/after") == "1.0-2"
     assert steps(again)["after"] is True
+
+
+def test_packed_again_where_nothing_is_newer(bench: Bench, tmp_path: Path) -> None:
+    """Another level packs the same packages, and the image's level stays where none is typed."""
+    output = tmp_path / "images"
+    bench.build(output)
+    packed = bench.build(output, "--refresh", "os", "--level", "9")
+    assert (packed["found"], packed["refresh"]["newer"]) == (False, False)
+    assert steps(packed) == {"before": True, "system": True, "after": True, "image": False}
+    record = json.loads(Path(packed["record"]).read_text())
+    assert record["refresh"]["asked_at"] == packed["refresh"]["asked_at"]
+    assert record["refresh"]["steps"] == {}
+    assert "9" in record["engine"]["squash"]
+    same = bench.build(output, "--refresh", "os")
+    assert (same["found"], same["sha256"]) == (True, packed["sha256"])
+    bench.repository.offer("dlchole", "1.0-2")
+    bench.repository.publish("Sat, 03 Jan 2026 00:00:00 UTC")
+    fixed = bench.build(output, "--refresh", "os")
+    assert "9" in json.loads(Path(fixed["record"]).read_text())["engine"]["squash"]
+    assert bench.inside(output, "/opt/after") == "1.0-2"
 
 
 @pytest.mark.long  # two bases each; test_a_hole_is_closed has the usual road
@@ -153,6 +195,36 @@ def test_two_at_once_and_one_that_is_killed(bench: Bench, tmp_path: Path) -> Non
     assert record["image"]["sha256"] in {body["sha256"] for body in bodies}
     assert bench.inside(output, "/opt/after") == "1.0-2"
     assert [path.name for path in output.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_lock_is_updated_beside_its_build(bench: Bench, tmp_path: Path) -> None:
+    """The build under way keeps the packages that it began with; the next takes the newer ones."""
+    output, lock = tmp_path / "images", tmp_path / "a.lock.json"
+    argv = ("lock", bench.recipe, "--site", "local", "--set", bench.site, "-o", lock)
+    bench.world.run(*argv)
+    words = bench.argv(output, "--locked", str(lock), "--json")
+    with subprocess.Popen(
+        [*bench.world.program, *words],
+        env=dict(bench.world.environ),
+        cwd=bench.world.folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as building:
+        assert poll(lambda: bool(files_below(output, "/build.log")), 300)
+        # The mirror keeps the old one: a build that is not done may still fetch it.
+        bench.repository.offer("dlchole", "1.0-2")
+        bench.repository.publish("Sat, 03 Jan 2026 00:00:00 UTC")
+        bench.world.run(*argv, "--update", "dlchole")
+        body = json.loads(building.communicate(timeout=900)[0])
+    assert bench.inside(output, "/opt/after") == "1.0-1"
+    newer = bench.build(output, "--locked", str(lock))
+    assert bench.inside(output, "/opt/after") == "1.0-2"
+    assert (newer["found"], body["found"]) == (False, False)
+    digests_of = [body["age"]["lock"], newer["age"]["lock"]]
+    assert digests_of[1] == lockfile.read(lock).digest
+    assert digests_of[0] != digests_of[1]
 
 
 def test_a_lock_takes_one_package_newer(bench: Bench, tmp_path: Path) -> None:

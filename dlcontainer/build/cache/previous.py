@@ -6,10 +6,12 @@ from pathlib import Path
 
 from dlcontainer.build import write_record
 from dlcontainer.build.backends import oci_backend
-from dlcontainer.build.base import root_tree
+from dlcontainer.build.base import carried_base, root_tree
+from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.cache.explain import Inputs
 from dlcontainer.build.cache.oci_layers import OciStore
 from dlcontainer.build.context import BuildContext
+from dlcontainer.engines.engine import Outcome
 from dlcontainer.image import record, sbom
 from dlcontainer.image.record import Record
 from dlcontainer.planning.plan import Plan
@@ -34,7 +36,11 @@ class BuildOutputs:
 
 def places(plan: Plan, context: BuildContext, output: Path) -> BuildOutputs:
     """Name the files of a plan's image, of the outcome that is wanted."""
-    outcome = context.export.outcome
+    return places_of(plan, context.export.outcome, output)
+
+
+def places_of(plan: Plan, outcome: Outcome, output: Path) -> BuildOutputs:
+    """Name the files of a plan's image of an outcome."""
     name = write_record.file_name(plan, outcome)
     stem = output / (plan.name if outcome == "sif" else f"{plan.name}.{outcome}")
     return BuildOutputs(
@@ -46,21 +52,26 @@ def places(plan: Plan, context: BuildContext, output: Path) -> BuildOutputs:
 
 
 def found(
-    plan: Plan, context: BuildContext, outputs: BuildOutputs, *, any_base: bool = False
+    plan: Plan, context: BuildContext, outputs: BuildOutputs, *, is_newest: bool = False
 ) -> Record | None:
     """Return the record of the image that is there, if it is this plan's, on today's base, whole.
 
-    `any_base`: the base's age does not count. None where a registry is to get it: only a build
+    `is_newest`: the mirrors have nothing newer, so neither the base's age counts nor an order of
+    the files that this build is not told. None where a registry is to get it: only a build
     pushes.
     """
     if context.export.registry or not all(path.is_file() for path in outputs.files):
         return None
     execution, written = context.execution, record.read(outputs.record)
-    packing = (context.squash(plan), context.order.digest if context.order else None)
     moment = source_date(execution.host.environ)
     steps = dict(context.refreshed.steps) if context.refreshed else {}
+    if written is None:
+        return None
+    keeps_order = is_newest and context.order is None
+    order = context.order.digest if context.order else None
+    packing = (context.squash(plan), written.engine.order if keeps_order else order)
     expected = (plan.digest, context.lock, context.kind, moment, packing, steps)
-    if written is None or expected != (
+    if expected != (
         written.digest,
         written.lock,
         written.engine.builder,
@@ -69,8 +80,8 @@ def found(
         dict(written.refresh.steps) if written.refresh else {},
     ):
         return None
-    if not (plan.recipe.base.image or any_base):
-        base = root_tree.recall(plan, execution.cache, context.bundle)
+    if not (plan.recipe.base.image or (is_newest and context.base is None)):
+        base = _base(plan, context)
         if base is None or written.base is None or base.sha256 != written.base.sha256:
             return None
     if _sha256(plan, context, outputs) == written.image.sha256:
@@ -79,6 +90,13 @@ def found(
         f"{outputs.image or 'the image'} does not match its record: building it again"
     )
     return None
+
+
+def _base(plan: Plan, context: BuildContext) -> BaseTree | None:
+    """Return the root tree that a build would begin with, if it needs no making."""
+    if context.base is not None:
+        return carried_base.peek(plan, context.base, context.bundle)
+    return root_tree.recall(plan, context.execution.cache, context.bundle)
 
 
 def _sha256(plan: Plan, context: BuildContext, outputs: BuildOutputs) -> str | None:

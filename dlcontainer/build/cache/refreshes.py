@@ -19,23 +19,27 @@ def recalled(plan: Plan, context: BuildContext, image_record: Path) -> BuildCont
     """
     if context.bundle is not None or context.refreshed is not None:
         return context
-    candidates = [_noted(plan, context), _of_image(image_record)]
-    latest = max(filter(None, candidates), key=lambda refresh: refresh.asked_at, default=None)
-    return replace(context, refreshed=latest)
+    return replace(context, refreshed=last(plan, context.execution.cache, image_record))
+
+
+def last(plan: Plan, cache: Path, image_record: Path) -> RefreshProvenance | None:
+    """Return the last refresh of a plan: of a cache, or of the image that is there."""
+    candidates = [_noted(plan, cache), _of_image(image_record)]
+    return max(filter(None, candidates), key=lambda refresh: refresh.asked_at, default=None)
 
 
 def note(plan: Plan, context: BuildContext) -> None:
     """Note the refresh that a finished image is of."""
     if context.refreshed is None:
         return
-    path = _path(plan, context)
+    path = _path(plan, context.execution.cache)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     atomic_files.write(path, context.refreshed.model_dump_json() + "\n", mode=0o600)
 
 
-def _noted(plan: Plan, context: BuildContext) -> RefreshProvenance | None:
+def _noted(plan: Plan, cache: Path) -> RefreshProvenance | None:
     with contextlib.suppress(OSError, ValueError):
-        return RefreshProvenance.model_validate_json(guarded_files.read_own(_path(plan, context)))
+        return RefreshProvenance.model_validate_json(guarded_files.read_own(_path(plan, cache)))
     return None
 
 
@@ -46,5 +50,5 @@ def _of_image(path: Path) -> RefreshProvenance | None:
     return None
 
 
-def _path(plan: Plan, context: BuildContext) -> Path:
-    return context.execution.cache / "refreshed" / f"{plan.name}.json"
+def _path(plan: Plan, cache: Path) -> Path:
+    return cache / "refreshed" / f"{plan.name}.json"

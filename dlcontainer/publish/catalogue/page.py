@@ -12,7 +12,7 @@ from dlcontainer.proof.reach import NOT_SHOWN
 from dlcontainer.publish.catalogue import facts
 from dlcontainer.publish.catalogue.facts import PublishedCheck, ReleaseFacts
 from dlcontainer.publish.open_folder import Folder
-from dlcontainer.publish.tree.generation import Generation, GenerationEntry
+from dlcontainer.publish.tree.generation import Generation, GenerationEntry, NumberedRelease
 from dlcontainer.publish.tree.layout import KINDS, MODULES, RELEASES
 from dlcontainer.system.process import quote
 
@@ -24,18 +24,43 @@ SCHEMA = "dlcontainer/catalogue/1"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CataloguePage:
-    """A module that is live, and the facts of its release."""
+    """A module that is live, and the facts of its release: of `release`, else of the newest.
+
+    `older` has the pages of those that it took the place of, the newest first.
+    """
 
     entry: GenerationEntry
     facts: ReleaseFacts
+    release: NumberedRelease | None = None
+    older: tuple["CataloguePage", ...] = ()
+
+    @property
+    def module(self) -> str:
+        """The name that loads it."""
+        return self.entry.named(self.release) if self.release else self.entry.module
+
+    @property
+    def shown(self) -> NumberedRelease:
+        """The release that it is of."""
+        return self.release or self.entry.newest
+
+    @property
+    def pages(self) -> tuple["CataloguePage", ...]:
+        """This one, and those of the older releases."""
+        return (self, *self.older)
 
     @property
     def loads(self) -> tuple[str, ...]:
         """The lines that load it, the plainest first."""
+        if self.release is not None:
+            return (f"module load {self.module}",)
         name = self.entry.name
         names = [*([name] if self.entry.default else []), self.entry.module]
         aliases = (f"{name}/{alias}" for alias in self.entry.aliases)
-        releases = (f"{name}/{version}" for version, _ in self.entry.loadable)
+        newest = self.entry.newest
+        releases = (
+            f"{name}/{version}" for version, release in self.entry.loadable if release == newest
+        )
         loads = dict.fromkeys((*names, *releases, *aliases))
         return tuple(f"module load {name}" for name in loads)
 
@@ -101,7 +126,16 @@ def of(root: Path, generation: Generation, releases: Folder) -> Catalogue:
         root=root,
         generation=generation,
         modules=tuple(
-            CataloguePage(entry=entry, facts=facts.of(releases, entry.digest))
+            CataloguePage(
+                entry=entry,
+                facts=facts.of(releases, entry.digest),
+                older=tuple(
+                    CataloguePage(
+                        entry=entry, facts=facts.of(releases, release.digest), release=release
+                    )
+                    for release in entry.older
+                ),
+            )
             for entry in generation.entries
         ),
     )
@@ -140,8 +174,16 @@ def _module(root: Path, module: CataloguePage) -> Iterator[tuple[str, object]]:
     warned = entry.deprecated
     yield "deprecated", asdict(warned) if warned else None
     yield "number", entry.newest.number
-    yield "older", [asdict(release) for release in entry.older]
+    yield "older", [dict(_older(root, page)) for page in module.older]
     yield "release", entry.digest
     yield "folder", str(root / RELEASES / entry.digest)
     yield "load", list(module.loads)
     yield from asdict(module.facts).items()
+
+
+def _older(root: Path, page: CataloguePage) -> Iterator[tuple[str, object]]:
+    yield from asdict(page.shown).items()
+    yield "module", page.module
+    yield "folder", str(root / RELEASES / page.shown.digest)
+    yield "load", list(page.loads)
+    yield "facts", asdict(page.facts)

@@ -200,8 +200,8 @@ def without(entry: GenerationEntry, number: int) -> GenerationEntry:
 def _another_image(top: Folder, entry: GenerationEntry) -> PublishError:
     return PublishError(
         f"{entry.module} is already published with another image",
-        where=str(top.path / RELEASES / entry.digest),
-        why="users rely on a published version not to change unless it is said",
+        why="users rely on a published version not to change unless it is said; its image is in "
+        f"{top.path / RELEASES / entry.digest}",
         next_step="the same software, built again (a fix): publish it as the version's next "
         "release, with --release; other software: build it with a version of its own (of a file "
         "of packages: build FILE --name NAME/VERSION; else version: in the recipe)",

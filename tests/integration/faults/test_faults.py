@@ -1,20 +1,27 @@
 """SIGKILL and errors at each call by which a command changes files: nothing half, nothing left."""
 
 import random
+from pathlib import Path
 
 import pytest
 
 from tests.faults import builds
 from tests.faults.calls import changing
-from tests.faults.stage import faults
+from tests.faults.stage import Subject, faults
 from tests.faults.subjects import SUBJECTS
 from tests.integration.faults.conftest import Recorded, Staged
-from tests.integration.world import World
+from tests.integration.world import Built, World, write_wheel
 
 SEED = 20261122
 # How many calls the short set draws for SIGKILL, and how many errors; the long set has all.
-DRAWN = {"publish": (4, 3), "gc": (3, 1), "cache prune": (3, 1), "session": (2, 2)}
-OF_A_BUILD, OF_ITS_CHILDREN = 40, 100
+DRAWN = {
+    "publish": (4, 3),
+    "gc": (3, 1),
+    "cache prune": (3, 1),
+    "session": (2, 2),
+    "lock --update": (2, 1),
+}
+OF_A_BUILD, OF_ITS_CHILDREN, OF_A_REFRESH = 40, 100, 20
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -70,3 +77,33 @@ def test_a_build_s_children_are_killed(staged: Staged, alone: World) -> None:
     assert len(calls) >= OF_ITS_CHILDREN
     for call in random.Random(SEED).sample(calls, OF_ITS_CHILDREN):
         stage.child_killed(call)
+
+
+@pytest.fixture
+def refresh(tiny_image: Built, world: World, tiny: Path, tmp_path: Path) -> Subject:
+    """Give the refresh of a wheel that is another file now."""
+    wheels = write_wheel(tmp_path / "newer").parent
+    return builds.refreshed(tiny_image, Path(world.environ["XDG_CACHE_HOME"]), tiny, wheels)
+
+
+@pytest.mark.timeout(2400)  # seven builds
+def test_a_refresh_that_is_drawn(staged: Staged, refresh: Subject) -> None:
+    """The image there stays whole until the refreshed one is: one kill, one disk that is full."""
+    stage, draw = staged(refresh), random.Random(SEED)
+    assert stage.before != stage.after
+    calls = stage.calls()
+    stage.killed(draw.choice(changing(calls)))
+    full = [call for call, error in faults(calls) if error == "ENOSPC"]
+    stage.failed(draw.choice(full), "ENOSPC")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+def test_a_refresh_is_killed(staged: Staged, refresh: Subject, record_property: Recorded) -> None:
+    stage = staged(refresh)
+    calls, draw = stage.calls(), random.Random(SEED)
+    record_property("calls", len(calls))
+    for call in draw.sample(changing(calls), OF_A_REFRESH):
+        stage.killed(call)
+    for call, error in draw.sample(faults(calls), OF_A_REFRESH):
+        stage.failed(call, error)

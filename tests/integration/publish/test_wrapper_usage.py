@@ -9,7 +9,7 @@ from typing import Any
 from tests.integration.publish.test_wrapper_modes import Fake, fake
 from tests.integration.publish.tools import program
 
-LINE = "module=demo/1.0 release=demo-1.0 job="
+LINE, END = "module=demo/1.0 release=demo-1.0 job=", " number=1"
 
 
 def logged(tmp_path: Path, script: str, **changes: Any) -> Fake:
@@ -37,7 +37,7 @@ def test_one_line_of_rank_0(tmp_path: Path) -> None:
     there = logged(tmp_path, note)
     run = there.shelf.run
     run(there.shelf.python, "secret.py", "--token", "s3cret", SLURM_JOB_ID="42_7")
-    first = f"<-t><it's $HOME><{LINE}42_7>"
+    first = f"<-t><it's $HOME><{LINE}42_7{END}>"
     assert lines(there, 1) == [first]
     # One line for all ranks, whatever launcher started them; those of mpirun have the batch
     # script's number in Slurm.
@@ -50,12 +50,12 @@ def test_one_line_of_rank_0(tmp_path: Path) -> None:
     for variables in others:
         run(there.shelf.python, "x", **variables)
     run(there.shelf.python, "x", OMPI_COMM_WORLD_RANK="0", SLURM_PROCID="2")
-    assert lines(there, 2) == [first, f"<-t><it's $HOME><{LINE}none>"]
+    assert lines(there, 2) == [first, f"<-t><it's $HOME><{LINE}none{END}>"]
     # A job's id is the environment's: nothing but a name gets into the log.
     for number, bad in enumerate(("1\nmodule=other", "1 2", "$(id)", "x" * 65), start=3):
         run(there.shelf.python, "x", SLURM_JOB_ID=bad)
         last = lines(there, number)[-1]
-        assert re.fullmatch(rf"<-t><it's \$HOME><{LINE}sha256-[0-9a-f]{{64}}>", last)
+        assert re.fullmatch(rf"<-t><it's \$HOME><{LINE}sha256-[0-9a-f]{{64}}{END}>", last)
     assert "s3cret" not in there.program.with_name("log").read_text()
 
 
@@ -96,4 +96,4 @@ def test_logger_of_the_host(tmp_path: Path) -> None:
         there.shelf.run(there.shelf.python, "x", SLURM_JOB_ID="42")
         said = log.recv(4096).decode()
     assert said.startswith("<13>")  # user.notice
-    assert said.endswith(f" modules: {LINE}42")
+    assert said.endswith(f" modules: {LINE}42{END}")

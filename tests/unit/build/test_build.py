@@ -141,6 +141,23 @@ def test_all_of_an_image_lies_in_its_folder(builder: Builder, tmp_path: Path) ->
     assert not list(tmp_path.glob(".dlcontainer-*"))
 
 
+def test_older_mirrors_make_no_other_image(builder: Builder) -> None:
+    """A refresh with nothing newer keeps the image; another one could get older packages."""
+    image = builder.build()
+    assert image is not None
+    same = builder.build(is_newest=True, older="libssl3 2 → 1")
+    assert same is not None
+    assert same.unchanged
+    builder.context = replace(builder.context, level=15)
+    with pytest.raises(BuildError, match="older packages than the image: libssl3 2 → 1") as caught:
+        builder.build(is_newest=True, older="libssl3 2 → 1")
+    assert "--level" in str(caught.value.why)
+    assert len(builder.benches) == 1
+    packed = builder.build(is_newest=True)
+    assert packed is not None
+    assert not packed.unchanged
+
+
 @dataclass(kw_only=True, slots=True)
 class Counting:
     """A progress that counts: each step's number, and of how many."""

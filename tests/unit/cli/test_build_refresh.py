@@ -2,22 +2,28 @@
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dlcontainer.build import refresh
 from dlcontainer.build.build import BuiltImage
 from dlcontainer.build.cache.age import BaseAge
 from dlcontainer.build.cache.previous import BuildOutputs
-from dlcontainer.build.refresh import ImageBefore, PackageMove, RefreshAnswer
+from dlcontainer.build.context import BuildContext
+from dlcontainer.build.package_moves import PackageMove
+from dlcontainer.build.refresh import ImageBefore, RefreshAnswer
 from dlcontainer.cli import build_refresh, main, output
 from dlcontainer.cli.build_refresh import RefreshRun
+from dlcontainer.engines import apptainer
 from dlcontainer.image import sbom
 from dlcontainer.image.contents import InstalledPackage, TreeContents
 from dlcontainer.image.record import Record, RefreshProvenance
 from dlcontainer.image.sbom import BillSubject
-from tests.values import CONTENT
+from tests.fakes import RecordingRunner
+from tests.values import CONTENT, execution_of
 
 ASKED, STATE = "2026-11-27T20:00:00Z", "Debian bookworm-security Fri, 27 Nov 2026"
 
@@ -84,9 +90,40 @@ def test_what_moved(image: BuiltImage, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_nothing_newer(image: BuiltImage, capsys: pytest.CaptureFixture[str]) -> None:
-    out, err = said(run(is_newer=False), image, capsys)
+    out, err = said(run(is_newer=False), replace(image, unchanged=True), capsys)
     assert out == ""
+    assert "again" not in err
     assert f"nothing newer (os), asked at {ASKED}, of {STATE}" in " ".join(err.split())
+
+
+def test_nothing_newer_and_packed_again(
+    image: BuiltImage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refresh_run = run(is_newer=False)
+    assert refresh_run.before is not None
+    packed = recorded(engine={"squash": list(apptainer.squash(5))})
+    before = replace(refresh_run.before, record=packed)
+    said(replace(refresh_run, before=before, level=15), replace(image, unchanged=True), capsys)
+    for level, why in (
+        (15, "packed again from the same packages: --level 15, it had 5"),
+        (5, "the recipe or other words of the line changed"),
+    ):
+        err = said(replace(refresh_run, before=before, level=level), image, capsys)[1]
+        assert why in " ".join(err.split())
+
+
+def test_the_level_of_the_image_there(
+    image: BuiltImage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    context = BuildContext(execution=execution_of(tmp_path, RecordingRunner()), templates=())
+    console = output.Console()
+    places = replace(image.places, record=tmp_path / "a.json")
+    assert build_refresh.at_its_level(context, places, console) is context
+    for settings, level in ((apptainer.squash(15), 15), (apptainer.squash(lz4=True), 5)):
+        written = recorded(engine={"squash": list(settings)})
+        places.record.write_text(written.model_dump_json(by_alias=True))
+        assert build_refresh.at_its_level(context, places, console).level == level
+    assert capsys.readouterr().err.count("--level 15, as the image there") == 1
 
 
 def test_the_first_image(image: BuiltImage, capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,7 +139,7 @@ def test_how_old_it_is() -> None:
     assert text == f"a base of {days_ago[:10]}, 25 days old, and packages of unknown date"
 
 
-@pytest.mark.parametrize("option", ["--no-cache", "--explain", "--dry-run", "--until=system"])
+@pytest.mark.parametrize("option", ["--no-cache", "--explain", "--until=system"])
 def test_what_excludes_a_refresh(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["build", "pytorch", "--site", "local", "--refresh", "os", option]
     assert main._run(argv, as_json=False) == 2
@@ -113,3 +150,41 @@ def test_a_lock_allows_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     argv = ["build", "pytorch", "--site", "local", "--refresh", "os"]
     assert main._run([*argv, "--locked", str(tmp_path / "a.lock.json")], as_json=False) == 2
     assert "a lock allows none" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "text"),
+    [
+        ({"is_newer": False, "moves": ()}, 0, f"nothing newer (os), asked at {ASKED}, of {STATE}"),
+        ({"is_newer": True}, 1, "] newer (os), asked at"),
+        ({"is_newer": True, "is_told": False, "moves": ()}, 1, "perhaps newer (os)"),
+    ],
+)
+def test_a_question(
+    answer: dict[str, Any],
+    code: int,
+    text: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Without an engine, and nothing is written; what is newer is exit code 1, as of a lock."""
+    told = replace(run(is_newer=True).answer, **answer)
+    monkeypatch.setattr(refresh, "ask", lambda *_: told)
+    monkeypatch.setattr(refresh, "before", lambda *_: run(is_newer=True).before)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    output_folder = tmp_path / "images"
+    argv = ["build", "pytorch", "--site", "local", "--refresh", "os", "--dry-run", "--cpu"]
+    argv += ["-o", str(output_folder)]
+    assert main._run(argv, as_json=False) == code
+    captured = capsys.readouterr()
+    assert text in " ".join(captured.err.split())
+    assert ("deb:libssl3  3.0.14" in captured.out) is bool(told.moves)
+    assert main._run([*argv, "--json"], as_json=True) == code
+    body = json.loads(capsys.readouterr().out)
+    assert body["schema"] == "dlcontainer/refresh/1"
+    assert (body["newer"], body["told"]) == (told.is_newer, told.is_told)
+    assert [move["after"] for move in body["packages"]] == [move.after for move in told.moves]
+    assert not output_folder.exists()
+    assert not (tmp_path / "cache").exists()

@@ -85,6 +85,20 @@ def test_a_folder_that_can_not_be_made(tmp_path: Path) -> None:
         locks.write(tmp_path / "file" / "lock.json", lock())
 
 
+def test_a_lock_that_another_wrote_meanwhile_stays(tmp_path: Path) -> None:
+    path, before = tmp_path / "a.lock.json", lock()
+    newer, other = (
+        before.model_copy(update={"base": LockedBase(packages=(deb("bash", version),))})
+        for version in ("6", "7")
+    )
+    locks.write(path, before)
+    locks.rewrite(path, other, before)
+    with pytest.raises(ConfigError, match="another command wrote the lock") as caught:
+        locks.rewrite(path, newer, before)
+    assert str(caught.value.where) == str(path)
+    assert locks.read(path) == other
+
+
 def test_of_another_plan_or_architecture(tmp_path: Path) -> None:
     folder = folder_of(tmp_path)
     plan = plan_of(folder)

@@ -12,8 +12,9 @@ from dlcontainer.publish.catalogue import facts, files, page
 from dlcontainer.publish.open_folder import Folder
 from dlcontainer.publish.tree import changes, promotion
 from dlcontainer.publish.tree.generation import Deprecation
+from dlcontainer.publish.tree.numbers import Succession
 from tests.catalogues import HOSTILE, fill, hostile
-from tests.trees import act, image_file, put
+from tests.trees import act, image_file, put, put_release
 from tests.values import TEMPLATES
 
 
@@ -57,6 +58,32 @@ def test_what_it_says(root: Path) -> None:
     assert first["release"] == release(root).name
     assert second["deprecated"] == {"message": "use 1.0", "removal": "2027-01-31"}
     assert "record.json" in second["unknown"][0]
+
+
+def test_an_older_release_has_a_section(tmp_path: Path) -> None:
+    root, images = tmp_path / "root", tmp_path / "images"
+    root.mkdir()
+    succession = Succession(days=30)
+    for image in (b"the first", b"the fixed one"):
+        put_release(root, image_file(images, image), succession=succession)
+    fill(release(root, "1.0-1"), verdict="EQUIVALENT")
+    act(root, lambda tree: changes.set_default(tree, "demo/1.0"))
+    (module,) = written(root)["modules"]
+    assert module["load"] == [f"module load demo{end}" for end in ("", "/1.0", "/1.0-2")]
+    (older,) = module["older"]
+    assert (older["module"], older["load"]) == ("demo/1.0-1", ["module load demo/1.0-1"])
+    assert (older["number"], older["facts"]["size"]) == (1, len(b"the first"))
+    assert Path(older["folder"]) == release(root, "1.0-1")
+    text = (root / "current" / page.HTML).read_text()
+    assert text.count("<section") == 3  # the overview's, too
+    first = text.partition(f'id="{older["digest"]}"')[2]
+    assert "Replaced: demo/1.0 loads release 2" in first
+    assert f"until {older['until']}" in first
+    assert "import: EQUIVALENT" in first
+    # The marks are the version's: they load the newest.
+    assert text.count("default</span>") == 2
+    assert "default</span>" not in first
+    assert "1 module in" in text
 
 
 def test_the_page(root: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dlcontainer.cli import main
 from dlcontainer.cli import publish as command
 from dlcontainer.errors import PublishError
 from dlcontainer.image import published_as
@@ -57,10 +58,14 @@ def test_it_stands_beside_the_first(images: Sequence[Path], root: Path) -> None:
 
 
 def test_without_the_option_it_is_refused(images: Sequence[Path], root: Path) -> None:
-    put(images[0], root)
+    first = put(images[0], root)
     with pytest.raises(PublishError, match="already published with another image") as caught:
         put(images[1], root)
-    assert "with --release" in str(caught.value.next_step)
+    error = caught.value
+    # What it is of comes first; the tree's long path comes last.
+    assert str(error).splitlines()[0] == "demo/1.0 is already published with another image"
+    assert str(error.why).endswith(str(first.folder))
+    assert "with --release" in str(error.next_step)
     assert seen(root) == BOTH
 
 
@@ -114,3 +119,17 @@ def test_the_command_says_which(
 def test_what_is_no_description(tmp_path: Path, text: str) -> None:
     (tmp_path / "release.json").write_text(text)
     assert published_as.module(tmp_path / "image.sif") is None
+
+
+def test_the_script_for_cernvm_fs_names_it(
+    images: Sequence[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The script publishes later: the word of this line stands in it, and only if it was given."""
+    monkeypatch.chdir(tmp_path)
+    root = "/cvmfs/sw.example.org/a"
+    argv = ["publish", str(images[0]), "--site", "local", "--layout", "tree", "--root", root]
+    for words, end in (([], ""), (["--release"], " --release")):
+        assert main._run([*argv, "--cvmfs", "x.sh", *words], as_json=False) == 0
+        lines = (tmp_path / "x.sh").read_text().splitlines()
+        (line,) = (line for line in lines if line.startswith("dlcontainer publish"))
+        assert line.endswith(f" --root {root} --layout tree{end}")

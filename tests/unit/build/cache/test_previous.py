@@ -1,5 +1,6 @@
 """An image that is there already: of this plan, this engine, this outcome, whole; else none."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from dlcontainer.build import write_record
 from dlcontainer.build.backends import oci_backend
 from dlcontainer.build.backends.oci_export import ExportedImage, ExportTarget
-from dlcontainer.build.base import root_tree
+from dlcontainer.build.base import carried_base, root_tree
 from dlcontainer.build.base.root_tree import BaseTree
 from dlcontainer.build.cache import previous
 from dlcontainer.build.cache.oci_layers import OciStore
@@ -18,6 +19,7 @@ from dlcontainer.build.write_record import BuildFacts
 from dlcontainer.engines.engine import Outcome
 from dlcontainer.image import record
 from dlcontainer.planning.plan import Plan
+from dlcontainer.system import digests
 from tests.fakeoci import DIGEST, FakeClient, image
 from tests.fakes import RecordingRunner
 from tests.values import HOST, TRIAL, execution_of, folder_of, plan_of
@@ -143,3 +145,30 @@ def test_where_it_is_in_a_registry() -> None:
     )
     assert delivered.reference == f"e.org:1/ns/a@{DIGEST}"
     assert replace(delivered, pushed=None).reference is None
+
+
+def test_nothing_newer_keeps_it(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then neither the base's age counts nor an order that is not given again; all else does."""
+    context = context_of(tmp_path)
+    there = write(plan, context, tmp_path / "out")
+    body = json.loads(there.record.read_text())
+    body["image"]["sha256"] = digests.of_file(there.image) if there.image else ""
+    body["engine"] |= {"builder": "apptainer", "order": "ab" * 32}
+    there.record.write_text(json.dumps(body))
+    monkeypatch.setattr(root_tree, "recall", lambda *_: None)
+    assert previous.found(plan, context, there) is None
+    assert previous.found(plan, context, there, is_newest=True) is not None
+    assert previous.found(plan, replace(context, level=15), there, is_newest=True) is None
+    # A base that is handed over is another where its record says so.
+    handed = replace(context, base=tmp_path / "a base")
+    for base, is_kept in ((BASE, True), (replace(BASE, sha256="99" * 32), False)):
+        monkeypatch.setattr(carried_base, "peek", lambda *_, base=base: base)
+        assert (previous.found(plan, handed, there, is_newest=True) is not None) is is_kept
+    body["engine"]["order"] = None
+    there.record.write_text(json.dumps(body))
+    # No base of the cache is asked for.
+    assert previous.found(plan, handed, there) is None
+    monkeypatch.setattr(carried_base, "peek", lambda *_: BASE)
+    assert previous.found(plan, handed, there) is not None
