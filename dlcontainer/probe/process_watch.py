@@ -49,7 +49,7 @@ class Watch:
     """Looks at all descendants of this process, from a thread of its own."""
 
     def __init__(self, folder, place, command):
-        self.path = os.path.join(folder, f"watch-{place}-{os.uname().nodename}-{os.getpid()}")  # noqa: PTH118
+        self.path = os.path.join(folder, f"watch-{place}-{os.uname().nodename}-{os.getpid()}")
         self.place, self.command = place, command
         self.calls = watch_calls.table(os.uname().machine)
         self.tally = FileTally()
@@ -66,7 +66,7 @@ class Watch:
     def start(self):
         """Begin to look."""
         self.is_adopting = adopt()
-        self.lists_children = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # noqa: PTH110
+        self.lists_children = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
         self._thread.start()
 
     def last_look(self):
@@ -83,11 +83,11 @@ class Watch:
     def _safely(self, work):
         try:
             work()
-        except Exception as error:  # noqa: BLE001 - the rank runs on, whatever befalls its watch
+        except Exception as error:
             self.notes.add(f"{type(error).__name__}: {error}"[:200])
 
     def _run(self):
-        draw, turn = random.Random(), time.monotonic()  # noqa: S311 - moments, no secrets
+        draw, turn = random.Random(), time.monotonic()
         while not self._over.wait(max(0.0, turn + draw.random() * self.interval - time.monotonic())):
             turn = max(turn + self.interval, time.monotonic() - self.interval)
             begun = _spent()
@@ -197,7 +197,7 @@ class Watch:
             doing, device = states[0]
             if doing in watch_calls.FOR_OTHERS:
                 device = self._behind(record, readers)
-            record.count(states, passed)
+            record.count([(doing, device), *states[1:]], passed)
             self.runs.add(record, at, doing, device)
         self.tally.count(waited, passed)
 
@@ -258,13 +258,13 @@ class Watch:
         }
         try:
             self.runs.flush(self.alive.values())
-            with open(f"{self.path}.part", "w") as file:  # noqa: PTH123
+            with open(f"{self.path}.part", "w") as file:
                 file.write(json.dumps(body) + "\n")
-            os.replace(f"{self.path}.part", f"{self.path}.watch")  # noqa: PTH105
+            os.replace(f"{self.path}.part", f"{self.path}.watch")
         except OSError as error:
             self.notes.add(f"not written: {error.strerror}")
             with contextlib.suppress(OSError):
-                os.unlink(f"{self.path}.part")  # noqa: PTH108
+                os.unlink(f"{self.path}.part")
 
 
 def _readers(moments):

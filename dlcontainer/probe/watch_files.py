@@ -86,7 +86,7 @@ class FileTally:
     def _positions(pid):
         files = {}
         try:
-            numbers = os.listdir(f"/proc/{pid}/fdinfo")  # noqa: PTH208
+            numbers = os.listdir(f"/proc/{pid}/fdinfo")
         except OSError:
             return files
         for number in numbers[:_MOST_FILES]:

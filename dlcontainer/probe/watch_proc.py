@@ -115,7 +115,7 @@ def children(pid, tid):
 def threads(pid):
     """Return a process's threads."""
     try:
-        return [int(entry) for entry in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208
+        return [int(entry) for entry in os.listdir(f"/proc/{pid}/task")]
     except OSError:
         return []
 
@@ -123,7 +123,7 @@ def threads(pid):
 def parents():
     """Return all processes of the machine with their parents: for kernels that list no children."""
     pairs = {}
-    for entry in os.listdir("/proc"):  # noqa: PTH208
+    for entry in os.listdir("/proc"):
         if entry.isdigit():
             seen = stat(int(entry))
             if seen is not None:

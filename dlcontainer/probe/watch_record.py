@@ -35,11 +35,11 @@ class ProcessRecord:
             self.comm, self.name = seen.comm, watch_proc.name(self.pid, seen.comm)
 
     def count(self, states, passed):
-        """Count a look."""
+        """Count a look: the first thread's state has a device, too."""
         self.seconds += passed
-        for number, (doing, _) in enumerate(states):
-            table = self.others if number else self.main
-            table[doing] = table.get(doing, 0) + 1
+        self.main[states[0]] = self.main.get(states[0], 0) + 1
+        for doing, _ in states[1:]:
+            self.others[doing] = self.others.get(doing, 0) + 1
 
     def figures(self, values):
         """Take memory and bytes, where they may be read."""
@@ -57,7 +57,7 @@ class ProcessRecord:
             setattr(self, field, getattr(self, field) + getattr(other, field))
         self.peak_kib = max(self.peak_kib or 0, other.peak_kib or 0) or None
         if self.bytes and other.bytes:
-            self.bytes = [a + b for a, b in zip(self.bytes, other.bytes)]  # noqa: B905 - since 3.10
+            self.bytes = [a + b for a, b in zip(self.bytes, other.bytes)]
         for mine, theirs in ((self.main, other.main), (self.others, other.others)):
             for doing, looks in theirs.items():
                 mine[doing] = mine.get(doing, 0) + looks
@@ -81,7 +81,7 @@ class ProcessRecord:
             "bytes": self.bytes,
             "threads": self.threads,
             "seconds": self.seconds,
-            "main": self.main,
+            "main": [[*state, looks] for state, looks in self.main.items()],
             "others": self.others,
             "calls_closed": self.is_closed,
         }
@@ -124,7 +124,7 @@ class RunLog:
             json.dumps([*key, runs], separators=(",", ":")) + "\n"
             for key, runs in self.pending.items()
         )
-        with open(self.path, "ab") as file:  # noqa: PTH123
+        with open(self.path, "ab") as file:
             end = file.tell()
             try:
                 file.write(text.encode())

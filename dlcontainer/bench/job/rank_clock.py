@@ -4,8 +4,9 @@
     rank_clock.py rank FOLDER MARK FIRST STEP -- COMMAND...  one rank, its output passed on
     rank_clock.py traced FOLDER ...                          the same, all its processes watched
 
-`traced` takes the watch from FOLDER/watch (`probe/process_watch.py`). FIRST is a pattern of the line that ends the start-up, STEP one of the lines that end a step; both
+FIRST is a pattern of the line that ends the start-up, STEP one of the lines that end a step; both
 may be empty. Lines of steps become a file of events, as `probe/event_stamps.py` writes them.
+`traced` takes the watch from FOLDER/watch: `probe/process_watch.py`.
 
 Standard library only, Python >= 3.6: it runs with the nodes' own python3, without the package.
 Lengths are those of the node's monotonic clock; its real-time clock is read once, as an anchor.
@@ -205,9 +206,7 @@ def _ended(child: int, looks: "typing.Any", *, wait: bool) -> "int | None":
     return got if gone else None
 
 
-def _follow(
-    child: int, streams: "dict[int, Stream]", looks: "typing.Any"
-) -> "tuple[int, float]":
+def _follow(child: int, streams: "dict[int, Stream]", looks: "typing.Any") -> "tuple[int, float]":
     """Pass a command's output on until it ended; return its status, and when that was."""
     status, ended = None, 0.0
     while streams:

@@ -1,0 +1,120 @@
+"""What ranks did in their traced steps beside communication, and while others waited. Pure.
+
+A rank's profile says when it computed; its first thread was looked at for the rest. A time that had
+no look is nobody's.
+"""
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dlcontainer.bench.trace import intervals
+from dlcontainer.bench.trace.intervals import Union
+from dlcontainer.bench.trace.rank_activities import RankActivities
+from dlcontainer.bench.trace.watch import looks
+from dlcontainer.bench.trace.watch.watch_file import ProcessWatch
+from dlcontainer.bench.trace.watch.watch_records import Doing, RankDoing, TimeEstimate, WaitCause
+
+_S = 1e-9
+_What = tuple[Doing, str | None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RankProcess:
+    """The process of a rank as its profile names it, and by how much its clock is moved, ns."""
+
+    rank: int
+    boot: str
+    pid: int
+    moved_ns: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _SeenRank:
+    """A rank's activities, and when its first thread was looked at: (moment, what)."""
+
+    activities: RankActivities
+    seen: Sequence[tuple[int, _What]]
+
+    def split(self, times: Union) -> dict[_What, TimeEstimate]:
+        """Return what the rank did in some of its times."""
+        computing = intervals.both(self.activities.computing, times)
+        rest = intervals.both(self.activities.other(), times)
+        parts: dict[_What, TimeEstimate] = {}
+        if computing:
+            parts["computing", None] = looks.measured(intervals.length(computing) * _S)
+        counts = Counter(what for moment, what in self.seen if _within(moment, rest))
+        of, seconds = counts.total(), intervals.length(rest) * _S
+        for what, count in counts.most_common():
+            parts[what] = looks.estimate(count, of, seconds)
+        return parts
+
+
+def of(
+    processes: Sequence[RankProcess],
+    activities: Mapping[int, RankActivities],
+    watches: Sequence[ProcessWatch],
+) -> tuple[tuple[RankDoing, ...], tuple[WaitCause, ...]]:
+    """Return what each rank did, and what it did while others waited for it."""
+    seen = {
+        process.rank: _SeenRank(
+            activities=activities[process.rank], seen=_moments(process, activities, watches)
+        )
+        for process in processes
+    }
+    doings = [row for rank in seen for row in _doings(rank, seen)]
+    causes = [
+        WaitCause(rank=rank, of=late, doing=doing, file_system=system, time=time)
+        for rank, of_rank in seen.items()
+        for late, times in of_rank.activities.waiting.items()
+        if late in seen and seen[late].seen
+        for (doing, system), time in seen[late].split(times).items()
+    ]
+    return tuple(doings), tuple(causes)
+
+
+def _doings(rank: int, seen: Mapping[int, _SeenRank]) -> Iterator[RankDoing]:
+    of_rank = seen[rank]
+    if not of_rank.seen:
+        return
+    waited = intervals.union(
+        interval for other in seen.values() for interval in other.activities.waiting.get(rank, ())
+    )
+    meanwhile = of_rank.split(waited)
+    for (doing, system), time in of_rank.split([of_rank.activities.window]).items():
+        share = meanwhile.get((doing, system))
+        yield RankDoing(
+            rank=rank, doing=doing, file_system=system, time=time,
+            waited_s=min(time.seconds, share.seconds if share else 0.0),
+        )  # fmt: skip
+
+
+def _moments(
+    process: RankProcess,
+    activities: Mapping[int, RankActivities],
+    watches: Sequence[ProcessWatch],
+) -> list[tuple[int, _What]]:
+    window = activities[process.rank].window
+    for watch in sorted(watches, key=lambda each: each.head.rank != process.rank):
+        if (watch.head.boot or watch.head.node) != process.boot:
+            continue
+        names = watch.device_names()
+        for row in watch.head.processes:
+            runs = watch.runs.get((row.pid, row.begun), ())
+            if row.inner_pid == process.pid:
+                moments = [
+                    (moment + process.moved_ns, (run.doing, names.get(run.device)))
+                    for run in runs
+                    for moment in run.moments()
+                    if window[0] <= moment + process.moved_ns < window[1]
+                ]
+                if moments:
+                    return moments
+    return []
+
+
+def _within(moment: int, times: Union) -> bool:
+    place = bisect_right(times, (moment, math.inf)) - 1
+    return place >= 0 and times[place][0] <= moment < times[place][1]
