@@ -48,9 +48,9 @@ def adopt():
 class Watch:
     """Looks at all descendants of this process, from a thread of its own."""
 
-    def __init__(self, folder, place, command):
+    def __init__(self, folder, place):
         self.path = os.path.join(folder, f"watch-{place}-{os.uname().nodename}-{os.getpid()}")
-        self.place, self.command = place, command
+        self.place, self.command = place, 0
         self.calls = watch_calls.table(os.uname().machine)
         self.tally = FileTally()
         self.runs = RunLog(f"{self.path}.runs")
@@ -59,14 +59,15 @@ class Watch:
         self.began, self.mono = time.time(), time.monotonic()
         self.last = self.figures_at = self.mounts_at = self.mono
         self.written_at, self.notes = self.mono, set()
-        self.is_adopting = self.lists_children = False
+        # Before anything below us is started, which may leave at once.
+        self.is_adopting = adopt()
+        self.lists_children = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
         self._over, self._lock = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
-    def start(self):
-        """Begin to look."""
-        self.is_adopting = adopt()
-        self.lists_children = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+    def start(self, command):
+        """Begin to look, at a command that was started and all below it."""
+        self.command = command
         self._thread.start()
 
     def last_look(self):

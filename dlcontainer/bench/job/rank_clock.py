@@ -119,6 +119,8 @@ def rank(
     begun = stamp()
     cpus = len(os.sched_getaffinity(0))
     counts = [int(text) for text in map(os.environ.get, CPUS_ASKED) if text and text.isdigit()]
+    place = os.environ.get("RANK") or os.environ.get("PET_NODE_RANK") or "0"
+    looks = _looks(folder, place) if traced else None
     out, err = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
@@ -127,9 +129,9 @@ def rank(
     os.close(err[1])
     for number in _PASSED_ON:
         signal.signal(number, lambda got, _frame: _send(child, got))
-    place = os.environ.get("RANK") or os.environ.get("PET_NODE_RANK") or "0"
     watch = RankWatch(mark.encode(), first, step)
-    looks = _looks(folder, place, child) if traced else None
+    if looks is not None:
+        looks.start(child)
     streams = {out[0]: Stream(1, watch), err[0]: Stream(2, watch)}
     status, ended = _follow(child, streams, looks)
     if looks is not None:
@@ -185,16 +187,15 @@ def _send(child: int, number: int) -> None:
         os.kill(child, number)
 
 
-def _looks(folder: str, place: str, child: int) -> "typing.Any":
-    """Begin to watch the processes below this one; None where that can't be: the rank runs on."""
+def _looks(folder: str, place: str) -> "typing.Any":
+    """Return a watch of the processes below this one; None where that can't be: the rank runs."""
     try:
         sys.path.insert(0, os.path.join(folder, "watch"))  # noqa: PTH118
-        looks = importlib.import_module("process_watch").Watch(folder + "/trace", place, child)
-        looks.start()
+        return importlib.import_module("process_watch").Watch(folder + "/trace", place)
     except Exception as error:  # noqa: BLE001 - a node's Python may miss anything
-        os.write(2, ("the processes of this rank are not watched: %r\n" % error).encode())  # noqa: UP031
+        text = "the processes of this rank are not watched: %r\n" % error  # noqa: UP031
+        os.write(2, text.encode())
         return None
-    return looks
 
 
 def _ended(child: int, looks: "typing.Any", *, wait: bool) -> "int | None":
