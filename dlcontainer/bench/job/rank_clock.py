@@ -112,15 +112,12 @@ class RankWatch:
         return False
 
 
-def rank(
-    folder: str, mark: str, first: str, step: str, command: "list[str]", *, traced: bool = False
-) -> int:
+def rank(folder: str, watch: RankWatch, command: "list[str]", looks: "typing.Any" = None) -> int:
     """Run a rank's command to its end, write its moments into a folder, return its exit code."""
     begun = stamp()
     cpus = len(os.sched_getaffinity(0))
     counts = [int(text) for text in map(os.environ.get, CPUS_ASKED) if text and text.isdigit()]
-    place = os.environ.get("RANK") or os.environ.get("PET_NODE_RANK") or "0"
-    looks = _looks(folder, place) if traced else None
+    place = _place()
     out, err = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
@@ -129,7 +126,6 @@ def rank(
     os.close(err[1])
     for number in _PASSED_ON:
         signal.signal(number, lambda got, _frame: _send(child, got))
-    watch = RankWatch(mark.encode(), first, step)
     if looks is not None:
         looks.start(child)
     streams = {out[0]: Stream(1, watch), err[0]: Stream(2, watch)}
@@ -187,11 +183,15 @@ def _send(child: int, number: int) -> None:
         os.kill(child, number)
 
 
-def _looks(folder: str, place: str) -> "typing.Any":
+def _place() -> str:
+    return os.environ.get("RANK") or os.environ.get("PET_NODE_RANK") or "0"
+
+
+def _looks(folder: str) -> "typing.Any":
     """Return a watch of the processes below this one; None where that can't be: the rank runs."""
     try:
         sys.path.insert(0, os.path.join(folder, "watch"))  # noqa: PTH118
-        return importlib.import_module("process_watch").Watch(folder + "/trace", place)
+        return importlib.import_module("process_watch").Watch(folder + "/trace", _place())
     except Exception as error:  # noqa: BLE001 - a node's Python may miss anything
         text = "the processes of this rank are not watched: %r\n" % error  # noqa: UP031
         os.write(2, text.encode())
@@ -247,7 +247,8 @@ def main(argv: "list[str]") -> int:
         _write(argv[1], dict(stamp(), code=int(argv[2]) if argv[2:] else 0))
         return 0
     verb, folder, mark, first, step, _, *command = argv
-    return rank(folder, mark, first, step, command, traced=verb == "traced")
+    looks = _looks(folder) if verb == "traced" else None
+    return rank(folder, RankWatch(mark.encode(), first, step), command, looks)
 
 
 if __name__ == "__main__":

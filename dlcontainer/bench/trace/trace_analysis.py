@@ -28,7 +28,7 @@ from dlcontainer.bench.trace.trace_records import (
     TracedClock,
 )
 from dlcontainer.bench.trace.watch import job_watch, rank_doing, watch_file
-from dlcontainer.bench.trace.watch.rank_doing import RankProcess
+from dlcontainer.bench.trace.watch.rank_doing import TracedProcess
 from dlcontainer.bench.trace.watch.watch_records import JobWatch
 from dlcontainer.errors import BenchDataError
 
@@ -81,7 +81,7 @@ def _watched(
     """Return what the ranks' clocks saw of their processes, joined with the ranks' profiles."""
     watches = watch_file.read(folder)
     processes = [
-        RankProcess(rank=rank, boot=boot, pid=head.pid, moved_ns=clocks[boot].moved_ns)
+        TracedProcess(rank=rank, boot=boot, pid=head.pid, moved_ns=clocks[boot].moved_ns)
         for rank in activities
         if (boot := (head := by_rank[rank].head).boot or head.node)
     ]

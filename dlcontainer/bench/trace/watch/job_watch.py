@@ -91,6 +91,7 @@ def _file_system(head: WatchHead, system: WatchedFileSystem) -> FileSystemRow:
         node=head.node,
         name=system.name,
         source=system.source,
+        within=system.within,
         read_bytes=system.read_bytes,
         written_bytes=system.written_bytes,
         waits={

@@ -22,7 +22,7 @@ _What = tuple[Doing, str | None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RankProcess:
+class TracedProcess:
     """The process of a rank as its profile names it, and by how much its clock is moved, ns."""
 
     rank: int
@@ -53,7 +53,7 @@ class _SeenRank:
 
 
 def of(
-    processes: Sequence[RankProcess],
+    processes: Sequence[TracedProcess],
     activities: Mapping[int, RankActivities],
     watches: Sequence[ProcessWatch],
 ) -> tuple[tuple[RankDoing, ...], tuple[WaitCause, ...]]:
@@ -92,7 +92,7 @@ def _doings(rank: int, seen: Mapping[int, _SeenRank]) -> Iterator[RankDoing]:
 
 
 def _moments(
-    process: RankProcess,
+    process: TracedProcess,
     activities: Mapping[int, RankActivities],
     watches: Sequence[ProcessWatch],
 ) -> list[tuple[int, _What]]:

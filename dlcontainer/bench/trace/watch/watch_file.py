@@ -68,10 +68,10 @@ class WatchedFileSystem(BaseModel):
         """Return where it is, and of which type."""
         if self.device is None:
             return ""
-        inside = " and ".join(self.within)
-        if self.point is None:
-            return f"{inside or self.device} in the container ({self.type})"
-        return f"{self.point} ({self.type})" + (f", inside {inside}" if inside else "")
+        if self.point is not None:
+            return f"{self.point} ({self.type})"
+        place = self.within[0] if self.within else self.device
+        return f"{place} in the container ({self.type})"
 
 
 class WatchHead(BaseModel):

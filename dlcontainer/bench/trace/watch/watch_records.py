@@ -78,6 +78,7 @@ class ProcessRow:
 class FileSystemRow:
     """A file system that a rank's processes read, wrote or waited for.
 
+    Its name is the node's mount point; `within` has some points of other views, as containers'.
     Bytes by positions of open files: lower bounds. `waits`: while at least one thread was in such a
     call; `thread_s`: the same, of all threads together.
     """
@@ -88,6 +89,7 @@ class FileSystemRow:
     node: str
     name: str
     source: str
+    within: tuple[str, ...]
     read_bytes: _Count
     written_bytes: _Count
     waits: Mapping[Doing, TimeEstimate]
