@@ -105,21 +105,21 @@ def _waits(side: SideTrace) -> Iterator[tuple[str, _Cost]]:
     """Yield the waits for each rank by what it did, with its own time meanwhile."""
     groups: dict[tuple[int, _What], _Cost] = {}
     waiting: dict[tuple[int, _What], set[int]] = {}
-    told: dict[tuple[int, int], float] = {}
+    explained: dict[tuple[int, int], float] = {}
     watch = side.watch
     for cause in watch.causes if watch else ():
         key = (cause.of, (cause.doing, cause.file_system))
         groups.setdefault(key, _Cost()).add(cause.time)
         waiting.setdefault(key, set()).add(cause.rank)
         pair = (cause.rank, cause.of)
-        told[pair] = told.get(pair, 0.0) + cause.time.seconds
+        explained[pair] = explained.get(pair, 0.0) + cause.time.seconds
     for doing in watch.doings if watch else ():
         cost = groups.get((doing.rank, (doing.doing, doing.file_system)))
         if cost is not None and doing.time.seconds:
             cost.add(doing.time, doing.waited_s / doing.time.seconds)
     for row in side.ranks:
         for late, seconds in row.waiting_for.items():
-            rest = seconds - told.get((row.rank, late), 0.0)
+            rest = seconds - explained.get((row.rank, late), 0.0)
             if rest > 0:
                 untold: tuple[int, _What] = (late, (None, None))
                 groups.setdefault(untold, _Cost()).add_measured(rest)
@@ -135,7 +135,7 @@ def _own(side: SideTrace) -> Iterator[tuple[str, _Cost]]:
     """Yield what ranks did while nobody waited for them."""
     groups: dict[_What, _Cost] = {}
     of_ranks: dict[_What, list[int]] = {}
-    told: dict[int, float] = {}
+    explained: dict[int, float] = {}
     caused = {
         (cause.of, cause.doing, cause.file_system)
         for cause in (side.watch.causes if side.watch else ())
@@ -143,15 +143,15 @@ def _own(side: SideTrace) -> Iterator[tuple[str, _Cost]]:
     for doing in side.watch.doings if side.watch else ():
         is_caused = (doing.rank, doing.doing, doing.file_system) in caused
         part = doing.waited_s if is_caused else 0.0
-        told[doing.rank] = told.get(doing.rank, 0.0) + doing.time.seconds
+        explained[doing.rank] = explained.get(doing.rank, 0.0) + doing.time.seconds
         if doing.time.seconds > part:
             key: _What = (doing.doing, doing.file_system)
             groups.setdefault(key, _Cost()).add(doing.time, 1 - part / doing.time.seconds)
             of_ranks.setdefault(key, []).append(doing.rank)
     for row in side.ranks:
-        rest = row.computing_s + row.other_s - told.get(row.rank, 0.0)
+        rest = row.computing_s + row.other_s - explained.get(row.rank, 0.0)
         parts: list[tuple[_What, float]] = [((None, None), rest)]
-        if row.rank not in told:
+        if row.rank not in explained:
             parts = [(("computing", None), row.computing_s), ((None, None), row.other_s)]
         for key, seconds in parts:
             if seconds > 0:
@@ -174,7 +174,7 @@ def _of_programs(watch: JobWatch) -> Iterator[tuple[str, _Cost]]:
         if not rows:
             continue
         row = max(
-            rows, key=lambda each: sum(part.looks for part in each.doing if part.doing != "child")
+            rows, key=lambda row: sum(part.looks for part in row.doing if part.doing != "child")
         )
         of = sum(part.looks for part in row.doing)
         for part in row.doing:

@@ -71,7 +71,7 @@ def _process(watch: ProcessWatch, row: WatchedProcess) -> ProcessRow:
         seconds=row.seconds,
         doing=tuple(
             DoingLooks(doing=doing, file_system=names.get(device) or None, looks=count)
-            for doing, device, count in sorted(row.main, key=lambda each: -each[2])
+            for doing, device, count in sorted(row.main, key=lambda state: -state[2])
         ),
         others=row.others,
     )

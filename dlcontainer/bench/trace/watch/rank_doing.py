@@ -36,7 +36,7 @@ class _SeenRank:
     """A rank's activities, and when its first thread was looked at: (moment, what)."""
 
     activities: RankActivities
-    seen: Sequence[tuple[int, _What]]
+    moments: Sequence[tuple[int, _What]]
 
     def split(self, times: Union) -> dict[_What, TimeEstimate]:
         """Return what the rank did in some of its times."""
@@ -45,7 +45,7 @@ class _SeenRank:
         parts: dict[_What, TimeEstimate] = {}
         if computing:
             parts["computing", None] = looks.measured(intervals.length(computing) * _S)
-        counts = Counter(what for moment, what in self.seen if _within(moment, rest))
+        counts = Counter(what for moment, what in self.moments if _within(moment, rest))
         of, seconds = counts.total(), intervals.length(rest) * _S
         for what, count in counts.most_common():
             parts[what] = looks.estimate(count, of, seconds)
@@ -58,29 +58,31 @@ def of(
     watches: Sequence[ProcessWatch],
 ) -> tuple[tuple[RankDoing, ...], tuple[WaitCause, ...]]:
     """Return what each rank did, and what it did while others waited for it."""
-    seen = {
+    ranks = {
         process.rank: _SeenRank(
-            activities=activities[process.rank], seen=_moments(process, activities, watches)
+            activities=activities[process.rank], moments=_moments(process, activities, watches)
         )
         for process in processes
     }
-    doings = [row for rank in seen for row in _doings(rank, seen)]
+    doings = [row for rank in ranks for row in _doings(rank, ranks)]
     causes = [
         WaitCause(rank=rank, of=late, doing=doing, file_system=system, time=time)
-        for rank, of_rank in seen.items()
+        for rank, of_rank in ranks.items()
         for late, times in of_rank.activities.waiting.items()
-        if late in seen and seen[late].seen
-        for (doing, system), time in seen[late].split(times).items()
+        if late in ranks and ranks[late].moments
+        for (doing, system), time in ranks[late].split(times).items()
     ]
     return tuple(doings), tuple(causes)
 
 
-def _doings(rank: int, seen: Mapping[int, _SeenRank]) -> Iterator[RankDoing]:
-    of_rank = seen[rank]
-    if not of_rank.seen:
+def _doings(rank: int, ranks: Mapping[int, _SeenRank]) -> Iterator[RankDoing]:
+    of_rank = ranks[rank]
+    if not of_rank.moments:
         return
     waited = intervals.union(
-        interval for other in seen.values() for interval in other.activities.waiting.get(rank, ())
+        interval
+        for waiter in ranks.values()
+        for interval in waiter.activities.waiting.get(rank, ())
     )
     meanwhile = of_rank.split(waited)
     for (doing, system), time in of_rank.split([of_rank.activities.window]).items():
@@ -97,7 +99,7 @@ def _moments(
     watches: Sequence[ProcessWatch],
 ) -> list[tuple[int, _What]]:
     window = activities[process.rank].window
-    for watch in sorted(watches, key=lambda each: each.head.rank != process.rank):
+    for watch in sorted(watches, key=lambda watch: watch.head.rank != process.rank):
         if (watch.head.boot or watch.head.node) != process.boot:
             continue
         names = watch.device_names()
