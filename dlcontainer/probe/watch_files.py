@@ -71,9 +71,9 @@ class FileTally:
         counts = watch_proc.numbers(f"/proc/{record.pid}/io", *_COUNTS)
         status = watch_proc.fields(watch_proc.content(f"/proc/{record.pid}/status"))
         peak, inner = status.get(b"VmHWM", b"").split(), status.get(b"NSpid", b"").split()
-        first = record.is_new
+        first, record.queued = record.is_new, watch_proc.queued(record.pid)
         record.figures(
-            (int(peak[0]) if peak else None, int(inner[-1]) if inner else None, counts)
+            int(peak[0]) if peak else None, int(inner[-1]) if inner else None, counts
         )
         self._move(record, files, first, before)
 

@@ -8,6 +8,7 @@ Standard library only, Python >= 3.6.
 
 import contextlib
 import os
+import time
 
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 _PAGE = 4096
@@ -15,6 +16,8 @@ _MOST_PATH = 4096
 _MOST_NAME = 60
 _MOST_TEXT = 200
 _MOST_POINTS = 4
+# Mounts that are not known are looked for again.
+_AGAIN_S = 2.0
 
 
 def content(path, most=65536):
@@ -97,8 +100,15 @@ def numbers(path, *names):
 def name(pid, comm):
     """Return a process's name: its program's, as it was started; no other word of its command."""
     words = (line(f"/proc/{pid}/cmdline") or b"").split(b"\0")
-    text = words[0].rsplit(b"/", 1)[-1] or comm
+    # Some write their own title there, with more behind a colon.
+    text = words[0].split(b": ")[0].rsplit(b"/", 1)[-1] or comm
     return printed(text, _MOST_NAME)
+
+
+def queued(pid):
+    """Return how long a process's first thread was ready and had no processor, s; None: not told."""
+    words = (line(f"/proc/{pid}/schedstat") or b"").split()
+    return int(words[1]) * 1e-9 if len(words) == 3 else None
 
 
 def printed(text, most=_MOST_TEXT):
@@ -204,17 +214,24 @@ class Mounts:
 
     def forget(self):
         """Read mounts again from now on: some come and go."""
-        self.by_mount, self.trees, self.refused = {}, {}, set()
+        self.by_mount, self.trees, self.read_at, self.refused = {}, {}, {}, {}
         self.node = self._view("self")
         self._read("self", self.node)
 
     @staticmethod
     def _view(pid):
-        """Return what tells a process's view of mounts from others'."""
-        return link(f"/proc/{pid}/ns/mnt"), link(f"/proc/{pid}/root")
+        """Return what tells a process's view of mounts from others': it may change its root."""
+        root = None
+        with contextlib.suppress(OSError):
+            number = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC)
+            try:
+                root = open_file("self", number).mount
+            finally:
+                os.close(number)
+        return link(f"/proc/{pid}/ns/mnt"), root
 
     def _read(self, pid, view):
-        points = {}
+        points, self.read_at[view] = {}, time.monotonic()
         for row in (content(f"/proc/{pid}/mountinfo", 1 << 22) or b"").split(b"\n"):
             words = row.split()
             if b"-" not in words[5:]:
@@ -241,12 +258,13 @@ class Mounts:
 
     def of_mount(self, pid, mount):
         """Return the device of a mount that a process has a file on; None for pipes and sockets."""
-        if mount not in self.by_mount and mount not in self.refused:
+        now = time.monotonic()
+        if mount not in self.by_mount and self.refused.get(mount, 0.0) < now:
             view = self._view(pid)
-            if view not in self.trees:
+            if now - self.read_at.get(view, -_AGAIN_S) >= _AGAIN_S:
                 self._read(pid, view)
             if mount not in self.by_mount:
-                self.refused.add(mount)
+                self.refused[mount] = now + _AGAIN_S
         return self.by_mount.get(mount)
 
     def of_path(self, pid, path):

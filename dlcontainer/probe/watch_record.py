@@ -4,6 +4,7 @@ Standard library only, Python >= 3.6.
 """
 
 import json
+import os
 
 import watch_proc
 
@@ -19,7 +20,7 @@ class ProcessRecord:
         self.first = self.last = at
         self.comm, self.name = seen.comm, watch_proc.name(pid, seen.comm)
         self.user = self.system = self.children = 0.0
-        self.inner, self.peak_kib, self.bytes = pid, None, None
+        self.inner, self.peak_kib, self.bytes, self.queued = pid, None, None, None
         self.main, self.others = {}, {}
         self.seconds, self.threads, self.many = 0.0, 1, 1
         # Whether its calls are closed to us, whether figures were read yet, whether it ended.
@@ -41,9 +42,8 @@ class ProcessRecord:
         for doing, _ in states[1:]:
             self.others[doing] = self.others.get(doing, 0) + 1
 
-    def figures(self, values):
+    def figures(self, peak, inner, counts):
         """Take memory and bytes, where they may be read."""
-        peak, inner, counts = values
         self.is_new = False
         self.inner = inner or self.inner
         self.peak_kib = max(peak or 0, self.peak_kib or 0) or None
@@ -56,6 +56,8 @@ class ProcessRecord:
         for field in ("user", "system", "children", "seconds"):
             setattr(self, field, getattr(self, field) + getattr(other, field))
         self.peak_kib = max(self.peak_kib or 0, other.peak_kib or 0) or None
+        if self.queued is not None and other.queued is not None:
+            self.queued += other.queued
         if self.bytes and other.bytes:
             self.bytes = [a + b for a, b in zip(self.bytes, other.bytes)]
         for mine, theirs in ((self.main, other.main), (self.others, other.others)):
@@ -77,6 +79,7 @@ class ProcessRecord:
             "user_s": self.user,
             "system_s": self.system,
             "children_s": self.children,
+            "queued_s": self.queued,
             "peak_kib": self.peak_kib,
             "bytes": self.bytes,
             "threads": self.threads,
@@ -124,12 +127,15 @@ class RunLog:
             json.dumps([*key, runs], separators=(",", ":")) + "\n"
             for key, runs in self.pending.items()
         )
-        with open(self.path, "ab") as file:
-            end = file.tell()
+        number = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            end, rest = os.fstat(number).st_size, text.encode()
             try:
-                file.write(text.encode())
-                file.flush()
+                while rest:
+                    rest = rest[os.write(number, rest) :]
             except OSError:
-                file.truncate(end)
+                os.ftruncate(number, end)
                 raise
+        finally:
+            os.close(number)
         self.pending = {}

@@ -233,6 +233,29 @@ def test_a_full_disk_keeps_what_was_written_before(
     assert sum(run.looks for runs in after.runs.values() for run in runs) >= 3
 
 
+def test_a_disk_that_is_full_within_a_line(watch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.write
+
+    def cut(number: int, text: bytes) -> int:
+        if len(text) < 20:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(number, text[:10])
+
+    with child("input()") as running:
+        record(watch, running.pid)
+        watch._write(is_over=False)
+        before = Path(f"{watch.path}.runs").read_text()
+        assert before.endswith("\n")
+        record(watch, running.pid)
+        monkeypatch.setattr(os, "write", cut)
+        watch._write(is_over=False)
+        monkeypatch.undo()
+        assert Path(f"{watch.path}.runs").read_text() == before
+        watch._write(is_over=True)
+    (left,) = watch_file.read(Path(watch.path).parent)
+    assert sum(run.looks for runs in left.runs.values() for run in runs) == 2
+
+
 def test_many_short_processes_are_summed_up_by_name(
     watch: Any, modules: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
 ) -> None:

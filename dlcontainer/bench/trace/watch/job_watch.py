@@ -62,6 +62,7 @@ def _process(watch: ProcessWatch, row: WatchedProcess) -> ProcessRow:
         user_s=row.user_s,
         system_s=row.system_s,
         children_s=row.children_s,
+        queued_s=row.queued_s,
         peak_bytes=None if row.peak_kib is None else 1024 * row.peak_kib,
         read_bytes=counts[0],
         written_bytes=counts[1],

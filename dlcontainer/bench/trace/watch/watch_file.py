@@ -40,6 +40,7 @@ class WatchedProcess(BaseModel):
     user_s: _Seconds
     system_s: _Seconds
     children_s: _Seconds
+    queued_s: _Seconds | None
     peak_kib: _Count | None
     bytes: tuple[_Count, _Count, _Count, _Count] | None
     threads: _Count
@@ -70,7 +71,7 @@ class WatchedFileSystem(BaseModel):
             return ""
         if self.point is not None:
             return f"{self.point} ({self.type})"
-        place = self.within[0] if self.within else self.device
+        place = min(self.within, key=len) if self.within else self.device
         return f"{place} in the container ({self.type})"
 
 

@@ -48,6 +48,7 @@ class ProcessRow:
     """A process below a rank's clock, or `many` short ones of a name.
 
     `children_s` is the processor time of children that it waited for; their bytes are in its own.
+    For `queued_s` its first thread was ready, and had no processor.
     `read_bytes` are those of calls, `device_read_bytes` came from a device or a server.
     """
 
@@ -63,6 +64,7 @@ class ProcessRow:
     user_s: _Seconds
     system_s: _Seconds
     children_s: _Seconds
+    queued_s: _Seconds | None
     peak_bytes: _Count | None
     read_bytes: _Count | None
     written_bytes: _Count | None

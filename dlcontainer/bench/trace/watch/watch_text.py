@@ -16,8 +16,8 @@ _FILES_HEAD = (
     "to open and stat, s",
 )  # fmt: skip
 _PROCESSES_HEAD = (
-    "process", "rank", "pid", "seen, s", "user, s", "system, s", "children, s", "peak, MiB",
-    "read, MB", "written, MB", "its first thread",
+    "process", "rank", "pid", "seen, s", "user, s", "system, s", "children, s", "queued, s",
+    "peak, MiB", "read, MB", "written, MB", "its first thread",
 )  # fmt: skip
 _NAMES = {
     "poll": "events", "futex": "a thread", "child": "a child", "pipe": "a pipe",
@@ -94,6 +94,7 @@ def _process(row: ProcessRow) -> tuple[str, ...]:
         f"{row.user_s:.2f}",
         f"{row.system_s:.2f}",
         f"{row.children_s:.2f}",
+        _NOT_TOLD if row.queued_s is None else f"{row.queued_s:.2f}",
         _NOT_TOLD if row.peak_bytes is None else f"{row.peak_bytes / 2**20:.0f}",
         _mb(row.read_bytes),
         _mb(row.written_bytes),

@@ -117,7 +117,7 @@ def test_rows_and_notes(tmp_path: Path) -> None:
         "/data (slowfs)", "0", "2.0", "0.0", "0.500 s [0.254, 0.824], 10 looks",
     )  # fmt: skip
     assert processes[1][-1][0] == "a\x1b[2Jb, 3 of them"  # what prints it shows the code
-    assert processes[1][-1][7:] == ("not told", "not told", "not told", "no look")
+    assert processes[1][-1][7:] == (*["not told"] * 4, "no look")
     assert processes[1][0][-1].startswith("asleep 1.500 s [")
     notes = list(trace_text.notes(traced))
     for part in (
