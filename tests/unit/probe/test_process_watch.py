@@ -4,9 +4,11 @@ import errno
 import importlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -329,14 +331,16 @@ def test_a_path_tells_its_file_system(
     assert path_at(os.getpid(), 1) is None
 
 
-def traced(folder: Path, script: str) -> watch_file.ProcessWatch:
+def traced(folder: Path, script: str, *before: str) -> watch_file.ProcessWatch:
     """Run a command under the clock of a traced rank; give what its watch left."""
-    (folder / "trace").mkdir(parents=True)
+    (folder / "trace").mkdir(parents=True, exist_ok=True)
     (folder / "watch").mkdir()
     for name in trace_hook.WATCH_FILES:
         shutil.copyfile(PROBE / name, folder / "watch" / name)
-    argv = [sys.executable, "-I", "-S", str(CLOCK), "traced", str(folder), "MARK", "", "", "--"]
-    subprocess.run([*argv, "bash", "-c", script], timeout=120, check=False)
+    shutil.copyfile(CLOCK, folder / CLOCK.name)
+    python = "/usr/bin/python3" if before else sys.executable
+    argv = [python, "-I", "-S", str(folder / CLOCK.name), "traced", str(folder), "M", "", "", "--"]
+    subprocess.run([*before, *argv, "bash", "-c", script], timeout=120, check=False)
     (left,) = watch_file.read(folder / "trace")
     return left
 
@@ -345,6 +349,42 @@ def test_a_rank_that_was_killed(real_processes: None, tmp_path: Path) -> None:
     head = traced(tmp_path, "kill -KILL $$").head
     assert head.is_over
     assert head.command in {row.pid for row in head.processes}
+
+
+def test_a_user_without_root_in_namespaces_of_their_own(
+    real_processes: None,
+) -> None:
+    """As an engine starts an image: another user, other PIDs, a mount of its own."""
+    # Who has no root is such a user already.
+    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    user = ["env"] if os.getuid() else user
+    inside = ["unshare", "-Urmp", "--fork", "--mount-proc"]
+    tried = subprocess.run([*user, *inside, "/usr/bin/python3", "-V"], check=False)
+    if tried.returncode:
+        skip("the system's own Python and user namespaces are needed to play a user")
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        (folder / "input").write_bytes(bytes(300_000))
+        folder.chmod(0o777)
+        program = (
+            "import os, time; file = os.open('/mnt/input', os.O_RDONLY); time.sleep(2); "
+            "os.read(file, 200_000); time.sleep(2); print(os.getpid())\n"
+            "while sum(os.times()[:2]) < 0.3: pass"
+        )
+        script = (
+            f"mount --bind {name} /mnt && exec /usr/bin/python3 -I -S -c {shlex.quote(program)}"
+        )
+        (folder / "trace").mkdir(mode=0o777)
+        (folder / "trace").chmod(0o777)
+        left = traced(folder, f"exec {shlex.join(inside)} bash -c {shlex.quote(script)}", *user)
+    (row,) = [row for row in left.head.processes if row.inner_pid == 1]
+    assert not row.calls_closed
+    assert row.pid != 1
+    assert row.user_s + row.system_s >= 0.3 - 2 * TICK_S
+    assert row.bytes is not None
+    assert row.bytes[0] >= 200_000
+    assert "asleep" in {doing for doing, _, _ in row.main}
+    assert {"/mnt"} <= {place for system in left.head.file_systems for place in system.within}
 
 
 def test_a_process_whose_parent_ended_stays_below_the_clock(
