@@ -33,6 +33,7 @@ _WRITE_S = 3.0
 _WRITE_SHARE = 0.05
 _MOUNTS_S = 30.0
 _MOST_ENDED = 500
+_PATIENCE_S = 5.0
 _SUBREAPER = 36
 
 
@@ -72,13 +73,16 @@ class Watch:
 
     def last_look(self):
         """Look once more: the command has ended, and its figures stand until it is waited for."""
-        with self._lock:
-            self._safely(self._look)
+        if self._lock.acquire(timeout=_PATIENCE_S):
+            try:
+                self._safely(self._look)
+            finally:
+                self._lock.release()
 
     def end(self):
-        """Stop, and write what was seen."""
+        """Stop, and write what was seen; a look that hangs in the kernel is not waited for."""
         self._over.set()
-        self._thread.join()
+        self._thread.join(_PATIENCE_S)
         self._safely(lambda: self._write(is_over=True))
 
     def _safely(self, work):

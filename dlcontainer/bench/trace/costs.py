@@ -93,10 +93,12 @@ def lines(side: SideTrace) -> tuple[CostLine, ...]:
 def _costs(side: SideTrace) -> Iterator[tuple[str, _Cost]]:
     yield from _waits(side)
     yield from _own(side)
-    ranks = len(side.ranks)
-    for row in side.collectives:
+    parts = [max(0.0, row.exposed_s - (row.waiting_s or 0.0)) for row in side.collectives]
+    # Collectives may go on at once: what they share of the ranks' time is split among them.
+    transfer = sum(row.exposed_s for row in side.ranks)
+    for row, part in zip(side.collectives, parts, strict=True):
         cost = _Cost()
-        cost.add_measured(ranks * max(0.0, row.exposed_s - (row.waiting_s or 0.0)))
+        cost.add_measured(transfer * part / (sum(parts) or 1.0))
         size = "" if row.bytes is None else f" of {row.bytes:,} bytes"
         yield f"{row.kind}{size} is under way, and nothing beside it", cost
 
