@@ -5,12 +5,18 @@ moments of the late rank are in that line, and in no other. All are rank-seconds
 ranks.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dlcontainer.bench.trace.trace_records import SideTrace
 from dlcontainer.bench.trace.watch import looks
-from dlcontainer.bench.trace.watch.watch_records import Doing, JobWatch, TimeEstimate
+from dlcontainer.bench.trace.watch.watch_records import (
+    Doing,
+    JobWatch,
+    RankDoing,
+    TimeEstimate,
+    WaitCause,
+)
 
 # What a rank does, and what ranks do.
 _WORDS: Mapping[str, tuple[str, str]] = {
@@ -67,59 +73,93 @@ class _Cost:
         self.high += seconds
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RankTimes:
+    """A rank's time, as any kind of trace tells it; the parts are its total."""
+
+    rank: int
+    total_s: float
+    computing_s: float
+    waiting_for: Mapping[int, float]
+    transfer_s: float
+    other_s: float
+
+
 def lines(side: SideTrace) -> tuple[CostLine, ...]:
     """Return what costs a side's time, longest first."""
-    total, count = sum(row.total_s for row in side.ranks), len(side.ranks)
-    costs = dict(_costs(side))
-    if not side.ranks and side.watch is not None:
-        costs = dict(_of_programs(side.watch))
-        seconds = {row.rank: 0.0 for row in side.watch.processes}
-        total, count = side.watch.seconds * len(seconds), len(seconds)
+    if not side.ranks:
+        return () if side.watch is None else _lines_of_programs(side.watch)
+    times = [
+        RankTimes(
+            rank=row.rank, total_s=row.total_s, computing_s=row.computing_s,
+            waiting_for=row.waiting_for, transfer_s=row.exposed_s, other_s=row.other_s,
+        )
+        for row in side.ranks
+    ]  # fmt: skip
+    calls: dict[str, float] = {}
+    for row in side.collectives:
+        size = "" if row.bytes is None else f" of {row.bytes:,} bytes"
+        calls[f"{row.kind}{size}"] = max(0.0, row.exposed_s - (row.waiting_s or 0.0))
+    doings, causes = (side.watch.doings, side.watch.causes) if side.watch else ((), ())
+    return of_ranks(times, calls, doings, causes)
+
+
+def of_ranks(
+    times: Sequence[RankTimes],
+    calls: Mapping[str, float],
+    doings: Sequence[RankDoing],
+    causes: Sequence[WaitCause],
+) -> tuple[CostLine, ...]:
+    """Return what costs the time of ranks; `calls` are weights of what transfers went to."""
+    costs = [*_waits(times, doings, causes), *_own(times, doings, causes)]
+    # Collectives may go on at once: what they share of the ranks' time is split among them.
+    transfer, weights = sum(row.transfer_s for row in times), sum(calls.values())
+    for name, weight in calls.items():
+        cost = _Cost()
+        cost.add_measured(transfer * weight / (weights or 1.0))
+        costs.append((f"{name} is under way, and nothing beside it", cost))
+    return _table(costs, sum(row.total_s for row in times), len(times))
+
+
+def _lines_of_programs(watch: JobWatch) -> tuple[CostLine, ...]:
+    ranks = {row.rank for row in watch.processes}
+    return _table(list(_of_programs(watch)), watch.seconds * len(ranks), len(ranks))
+
+
+def _table(costs: Sequence[tuple[str, "_Cost"]], total: float, ranks: int) -> tuple[CostLine, ...]:
     table = [
         CostLine(
             what=what,
-            seconds=cost.seconds / count,
-            low_s=cost.low / count,
-            high_s=cost.high / count,
+            seconds=cost.seconds / ranks,
+            low_s=cost.low / ranks,
+            high_s=cost.high / ranks,
             looks=cost.looks,
             share=cost.seconds / total,
         )
-        for what, cost in costs.items()
+        for what, cost in costs
         if total and cost.seconds >= _LEAST_SHARE * total
     ]
     return tuple(sorted(table, key=lambda line: (-line.seconds, line.what)))
 
 
-def _costs(side: SideTrace) -> Iterator[tuple[str, _Cost]]:
-    yield from _waits(side)
-    yield from _own(side)
-    parts = [max(0.0, row.exposed_s - (row.waiting_s or 0.0)) for row in side.collectives]
-    # Collectives may go on at once: what they share of the ranks' time is split among them.
-    transfer = sum(row.exposed_s for row in side.ranks)
-    for row, part in zip(side.collectives, parts, strict=True):
-        cost = _Cost()
-        cost.add_measured(transfer * part / (sum(parts) or 1.0))
-        size = "" if row.bytes is None else f" of {row.bytes:,} bytes"
-        yield f"{row.kind}{size} is under way, and nothing beside it", cost
-
-
-def _waits(side: SideTrace) -> Iterator[tuple[str, _Cost]]:
+def _waits(
+    times: Sequence[RankTimes], doings: Sequence[RankDoing], causes: Sequence[WaitCause]
+) -> Iterator[tuple[str, _Cost]]:
     """Yield the waits for each rank by what it did, with its own time meanwhile."""
     groups: dict[tuple[int, _What], _Cost] = {}
     waiting: dict[tuple[int, _What], set[int]] = {}
     explained: dict[tuple[int, int], float] = {}
-    watch = side.watch
-    for cause in watch.causes if watch else ():
+    for cause in causes:
         key = (cause.of, (cause.doing, cause.file_system))
         groups.setdefault(key, _Cost()).add(cause.time)
         waiting.setdefault(key, set()).add(cause.rank)
         pair = (cause.rank, cause.of)
         explained[pair] = explained.get(pair, 0.0) + cause.time.seconds
-    for doing in watch.doings if watch else ():
+    for doing in doings:
         cost = groups.get((doing.rank, (doing.doing, doing.file_system)))
         if cost is not None and doing.time.seconds:
             cost.add(doing.time, doing.waited_s / doing.time.seconds)
-    for row in side.ranks:
+    for row in times:
         for late, seconds in row.waiting_for.items():
             rest = seconds - explained.get((row.rank, late), 0.0)
             if rest > 0:
@@ -133,16 +173,15 @@ def _waits(side: SideTrace) -> Iterator[tuple[str, _Cost]]:
         yield f"{_ranks(ranks)} {verb} for rank {late}{doing_words}", cost
 
 
-def _own(side: SideTrace) -> Iterator[tuple[str, _Cost]]:
+def _own(
+    times: Sequence[RankTimes], doings: Sequence[RankDoing], causes: Sequence[WaitCause]
+) -> Iterator[tuple[str, _Cost]]:
     """Yield what ranks did while nobody waited for them."""
     groups: dict[_What, _Cost] = {}
     of_ranks: dict[_What, list[int]] = {}
     explained: dict[int, float] = {}
-    caused = {
-        (cause.of, cause.doing, cause.file_system)
-        for cause in (side.watch.causes if side.watch else ())
-    }
-    for doing in side.watch.doings if side.watch else ():
+    caused = {(cause.of, cause.doing, cause.file_system) for cause in causes}
+    for doing in doings:
         is_caused = (doing.rank, doing.doing, doing.file_system) in caused
         part = doing.waited_s if is_caused else 0.0
         explained[doing.rank] = explained.get(doing.rank, 0.0) + doing.time.seconds
@@ -150,7 +189,7 @@ def _own(side: SideTrace) -> Iterator[tuple[str, _Cost]]:
             key: _What = (doing.doing, doing.file_system)
             groups.setdefault(key, _Cost()).add(doing.time, 1 - part / doing.time.seconds)
             of_ranks.setdefault(key, []).append(doing.rank)
-    for row in side.ranks:
+    for row in times:
         rest = row.computing_s + row.other_s - explained.get(row.rank, 0.0)
         parts: list[tuple[_What, float]] = [((None, None), rest)]
         if row.rank not in explained:
@@ -161,7 +200,7 @@ def _own(side: SideTrace) -> Iterator[tuple[str, _Cost]]:
                 of_ranks.setdefault(key, []).append(row.rank)
     for what, cost in groups.items():
         ranks = sorted(of_ranks[what])
-        who = "all ranks" if 1 < len(ranks) == len(side.ranks) else _ranks(ranks)
+        who = "all ranks" if 1 < len(ranks) == len(times) else _ranks(ranks)
         yield f"{who} {_does(what, len(ranks))}", cost
 
 

@@ -23,12 +23,17 @@ _What = tuple[Doing, str | None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TracedProcess:
-    """The process of a rank as its profile names it, and by how much its clock is moved, ns."""
+    """The process of a rank as its profile names it, and by how much its clock is moved, ns.
+
+    Where it is not known when it computed (its profile has calls of communication alone), all
+    beside these is split by looks.
+    """
 
     rank: int
     boot: str
     pid: int
     moved_ns: int
+    is_computing_known: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,12 +41,15 @@ class _SeenRank:
     """A rank's activities, and when its first thread was looked at: (moment, what)."""
 
     activities: RankActivities
+    is_computing_known: bool
     moments: Sequence[tuple[int, _What]]
 
     def split(self, times: Union) -> dict[_What, TimeEstimate]:
         """Return what the rank did in some of its times."""
         computing = intervals.both(self.activities.computing, times)
         rest = intervals.both(self.activities.other(), times)
+        if not self.is_computing_known:
+            computing, rest = [], intervals.union([*computing, *rest])
         parts: dict[_What, TimeEstimate] = {}
         if computing:
             parts["computing", None] = looks.measured(intervals.length(computing) * _S)
@@ -60,7 +68,9 @@ def of(
     """Return what each rank did, and what it did while others waited for it."""
     ranks = {
         process.rank: _SeenRank(
-            activities=activities[process.rank], moments=_moments(process, activities, watches)
+            activities=activities[process.rank],
+            is_computing_known=process.is_computing_known,
+            moments=_moments(process, activities, watches),
         )
         for process in processes
     }

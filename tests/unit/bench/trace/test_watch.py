@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.trace import costs, trace_analysis, trace_text
+from dlcontainer.bench.trace.rank_activities import RankActivities
 from dlcontainer.bench.trace.trace_records import SideTrace
-from dlcontainer.bench.trace.watch import watch_file, watch_text
+from dlcontainer.bench.trace.watch import rank_doing, watch_file, watch_text
 from dlcontainer.errors import BenchDataError
 from tests import madewatches
-from tests.madetraces import STEPS, MadeRank, leave
+from tests.madetraces import BASE_NS, MS, STEPS, MadeRank, leave
 from tests.madewatches import DEVICE, Runs
 from tests.unit.bench.trace.test_trace import LATE, QUICK
 
@@ -93,6 +94,32 @@ def test_a_rank_s_other_time_is_split_by_looks(tmp_path: Path) -> None:
     assert rows[1, "computing"].time.of == 0
     assert rows[0, "running"].time.seconds == pytest.approx(STEPS * 0.025)
     assert rows[0, "running"].waited_s == 0
+
+
+def test_without_a_profile_of_computing_all_beside_calls_is_split(tmp_path: Path) -> None:
+    """As calls of MPI alone tell it: what a rank did outside of them."""
+    folder = madewatches.leave(
+        tmp_path, 1, [(0, 90, 10, "running", None), (100, 190, 10, "asleep", None)]
+    )
+    activities = RankActivities(
+        rank=1, window=(BASE_NS, BASE_NS + 200 * MS), computing=[(BASE_NS, BASE_NS + 200 * MS)],
+        waiting={}, transfer=[], in_flight=[], waits=[],
+    )  # fmt: skip
+    process = rank_doing.TracedProcess(
+        rank=1, boot="one", pid=2, moved_ns=0, is_computing_known=False
+    )
+    doings, causes = rank_doing.of([process], {1: activities}, watch_file.read(folder))
+    assert causes == ()
+    assert [row.doing for row in doings] == ["running", "asleep"]
+    assert [row.time.seconds for row in doings] == [pytest.approx(0.1)] * 2
+    times = costs.RankTimes(
+        rank=1, total_s=0.2, computing_s=0.2, waiting_for={}, transfer_s=0.0, other_s=0.0
+    )
+    table = costs.of_ranks([times], {}, doings, causes)
+    assert [line.what for line in table] == [
+        "rank 1 is asleep",
+        "rank 1 runs outside of operations",
+    ]
 
 
 def test_a_side_without_a_profile_says_what_its_programs_did(tmp_path: Path) -> None:
