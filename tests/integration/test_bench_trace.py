@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,10 +66,11 @@ def traced(
     *words: object,
     code: int | None = 0,
     steps: int = ALL_STEPS + 3,
+    more: Sequence[object] = (),
 ) -> list[dict[str, Any]]:
     """Trace the program on two ranks; give the sides of the trace."""
     begin = ["bench", "trace", "--site", "local", "--ranks", 2, "--steps", 6, "-o", folder / "t"]
-    command = ["--time", "0:05:00", "--json", "--", "python", "train.py", how, steps]
+    command = ["--time", "0:05:00", "--json", "--", "python", "train.py", how, steps, *more]
     done = user.run(*map(str, [*begin, *words, *command]), cwd=folder, code=code)
     kept = json.loads((folder / "t/trace.json").read_text())
     # Behind it a job that failed has its error.

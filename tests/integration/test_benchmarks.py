@@ -37,6 +37,7 @@ SMALL: dict[str, tuple[str, ...]] = {
     "analysis": ("-n", "2000", "--json"),
     "calibration": ("-n", "1", "--pairs", "2", "--json"),
     "step_hook": ("--pairs", "2", "--steps", "20", "--json"),
+    "process_watch": ("--pairs", "2", "--seconds", "0.2", "--json"),
     "probe_overhead": ("--idle", "0.1", "--pairs", "8", "--raw"),
     "statistics": ("-n", "20", "--json"),
     "how_many": ("-n", "1", "--json"),

@@ -2,15 +2,18 @@
 
     rank_clock.py mark FILE [CODE]                           a stamp of this node's clocks
     rank_clock.py rank FOLDER MARK FIRST STEP -- COMMAND...  one rank, its output passed on
+    rank_clock.py traced FOLDER ...                          the same, all its processes watched
 
 FIRST is a pattern of the line that ends the start-up, STEP one of the lines that end a step; both
 may be empty. Lines of steps become a file of events, as `probe/event_stamps.py` writes them.
+`traced` takes the watch from FOLDER/watch: `probe/process_watch.py`.
 
 Standard library only, Python >= 3.6: it runs with the nodes' own python3, without the package.
 Lengths are those of the node's monotonic clock; its real-time clock is read once, as an anchor.
 """
 
 import contextlib
+import importlib
 import json
 import os
 import re
@@ -18,6 +21,7 @@ import select
 import signal
 import sys
 import time
+import typing
 
 _LAST_LINES = 12
 # Where a launcher tells a rank how many CPUs the job asked for it.
@@ -108,11 +112,12 @@ class RankWatch:
         return False
 
 
-def rank(folder: str, mark: str, first: str, step: str, command: "list[str]") -> int:
+def rank(folder: str, watch: RankWatch, command: "list[str]", looks: "typing.Any" = None) -> int:
     """Run a rank's command to its end, write its moments into a folder, return its exit code."""
     begun = stamp()
     cpus = len(os.sched_getaffinity(0))
     counts = [int(text) for text in map(os.environ.get, CPUS_ASKED) if text and text.isdigit()]
+    place = _place()
     out, err = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
@@ -121,8 +126,12 @@ def rank(folder: str, mark: str, first: str, step: str, command: "list[str]") ->
     os.close(err[1])
     for number in _PASSED_ON:
         signal.signal(number, lambda got, _frame: _send(child, got))
-    watch = RankWatch(mark.encode(), first, step)
-    status, ended = _follow(child, {out[0]: Stream(1, watch), err[0]: Stream(2, watch)})
+    if looks is not None:
+        looks.start(child)
+    streams = {out[0]: Stream(1, watch), err[0]: Stream(2, watch)}
+    status, ended = _follow(child, streams, looks)
+    if looks is not None:
+        looks.end()
     code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
     begin = float(str(begun["mono"]))
     now = stamp()
@@ -132,7 +141,6 @@ def rank(folder: str, mark: str, first: str, step: str, command: "list[str]") ->
         "last_s": watch.last,
         "ended_s": ended,
     }
-    place = os.environ.get("RANK") or os.environ.get("PET_NODE_RANK") or "0"
     body = dict(begun)
     body.update({name: None if at is None else at - begin for name, at in moments.items()})
     body.update(
@@ -175,7 +183,31 @@ def _send(child: int, number: int) -> None:
         os.kill(child, number)
 
 
-def _follow(child: int, streams: "dict[int, Stream]") -> "tuple[int, float]":
+def _place() -> str:
+    return os.environ.get("RANK") or os.environ.get("PET_NODE_RANK") or "0"
+
+
+def _looks(folder: str) -> "typing.Any":
+    """Return a watch of the processes below this one; None where that can't be: the rank runs."""
+    try:
+        sys.path.insert(0, os.path.join(folder, "watch"))  # noqa: PTH118
+        return importlib.import_module("process_watch").Watch(folder + "/trace", _place())
+    except Exception as error:  # noqa: BLE001 - a node's Python may miss anything
+        text = "the processes of this rank are not watched: %r\n" % error  # noqa: UP031
+        os.write(2, text.encode())
+        return None
+
+
+def _ended(child: int, looks: "typing.Any", *, wait: bool) -> "int | None":
+    """Return the status of a command that ended; before that, its last figures are looked at."""
+    how = os.WEXITED | os.WNOWAIT | (0 if wait else os.WNOHANG)
+    if looks is not None and os.waitid(os.P_PID, child, how) is not None:
+        looks.last_look()
+    gone, got = os.waitpid(child, 0 if wait else os.WNOHANG)
+    return got if gone else None
+
+
+def _follow(child: int, streams: "dict[int, Stream]", looks: "typing.Any") -> "tuple[int, float]":
     """Pass a command's output on until it ended; return its status, and when that was."""
     status, ended = None, 0.0
     while streams:
@@ -189,14 +221,12 @@ def _follow(child: int, streams: "dict[int, Stream]") -> "tuple[int, float]":
                 del streams[number]
                 os.close(number)
         if status is None:
-            gone, got = os.waitpid(child, os.WNOHANG)
-            if gone:
-                status, ended = got, now
+            status, ended = _ended(child, looks, wait=False), now
         elif not ready:
             break  # something that outlives the command holds its output
     if status is None:
-        status, ended = os.waitpid(child, 0)[1], time.monotonic()
-    return status, ended
+        status, ended = _ended(child, looks, wait=True), time.monotonic()
+    return status or 0, ended
 
 
 def _write(path: str, body: "dict[str, object]", *lines: str) -> None:
@@ -216,8 +246,9 @@ def main(argv: "list[str]") -> int:
     if argv[0] == "mark":
         _write(argv[1], dict(stamp(), code=int(argv[2]) if argv[2:] else 0))
         return 0
-    _, folder, mark, first, step, _, *command = argv
-    return rank(folder, mark, first, step, command)
+    verb, folder, mark, first, step, _, *command = argv
+    looks = _looks(folder) if verb == "traced" else None
+    return rank(folder, RankWatch(mark.encode(), first, step), command, looks)
 
 
 if __name__ == "__main__":

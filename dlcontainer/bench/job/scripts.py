@@ -203,7 +203,8 @@ def _without_engine(native: NativeSide, inside: Mapping[str, str]) -> RuntimeSta
 def _clocked(plan: Plan, search: RankSearch) -> Plan:
     """Put the clock before all that starts a rank's command."""
     patterns = (search.first_step or "", search.step_mark)
-    clock = (*_PYTHON, f"{FOLDER}/../{CLOCK.name}", "rank", FOLDER, MARK, *patterns, "--")
+    verb = "rank" if search.trace is None else "traced"
+    clock = (*_PYTHON, f"{FOLDER}/../{CLOCK.name}", verb, FOLDER, MARK, *patterns, "--")
     jobs = plan.site.jobs
     jobs = jobs.model_copy(update={"prefix": (*clock, *jobs.prefix)})
     return replace(plan, site=plan.site.model_copy(update={"jobs": jobs}))

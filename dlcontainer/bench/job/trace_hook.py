@@ -15,6 +15,15 @@ from dlcontainer.system import atomic_files
 TRACE = "trace"
 # As the program that runs in each process names it.
 PLAN = "trace.json"
+# What watches a rank's processes, from outside of them.
+WATCH = "watch"
+WATCH_FILES = (
+    "process_watch.py",
+    "watch_calls.py",
+    "watch_files.py",
+    "watch_proc.py",
+    "watch_record.py",
+)
 FILES: Mapping[str, Path] = {
     name: PROBE / name for name in ("trace_steps.py", "trace_profilers.py")
 }
@@ -33,6 +42,9 @@ def write(folder: Path, schedule: TraceSchedule) -> None:
     (folder / TRACE).mkdir()
     for name, source in FILES.items():
         atomic_files.write(folder / HOOK / name, source.read_text())
+    (folder / WATCH).mkdir()
+    for name in WATCH_FILES:
+        atomic_files.write(folder / WATCH / name, (PROBE / name).read_text())
     plan = {
         "folder": str(folder / TRACE),
         "warm_up": schedule.warm_up,

@@ -27,6 +27,9 @@ from dlcontainer.bench.trace.trace_records import (
     SideTrace,
     TracedClock,
 )
+from dlcontainer.bench.trace.watch import job_watch, rank_doing, watch_file
+from dlcontainer.bench.trace.watch.rank_doing import TracedProcess
+from dlcontainer.bench.trace.watch.watch_records import JobWatch
 from dlcontainer.errors import BenchDataError
 
 _S = 1e-9
@@ -65,7 +68,24 @@ def read(folder: Path, side: SideName, ranks: int, ended: str) -> SideTrace:
         notes=(*_notes(by_rank, joined), *([archive] if isinstance(archive, str) else [])),
         archive=None if isinstance(archive, str) else f"{otf2_archive.FOLDER}/{ANCHOR}",
         files=tuple(sorted(path.name for path in folder.glob("*.json"))),
+        watch=_watched(folder, by_rank, activities, clocks),
     )
+
+
+def _watched(
+    folder: Path,
+    by_rank: Mapping[int, ProcessTrace],
+    activities: Mapping[int, RankActivities],
+    clocks: Mapping[str, NodeClock],
+) -> JobWatch | None:
+    """Return what the ranks' clocks saw of their processes, joined with the ranks' profiles."""
+    watches = watch_file.read(folder)
+    processes = [
+        TracedProcess(rank=rank, boot=boot, pid=head.pid, moved_ns=clocks[boot].moved_ns)
+        for rank in activities
+        if (boot := (head := by_rank[rank].head).boot or head.node)
+    ]
+    return job_watch.of(watches, *rank_doing.of(processes, activities, watches))
 
 
 def _archived(

@@ -6,6 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
+from dlcontainer.bench.trace.watch.watch_records import JobWatch
+
 SCHEMA = "dlcontainer/trace/1"
 _OURS = ConfigDict(extra="forbid", allow_inf_nan=False)
 Seconds = Annotated[float, Field(ge=0)]
@@ -134,7 +136,10 @@ class SlowestStep:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SideTrace:
-    """What the trace of one side says; `ended` is how its job ended, `archive` its OTF2."""
+    """What the trace of one side says; `ended` is how its job ended, `archive` its OTF2.
+
+    `watch` is of all processes of the job, also of those without PyTorch.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
 
@@ -150,6 +155,7 @@ class SideTrace:
     notes: tuple[str, ...] = ()
     archive: str | None = None
     files: tuple[str, ...] = ()
+    watch: JobWatch | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

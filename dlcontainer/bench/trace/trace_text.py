@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from dlcontainer.bench.samples.vocabulary import counted
-from dlcontainer.bench.trace import overhead
+from dlcontainer.bench.trace import costs, overhead
 from dlcontainer.bench.trace.trace_records import (
     CollectiveRow,
     PathPart,
@@ -11,6 +11,7 @@ from dlcontainer.bench.trace.trace_records import (
     SideTrace,
     SlowestStep,
 )
+from dlcontainer.bench.trace.watch import watch_text
 
 COLLECTIVES_HEAD = (
     "collective", "bytes of a rank", "calls", "in flight, ms", "hidden, ms", "exposed, ms",
@@ -46,6 +47,14 @@ def longest_wait(side: SideTrace) -> str:
     )
 
 
+def cost_lines(side: SideTrace) -> list[str]:
+    """Say what costs a side's time, longest first."""
+    return [
+        f"{number}. {cost.what}: {watch_text.cost(cost)}"
+        for number, cost in enumerate(costs.lines(side), start=1)
+    ]
+
+
 def notes(side: SideTrace) -> Iterator[str]:
     """Yield what a reader must know of a trace: what is missing, left out, or uncertain."""
     for rank in side.missing:
@@ -69,6 +78,8 @@ def notes(side: SideTrace) -> Iterator[str]:
             )
         if row.coarse_s:
             yield f"rank {row.rank}: gaps of computing up to {_ms(row.coarse_s)} ms were closed"
+    if side.watch is not None:
+        yield from watch_text.notes(side.watch)
     slowest_write = max((row.write_s for row in side.ranks), default=0.0)
     yield f"between the blocks ranks wrote their files, for up to {slowest_write:.2f} s"
 

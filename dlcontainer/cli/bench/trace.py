@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from dlcontainer.planning.plan import Plan
 
 FILE = "trace.json"
+# Of a side's costs and processes; all of them are in the file.
+_MOST_COSTS = 6
+_MOST_ROWS = 12
 
 Command = Annotated[
     list[str],
@@ -290,14 +293,20 @@ def _say(traced: "JobTrace") -> None:
 
 def _say_side(side: "SideTrace") -> None:
     from dlcontainer.bench.trace import trace_text
+    from dlcontainer.bench.trace.watch import watch_text
 
     output.say(trace_text.headline(side))
+    for cost in trace_text.cost_lines(side)[:_MOST_COSTS]:
+        output.say(f"  {cost}")
     for line in trace_text.notes(side):
         output.say(f"- {line}")
     if side.collectives:
         rows = trace_text.collective_rows(side.collectives)
         output.say("\n" + output.table(rows, head=trace_text.COLLECTIVES_HEAD))
     output.say("\n" + output.table(trace_text.rank_rows(side.ranks), head=trace_text.RANKS_HEAD))
+    if side.watch is not None:
+        for head, rows in watch_text.tables(side.watch, _MOST_ROWS):
+            output.say("\n" + output.table(rows, head=head))
     output.say(f"\ncritical path, {trace_text.path(side.slowest)}")
 
 
