@@ -7,12 +7,14 @@ a rank's node was moved, and within what it is right, are properties of its grou
 
 import importlib.util
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dlcontainer import __version__
 from dlcontainer.bench.trace import rank_spans
+from dlcontainer.bench.trace.mpi_calls import mpi_archive
+from dlcontainer.bench.trace.mpi_calls.call_worlds import CallWorld
 from dlcontainer.bench.trace.rank_spans import RankSpans, SpanThread
 
 FOLDER, ANCHOR = "otf2", "traces.otf2"
@@ -39,9 +41,13 @@ class ArchiveCounts:
 
     spans: Mapping[int, int]
     left_out: Mapping[int, int]
+    # Calls of MPI, by world and rank.
+    calls: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
 
-def write(folder: Path, ranks: Sequence[ArchiveRank]) -> ArchiveCounts | str:
+def write(
+    folder: Path, ranks: Sequence[ArchiveRank], worlds: Sequence[CallWorld] = ()
+) -> ArchiveCounts | str:
     """Write an archive into a new folder; return what is in it, or why there is none.
 
     Raises BenchDataError for a Kineto file that is damaged.
@@ -54,15 +60,19 @@ def write(folder: Path, ranks: Sequence[ArchiveRank]) -> ArchiveCounts | str:
     try:
         # The package's own writer fails later, and twice.
         folder.mkdir()
-        return _written(otf2, folder, ranks)
+        return _written(otf2, folder, ranks, worlds)
     except (OSError, *errors) as error:
         return f"no OTF2: {str(error)[:300]}"
 
 
-def _written(otf2: Any, folder: Path, ranks: Sequence[ArchiveRank]) -> ArchiveCounts:
+def _written(
+    otf2: Any, folder: Path, ranks: Sequence[ArchiveRank], worlds: Sequence[CallWorld]
+) -> ArchiveCounts:
     archive = otf2.writer.Writer(str(folder), timer_resolution=1_000_000_000)
     try:
-        counts = _write_ranks(_Definitions(otf2, archive), ranks)
+        definitions = ArchiveDefinitions(otf2, archive)
+        counts = _write_ranks(definitions, ranks)
+        counts = replace(counts, calls=mpi_archive.write(definitions, worlds))
         first = archive._first_timestamp
         if first is not None:
             # The writer takes the moment of writing for that of the first event, and has no setter.
@@ -74,7 +84,7 @@ def _written(otf2: Any, folder: Path, ranks: Sequence[ArchiveRank]) -> ArchiveCo
     return counts
 
 
-def _write_ranks(definitions: "_Definitions", ranks: Sequence[ArchiveRank]) -> ArchiveCounts:
+def _write_ranks(definitions: "ArchiveDefinitions", ranks: Sequence[ArchiveRank]) -> ArchiveCounts:
     definitions.archive.creator = f"dlcontainer {__version__}"
     spans, left_out = {}, {}
     for rank in ranks:
@@ -84,7 +94,7 @@ def _write_ranks(definitions: "_Definitions", ranks: Sequence[ArchiveRank]) -> A
     return ArchiveCounts(spans=spans, left_out=left_out)
 
 
-class _Definitions:
+class ArchiveDefinitions:
     """What an archive's events refer to; equal ones are one."""
 
     def __init__(self, otf2: Any, archive: Any) -> None:
@@ -95,33 +105,40 @@ class _Definitions:
         self._regions: dict[str, Any] = {}
         self.bytes = self._made.attribute(BYTES, "what the rank puts in", type=otf2.Type.UINT64)
 
-    def group(self, rank: ArchiveRank) -> Any:
-        node = self._nodes.get(rank.node)
+    def group(self, name: str, node_name: str, moved_ns: int, bound_ns: int | None) -> Any:
+        """Define a process, with what was done to its node's clock."""
+        node = self._nodes.get(node_name)
         if node is None:
-            node = self._made.system_tree_node(rank.node, class_name="node", parent=self._machine)
-            self._nodes[rank.node] = node
-        group = self._made.location_group(f"rank {rank.rank}", system_tree_parent=node)
-        bound = "unknown" if rank.bound_ns is None else str(rank.bound_ns)
-        for name, value in (("MOVED_NS", str(rank.moved_ns)), ("BOUND_NS", bound)):
+            node = self._made.system_tree_node(node_name, class_name="node", parent=self._machine)
+            self._nodes[node_name] = node
+        group = self._made.location_group(name, system_tree_parent=node)
+        bound = "unknown" if bound_ns is None else str(bound_ns)
+        for key, value in (("MOVED_NS", str(moved_ns)), ("BOUND_NS", bound)):
             self._made.location_group_property(
-                group, f"DLCONTAINER::CLOCK_{name}", self.otf2.Type.STRING, value
+                group, f"DLCONTAINER::CLOCK_{key}", self.otf2.Type.STRING, value
             )
         return group
 
+    def thread(self, name: str, group: Any) -> Any:
+        """Define a thread of a process."""
+        return self._made.location(name, type=self.otf2.LocationType.CPU_THREAD, group=group)
+
     def location(self, thread: SpanThread, group: Any) -> Any:
-        kinds = self.otf2.LocationType
-        kind = kinds.GPU if thread.is_device else kinds.CPU_THREAD
-        return self._made.location(thread.name, type=kind, group=group)
+        """Define a thread, or a stream of a device."""
+        if not thread.is_device:
+            return self.thread(thread.name, group)
+        return self._made.location(thread.name, type=self.otf2.LocationType.GPU, group=group)
 
     def region(self, name: str) -> Any:
+        """Return the region of a name."""
         region = self._regions.get(name)
         if region is None:
             region = self._regions[name] = self._made.region(name)
         return region
 
 
-def _write_rank(definitions: _Definitions, rank: ArchiveRank, read: RankSpans) -> None:
-    group = definitions.group(rank)
+def _write_rank(definitions: ArchiveDefinitions, rank: ArchiveRank, read: RankSpans) -> None:
+    group = definitions.group(f"rank {rank.rank}", rank.node, rank.moved_ns, rank.bound_ns)
     for thread in read.threads:
         location = definitions.location(thread, group)
         events = definitions.archive.event_writer_from_location(location)
