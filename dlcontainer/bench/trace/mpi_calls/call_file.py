@@ -134,17 +134,21 @@ class MpiProcess:
 _ENDS: Sequence[Literal["finalize", "exit", "abort"]] = ("finalize", "exit", "abort")
 
 
-def read(folder: Path) -> tuple[MpiProcess, ...]:
-    """Read what the processes of a job left; raises BenchDataError for a file that is damaged."""
-    return tuple(_read(path) for path in sorted(folder.glob(f"*{SUFFIX}")))
+def read(folder: Path) -> tuple[list[MpiProcess], int]:
+    """Read what a job's processes left, and count those whose first line did not fit on a disk.
+
+    Raises BenchDataError for a file that is damaged.
+    """
+    processes = [_read(path) for path in sorted(folder.glob(f"*{SUFFIX}"))]
+    whole = [process for process in processes if process is not None]
+    return whole, len(processes) - len(whole)
 
 
-def _read(path: Path) -> MpiProcess:
+def _read(path: Path) -> MpiProcess | None:
     try:
-        line, found, body = foreign_files.read(path, _MOST_BYTES).partition(b"\n")
-        if not found:
-            # The disk was full before its first line.
-            raise ValueError("its first line is cut")
+        line, end, body = foreign_files.read(path, _MOST_BYTES).partition(b"\n")
+        if not end:
+            return None
         process = MpiProcess(path=path, head=CallsHead.model_validate(foreign_files.loads(line)))
         # Behind the last record stands nothing, or one that was cut.
         for fields in _RECORD.iter_unpack(body[: len(body) // _RECORD.size * _RECORD.size]):

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.trace import intervals, matched, rank_activities
 from dlcontainer.bench.trace.intervals import Union
 from dlcontainer.bench.trace.matched import NodeClock, TracedRank
@@ -41,12 +42,16 @@ class JobCalls:
 
 def read(traces: Path, built: Path) -> JobCalls:
     """Read what a job's processes left, and why nodes have no library; raises BenchDataError."""
-    processes = call_file.read(traces)
+    processes, cut = call_file.read(traces)
     refused = [
         f"{of.head.program} was not traced: {of.head.reason} ({of.head.library.split('?')[0]})"
         for of in processes
         if of.head.reason
     ]
+    if cut:
+        refused.append(
+            f"{counted(cut, 'process', 'processes')} of MPI could not write: the disk was full"
+        )
     return JobCalls(
         worlds=call_worlds.of(processes), reasons=tuple(dict.fromkeys([*_none(built), *refused]))
     )
