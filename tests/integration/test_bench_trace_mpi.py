@@ -56,12 +56,17 @@ int main(int n, char **words)
     MPI_Comm_dup(MPI_COMM_WORLD, &two);
     for (int t = 0; t < turns; t++) {
         if (rank == 1) usleep(200000);
-        if (rank == 1 && !strcmp(how, "killed") && t == turns - 1) { sleep(2); raise(SIGKILL); }
+        if (!strcmp(how, "killed") && t == turns - 1) {
+            /* More than a second behind the last write, a call writes all before it. */
+            sleep(2);
+            MPI_Barrier(two);
+            if (rank == 1) raise(SIGKILL);
+        }
         before[0][0][t] = MPI_Wtime();
         MPI_Allreduce(field, sum, 1000, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
         after[0][t] = MPI_Wtime();
         if (!strcmp(how, "full") && t == 0) {
-            struct rlimit limit = {6000, 6000};
+            struct rlimit limit = {4000, 4000};
             setrlimit(RLIMIT_FSIZE, &limit);
         }
         MPI_Irecv(sum, 100, MPI_INT, 1 - rank, 7, two, requests);
@@ -73,7 +78,6 @@ int main(int n, char **words)
         else MPI_Recv(sum, 99, MPI_FLOAT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
                       MPI_STATUS_IGNORE);
         after[1][t] = MPI_Wtime();
-        for (int i = 0; !strcmp(how, "full") && i < 3000; i++) MPI_Barrier(MPI_COMM_WORLD);
     }
     if (rank == 1) MPI_Ssend(before[0], 128, MPI_DOUBLE, 0, 1, two);
     else {
@@ -104,7 +108,9 @@ def prefix(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture
 def user(launching: World) -> World:
     """Give a user whose jobs may start two ranks as root, also by Open MPI 5."""
-    more = {"PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    # Ranks that wait let the other run: there are more of them than cores.
+    more = {"OMPI_MCA_mpi_yield_when_idle": "1"}
+    more |= {"PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return launching.having(**more, PRTE_MCA_rmaps_default_mapping_policy=":oversubscribe")
 
 
@@ -112,7 +118,8 @@ def traced(
     user: World, prefix: Path, folder: Path, *command: object, code: int | None = 0
 ) -> dict[str, Any]:
     """Trace a command with a prefix first on PATH; give the side of the trace."""
-    words = ["--site", "local", "--ranks", "1", "--native", prefix, "-o", folder / "t", "--json"]
+    words = ["--site", "local", "--ranks", "1", "--native", str(prefix), "--json"]
+    words += ["-o", str(folder / "t")]
     user.run("bench", "trace", *words, "--", *map(str, command), cwd=folder, code=code)
     (side,) = json.loads((folder / "t/trace.json").read_text())["sides"]
     return dict(side)
@@ -132,18 +139,13 @@ def require_waits(side: Mapping[str, Any], log: Path) -> None:
     """Hold the first rank's waits to what the program itself took down."""
     (world,) = side["mpi"]["worlds"]
     told = truth(log)
-    least = {"MPI_Allreduce": 0.2, "MPI_Recv": 0.1}
     for kind, (within, wait) in told.items():
         rows = of_kind(world, kind)
         waited = sum(row["waiting_s"] for row in rows)
-        # The sleep is the least that the other was late by, but for a rank that was late too.
-        assert (
-            0.9 * wait
-            <= waited
-            <= within + sum(row["seconds"] for row in rows if row["bytes"] == 1024)
-        )
+        # The program's own message of its moments is not among those.
+        more = sum(row["seconds"] for row in rows if row["bytes"] == 1024)
         assert wait <= within
-        assert least[kind] > 0
+        assert 0.9 * wait <= waited <= within + more
     first, second = world["ranks"]
     assert max(first["waiting_for"], key=first["waiting_for"].get) == "1"
     assert sum(second["waiting_for"].values()) < first["waiting_for"]["1"]
@@ -209,8 +211,7 @@ def test_a_rank_is_killed(user: World, prefix: Path, tmp_path: Path) -> None:
     side = traced(user, prefix, tmp_path, "mpirun", "-n", 2, "sim", "killed", TURNS, code=7)
     (world,) = side["mpi"]["worlds"]
     assert world["ranks"][1]["ended"] == "cut"
-    # What was written at the latest a second before is there.
-    assert sum(row["calls"] for row in of_kind(world, "MPI_Allreduce")) > 0
+    assert sum(row["calls"] for row in of_kind(world, "MPI_Allreduce")) == 2 * (TURNS - 1)
 
 
 def test_a_program_that_never_calls_finalize(user: World, prefix: Path, tmp_path: Path) -> None:
@@ -247,16 +248,19 @@ def test_a_library_of_another_mpi_steps_aside(user: World, prefix: Path, tmp_pat
     assert "sim was not traced: this MPI is of another family than the compiler's" in reason
 
 
-def test_without_a_compiler_it_says_so(user: World, tiny_image: Built, tmp_path: Path) -> None:
-    words = ["bench", "trace", "--site", "local", "--ranks", "1", "-o", tmp_path / "t"]
-    done = user.run(*words, "--image", tiny_image.image, "--", "python", "-c", "", code=7)
+def test_without_a_compiler_it_says_so(
+    user: World, tiny: Path, tiny_image: Built, tmp_path: Path
+) -> None:
+    words = ["bench", "trace", "--site", "local", "--recipe", str(tiny), "--ranks", "1"]
+    image = ["--image", str(tiny_image.image), "-o", str(tmp_path / "t")]
+    done = user.run(*words, *image, "--", "python", "-c", "", code=7)
     assert "calls of MPI were not traced: there is no mpicc on PATH" in done.stderr
 
 
 def test_a_compiler_without_mpi_says_so(user: World, tmp_path: Path) -> None:
     native = environment_with(tmp_path / "native")
     (native / "bin/mpicc").symlink_to("/usr/bin/gcc")
-    words = ["bench", "trace", "--site", "local", "--ranks", "1", "-o", tmp_path / "t"]
+    words = ["bench", "trace", "--site", "local", "--ranks", "1", "-o", f"{tmp_path}/t"]
     done = user.run(*words, "--native", native, "--", "true", code=7)
     assert "mpicc could not compile" in done.stderr
     assert "mpi.h" in done.stderr
@@ -267,7 +271,7 @@ def test_of_many_ranks_one_builds(prefix: Path, tmp_path: Path) -> None:
     folder.mkdir()
     (tmp_path / "mpi").mkdir()
     words = [trace_hook.FILES[name] for name in (trace_hook.MPI_SCRIPT, "mpi_calls.c")]
-    environ = {"PATH": f"{prefix}/bin:/usr/bin:/bin"}
+    environ = {"PATH": f"{prefix}/bin:/usr/bin:/bin", "HOME": str(tmp_path)}
     running = [
         subprocess.Popen(
             ["/bin/sh", *words, tmp_path / "mpi"], env=environ, stdout=subprocess.PIPE, text=True
