@@ -44,6 +44,17 @@ static void say(const char *name, int call, int turns)
     fflush(stdout);
 }
 
+/* What a training beside it reads. */
+static void feed(int turn)
+{
+    char name[64];
+    FILE *file = fopen("part", "w");
+    fwrite(sum, sizeof *sum, 1000, file);
+    fclose(file);
+    sprintf(name, "field-%d", turn);
+    rename("part", name);
+}
+
 int main(int n, char **words)
 {
     const char *how = words[1];
@@ -65,6 +76,7 @@ int main(int n, char **words)
         before[0][0][t] = MPI_Wtime();
         MPI_Allreduce(field, sum, 1000, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
         after[0][t] = MPI_Wtime();
+        if (!strcmp(how, "feeds") && rank == 0) feed(t);
         if (!strcmp(how, "full") && t == 0) {
             struct rlimit limit = {4000, 4000};
             setrlimit(RLIMIT_FSIZE, &limit);
@@ -96,11 +108,14 @@ def prefix(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """Give a prefix with a real MPI, its mpicc, and the program."""
     if shutil.which("gcc") is None:
         missing("gcc (Debian's package gcc)")
-    folder = tmp_path_factory.mktemp("mpi") / request.param
-    mpi_programs.install(folder, WHEELS[request.param])
-    source = folder / "sim.c"
+    return installed(tmp_path_factory.mktemp("mpi") / str(request.param))
+
+
+def installed(folder: Path) -> Path:
+    """Install the MPI that a folder is named for, and the program."""
+    mpi_programs.install(folder, WHEELS[folder.name])
+    source, program = folder / "sim.c", folder / "bin/sim"
     source.write_text(SOURCE)
-    program = folder / "bin/sim"
     subprocess.run([folder / "bin/mpicc", "-std=gnu99", "-o", program, source], check=True)
     return folder
 
@@ -234,13 +249,10 @@ def test_a_full_disk(user: World, prefix: Path, tmp_path: Path) -> None:
 def test_a_library_of_another_mpi_steps_aside(user: World, prefix: Path, tmp_path: Path) -> None:
     # The compiler is of this MPI, the program of the other one.
     other = next(name for name in WHEELS if name != prefix.name)
-    folder = mpi_programs.install(tmp_path / other, WHEELS[other])
-    source = tmp_path / "sim.c"
-    source.write_text(SOURCE)
-    subprocess.run([folder / "bin/mpicc", "-o", tmp_path / "sim", source], check=True)
+    folder = installed(tmp_path / other)
     side = traced(
         user, prefix, tmp_path, "sh", "-c",
-        f"mpirun -n 2 sim ok 1 && {folder}/bin/mpirun -n 2 {tmp_path}/sim ok {TURNS}",
+        f"mpirun -n 2 sim ok 1 && {folder}/bin/mpirun -n 2 {folder}/bin/sim ok {TURNS}",
     )  # fmt: skip
     (world,) = side["mpi"]["worlds"]
     assert sum(row["calls"] for row in of_kind(world, "MPI_Allreduce")) == 2
