@@ -13,12 +13,12 @@ from typing import Any
 
 from dlcontainer import __version__
 from dlcontainer.bench.trace import rank_spans
+from dlcontainer.bench.trace.archive_definitions import ArchiveDefinitions
 from dlcontainer.bench.trace.mpi_calls import mpi_archive
 from dlcontainer.bench.trace.mpi_calls.call_worlds import CallWorld
-from dlcontainer.bench.trace.rank_spans import RankSpans, SpanThread
+from dlcontainer.bench.trace.rank_spans import RankSpans
 
 FOLDER, ANCHOR = "otf2", "traces.otf2"
-BYTES = "bytes"
 MISSING = (
     "no OTF2: the package otf2 is missing; install dlcontainer's extra `trace` and trace again"
 )
@@ -84,7 +84,7 @@ def _written(
     return counts
 
 
-def _write_ranks(definitions: "ArchiveDefinitions", ranks: Sequence[ArchiveRank]) -> ArchiveCounts:
+def _write_ranks(definitions: ArchiveDefinitions, ranks: Sequence[ArchiveRank]) -> ArchiveCounts:
     definitions.archive.creator = f"dlcontainer {__version__}"
     spans, left_out = {}, {}
     for rank in ranks:
@@ -94,53 +94,11 @@ def _write_ranks(definitions: "ArchiveDefinitions", ranks: Sequence[ArchiveRank]
     return ArchiveCounts(spans=spans, left_out=left_out)
 
 
-class ArchiveDefinitions:
-    """What an archive's events refer to; equal ones are one."""
-
-    def __init__(self, otf2: Any, archive: Any) -> None:
-        self.otf2, self.archive = otf2, archive
-        self._made = archive.definitions
-        self._machine = self._made.system_tree_node("machine", class_name="machine")
-        self._nodes: dict[str, Any] = {}
-        self._regions: dict[str, Any] = {}
-        self.bytes = self._made.attribute(BYTES, "what the rank puts in", type=otf2.Type.UINT64)
-
-    def group(self, name: str, node_name: str, moved_ns: int, bound_ns: int | None) -> Any:
-        """Define a process, with what was done to its node's clock."""
-        node = self._nodes.get(node_name)
-        if node is None:
-            node = self._made.system_tree_node(node_name, class_name="node", parent=self._machine)
-            self._nodes[node_name] = node
-        group = self._made.location_group(name, system_tree_parent=node)
-        bound = "unknown" if bound_ns is None else str(bound_ns)
-        for key, value in (("MOVED_NS", str(moved_ns)), ("BOUND_NS", bound)):
-            self._made.location_group_property(
-                group, f"DLCONTAINER::CLOCK_{key}", self.otf2.Type.STRING, value
-            )
-        return group
-
-    def thread(self, name: str, group: Any) -> Any:
-        """Define a thread of a process."""
-        return self._made.location(name, type=self.otf2.LocationType.CPU_THREAD, group=group)
-
-    def location(self, thread: SpanThread, group: Any) -> Any:
-        """Define a thread, or a stream of a device."""
-        if not thread.is_device:
-            return self.thread(thread.name, group)
-        return self._made.location(thread.name, type=self.otf2.LocationType.GPU, group=group)
-
-    def region(self, name: str) -> Any:
-        """Return the region of a name."""
-        region = self._regions.get(name)
-        if region is None:
-            region = self._regions[name] = self._made.region(name)
-        return region
-
-
 def _write_rank(definitions: ArchiveDefinitions, rank: ArchiveRank, read: RankSpans) -> None:
     group = definitions.group(f"rank {rank.rank}", rank.node, rank.moved_ns, rank.bound_ns)
     for thread in read.threads:
-        location = definitions.location(thread, group)
+        define = definitions.stream if thread.is_device else definitions.thread
+        location = define(thread.name, group)
         events = definitions.archive.event_writer_from_location(location)
         for event in rank_spans.events(thread.spans):
             region, size = definitions.region(event.span.name), event.span.bytes

@@ -81,7 +81,7 @@ def join(world: CallWorld) -> JoinedCalls:
 
 
 @dataclass(slots=True)
-class _Turn:
+class _CollectiveTurn:
     """One collective: its calls, where the ranks awaited those that were only started, its size."""
 
     calls: dict[int, tuple[str, CallRecord]] = field(default_factory=dict)
@@ -90,13 +90,13 @@ class _Turn:
 
 
 def _collectives(processes: Mapping[int, MpiProcess], joined: JoinedCalls) -> None:
-    turns: dict[tuple[tuple[int, int], int], _Turn] = {}
+    turns: dict[tuple[tuple[int, int], int], _CollectiveTurn] = {}
     for rank, process in processes.items():
         for record in process.records:
             group = process.group(record)
             if not record.turn or group is None or group.is_inter or group.size < 2:
                 continue
-            turn = turns.setdefault((group.key, record.turn), _Turn(size=group.size))
+            turn = turns.setdefault((group.key, record.turn), _CollectiveTurn(size=group.size))
             if record.what == Content.CALL:
                 turn.calls[rank] = (process.kind(record), record)
             elif record.what == Content.COLLECTED:
@@ -109,7 +109,7 @@ def _collectives(processes: Mapping[int, MpiProcess], joined: JoinedCalls) -> No
             joined.apart += len(turn.calls)
 
 
-def _of_turn(kind: str, turn: _Turn, joined: JoinedCalls) -> None:
+def _of_turn(kind: str, turn: _CollectiveTurn, joined: JoinedCalls) -> None:
     calls = {rank: record for rank, (_, record) in turn.calls.items()}
     spans = turn.awaited if kind in _STARTED else calls
     blocking = _STARTED.get(kind, kind)

@@ -198,7 +198,7 @@ def _rank_row(of: RankActivities, process: MpiProcess, archived: int) -> MpiRank
 
 
 @dataclass(slots=True)
-class _Cell:
+class _CallTotals:
     calls: int = 0
     ns: int = 0
     waiting: int = 0
@@ -206,7 +206,7 @@ class _Cell:
 
 def _call_rows(world: CallWorld, activities: Mapping[int, RankActivities]) -> Iterator[MpiCallRow]:
     """Yield a row for each call and size, those that took longest first."""
-    cells: dict[tuple[str, int | None], _Cell] = {}
+    cells: dict[tuple[str, int | None], _CallTotals] = {}
     for rank, process in world.processes.items():
         waited = intervals.union(of for union in activities[rank].waiting.values() for of in union)
         _count(process, waited, cells)
@@ -221,11 +221,13 @@ def _call_rows(world: CallWorld, activities: Mapping[int, RankActivities]) -> It
         )
 
 
-def _count(process: MpiProcess, waited: Union, cells: dict[tuple[str, int | None], _Cell]) -> None:
+def _count(
+    process: MpiProcess, waited: Union, cells: dict[tuple[str, int | None], _CallTotals]
+) -> None:
     beyond = {kind: [of.calls, of.ns] for kind, of in process.sums.items()}
     for record in process.calls():
         kind = process.kind(record)
-        cell = cells.setdefault((kind, _bytes(record)), _Cell())
+        cell = cells.setdefault((kind, _bytes(record)), _CallTotals())
         calls, ns = max(1, record.polls), record.end - record.begin
         cell.calls += calls
         cell.ns += ns
@@ -234,7 +236,7 @@ def _count(process: MpiProcess, waited: Union, cells: dict[tuple[str, int | None
         left[0], left[1] = left[0] - calls, left[1] - ns
     for kind, (calls, ns) in beyond.items():
         if process.left_out and calls > 0:
-            cell = cells.setdefault((kind, None), _Cell())
+            cell = cells.setdefault((kind, None), _CallTotals())
             cell.calls += calls
             cell.ns += max(0, ns)
 

@@ -6,14 +6,12 @@ MPI. A communicator with members that left nothing is not defined: its calls are
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dlcontainer.bench.trace.archive_definitions import ArchiveDefinitions
 from dlcontainer.bench.trace.mpi_calls.call_file import CallGroup, CallRecord, Content, MpiProcess
 from dlcontainer.bench.trace.mpi_calls.call_worlds import CallWorld
 from dlcontainer.bench.trace.mpi_calls.joined_calls import SENDS
-
-if TYPE_CHECKING:
-    from dlcontainer.bench.trace.otf2_archive import ArchiveDefinitions
 
 # Of all ranks together.
 MOST_CALLS = 500_000
@@ -30,7 +28,7 @@ class _ArchiveComm:
 
 
 def write(
-    definitions: "ArchiveDefinitions", worlds: Sequence[CallWorld]
+    definitions: ArchiveDefinitions, worlds: Sequence[CallWorld]
 ) -> dict[tuple[int, int], int]:
     """Write all worlds; return how many calls are in the archive, by world and rank."""
     locations = _locations(definitions, worlds)
@@ -54,7 +52,7 @@ def write(
 
 
 def _locations(
-    definitions: "ArchiveDefinitions", worlds: Sequence[CallWorld]
+    definitions: ArchiveDefinitions, worlds: Sequence[CallWorld]
 ) -> dict[_RankKey, dict[int, Any]]:
     """Define a location for each thread of each rank; threads by their number."""
     programs = [world.program for world in worlds]
@@ -76,7 +74,7 @@ def _locations(
 
 
 def _comms(
-    definitions: "ArchiveDefinitions",
+    definitions: ArchiveDefinitions,
     number: int,
     world: CallWorld,
     locations: Mapping[_RankKey, Mapping[int, Any]],
@@ -113,7 +111,7 @@ class _RankWriter:
 
     def __init__(
         self,
-        definitions: "ArchiveDefinitions",
+        definitions: ArchiveDefinitions,
         process: MpiProcess,
         comms: Mapping[tuple[int, int], _ArchiveComm],
     ) -> None:
