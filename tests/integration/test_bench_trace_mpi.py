@@ -13,6 +13,7 @@ import pytest
 
 from dlcontainer.bench.job import trace_hook
 from dlcontainer.bench.job.step_events import HOOK
+from dlcontainer.engines.apptainer import Apptainer
 from tests.integration import mpi_programs
 from tests.integration.test_bench import environment_with
 from tests.integration.world import Built, World, missing
@@ -103,6 +104,37 @@ int main(int n, char **words)
 """
 
 
+# Python has its MPI for its own module alone, and calls the sisters with wider counts.
+PYTHON = """\
+from array import array
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+ones, sums = array("d", [1.0] * 1000), array("d", [0.0] * 1000)
+for _ in range(5):
+    world.Allreduce([ones, MPI.DOUBLE], [sums, MPI.DOUBLE])
+assert sums[0] == world.size == 2
+"""
+# Ranks in user namespaces of their own: MPICH and its UCX must not copy from process to process.
+RECIPE = """\
+schema: 1
+name: ranks
+version: "1.0"
+summary: MPICH and a compiler, for tests
+space_mb: 900
+base: {distribution: debian, release: bookworm}
+prefix: /opt/ranks
+steps:
+  - name: system
+    os_packages: [python3, python3-venv, gcc, libc6-dev]
+  - name: wheels
+    python_packages:
+      packages: [mpich==5.0.2]
+exposes: [python]
+environment: {MPIR_CVAR_CH4_CMA_ENABLE: "0", UCX_POSIX_USE_PROC_LINK: n}
+verify: {script: verify.py, imports: {}}
+"""
+
+
 @pytest.fixture(scope="module", params=list(WHEELS))
 def prefix(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a prefix with a real MPI, its mpicc, and the program."""
@@ -114,6 +146,10 @@ def prefix(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def installed(folder: Path) -> Path:
     """Install the MPI that a folder is named for, and the program."""
     mpi_programs.install(folder, WHEELS[folder.name])
+    pip = [folder / "bin/python", "-m", "pip", "install", "-q", "mpi4py==4.1.2"]
+    if subprocess.run(pip, check=False).returncode:
+        missing("mpi4py==4.1.2, which pip can't install")
+    (folder / "sums.py").write_text(PYTHON)
     source, program = folder / "sim.c", folder / "bin/sim"
     source.write_text(SOURCE)
     subprocess.run([folder / "bin/mpicc", "-std=gnu99", "-o", program, source], check=True)
@@ -222,6 +258,13 @@ def test_two_worlds_at_once(user: World, prefix: Path, tmp_path: Path) -> None:
     assert all(world["apart"] == 0 and not world["reason"] for world in worlds)
 
 
+def test_mpi4py(user: World, prefix: Path, tmp_path: Path) -> None:
+    words = ["mpirun", "-n", 2, "python", prefix / "sums.py"]
+    (world,) = traced(user, prefix, tmp_path, *words)["mpi"]["worlds"]
+    (reduced,) = of_kind(world, "MPI_Allreduce")
+    assert (reduced["bytes"], reduced["calls"], world["apart"]) == (8000, 10, 0)
+
+
 def test_a_rank_is_killed(user: World, prefix: Path, tmp_path: Path) -> None:
     side = traced(user, prefix, tmp_path, "mpirun", "-n", 2, "sim", "killed", TURNS, code=7)
     (world,) = side["mpi"]["worlds"]
@@ -252,12 +295,39 @@ def test_a_library_of_another_mpi_steps_aside(user: World, prefix: Path, tmp_pat
     folder = installed(tmp_path / other)
     side = traced(
         user, prefix, tmp_path, "sh", "-c",
-        f"mpirun -n 2 sim ok 1 && {folder}/bin/mpirun -n 2 {folder}/bin/sim ok {TURNS}",
+        f"mpirun -n 2 sim ok 1 && {folder}/bin/mpirun -n 2 {folder}/bin/sim ok 1 && "
+        f"{folder}/bin/mpirun -n 2 {folder}/bin/python {folder}/sums.py",
     )  # fmt: skip
     (world,) = side["mpi"]["worlds"]
     assert sum(row["calls"] for row in of_kind(world, "MPI_Allreduce")) == 2
-    (reason,) = side["mpi"]["reasons"]
-    assert "sim was not traced: this MPI is of another family than the compiler's" in reason
+    assert side["ended"] == "ended"
+    reasons = side["mpi"]["reasons"]
+    assert len(reasons) == 2
+    assert all("this MPI is of another family than the compiler's" in of for of in reasons)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_the_compiler_of_an_image(user: World, engine: Apptainer, tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe"
+    recipe.mkdir()
+    (recipe / "recipe.yaml").write_text(RECIPE)
+    (recipe / "verify.py").write_text(
+        'import json\nprint(json.dumps({"ok": True, "what": "it"}))\n'
+    )
+    built = user.build(recipe, tmp_path / "image")
+    (tmp_path / "sim.c").write_text(SOURCE)
+    path = f"{engine.program.parent}:{user.environ['PATH']}"
+    user = user.having(PATH=path, APPTAINER_USERNS="1")
+    where = ["--site", "local", "--recipe", recipe, "--image", built.image, "--ranks", "1"]
+    within = "PATH=/opt/ranks/bin:$PATH; mpicc -std=gnu99 -o sim sim.c && mpiexec -n 2 ./sim ok 4"
+    user.run("bench", "trace", *where, "-o", "t", "--", "sh", "-c", within, cwd=tmp_path)
+    (side,) = json.loads((tmp_path / "t/trace.json").read_text())["sides"]
+    assert (side["side"], side["mpi"]["reasons"]) == ("container", [])
+    (world,) = side["mpi"]["worlds"]
+    assert world["library"].startswith("MPICH")
+    require_waits(side, tmp_path / "t/container/job.log")
+    require_otf2(side, tmp_path / "t/container")
 
 
 def test_without_a_compiler_it_says_so(

@@ -9,8 +9,9 @@
  * than the one of the compiler gets its calls as they came. Arguments are held as words of the
  * machine for that: on 64-bit Linux each of them is one, whatever handles are.
  *
- * Not seen: bindings of Fortran that don't call C's, MPI_X_c, one-sided communication, sessions.
+ * Not seen: bindings of Fortran that don't call C's, one-sided communication, sessions.
  */
+#ifndef COUNT
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,39 +24,44 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
 typedef uintptr_t W;
 
-#define CALLS(X)                                                                                   \
-    X(Init) X(Init_thread) X(Finalize) X(Abort)                                                    \
+/* Each of these has a sister MPI_X_c with wider counts, which mpi4py calls where there is one. */
+#define COUNTS(X)                                                                                  \
     X(Send) X(Bsend) X(Ssend) X(Rsend) X(Isend) X(Ibsend) X(Issend) X(Irsend)                      \
-    X(Recv) X(Irecv) X(Sendrecv) X(Sendrecv_replace) X(Probe) X(Iprobe)                            \
-    X(Send_init) X(Ssend_init) X(Recv_init) X(Start) X(Startall) X(Request_free)                   \
+    X(Recv) X(Irecv) X(Sendrecv) X(Sendrecv_replace) X(Send_init) X(Ssend_init) X(Recv_init)       \
+    X(Bcast) X(Reduce) X(Allreduce) X(Reduce_scatter) X(Reduce_scatter_block) X(Scan) X(Exscan)    \
+    X(Gather) X(Gatherv) X(Scatter) X(Scatterv) X(Allgather) X(Allgatherv) X(Alltoall)             \
+    X(Alltoallv) X(Ibcast) X(Iallreduce) X(Ireduce) X(Iallgather) X(Ialltoall)                     \
+    X(File_read) X(File_write) X(File_read_all) X(File_write_all)                                  \
+    X(File_read_at) X(File_write_at) X(File_read_at_all) X(File_write_at_all)
+#define OTHERS(X)                                                                                  \
+    X(Init) X(Init_thread) X(Finalize) X(Abort) X(Probe) X(Iprobe)                                 \
+    X(Start) X(Startall) X(Request_free)                                                           \
     X(Wait) X(Waitall) X(Waitany) X(Waitsome) X(Test) X(Testall) X(Testany) X(Testsome)            \
-    X(Barrier) X(Bcast) X(Reduce) X(Allreduce) X(Reduce_scatter) X(Reduce_scatter_block)           \
-    X(Scan) X(Exscan) X(Gather) X(Gatherv) X(Scatter) X(Scatterv) X(Allgather) X(Allgatherv)       \
-    X(Alltoall) X(Alltoallv)                                                                       \
-    X(Ibarrier) X(Ibcast) X(Iallreduce) X(Ireduce) X(Iallgather) X(Ialltoall)                      \
+    X(Barrier) X(Ibarrier)                                                                         \
     X(Comm_dup) X(Comm_split) X(Comm_split_type) X(Comm_create) X(Comm_create_group)               \
     X(Cart_create) X(Cart_sub) X(Graph_create) X(Dist_graph_create_adjacent) X(Intercomm_create)   \
-    X(Intercomm_merge)                                                                             \
-    X(File_open) X(File_close) X(File_sync) X(File_read) X(File_write) X(File_read_all)            \
-    X(File_write_all) X(File_read_at) X(File_write_at) X(File_read_at_all) X(File_write_at_all)
+    X(Intercomm_merge) X(File_open) X(File_close) X(File_sync)
 
 /* What is called itself, and not wrapped. */
 #define HELPERS(X)                                                                                 \
     X(Get_library_version) X(Comm_rank) X(Comm_size) X(Comm_group) X(Comm_remote_group)            \
     X(Comm_test_inter) X(Group_size) X(Group_translate_ranks) X(Group_free) X(Type_size)           \
-    X(Comm_create_keyval) X(Comm_set_attr) X(Comm_get_attr) X(Get_count)
+    X(Comm_create_keyval) X(Comm_set_attr) X(Comm_get_attr) X(Get_elements_x)
 
 #define ID(name) K_##name,
+#define WIDE_ID(name) K_##name##_c,
 #define NAME(name) "MPI_" #name,
-enum { CALLS(ID) HELPERS(ID) N_NAMES };
+#define WIDE_NAME(name) "MPI_" #name "_c",
+enum { OTHERS(ID) COUNTS(ID) COUNTS(WIDE_ID) HELPERS(ID) N_NAMES };
 #define N_CALLS K_Get_library_version
-static const char *const names[] = {CALLS(NAME) HELPERS(NAME)};
+static const char *const names[] = {OTHERS(NAME) COUNTS(NAME) COUNTS(WIDE_NAME) HELPERS(NAME)};
 
 enum { CALL, COMM, RECEIVED, SENT, COLLECTED, SUM, END, POSTED };
 
@@ -83,6 +89,8 @@ struct record {
 
 static struct {
     int file, pid, is_on;
+    dev_t device;
+    ino_t inode;
     uint64_t flushed, events, most, left_out;
     uint32_t held, comms, threads, posts;
     struct record block[BLOCK];
@@ -135,6 +143,13 @@ static void *real(int id)
         char name[64] = "P";
         strcat(name, names[id]);
         function = symbol(name);
+        char *wide = strstr(name, "_c");
+        if (!function && wide && !wide[2]) {
+            /* Of an MPI without wider counts: a count that fits is the same word. Arrays of counts
+             * are not, and stay refused. */
+            *wide = 0;
+            function = strpbrk(name + 4, "v") || strstr(name, "Reduce_scatter") ? NULL : symbol(name);
+        }
         if (!function)
             return (void *)no_mpi;
         __atomic_store_n(&found[id], function, __ATOMIC_RELEASE);
@@ -223,9 +238,12 @@ static int put(const void *from, size_t size)
     sigset_t limit, before;
     const struct timespec none = {0, 0};
     const char *at = from;
+    struct stat is;
     sigemptyset(&limit);
     sigaddset(&limit, SIGXFSZ);
-    if (pthread_sigmask(SIG_BLOCK, &limit, &before))
+    /* A program that closes what it did not open may have another file of this number. */
+    if (fstat(trace.file, &is) || is.st_dev != trace.device || is.st_ino != trace.inode ||
+        pthread_sigmask(SIG_BLOCK, &limit, &before))
         return 0;
     while (size) {
         ssize_t wrote = write(trace.file, at, size);
@@ -243,12 +261,20 @@ static int put(const void *from, size_t size)
     return size == 0;
 }
 
+static void shut(void)
+{
+    struct stat is;
+    if (trace.file >= 0 && !fstat(trace.file, &is) && is.st_ino == trace.inode)
+        close(trace.file);
+    trace.file = -1;
+}
+
 static void flush(void)
 {
-    if (trace.file >= 0 && trace.held && !put(trace.block, trace.held * sizeof(struct record))) {
-        close(trace.file);
-        trace.file = -1;
-    }
+    int before = errno;
+    if (trace.file >= 0 && trace.held && !put(trace.block, trace.held * sizeof(struct record)))
+        shut();
+    errno = before;
     trace.held = 0;
     trace.flushed = now();
 }
@@ -303,9 +329,7 @@ static void finish(uint16_t how)
     struct record end = {.what = END, .kind = how, .begin = now(), .out = trace.left_out};
     hold(&end);
     flush();
-    if (trace.file >= 0)
-        close(trace.file);
-    trace.file = -1;
+    shut();
     pthread_mutex_unlock(&lock);
 }
 
@@ -391,6 +415,7 @@ static void begin_file(int rank, int ranks, const char *version, const char *rea
     const char *folder = getenv("DLCONTAINER_MPI_TRACE"), *place = getenv("RANK");
     char path[4096], line[16384], text[600], *at = line;
     struct utsname system;
+    struct stat is;
     if (!folder || uname(&system))
         return;
     int size = snprintf(path, sizeof path, "%s/%s-%d-%llu.mpi", folder, system.nodename, getpid(),
@@ -417,10 +442,12 @@ static void begin_file(int rank, int ranks, const char *version, const char *rea
     for (int kind = 0; kind < N_CALLS; kind++)
         at += sprintf(at, "%s\"%s\"", kind ? ", " : "", names[kind]);
     at += sprintf(at, "]}\n");
-    if (trace.file >= 0 && !put(line, (size_t)(at - line))) {
-        close(trace.file);
-        trace.file = -1;
-    }
+    if (trace.file < 0 || fstat(trace.file, &is))
+        return;
+    trace.device = is.st_dev;
+    trace.inode = is.st_ino;
+    if (!put(line, (size_t)(at - line)))
+        shut();
 }
 
 /* ---- communicators ----------------------------------------------------------------------- */
@@ -603,8 +630,8 @@ static int taken(W request, struct pending *to, int is_freed)
 
 static uint64_t received(const MPI_Status *status)
 {
-    int count = 0;
-    if (R3(K_Get_count, status, BYTE, &count) || count < 0)
+    MPI_Count count = 0;
+    if (R3(K_Get_elements_x, status, BYTE, &count) || count < 0)
         return 0;
     return (uint64_t)count;
 }
@@ -666,21 +693,20 @@ static void kept(struct record *record, int kind)
     keep(record);
 }
 
-static uint64_t bytes(W count, W type)
+static uint64_t bytes(int64_t count, W type)
 {
     int size = 0;
-    if ((int)count <= 0 || (W)(MPI_Datatype)type == TYPE_NULL || R2(K_Type_size, type, &size))
+    if (count <= 0 || (W)(MPI_Datatype)type == TYPE_NULL || R2(K_Type_size, type, &size))
         return 0;
-    return (uint64_t)(int)count * (uint64_t)(size < 0 ? 0 : size);
+    return (uint64_t)count * (uint64_t)(size < 0 ? 0 : size);
 }
 
-static uint64_t all_bytes(W counts, W type, const struct comm *of)
+static uint64_t all_bytes(W counts, int is_wide, W type, const struct comm *of)
 {
-    uint64_t sum = 0;
+    int64_t sum = 0;
     for (int i = 0; of && i < of->size; i++)
-        sum += (uint64_t)((const int *)counts)[i];
-    int size = 0;
-    return sum && !R2(K_Type_size, type, &size) && size > 0 ? sum * (uint64_t)size : 0;
+        sum += is_wide ? ((const MPI_Count *)counts)[i] : ((const int *)counts)[i];
+    return bytes(sum, type);
 }
 
 static void to_peer(struct record *record, struct comm *of, W peer, W tag)
@@ -700,9 +726,7 @@ static void began(int kind, uint64_t begin)
     R2(K_Get_library_version, version, &length);
     if (!is_ours(version)) {
         begin_file(-1, 0, version, "this MPI is of another family than the compiler's");
-        if (trace.file >= 0)
-            close(trace.file);
-        trace.file = -1;
+        shut();
         return;
     }
     R2(K_Comm_rank, WORLD, &rank);
@@ -761,70 +785,12 @@ EXPORT(Abort, W comm, W number)
 
 /* ---- from one to another ----------------------------------------------------------------- */
 
-#define SEND(name)                                                                                 \
-    EXPORT(name, W buffer, W count, W type, W to, W tag, W comm)                                   \
-    {                                                                                              \
-        BEGIN(R6(K_##name, buffer, count, type, to, tag, comm))                                    \
-        if (OK) {                                                                                  \
-            to_peer(&record, known(comm), to, tag);                                                \
-            record.out = bytes(count, type);                                                       \
-        }                                                                                          \
-        kept(&record, K_##name);                                                                   \
-        return left(code);                                                                         \
-    }
-SEND(Send) SEND(Bsend) SEND(Ssend) SEND(Rsend)
-
-#define ISEND(name, is_lasting)                                                                    \
-    EXPORT(name, W buffer, W count, W type, W to, W tag, W comm, W request)                        \
-    {                                                                                              \
-        BEGIN(R7(K_##name, buffer, count, type, to, tag, comm, request))                           \
-        struct record sent = record;                                                               \
-        if (OK) {                                                                                  \
-            to_peer(&sent, in = known(comm), to, tag);                                             \
-            sent.out = bytes(count, type);                                                         \
-        }                                                                                          \
-        kept(is_lasting ? &record : &sent, K_##name);                                              \
-        sent.what = SENT;                                                                          \
-        sent.kind = K_##name;                                                                      \
-        if (OK)                                                                                    \
-            await((W) * (MPI_Request *)request, in, &sent, is_lasting);                            \
-        return left(code);                                                                         \
-    }
-ISEND(Isend, 0) ISEND(Ibsend, 0) ISEND(Issend, 0) ISEND(Irsend, 0)
-ISEND(Send_init, 1) ISEND(Ssend_init, 1)
-
-#define IRECV(name, is_lasting)                                                                    \
-    EXPORT(name, W buffer, W count, W type, W from, W tag, W comm, W request)                      \
-    {                                                                                              \
-        BEGIN(R7(K_##name, buffer, count, type, from, tag, comm, request))                         \
-        struct record posted = record;                                                             \
-        if (OK)                                                                                    \
-            to_peer(&posted, in = known(comm), from, tag);                                         \
-        kept(is_lasting ? &record : &posted, K_##name);                                            \
-        posted.what = RECEIVED;                                                                    \
-        posted.kind = K_##name;                                                                    \
-        if (OK)                                                                                    \
-            await((W) * (MPI_Request *)request, in, &posted, is_lasting);                          \
-        return left(code);                                                                         \
-    }
-IRECV(Irecv, 0) IRECV(Recv_init, 1)
-
 #define STATUS(own, given) ((MPI_Status *)(given) == MPI_STATUS_IGNORE ? &(own) : (MPI_Status *)(given))
 
 static void of_status(struct record *record, struct comm *of, const MPI_Status *status)
 {
     to_peer(record, of, (W)status->MPI_SOURCE, (W)status->MPI_TAG);
     record->in = received(status);
-}
-
-EXPORT(Recv, W buffer, W count, W type, W from, W tag, W comm, W status)
-{
-    MPI_Status own, *told = STATUS(own, status);
-    BEGIN(R7(K_Recv, buffer, count, type, from, tag, comm, told))
-    if (OK)
-        of_status(&record, known(comm), told);
-    kept(&record, K_Recv);
-    return left(code);
 }
 
 static W exchanged(int kind, W code, struct record *record, struct comm *in, W to, W tag,
@@ -841,23 +807,6 @@ static W exchanged(int kind, W code, struct record *record, struct comm *in, W t
         keep(&second);
     }
     return left(code);
-}
-
-EXPORT(Sendrecv, W out, W count, W type, W to, W tag, W into, W most, W its, W from, W other,
-    W comm, W status)
-{
-    MPI_Status own, *told = STATUS(own, status);
-    BEGIN(R12(K_Sendrecv, out, count, type, to, tag, into, most, its, from, other, comm, told))
-    record.out = bytes(count, type);
-    return exchanged(K_Sendrecv, code, &record, known(comm), to, tag, told);
-}
-
-EXPORT(Sendrecv_replace, W buffer, W count, W type, W to, W tag, W from, W other, W comm, W status)
-{
-    MPI_Status own, *told = STATUS(own, status);
-    BEGIN(R9(K_Sendrecv_replace, buffer, count, type, to, tag, from, other, comm, told))
-    record.out = bytes(count, type);
-    return exchanged(K_Sendrecv_replace, code, &record, known(comm), to, tag, told);
 }
 
 EXPORT(Probe, W from, W tag, W comm, W status)
@@ -1096,152 +1045,6 @@ EXPORT(Ibarrier, W comm, W request)
     return begun(K_Ibarrier, code, &record, known(comm), request);
 }
 
-EXPORT(Bcast, W buffer, W count, W type, W root, W comm)
-{
-    BEGIN(R5(K_Bcast, buffer, count, type, root, comm))
-    HERE, ROOT;
-    *(IS_ROOT ? &record.out : &record.in) = bytes(count, type);
-    return together(K_Bcast, code, &record, in);
-}
-
-EXPORT(Ibcast, W buffer, W count, W type, W root, W comm, W request)
-{
-    BEGIN(R6(K_Ibcast, buffer, count, type, root, comm, request))
-    HERE, ROOT;
-    *(IS_ROOT ? &record.out : &record.in) = bytes(count, type);
-    return begun(K_Ibcast, code, &record, in, request);
-}
-
-EXPORT(Reduce, W from, W into, W count, W type, W op, W root, W comm)
-{
-    BEGIN(R7(K_Reduce, from, into, count, type, op, root, comm))
-    HERE, ROOT;
-    record.out = bytes(count, type);
-    return together(K_Reduce, code, &record, in);
-}
-
-EXPORT(Ireduce, W from, W into, W count, W type, W op, W root, W comm, W request)
-{
-    BEGIN(R8(K_Ireduce, from, into, count, type, op, root, comm, request))
-    HERE, ROOT;
-    record.out = bytes(count, type);
-    return begun(K_Ireduce, code, &record, in, request);
-}
-
-#define REDUCTION(name)                                                                            \
-    EXPORT(name, W from, W into, W count, W type, W op, W comm)                                    \
-    {                                                                                              \
-        BEGIN(R6(K_##name, from, into, count, type, op, comm))                                     \
-        record.out = bytes(count, type);                                                           \
-        return together(K_##name, code, &record, known(comm));                                     \
-    }
-REDUCTION(Allreduce) REDUCTION(Scan) REDUCTION(Exscan)
-
-EXPORT(Iallreduce, W from, W into, W count, W type, W op, W comm, W request)
-{
-    BEGIN(R7(K_Iallreduce, from, into, count, type, op, comm, request))
-    record.out = bytes(count, type);
-    return begun(K_Iallreduce, code, &record, known(comm), request);
-}
-
-EXPORT(Reduce_scatter, W from, W into, W counts, W type, W op, W comm)
-{
-    BEGIN(R6(K_Reduce_scatter, from, into, counts, type, op, comm))
-    HERE;
-    record.out = all_bytes(counts, type, in);
-    return together(K_Reduce_scatter, code, &record, in);
-}
-
-EXPORT(Reduce_scatter_block, W from, W into, W count, W type, W op, W comm)
-{
-    BEGIN(R6(K_Reduce_scatter_block, from, into, count, type, op, comm))
-    HERE;
-    record.out = bytes(count, type) * TIMES;
-    return together(K_Reduce_scatter_block, code, &record, in);
-}
-
-EXPORT(Gather, W from, W n, W type, W into, W m, W its, W root, W comm)
-{
-    BEGIN(R8(K_Gather, from, n, type, into, m, its, root, comm))
-    HERE, ROOT;
-    record.out = IN_PLACE(from) ? bytes(m, its) : bytes(n, type);
-    return together(K_Gather, code, &record, in);
-}
-
-EXPORT(Gatherv, W from, W n, W type, W into, W counts, W places, W its, W root, W comm)
-{
-    BEGIN(R9(K_Gatherv, from, n, type, into, counts, places, its, root, comm))
-    HERE, ROOT;
-    record.out = !IN_PLACE(from) ? bytes(n, type)
-        : IS_ROOT ? bytes((W)((int *)counts)[in->rank], its) : 0;
-    return together(K_Gatherv, code, &record, in);
-}
-
-EXPORT(Scatter, W from, W n, W type, W into, W m, W its, W root, W comm)
-{
-    BEGIN(R8(K_Scatter, from, n, type, into, m, its, root, comm))
-    HERE, ROOT;
-    record.out = IS_ROOT ? bytes(n, type) * TIMES : 0;
-    record.in = IN_PLACE(into) ? 0 : bytes(m, its);
-    return together(K_Scatter, code, &record, in);
-}
-
-EXPORT(Scatterv, W from, W counts, W places, W type, W into, W m, W its, W root, W comm)
-{
-    BEGIN(R9(K_Scatterv, from, counts, places, type, into, m, its, root, comm))
-    HERE, ROOT;
-    record.out = IS_ROOT ? all_bytes(counts, type, in) : 0;
-    record.in = IN_PLACE(into) ? 0 : bytes(m, its);
-    return together(K_Scatterv, code, &record, in);
-}
-
-EXPORT(Allgather, W from, W n, W type, W into, W m, W its, W comm)
-{
-    BEGIN(R7(K_Allgather, from, n, type, into, m, its, comm))
-    record.out = IN_PLACE(from) ? bytes(m, its) : bytes(n, type);
-    return together(K_Allgather, code, &record, known(comm));
-}
-
-EXPORT(Iallgather, W from, W n, W type, W into, W m, W its, W comm, W request)
-{
-    BEGIN(R8(K_Iallgather, from, n, type, into, m, its, comm, request))
-    record.out = IN_PLACE(from) ? bytes(m, its) : bytes(n, type);
-    return begun(K_Iallgather, code, &record, known(comm), request);
-}
-
-EXPORT(Allgatherv, W from, W n, W type, W into, W counts, W places, W its, W comm)
-{
-    BEGIN(R8(K_Allgatherv, from, n, type, into, counts, places, its, comm))
-    HERE;
-    record.out = !IN_PLACE(from) ? bytes(n, type)
-        : in ? bytes((W)((int *)counts)[in->rank], its) : 0;
-    return together(K_Allgatherv, code, &record, in);
-}
-
-EXPORT(Alltoall, W from, W n, W type, W into, W m, W its, W comm)
-{
-    BEGIN(R7(K_Alltoall, from, n, type, into, m, its, comm))
-    HERE;
-    record.out = (IN_PLACE(from) ? bytes(m, its) : bytes(n, type)) * TIMES;
-    return together(K_Alltoall, code, &record, in);
-}
-
-EXPORT(Ialltoall, W from, W n, W type, W into, W m, W its, W comm, W request)
-{
-    BEGIN(R8(K_Ialltoall, from, n, type, into, m, its, comm, request))
-    HERE;
-    record.out = (IN_PLACE(from) ? bytes(m, its) : bytes(n, type)) * TIMES;
-    return begun(K_Ialltoall, code, &record, in, request);
-}
-
-EXPORT(Alltoallv, W from, W ns, W places, W type, W into, W ms, W others, W its, W comm)
-{
-    BEGIN(R9(K_Alltoallv, from, ns, places, type, into, ms, others, its, comm))
-    HERE;
-    record.out = IN_PLACE(from) ? all_bytes(ms, its, in) : all_bytes(ns, type, in);
-    return together(K_Alltoallv, code, &record, in);
-}
-
 /* ---- new communicators: all of the old one take part, unless said -------------------------- */
 
 static void made(W code, W comm)
@@ -1290,11 +1093,260 @@ EXPORT(File_open, W comm, W name, W mode, W info, W file)
     }
 FILES(File_close, R1, (K_File_close, a), (void)0, W a)
 FILES(File_sync, R1, (K_File_sync, a), (void)0, W a)
+
+/* ---- calls with counts: those of this file's second half, with either of both counts ------- */
+
+#define COUNT int
+#define IS_WIDE 0
+#define NUMBER(name) K_##name
+#define COUNTED(name, ...) EXPORT(name, __VA_ARGS__)
+#define COUNTED_FILES(name, ...) FILES(name, __VA_ARGS__)
+#include __FILE__
+/* A program (mpi4py) may look whether these are there: they must not be where MPI has none. */
+#if MPI_VERSION >= 4
+#undef COUNT
+#undef IS_WIDE
+#undef NUMBER
+#undef COUNTED
+#undef COUNTED_FILES
+#define COUNT MPI_Count
+#define IS_WIDE 1
+#define NUMBER(name) K_##name##_c
+#define COUNTED(name, ...) EXPORT(name##_c, __VA_ARGS__)
+#define COUNTED_FILES(name, ...) FILES(name##_c, __VA_ARGS__)
+#include __FILE__
+#endif
+
+#else
+
+#define SEND(name)                                                                                 \
+    COUNTED(name, W buffer, W count, W type, W to, W tag, W comm)                                   \
+    {                                                                                              \
+        BEGIN(R6(NUMBER(name), buffer, count, type, to, tag, comm))                                    \
+        if (OK) {                                                                                  \
+            to_peer(&record, known(comm), to, tag);                                                \
+            record.out = bytes((COUNT)count, type);                                                       \
+        }                                                                                          \
+        kept(&record, NUMBER(name));                                                                   \
+        return left(code);                                                                         \
+    }
+SEND(Send) SEND(Bsend) SEND(Ssend) SEND(Rsend)
+
+#define ISEND(name, is_lasting)                                                                    \
+    COUNTED(name, W buffer, W count, W type, W to, W tag, W comm, W request)                        \
+    {                                                                                              \
+        BEGIN(R7(NUMBER(name), buffer, count, type, to, tag, comm, request))                           \
+        struct record sent = record;                                                               \
+        if (OK) {                                                                                  \
+            to_peer(&sent, in = known(comm), to, tag);                                             \
+            sent.out = bytes((COUNT)count, type);                                                         \
+        }                                                                                          \
+        kept(is_lasting ? &record : &sent, NUMBER(name));                                              \
+        sent.what = SENT;                                                                          \
+        sent.kind = NUMBER(name);                                                                      \
+        if (OK)                                                                                    \
+            await((W) * (MPI_Request *)request, in, &sent, is_lasting);                            \
+        return left(code);                                                                         \
+    }
+ISEND(Isend, 0) ISEND(Ibsend, 0) ISEND(Issend, 0) ISEND(Irsend, 0)
+ISEND(Send_init, 1) ISEND(Ssend_init, 1)
+
+#define IRECV(name, is_lasting)                                                                    \
+    COUNTED(name, W buffer, W count, W type, W from, W tag, W comm, W request)                      \
+    {                                                                                              \
+        BEGIN(R7(NUMBER(name), buffer, count, type, from, tag, comm, request))                         \
+        struct record posted = record;                                                             \
+        if (OK)                                                                                    \
+            to_peer(&posted, in = known(comm), from, tag);                                         \
+        kept(is_lasting ? &record : &posted, NUMBER(name));                                            \
+        posted.what = RECEIVED;                                                                    \
+        posted.kind = NUMBER(name);                                                                    \
+        if (OK)                                                                                    \
+            await((W) * (MPI_Request *)request, in, &posted, is_lasting);                          \
+        return left(code);                                                                         \
+    }
+IRECV(Irecv, 0) IRECV(Recv_init, 1)
+
+COUNTED(Recv, W buffer, W count, W type, W from, W tag, W comm, W status)
+{
+    MPI_Status own, *told = STATUS(own, status);
+    BEGIN(R7(NUMBER(Recv), buffer, count, type, from, tag, comm, told))
+    if (OK)
+        of_status(&record, known(comm), told);
+    kept(&record, NUMBER(Recv));
+    return left(code);
+}
+
+COUNTED(Sendrecv, W out, W count, W type, W to, W tag, W into, W most, W its, W from, W other,
+    W comm, W status)
+{
+    MPI_Status own, *told = STATUS(own, status);
+    BEGIN(R12(NUMBER(Sendrecv), out, count, type, to, tag, into, most, its, from, other, comm, told))
+    record.out = bytes((COUNT)count, type);
+    return exchanged(NUMBER(Sendrecv), code, &record, known(comm), to, tag, told);
+}
+
+COUNTED(Sendrecv_replace, W buffer, W count, W type, W to, W tag, W from, W other, W comm, W status)
+{
+    MPI_Status own, *told = STATUS(own, status);
+    BEGIN(R9(NUMBER(Sendrecv_replace), buffer, count, type, to, tag, from, other, comm, told))
+    record.out = bytes((COUNT)count, type);
+    return exchanged(NUMBER(Sendrecv_replace), code, &record, known(comm), to, tag, told);
+}
+
+COUNTED(Bcast, W buffer, W count, W type, W root, W comm)
+{
+    BEGIN(R5(NUMBER(Bcast), buffer, count, type, root, comm))
+    HERE, ROOT;
+    *(IS_ROOT ? &record.out : &record.in) = bytes((COUNT)count, type);
+    return together(NUMBER(Bcast), code, &record, in);
+}
+
+COUNTED(Ibcast, W buffer, W count, W type, W root, W comm, W request)
+{
+    BEGIN(R6(NUMBER(Ibcast), buffer, count, type, root, comm, request))
+    HERE, ROOT;
+    *(IS_ROOT ? &record.out : &record.in) = bytes((COUNT)count, type);
+    return begun(NUMBER(Ibcast), code, &record, in, request);
+}
+
+COUNTED(Reduce, W from, W into, W count, W type, W op, W root, W comm)
+{
+    BEGIN(R7(NUMBER(Reduce), from, into, count, type, op, root, comm))
+    HERE, ROOT;
+    record.out = bytes((COUNT)count, type);
+    return together(NUMBER(Reduce), code, &record, in);
+}
+
+COUNTED(Ireduce, W from, W into, W count, W type, W op, W root, W comm, W request)
+{
+    BEGIN(R8(NUMBER(Ireduce), from, into, count, type, op, root, comm, request))
+    HERE, ROOT;
+    record.out = bytes((COUNT)count, type);
+    return begun(NUMBER(Ireduce), code, &record, in, request);
+}
+
+#define REDUCTION(name)                                                                            \
+    COUNTED(name, W from, W into, W count, W type, W op, W comm)                                    \
+    {                                                                                              \
+        BEGIN(R6(NUMBER(name), from, into, count, type, op, comm))                                     \
+        record.out = bytes((COUNT)count, type);                                                           \
+        return together(NUMBER(name), code, &record, known(comm));                                     \
+    }
+REDUCTION(Allreduce) REDUCTION(Scan) REDUCTION(Exscan)
+
+COUNTED(Iallreduce, W from, W into, W count, W type, W op, W comm, W request)
+{
+    BEGIN(R7(NUMBER(Iallreduce), from, into, count, type, op, comm, request))
+    record.out = bytes((COUNT)count, type);
+    return begun(NUMBER(Iallreduce), code, &record, known(comm), request);
+}
+
+COUNTED(Reduce_scatter, W from, W into, W counts, W type, W op, W comm)
+{
+    BEGIN(R6(NUMBER(Reduce_scatter), from, into, counts, type, op, comm))
+    HERE;
+    record.out = all_bytes(counts, IS_WIDE, type, in);
+    return together(NUMBER(Reduce_scatter), code, &record, in);
+}
+
+COUNTED(Reduce_scatter_block, W from, W into, W count, W type, W op, W comm)
+{
+    BEGIN(R6(NUMBER(Reduce_scatter_block), from, into, count, type, op, comm))
+    HERE;
+    record.out = bytes((COUNT)count, type) * TIMES;
+    return together(NUMBER(Reduce_scatter_block), code, &record, in);
+}
+
+COUNTED(Gather, W from, W n, W type, W into, W m, W its, W root, W comm)
+{
+    BEGIN(R8(NUMBER(Gather), from, n, type, into, m, its, root, comm))
+    HERE, ROOT;
+    record.out = IN_PLACE(from) ? bytes((COUNT)m, its) : bytes((COUNT)n, type);
+    return together(NUMBER(Gather), code, &record, in);
+}
+
+COUNTED(Gatherv, W from, W n, W type, W into, W counts, W places, W its, W root, W comm)
+{
+    BEGIN(R9(NUMBER(Gatherv), from, n, type, into, counts, places, its, root, comm))
+    HERE, ROOT;
+    record.out = !IN_PLACE(from) ? bytes((COUNT)n, type)
+        : IS_ROOT ? bytes(((COUNT *)counts)[in->rank], its) : 0;
+    return together(NUMBER(Gatherv), code, &record, in);
+}
+
+COUNTED(Scatter, W from, W n, W type, W into, W m, W its, W root, W comm)
+{
+    BEGIN(R8(NUMBER(Scatter), from, n, type, into, m, its, root, comm))
+    HERE, ROOT;
+    record.out = IS_ROOT ? bytes((COUNT)n, type) * TIMES : 0;
+    record.in = IN_PLACE(into) ? 0 : bytes((COUNT)m, its);
+    return together(NUMBER(Scatter), code, &record, in);
+}
+
+COUNTED(Scatterv, W from, W counts, W places, W type, W into, W m, W its, W root, W comm)
+{
+    BEGIN(R9(NUMBER(Scatterv), from, counts, places, type, into, m, its, root, comm))
+    HERE, ROOT;
+    record.out = IS_ROOT ? all_bytes(counts, IS_WIDE, type, in) : 0;
+    record.in = IN_PLACE(into) ? 0 : bytes((COUNT)m, its);
+    return together(NUMBER(Scatterv), code, &record, in);
+}
+
+COUNTED(Allgather, W from, W n, W type, W into, W m, W its, W comm)
+{
+    BEGIN(R7(NUMBER(Allgather), from, n, type, into, m, its, comm))
+    record.out = IN_PLACE(from) ? bytes((COUNT)m, its) : bytes((COUNT)n, type);
+    return together(NUMBER(Allgather), code, &record, known(comm));
+}
+
+COUNTED(Iallgather, W from, W n, W type, W into, W m, W its, W comm, W request)
+{
+    BEGIN(R8(NUMBER(Iallgather), from, n, type, into, m, its, comm, request))
+    record.out = IN_PLACE(from) ? bytes((COUNT)m, its) : bytes((COUNT)n, type);
+    return begun(NUMBER(Iallgather), code, &record, known(comm), request);
+}
+
+COUNTED(Allgatherv, W from, W n, W type, W into, W counts, W places, W its, W comm)
+{
+    BEGIN(R8(NUMBER(Allgatherv), from, n, type, into, counts, places, its, comm))
+    HERE;
+    record.out = !IN_PLACE(from) ? bytes((COUNT)n, type)
+        : in ? bytes(((COUNT *)counts)[in->rank], its) : 0;
+    return together(NUMBER(Allgatherv), code, &record, in);
+}
+
+COUNTED(Alltoall, W from, W n, W type, W into, W m, W its, W comm)
+{
+    BEGIN(R7(NUMBER(Alltoall), from, n, type, into, m, its, comm))
+    HERE;
+    record.out = (IN_PLACE(from) ? bytes((COUNT)m, its) : bytes((COUNT)n, type)) * TIMES;
+    return together(NUMBER(Alltoall), code, &record, in);
+}
+
+COUNTED(Ialltoall, W from, W n, W type, W into, W m, W its, W comm, W request)
+{
+    BEGIN(R8(NUMBER(Ialltoall), from, n, type, into, m, its, comm, request))
+    HERE;
+    record.out = (IN_PLACE(from) ? bytes((COUNT)m, its) : bytes((COUNT)n, type)) * TIMES;
+    return begun(NUMBER(Ialltoall), code, &record, in, request);
+}
+
+COUNTED(Alltoallv, W from, W ns, W places, W type, W into, W ms, W others, W its, W comm)
+{
+    BEGIN(R9(NUMBER(Alltoallv), from, ns, places, type, into, ms, others, its, comm))
+    HERE;
+    record.out = IN_PLACE(from) ? all_bytes(ms, IS_WIDE, its, in) : all_bytes(ns, IS_WIDE, type, in);
+    return together(NUMBER(Alltoallv), code, &record, in);
+}
+
 #define AT_POINTER(name, to)                                                                       \
-    FILES(name, R5, (K_##name, a, b, c, d, e), record.to = bytes(c, d), W a, W b, W c, W d, W e)
+    COUNTED_FILES(name, R5, (NUMBER(name), a, b, c, d, e), record.to = bytes((COUNT)c, d), W a, W b, W c, W d, W e)
 #define AT(name, to)                                                                               \
-    FILES(name, R6, (K_##name, a, b, c, d, e, f), record.to = bytes(d, e), W a, W b, W c, W d, W e,\
+    COUNTED_FILES(name, R6, (NUMBER(name), a, b, c, d, e, f), record.to = bytes((COUNT)d, e), W a, W b, W c, W d, W e,\
         W f)
 AT_POINTER(File_read, in) AT_POINTER(File_read_all, in)
 AT_POINTER(File_write, out) AT_POINTER(File_write_all, out)
 AT(File_read_at, in) AT(File_read_at_all, in) AT(File_write_at, out) AT(File_write_at_all, out)
+
+#endif

@@ -96,10 +96,10 @@ class CallGroup:
 class CallSum:
     """All calls of a kind, also of those without a record."""
 
-    calls: int
-    ns: int
-    sent: int
-    got: int
+    calls: int = 0
+    ns: int = 0
+    sent: int = 0
+    got: int = 0
 
 
 @dataclass(kw_only=True, slots=True)
@@ -123,8 +123,8 @@ class MpiProcess:
         return (record for record in self.records if record.what == Content.CALL)
 
     def kind(self, record: CallRecord) -> str:
-        """Return the name of a record's call."""
-        return self.head.kinds[record.kind]
+        """Return the name of a record's call, of its sister with wider counts the same."""
+        return self.head.kinds[record.kind].removesuffix("_c")
 
     def group(self, record: CallRecord) -> CallGroup | None:
         """Return a record's communicator."""
@@ -174,8 +174,13 @@ def _take(process: MpiProcess, record: CallRecord) -> None:
                 is_inter=bool(record.post),
             )
         case Content.SUM:
-            process.sums[process.head.kinds[_of(record.kind, process.head.kinds)]] = CallSum(
-                calls=record.begin, ns=record.end, sent=record.sent, got=record.got
+            _of(record.kind, process.head.kinds)
+            before = process.sums.get(process.kind(record), CallSum())
+            process.sums[process.kind(record)] = CallSum(
+                calls=before.calls + record.begin,
+                ns=before.ns + record.end,
+                sent=before.sent + record.sent,
+                got=before.got + record.got,
             )
         case Content.END:
             process.end = _ENDS[_of(record.kind, _ENDS)]
