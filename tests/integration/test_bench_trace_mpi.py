@@ -146,7 +146,7 @@ def prefix(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def installed(folder: Path) -> Path:
     """Install the MPI that a folder is named for, and the program."""
     mpi_programs.install(folder, WHEELS[folder.name])
-    pip = [folder / "bin/python", "-m", "pip", "install", "-q", "mpi4py==4.1.2"]
+    pip = [str(folder / "bin/python"), "-m", "pip", "install", "-q", "mpi4py==4.1.2"]
     if subprocess.run(pip, check=False).returncode:
         missing("mpi4py==4.1.2, which pip can't install")
     (folder / "sums.py").write_text(PYTHON)
@@ -319,7 +319,8 @@ def test_the_compiler_of_an_image(user: World, engine: Apptainer, tmp_path: Path
     (tmp_path / "sim.c").write_text(SOURCE)
     path = f"{engine.program.parent}:{user.environ['PATH']}"
     user = user.having(PATH=path, APPTAINER_USERNS="1")
-    where = ["--site", "local", "--recipe", recipe, "--image", built.image, "--ranks", "1"]
+    where = ["--site", "local", "--recipe", str(recipe), "--ranks", "1"]
+    where += ["--image", str(built.image)]
     within = "PATH=/opt/ranks/bin:$PATH; mpicc -std=gnu99 -o sim sim.c && mpiexec -n 2 ./sim ok 4"
     user.run("bench", "trace", *where, "-o", "t", "--", "sh", "-c", within, cwd=tmp_path)
     (side,) = json.loads((tmp_path / "t/trace.json").read_text())["sides"]
