@@ -1,3 +1,4 @@
+#!/bin/sh
 # Build the library that takes down calls of MPI, with the mpicc of where this runs; print its path.
 #
 #     mpi_preload.sh SOURCE FOLDER

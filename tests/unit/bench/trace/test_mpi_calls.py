@@ -223,6 +223,17 @@ def test_calls_beyond_the_events_are_in_sums(tmp_path: Path) -> None:
     assert "up to 9 calls of a rank are in sums alone" in " ".join(mpi_text.notes(told))
 
 
+def test_a_sister_with_wider_counts_is_the_same_call(tmp_path: Path) -> None:
+    calls = [
+        call("Allreduce", 0, 10, sent=8, turn=1),
+        call("Allreduce_c", 10, 20, sent=8, turn=2),
+    ]
+    sums = [("MPI_Allreduce", 1, 10.0), ("MPI_Allreduce_c", 1, 10.0)]
+    told = world(tmp_path, calls, calls, sums=sums)
+    assert [(row.kind, row.calls) for row in told.calls if row.bytes] == [("MPI_Allreduce", 4)]
+    assert [row.calls for row in told.ranks] == [2, 2]
+
+
 def test_polls_count_as_calls(tmp_path: Path) -> None:
     told = world(tmp_path, [call("Test", 0, 10, polls=7)], [])
     assert (told.calls[0].kind, told.calls[0].calls) == ("MPI_Test", 7)
