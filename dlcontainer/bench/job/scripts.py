@@ -38,7 +38,7 @@ _RUNTIMES = ("apptainer", "singularity")
 _BEGIN = (
     'echo "$1"; [ -z "$2" ] || export PYTHONUNBUFFERED=1; if [ -n "$3" ]; then '
     f"DLCONTAINER_EVENTS=$3/{EVENTS}; PYTHONPATH=$3/{HOOK}${{PYTHONPATH:+:$PYTHONPATH}}; "
-    'export DLCONTAINER_EVENTS PYTHONPATH; fi; shift 3; exec "$@"'
+    f'export DLCONTAINER_EVENTS PYTHONPATH; {trace_hook.PRELOAD}fi; shift 3; exec "$@"'
 )
 _ON_PATH = 'PATH=$1/bin:$PATH; export PATH; shift; exec "$@"'
 

@@ -1,6 +1,6 @@
-"""What the hook of a traced job reads: when to trace, and where its files go.
+"""What the hooks of a traced job read: when to trace, and where its files go.
 
-The reader's rules stand in `probe/trace_steps.py`.
+The reader's rules stand in `probe/trace_steps.py` for PyTorch, and in `mpi_calls.c` for MPI.
 """
 
 import json
@@ -24,9 +24,22 @@ WATCH_FILES = (
     "watch_proc.py",
     "watch_record.py",
 )
+# Where the library that takes down calls of MPI is built, and what for.
+MPI, MPI_SCRIPT = "mpi", "mpi_preload.sh"
+_MPI_SOURCE = "mpi_calls.c"
 FILES: Mapping[str, Path] = {
-    name: PROBE / name for name in ("trace_steps.py", "trace_profilers.py")
+    **{name: PROBE / name for name in ("trace_steps.py", "trace_profilers.py")},
+    **{name: Path(__file__).with_name(name) for name in (MPI_SCRIPT, _MPI_SOURCE)},
 }
+# A line of the shell, which knows the job's folder as $3: the ranks' own compiler makes the library
+# that their command is started with, and that the engine, which stands before, is not.
+PRELOAD = (
+    f"if [ -e $3/{HOOK}/{MPI_SCRIPT} ]; then "
+    f"dlc_mpi=$(/bin/sh $3/{HOOK}/{MPI_SCRIPT} $3/{HOOK}/{_MPI_SOURCE} $3/{MPI}); "
+    'if [ -n "$dlc_mpi" ]; then '
+    f"DLCONTAINER_MPI_TRACE=$3/{TRACE}; LD_PRELOAD=$dlc_mpi${{LD_PRELOAD:+:$LD_PRELOAD}}; "
+    "export DLCONTAINER_MPI_TRACE LD_PRELOAD; fi; unset dlc_mpi; fi; "
+).replace("$3/", '"$3"/')
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +53,7 @@ class TraceSchedule:
 def write(folder: Path, schedule: TraceSchedule) -> None:
     """Put what the hook reads into a job's folder, beside the hook."""
     (folder / TRACE).mkdir()
+    (folder / MPI).mkdir()
     for name, source in FILES.items():
         atomic_files.write(folder / HOOK / name, source.read_text())
     (folder / WATCH).mkdir()

@@ -7,16 +7,18 @@ a rank's node was moved, and within what it is right, are properties of its grou
 
 import importlib.util
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dlcontainer import __version__
 from dlcontainer.bench.trace import rank_spans
-from dlcontainer.bench.trace.rank_spans import RankSpans, SpanThread
+from dlcontainer.bench.trace.archive_definitions import ArchiveDefinitions
+from dlcontainer.bench.trace.mpi_calls import mpi_archive
+from dlcontainer.bench.trace.mpi_calls.call_worlds import CallWorld
+from dlcontainer.bench.trace.rank_spans import RankSpans
 
 FOLDER, ANCHOR = "otf2", "traces.otf2"
-BYTES = "bytes"
 MISSING = (
     "no OTF2: the package otf2 is missing; install dlcontainer's extra `trace` and trace again"
 )
@@ -39,9 +41,13 @@ class ArchiveCounts:
 
     spans: Mapping[int, int]
     left_out: Mapping[int, int]
+    # Calls of MPI, by world and rank.
+    calls: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
 
-def write(folder: Path, ranks: Sequence[ArchiveRank]) -> ArchiveCounts | str:
+def write(
+    folder: Path, ranks: Sequence[ArchiveRank], worlds: Sequence[CallWorld] = ()
+) -> ArchiveCounts | str:
     """Write an archive into a new folder; return what is in it, or why there is none.
 
     Raises BenchDataError for a Kineto file that is damaged.
@@ -54,15 +60,19 @@ def write(folder: Path, ranks: Sequence[ArchiveRank]) -> ArchiveCounts | str:
     try:
         # The package's own writer fails later, and twice.
         folder.mkdir()
-        return _written(otf2, folder, ranks)
+        return _written(otf2, folder, ranks, worlds)
     except (OSError, *errors) as error:
         return f"no OTF2: {str(error)[:300]}"
 
 
-def _written(otf2: Any, folder: Path, ranks: Sequence[ArchiveRank]) -> ArchiveCounts:
+def _written(
+    otf2: Any, folder: Path, ranks: Sequence[ArchiveRank], worlds: Sequence[CallWorld]
+) -> ArchiveCounts:
     archive = otf2.writer.Writer(str(folder), timer_resolution=1_000_000_000)
     try:
-        counts = _write_ranks(_Definitions(otf2, archive), ranks)
+        definitions = ArchiveDefinitions(otf2, archive)
+        counts = _write_ranks(definitions, ranks)
+        counts = replace(counts, calls=mpi_archive.write(definitions, worlds))
         first = archive._first_timestamp
         if first is not None:
             # The writer takes the moment of writing for that of the first event, and has no setter.
@@ -74,7 +84,7 @@ def _written(otf2: Any, folder: Path, ranks: Sequence[ArchiveRank]) -> ArchiveCo
     return counts
 
 
-def _write_ranks(definitions: "_Definitions", ranks: Sequence[ArchiveRank]) -> ArchiveCounts:
+def _write_ranks(definitions: ArchiveDefinitions, ranks: Sequence[ArchiveRank]) -> ArchiveCounts:
     definitions.archive.creator = f"dlcontainer {__version__}"
     spans, left_out = {}, {}
     for rank in ranks:
@@ -84,46 +94,11 @@ def _write_ranks(definitions: "_Definitions", ranks: Sequence[ArchiveRank]) -> A
     return ArchiveCounts(spans=spans, left_out=left_out)
 
 
-class _Definitions:
-    """What an archive's events refer to; equal ones are one."""
-
-    def __init__(self, otf2: Any, archive: Any) -> None:
-        self.otf2, self.archive = otf2, archive
-        self._made = archive.definitions
-        self._machine = self._made.system_tree_node("machine", class_name="machine")
-        self._nodes: dict[str, Any] = {}
-        self._regions: dict[str, Any] = {}
-        self.bytes = self._made.attribute(BYTES, "what the rank puts in", type=otf2.Type.UINT64)
-
-    def group(self, rank: ArchiveRank) -> Any:
-        node = self._nodes.get(rank.node)
-        if node is None:
-            node = self._made.system_tree_node(rank.node, class_name="node", parent=self._machine)
-            self._nodes[rank.node] = node
-        group = self._made.location_group(f"rank {rank.rank}", system_tree_parent=node)
-        bound = "unknown" if rank.bound_ns is None else str(rank.bound_ns)
-        for name, value in (("MOVED_NS", str(rank.moved_ns)), ("BOUND_NS", bound)):
-            self._made.location_group_property(
-                group, f"DLCONTAINER::CLOCK_{name}", self.otf2.Type.STRING, value
-            )
-        return group
-
-    def location(self, thread: SpanThread, group: Any) -> Any:
-        kinds = self.otf2.LocationType
-        kind = kinds.GPU if thread.is_device else kinds.CPU_THREAD
-        return self._made.location(thread.name, type=kind, group=group)
-
-    def region(self, name: str) -> Any:
-        region = self._regions.get(name)
-        if region is None:
-            region = self._regions[name] = self._made.region(name)
-        return region
-
-
-def _write_rank(definitions: _Definitions, rank: ArchiveRank, read: RankSpans) -> None:
-    group = definitions.group(rank)
+def _write_rank(definitions: ArchiveDefinitions, rank: ArchiveRank, read: RankSpans) -> None:
+    group = definitions.group(f"rank {rank.rank}", rank.node, rank.moved_ns, rank.bound_ns)
     for thread in read.threads:
-        location = definitions.location(thread, group)
+        define = definitions.stream if thread.is_device else definitions.thread
+        location = define(thread.name, group)
         events = definitions.archive.event_writer_from_location(location)
         for event in rank_spans.events(thread.spans):
             region, size = definitions.region(event.span.name), event.span.bytes

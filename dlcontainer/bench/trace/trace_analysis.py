@@ -17,6 +17,8 @@ from dlcontainer.bench.trace import (
     rank_profile,
 )
 from dlcontainer.bench.trace.matched import JoinedCollectives, NodeClock, TracedRank
+from dlcontainer.bench.trace.mpi_calls import call_file, mpi_analysis
+from dlcontainer.bench.trace.mpi_calls.mpi_analysis import JobCalls
 from dlcontainer.bench.trace.otf2_archive import ANCHOR, ArchiveCounts, ArchiveRank
 from dlcontainer.bench.trace.process_trace import COMPLETE, KINETO, TRACED, ProcessTrace
 from dlcontainer.bench.trace.rank_activities import RankActivities
@@ -33,6 +35,9 @@ from dlcontainer.bench.trace.watch.watch_records import JobWatch
 from dlcontainer.errors import BenchDataError
 
 _S = 1e-9
+# As the scripts of a job name them.
+_MPI = "mpi"
+_FILES = (".json", call_file.SUFFIX)
 # What a reader of steps may be off by: a float of seconds since the epoch.
 _NS = 1e9
 
@@ -40,34 +45,44 @@ _NS = 1e9
 def read(folder: Path, side: SideName, ranks: int, ended: str) -> SideTrace:
     """Read the trace of a side whose job had as many ranks, and write it as OTF2 beside.
 
-    Raises BenchDataError where no rank left a profile.
+    Raises BenchDataError where no rank left a profile, and no process calls of MPI.
     """
     by_rank = process_trace.ranks(process_trace.read(folder))
     traced = [rank for rank in map(_traced, by_rank.values()) if rank is not None]
+    calls = mpi_analysis.read(folder, folder.parent / _MPI)
     missing = _missing(by_rank, {rank.rank for rank in traced}, ranks)
-    if not traced:
-        raise _nothing(folder, by_rank, missing)
+    if calls.worlds:
+        # A rank of the launcher's that is one of MPI trains nothing, nor does a job without steps.
+        missing = tuple(rank for rank in missing if by_rank and rank.rank not in calls.places())
+    elif not traced:
+        raise _nothing(folder, by_rank, missing, calls.reasons)
     joined = matched.join(traced)
-    clocks = matched.clocks(traced, joined)
-    archive = _archived(folder.parent, traced, by_rank, clocks)
+    clocks = matched.clocks(traced, joined) if traced else {}
+    joined_calls = mpi_analysis.join(calls, clocks)
+    archive = _archived(folder.parent, traced, by_rank, clocks, calls)
     if any(clock.moved_ns for clock in clocks.values()):
         traced = [rank_activities.on_clock(rank, clocks) for rank in traced]
         joined = matched.join(traced)
     activities = {rank.rank: rank_activities.of(rank, joined.collectives) for rank in traced}
     rows = [_row(rank, activities[rank.rank], by_rank[rank.rank]) for rank in traced]
+    archived = {} if isinstance(archive, str) else archive.calls
     return SideTrace(
         side=side,
         ended=ended,
         overhead=overhead.of([by_rank[rank.rank] for rank in traced]),
-        steps=len(set.intersection(*(set(rank.steps) for rank in traced))),
+        steps=len(set.intersection(*(set(rank.steps) for rank in traced))) if traced else 0,
         ranks=tuple(_with_archive(row, archive) for row in rows),
         missing=missing,
         collectives=collective_table.rows(traced, activities, joined),
         clocks=tuple(map(_clock, clocks.values())),
-        slowest=critical_path.slowest(traced, activities),
-        notes=(*_notes(by_rank, joined), *([archive] if isinstance(archive, str) else [])),
+        slowest=critical_path.slowest(traced, activities) if traced else None,
+        mpi=mpi_analysis.trace(calls, joined_calls, archived),
+        notes=(
+            *(_notes(by_rank, joined) if traced else ()),
+            *([archive] if isinstance(archive, str) else []),
+        ),
         archive=None if isinstance(archive, str) else f"{otf2_archive.FOLDER}/{ANCHOR}",
-        files=tuple(sorted(path.name for path in folder.glob("*.json"))),
+        files=tuple(sorted(path.name for path in folder.iterdir() if path.suffix in _FILES)),
         watch=_watched(folder, by_rank, activities, clocks),
     )
 
@@ -93,6 +108,7 @@ def _archived(
     traced: Sequence[TracedRank],
     by_rank: Mapping[int, ProcessTrace],
     clocks: Mapping[str, NodeClock],
+    calls: JobCalls,
 ) -> ArchiveCounts | str:
     """Write OTF2 into a side's folder; return what is in it, or why there is none."""
     profiles = {rank.rank: by_rank[rank.rank].profile(KINETO) for rank in traced}
@@ -107,7 +123,7 @@ def _archived(
         for rank in traced
         if (path := profiles[rank.rank]) is not None
     ]
-    return otf2_archive.write(folder / otf2_archive.FOLDER, ranks)
+    return otf2_archive.write(folder / otf2_archive.FOLDER, ranks, calls.worlds)
 
 
 def _with_archive(row: RankRow, archive: ArchiveCounts | str) -> RankRow:
@@ -156,15 +172,20 @@ def _why(process: ProcessTrace | None) -> str:
 
 
 def _nothing(
-    folder: Path, by_rank: Mapping[int, ProcessTrace], missing: Sequence[MissingRank]
+    folder: Path,
+    by_rank: Mapping[int, ProcessTrace],
+    missing: Sequence[MissingRank],
+    reasons: Sequence[str],
 ) -> BenchDataError:
     if not by_rank:
+        of_mpi = "; ".join(reasons) or "calls of MPI are seen where they pass a shared library"
         return BenchDataError(
-            "no optimizer of PyTorch stepped in any process: there is no trace",
+            "no optimizer of PyTorch stepped in any process, and none called MPI: there is no "
+            "trace",
             where=str(folder),
             why="the hook sees optimizers of PyTorch 2.0 and later, in a Python that reads "
-            "PYTHONPATH: not python -I, -E or -S, and not inside torch.compile",
-            next_step="trace a command that trains with PyTorch",
+            f"PYTHONPATH: not python -I, -E or -S, and not inside torch.compile; {of_mpi}",
+            next_step="trace a command that trains with PyTorch, or that calls MPI",
         )
     return BenchDataError(
         "no rank left a profile",

@@ -135,10 +135,77 @@ class SlowestStep:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MpiRankRow:
+    """A rank of a program of MPI, from the end of its MPI_Init on; its parts are all of that.
+
+    Computing is outside of MPI. `ended` is how its calls end; beyond its events `left_out` calls
+    are in sums alone.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    rank: Count
+    node: str
+    program: str
+    total_s: Seconds
+    computing_s: Seconds
+    waiting_for: Mapping[int, Seconds]
+    transfer_s: Seconds
+    calls: Count
+    left_out: Count = 0
+    # In OTF2, where there is one.
+    archived: Count = 0
+    ended: Literal["finalize", "exit", "abort", "cut"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MpiCallRow:
+    """A call of MPI and its size, over all ranks: how often, how long, and of that the waiting.
+
+    `bytes` None: it has none, or these are calls beyond those with an event.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    kind: str
+    bytes: Count | None
+    calls: Count
+    seconds: Seconds
+    waiting_s: Seconds | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MpiWorld:
+    """An MPI_COMM_WORLD of a job; `apart` calls have no counterpart at another rank."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    program: str
+    library: str
+    size: Count
+    ranks: tuple[MpiRankRow, ...]
+    missing: tuple[int, ...]
+    calls: tuple[MpiCallRow, ...]
+    apart: Count
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MpiTrace:
+    """What a job's programs did in MPI; `reasons` say why processes have no calls."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    worlds: tuple[MpiWorld, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class SideTrace:
     """What the trace of one side says; `ended` is how its job ended, `archive` its OTF2.
 
-    `watch` is of all processes of the job, also of those without PyTorch.
+    `slowest` is None, and there are no ranks, where nothing trained by PyTorch. `watch` is of all
+    processes of the job.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
@@ -151,7 +218,8 @@ class SideTrace:
     missing: tuple[MissingRank, ...]
     collectives: tuple[CollectiveRow, ...]
     clocks: tuple[TracedClock, ...]
-    slowest: SlowestStep
+    slowest: SlowestStep | None
+    mpi: MpiTrace | None = None
     notes: tuple[str, ...] = ()
     archive: str | None = None
     files: tuple[str, ...] = ()

@@ -4,13 +4,16 @@ from collections.abc import Iterator, Sequence
 
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.trace import costs, overhead
+from dlcontainer.bench.trace.mpi_calls import mpi_text
 from dlcontainer.bench.trace.trace_records import (
     CollectiveRow,
+    MpiWorld,
     PathPart,
     RankRow,
     SideTrace,
     SlowestStep,
 )
+from dlcontainer.bench.trace.wait_words import ms, whom
 from dlcontainer.bench.trace.watch import watch_text
 
 COLLECTIVES_HEAD = (
@@ -27,14 +30,25 @@ _MOST_PARTS = 9
 
 def headline(side: SideTrace) -> str:
     """Say whose trace this is, and first of all what tracing cost."""
+    if not side.ranks:
+        return (
+            f"{side.side}, no steps of PyTorch: {'; '.join(map(mpi_text.headline, worlds(side)))}"
+        )
     ranks = counted(len(side.ranks), "rank")
     if side.missing:
         ranks = f"{ranks} of {len(side.ranks) + len(side.missing)}"
     return f"{side.side}, {side.steps} steps of {ranks}: {overhead.words(side.overhead)}"
 
 
+def worlds(side: SideTrace) -> Sequence[MpiWorld]:
+    """Return the worlds of MPI of a side."""
+    return side.mpi.worlds if side.mpi else ()
+
+
 def longest_wait(side: SideTrace) -> str:
     """Say which rank waited longest, and for which one."""
+    if not side.ranks:
+        return "; ".join(f"{side.side}: {mpi_text.longest_wait(of)}" for of in worlds(side))
     waits = [
         (seconds, row, rank) for row in side.ranks for rank, seconds in row.waiting_for.items()
     ]
@@ -42,8 +56,7 @@ def longest_wait(side: SideTrace) -> str:
         return f"{side.side}: no rank is known to wait for another"
     seconds, row, rank = max(waits, key=lambda wait: wait[0])
     return (
-        f"{side.side}: rank {row.rank} waits for rank {rank}, {_ms(seconds)} of "
-        f"{_ms(row.total_s)} ms"
+        f"{side.side}: rank {row.rank} waits for rank {rank}, {ms(seconds)} of {ms(row.total_s)} ms"
     )
 
 
@@ -65,23 +78,30 @@ def notes(side: SideTrace) -> Iterator[str]:
             yield f"the clock of {clock.node} can't be joined: nothing tells how far it is off"
         elif clock.bound_s:
             yield (
-                f"the clock of {clock.node} was moved by {_ms(clock.moved_s, sign=True)} ms, "
-                f"and is right within {_ms(clock.bound_s)} ms"
+                f"the clock of {clock.node} was moved by {ms(clock.moved_s, sign=True)} ms, "
+                f"and is right within {ms(clock.bound_s)} ms"
             )
     for row in side.ranks:
-        if row.left_out:
-            yield f"rank {row.rank}: {row.left_out} collectives were left out, beyond a million"
-        if row.archived_not:
-            yield (
-                f"rank {row.rank}: OTF2 has {row.archived:,} spans, and not {row.archived_not:,} "
-                "operations beyond them; they are in the Kineto file"
-            )
-        if row.coarse_s:
-            yield f"rank {row.rank}: gaps of computing up to {_ms(row.coarse_s)} ms were closed"
+        yield from _row_notes(row)
+    if side.ranks:
+        slowest_write = max(row.write_s for row in side.ranks)
+        yield f"between the blocks ranks wrote their files, for up to {slowest_write:.2f} s"
+    if side.mpi is not None:
+        yield from side.mpi.reasons
     if side.watch is not None:
         yield from watch_text.notes(side.watch)
-    slowest_write = max((row.write_s for row in side.ranks), default=0.0)
-    yield f"between the blocks ranks wrote their files, for up to {slowest_write:.2f} s"
+
+
+def _row_notes(row: RankRow) -> Iterator[str]:
+    if row.left_out:
+        yield f"rank {row.rank}: {row.left_out} collectives were left out, beyond a million"
+    if row.archived_not:
+        yield (
+            f"rank {row.rank}: OTF2 has {row.archived:,} spans, and not {row.archived_not:,} "
+            "operations beyond them; they are in the Kineto file"
+        )
+    if row.coarse_s:
+        yield f"rank {row.rank}: gaps of computing up to {ms(row.coarse_s)} ms were closed"
 
 
 def collective_rows(rows: Sequence[CollectiveRow]) -> list[tuple[str, ...]]:
@@ -91,10 +111,10 @@ def collective_rows(rows: Sequence[CollectiveRow]) -> list[tuple[str, ...]]:
             row.kind,
             "not told" if row.bytes is None else f"{row.bytes:,}",
             f"{row.calls:g}",
-            _ms(row.in_flight_s),
-            _ms(row.hidden_s),
-            _ms(row.exposed_s),
-            "not told" if row.waiting_s is None else _ms(row.waiting_s),
+            ms(row.in_flight_s),
+            ms(row.hidden_s),
+            ms(row.exposed_s),
+            "not told" if row.waiting_s is None else ms(row.waiting_s),
         )
         for row in rows
     ]
@@ -106,20 +126,15 @@ def rank_rows(rows: Sequence[RankRow]) -> list[tuple[str, ...]]:
         (
             str(row.rank),
             row.node,
-            _ms(row.total_s),
-            _ms(row.computing_s),
-            _ms(sum(row.waiting_for.values())),
-            _whom(row),
-            _ms(row.exposed_s),
-            _ms(row.other_s),
+            ms(row.total_s),
+            ms(row.computing_s),
+            ms(sum(row.waiting_for.values())),
+            whom(row.waiting_for),
+            ms(row.exposed_s),
+            ms(row.other_s),
         )
         for row in rows
     ]
-
-
-def _whom(row: RankRow) -> str:
-    by_time = sorted(row.waiting_for.items(), key=lambda pair: -pair[1])[:3]
-    return ", ".join(f"rank {rank} {_ms(seconds)}" for rank, seconds in by_time) or "-"
 
 
 def path(slowest: SlowestStep) -> str:
@@ -128,20 +143,15 @@ def path(slowest: SlowestStep) -> str:
     shown = sorted(parts, key=lambda part: -part.seconds)[:_MOST_PARTS]
     words = [_part(part) for part in parts if part in shown]
     rest = sum(part.seconds for part in parts if part not in shown)
-    more = f" (and {len(parts) - len(words)} shorter parts, {_ms(rest)} ms)" if rest else ""
-    return f"step {slowest.step}, {_ms(slowest.seconds)} ms: {' -> '.join(words)}{more}"
+    more = f" (and {len(parts) - len(words)} shorter parts, {ms(rest)} ms)" if rest else ""
+    return f"step {slowest.step}, {ms(slowest.seconds)} ms: {' -> '.join(words)}{more}"
 
 
 def _part(part: PathPart) -> str:
     if part.rank is None:
-        return f"{part.collective} {_ms(part.seconds)} ms"
+        return f"{part.collective} {ms(part.seconds)} ms"
     rest = part.seconds - part.computing_s - part.other_s
     return (
-        f"rank {part.rank} {_ms(part.seconds)} ms (computing {_ms(part.computing_s)}, "
-        f"communication {_ms(max(0.0, rest))}, other {_ms(part.other_s)})"
+        f"rank {part.rank} {ms(part.seconds)} ms (computing {ms(part.computing_s)}, "
+        f"communication {ms(max(0.0, rest))}, other {ms(part.other_s)})"
     )
-
-
-def _ms(seconds: float, *, sign: bool = False) -> str:
-    milliseconds = 1000 * seconds
-    return f"{milliseconds:{'+' if sign else ''}.{3 if abs(milliseconds) < 10 else 1}f}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dlcontainer.bench.job.scripts import NativeSide, Placing
     from dlcontainer.bench.job.traced_job import SideJob, TraceContext
     from dlcontainer.bench.measure.bench_image import BenchImage
-    from dlcontainer.bench.trace.trace_records import JobTrace, SideTrace
+    from dlcontainer.bench.trace.trace_records import JobTrace, MpiWorld, SideTrace, SlowestStep
     from dlcontainer.cli.context import CliContext
     from dlcontainer.planning.plan import Plan
 
@@ -27,7 +27,10 @@ _MOST_ROWS = 12
 
 Command = Annotated[
     list[str],
-    typer.Argument(metavar="-- COMMAND", help="Command that each rank runs; it trains by PyTorch."),
+    typer.Argument(
+        metavar="-- COMMAND",
+        help="Command that each rank runs; it trains by PyTorch, or calls MPI.",
+    ),
 ]
 Image = Annotated[
     Path | None,
@@ -293,21 +296,46 @@ def _say(traced: "JobTrace") -> None:
 
 def _say_side(side: "SideTrace") -> None:
     from dlcontainer.bench.trace import trace_text
-    from dlcontainer.bench.trace.watch import watch_text
 
     output.say(trace_text.headline(side))
     for cost in trace_text.cost_lines(side)[:_MOST_COSTS]:
         output.say(f"  {cost}")
     for line in trace_text.notes(side):
         output.say(f"- {line}")
+    if side.slowest is not None:
+        _say_steps(side, side.slowest)
+    for world in trace_text.worlds(side):
+        _say_world(world)
+    if side.watch is not None:
+        _say_watched(side.watch)
+
+
+def _say_steps(side: "SideTrace", slowest: "SlowestStep") -> None:
+    from dlcontainer.bench.trace import trace_text
+
     if side.collectives:
         rows = trace_text.collective_rows(side.collectives)
         output.say("\n" + output.table(rows, head=trace_text.COLLECTIVES_HEAD))
     output.say("\n" + output.table(trace_text.rank_rows(side.ranks), head=trace_text.RANKS_HEAD))
-    if side.watch is not None:
-        for head, rows in watch_text.tables(side.watch, _MOST_ROWS):
-            output.say("\n" + output.table(rows, head=head))
-    output.say(f"\ncritical path, {trace_text.path(side.slowest)}")
+    output.say(f"\ncritical path, {trace_text.path(slowest)}")
+
+
+def _say_world(world: "MpiWorld") -> None:
+    from dlcontainer.bench.trace.mpi_calls import mpi_text
+
+    output.say("\n" + mpi_text.headline(world))
+    for line in mpi_text.notes(world):
+        output.say(f"- {line}")
+    rows = mpi_text.rank_rows(world.ranks)
+    output.say("\n" + output.table(rows, head=mpi_text.RANKS_HEAD))
+    output.say("\n" + output.table(mpi_text.call_rows(world.calls), head=mpi_text.CALLS_HEAD))
+
+
+def _say_watched(watch: "JobWatch") -> None:
+    from dlcontainer.bench.trace.watch import watch_text
+
+    for head, rows in watch_text.tables(watch, _MOST_ROWS):
+        output.say("\n" + output.table(rows, head=head))
 
 
 def _require_ended(traced: "JobTrace", folder: Path) -> None:

@@ -9,7 +9,8 @@ from dlcontainer.bench.report.sections.exhibit import Exhibit, plate
 from dlcontainer.bench.report.sections.session_figures import Plate
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.trace import costs, trace_text
-from dlcontainer.bench.trace.trace_records import JobTrace, SideTrace
+from dlcontainer.bench.trace.mpi_calls import mpi_text
+from dlcontainer.bench.trace.trace_records import JobTrace, MpiWorld, SideTrace, SlowestStep
 from dlcontainer.bench.trace.watch import watch_text
 
 _MOST_COMMAND = 120
@@ -32,13 +33,19 @@ def exhibit(finding: InputFinding, trace: JobTrace) -> Exhibit:
         title="What waits for whom",
         headline="; ".join(map(trace_text.longest_wait, trace.sides)),
         words=_words(trace),
-        plates=tuple(_plate(finding, side) for side in trace.sides),
+        plates=tuple(
+            _plate(finding, side.side, side.slowest) for side in trace.sides if side.slowest
+        ),
         tables=tuple(
             table
             for number, side in enumerate(trace.sides)
             for table in _tables(side, "" if number else finding.anchor)
         ),
-        lines=tuple(f"{side.side}, critical path: {_path(side)}" for side in trace.sides),
+        lines=tuple(
+            f"{side.side}, critical path: {trace_text.path(side.slowest)}"
+            for side in trace.sides
+            if side.slowest
+        ),
         open_plates=len(trace.sides),
     )
 
@@ -54,8 +61,12 @@ def _words(trace: JobTrace) -> str:
         parts += [f"Most time, {side.side}: {cost[3:]}." for cost in first]
         if side.ended != "ended":
             parts.append(f"The {side.side} job failed: {side.ended}.")
-        notes = "; ".join(trace_text.notes(side))
-        parts.append(f"Critical path, {_path(side)}; {notes}.")
+        notes = list(trace_text.notes(side))
+        if side.slowest is not None:
+            notes = [f"critical path, {trace_text.path(side.slowest)}", *notes]
+        for world in trace_text.worlds(side):
+            notes += [mpi_text.longest_wait(world), *mpi_text.notes(world)]
+        parts.append(_sentence("; ".join(notes)))
     if len(trace.sides) > 1:
         parts.append(
             "One trace of each side shows where time goes, and is no verdict: that takes pairs, "
@@ -68,34 +79,56 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _path(side: SideTrace) -> str:
-    return trace_text.path(side.slowest)
-
-
-def _plate(finding: InputFinding, side: SideTrace) -> Plate:
+def _plate(finding: InputFinding, side: str, slowest: SlowestStep) -> Plate:
     return plate(
         finding,
-        f"The slowest step, {side.side}",
-        timeline.figure(side.side, side.slowest),
-        f"Step {side.slowest.step}, by the clock of the first rank's node; what is left white is "
+        f"The slowest step, {side}",
+        timeline.figure(side, slowest),
+        f"Step {slowest.step}, by the clock of the first rank's node; what is left white is "
         "outside of operations.",
     )
 
 
-def _tables(side: SideTrace, anchor: str) -> tuple[Table, ...]:
+def _tables(side: SideTrace, anchor: str) -> Iterator[Table]:
+    yield Table(
+        name=f"What costs the time, {side.side}",
+        head=watch_text.COSTS_HEAD,
+        rows=tuple(watch_text.cost_rows(costs.lines(side))),
+        note="Means of the ranks; a moment of a rank is in one line at most.",
+        anchor=anchor,
+    )
+    if side.slowest is not None:
+        yield from _step_tables(side)
+    for world in trace_text.worlds(side):
+        yield from _world_tables(side, world)
+    yield from _watched(side)
+
+
+def _world_tables(side: SideTrace, world: MpiWorld) -> tuple[Table, Table]:
+    name = f"{mpi_text.headline(world)}, {side.side}"
     return (
         Table(
-            name=f"What costs the time, {side.side}",
-            head=watch_text.COSTS_HEAD,
-            rows=tuple(watch_text.cost_rows(costs.lines(side))),
-            note="Means of the ranks; a moment of a rank is in one line at most.",
+            name=name,
+            head=mpi_text.RANKS_HEAD,
+            rows=tuple(mpi_text.rank_rows(world.ranks)),
+            note="From the end of MPI_Init on; computing is outside of MPI.",
         ),
+        Table(
+            name=f"Its calls, {name}",
+            head=mpi_text.CALLS_HEAD,
+            rows=tuple(mpi_text.call_rows(world.calls)),
+            note="Over all ranks; those that took longest.",
+        ),
+    )
+
+
+def _step_tables(side: SideTrace) -> tuple[Table, Table]:
+    return (
         Table(
             name=f"Ranks, {side.side}",
             head=trace_text.RANKS_HEAD,
             rows=tuple(trace_text.rank_rows(side.ranks)),
             note="The parts of a rank are its total.",
-            anchor=anchor,
         ),
         Table(
             name=f"Collectives, {side.side}",
@@ -103,7 +136,6 @@ def _tables(side: SideTrace, anchor: str) -> tuple[Table, ...]:
             rows=tuple(trace_text.collective_rows(side.collectives)),
             note="Means over the ranks; those of the traced steps.",
         ),
-        *_watched(side),
     )
 
 

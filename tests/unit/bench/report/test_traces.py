@@ -12,6 +12,8 @@ from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.trace import trace_analysis, trace_records
 from dlcontainer.bench.trace.trace_records import JobTrace, SideName
 from dlcontainer.errors import BenchDataError
+from tests import madecalls
+from tests.madecalls import call
 from tests.madetraces import MadeRank, leave
 from tests.unit.bench.report.test_html_report import TEMPLATES
 from tests.unit.bench.trace.test_trace import LATE, QUICK
@@ -61,10 +63,26 @@ def test_a_trace_as_markdown_and_json(finding: InputFinding) -> None:
 def test_of_many_ranks_those_that_are_waited_for_are_drawn(tmp_path: Path) -> None:
     ranks = [MadeRank(spans=QUICK)] * timeline.MOST_RANKS + [MadeRank(spans=LATE)]
     side = trace_analysis.read(leave(tmp_path / "trace", ranks), "native", len(ranks), "ended")
+    assert side.slowest is not None
     drawn = timeline.figure("native", side.slowest)
     last = timeline.MOST_RANKS
     assert f"rank {last}</text>" in drawn
     assert f"rank {last - 1}</text>" not in drawn
+
+
+def test_a_simulation_has_its_tables_without_a_figure(tmp_path: Path) -> None:
+    processes = [
+        madecalls.MadeProcess(rank=0, calls=[call("Allreduce", 10, 250, sent=8000, turn=1)]),
+        madecalls.MadeProcess(rank=1, calls=[call("Allreduce", 210, 250, sent=8000, turn=1)]),
+    ]
+    traces = madecalls.leave(tmp_path / "trace", *processes)
+    side = trace_analysis.read(traces, "native", 2, "ended")
+    path = written(tmp_path, sides=[json.loads(json.dumps(asdict(side)))])
+    page = html_report.html([], TEMPLATES, [inputs.read(path)])
+    assert "native: rank 0 of sim waits for rank 1, 200.0 of 250.0 ms" in page
+    assert "MPI, 2 ranks of sim, native" in page
+    assert "The slowest step" not in page
+    assert "MPI_Allreduce" in page
 
 
 @pytest.mark.parametrize("changes", [{"sides": []}, {"sides": 7}, {"more": 1}, {"site": None}])

@@ -57,6 +57,7 @@ def test_the_critical_path_goes_over_the_rank_that_was_waited_for(tmp_path: Path
     lengths = {TRACED: [100.0] * (STEPS - 1) + [120.0]}
     ranks = [MadeRank(spans=QUICK, lengths_ms=lengths), MadeRank(spans=LATE)]
     slowest = read(tmp_path, ranks).slowest
+    assert slowest is not None
     assert slowest.step == 2 * STEPS
     parts = [(part.rank, part.collective, round(1e3 * part.seconds)) for part in slowest.path]
     assert parts == [(1, "", 70), (None, "all_reduce", 5), (0, "", 45)]
