@@ -48,12 +48,44 @@ dist.barrier()
 dist.destroy_process_group()
 """
 ALL_STEPS = 5 + 3 * 6 + 2
+# No optimizer; the model calls itself, and raises at times: no step then, on both ranks.
+INFERENCE = """\
+import sys
+import torch, torch.distributed as dist
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(256, 256)
+
+    def forward(self, inputs, depth, fails):
+        if depth:
+            return self(self.layer(inputs), depth - 1, fails)
+        if fails:
+            raise ValueError("as planned")
+        dist.all_reduce(inputs)
+        return inputs
+
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+model, inputs = Model(), torch.randn(64, 256)
+with torch.inference_mode():
+    for step in range(int(sys.argv[2])):
+        try:
+            model(inputs, 2, step % 4 == 3)
+        except ValueError:
+            print("raised", step)
+dist.barrier()
+dist.destroy_process_group()
+"""
 
 
 @pytest.fixture
 def running(launching: World, engine: Apptainer, tmp_path: Path) -> World:
     """Give a user with a training program, whose jobs find the engine and start two ranks."""
     (tmp_path / "train.py").write_text(PROGRAM)
+    (tmp_path / "infer.py").write_text(INFERENCE)
     path = f"{engine.program.parent}:{launching.environ['PATH']}"
     return launching.having(PATH=path, APPTAINER_USERNS="1")
 
@@ -65,10 +97,11 @@ def traced(
     *words: object,
     code: int | None = 0,
     steps: int = ALL_STEPS + 3,
+    program: str = "train.py",
 ) -> list[dict[str, Any]]:
     """Trace the program on two ranks; give the sides of the trace."""
     begin = ["bench", "trace", "--site", "local", "--ranks", 2, "--steps", 6, "-o", folder / "t"]
-    command = ["--time", "0:05:00", "--json", "--", "python", "train.py", how, steps]
+    command = ["--time", "0:05:00", "--json", "--", "python", program, how, steps]
     done = user.run(*map(str, [*begin, *words, *command]), cwd=folder, code=code)
     kept = json.loads((folder / "t/trace.json").read_text())
     # Behind it a job that failed has its error.
@@ -150,6 +183,21 @@ def test_a_program_that_forks_and_one_that_profiles_itself(
     ended = "a trace ended early: the program profiles itself" in side["notes"]
     assert ended is (how == "profiles")
     assert [rank["collectives"] > 0 for rank in side["ranks"]] == [True, True]
+
+
+def test_inference_has_its_returns_as_steps(running: World, tmp_path: Path) -> None:
+    words = ("--step-at", "forward")
+    (side,) = traced(running, tmp_path, "", *words, steps=50, program="infer.py")
+    (reduced,) = side["collectives"]
+    kind, size, calls = (reduced[key] for key in ("kind", "bytes", "calls"))
+    assert (kind, size, calls) == ("all_reduce", 4 * 64 * 256, 6)
+    assert (side["steps"], side["missing"], side["notes"]) == (6, [], [])
+
+
+def test_inference_without_it_names_the_option(running: World, tmp_path: Path) -> None:
+    words = ["bench", "trace", "--site", "local", "--ranks", "1", "-o", str(tmp_path / "t")]
+    done = running.run(*words, "--", "python", "-c", "import torch", cwd=tmp_path, code=7)
+    assert "for inference, or updates of your own: --step-at forward" in done.stderr
 
 
 def test_a_command_without_pytorch(running: World, tmp_path: Path) -> None:

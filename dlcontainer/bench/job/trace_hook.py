@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from dlcontainer.bench.job.step_events import HOOK
 from dlcontainer.config.resources import PROBE
@@ -16,8 +17,11 @@ TRACE = "trace"
 # As the program that runs in each process names it.
 PLAN = "trace.json"
 FILES: Mapping[str, Path] = {
-    name: PROBE / name for name in ("trace_steps.py", "trace_profilers.py")
+    name: PROBE / name for name in ("forward_steps.py", "trace_steps.py", "trace_profilers.py")
 }
+
+# Where a step ends: after an optimizer's, or as the model returns.
+StepEnd = Literal["optimizer", "forward"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +30,7 @@ class TraceSchedule:
 
     warm_up: int
     steps: int
+    step_at: StepEnd = "optimizer"
 
 
 def write(folder: Path, schedule: TraceSchedule) -> None:
@@ -35,6 +40,7 @@ def write(folder: Path, schedule: TraceSchedule) -> None:
         atomic_files.write(folder / HOOK / name, source.read_text())
     plan = {
         "folder": str(folder / TRACE),
+        "step_at": schedule.step_at,
         "warm_up": schedule.warm_up,
         "steps": schedule.steps,
     }

@@ -18,7 +18,7 @@ from dlcontainer.bench.trace import (
 )
 from dlcontainer.bench.trace.matched import JoinedCollectives, NodeClock, TracedRank
 from dlcontainer.bench.trace.otf2_archive import ANCHOR, ArchiveCounts, ArchiveRank
-from dlcontainer.bench.trace.process_trace import COMPLETE, KINETO, TRACED, ProcessTrace
+from dlcontainer.bench.trace.process_trace import COMPLETE, KINETO, TRACED, ProcessTrace, StepEnd
 from dlcontainer.bench.trace.rank_activities import RankActivities
 from dlcontainer.bench.trace.trace_records import (
     MissingRank,
@@ -34,7 +34,9 @@ _S = 1e-9
 _NS = 1e9
 
 
-def read(folder: Path, side: SideName, ranks: int, ended: str) -> SideTrace:
+def read(
+    folder: Path, side: SideName, ranks: int, ended: str, step_at: StepEnd = "optimizer"
+) -> SideTrace:
     """Read the trace of a side whose job had as many ranks, and write it as OTF2 beside.
 
     Raises BenchDataError where no rank left a profile.
@@ -43,7 +45,7 @@ def read(folder: Path, side: SideName, ranks: int, ended: str) -> SideTrace:
     traced = [rank for rank in map(_traced, by_rank.values()) if rank is not None]
     missing = _missing(by_rank, {rank.rank for rank in traced}, ranks)
     if not traced:
-        raise _nothing(folder, by_rank, missing)
+        raise _nothing(folder, by_rank, missing, step_at)
     joined = matched.join(traced)
     clocks = matched.clocks(traced, joined)
     archive = _archived(folder.parent, traced, by_rank, clocks)
@@ -128,7 +130,7 @@ def _missing(
 
 def _why(process: ProcessTrace | None) -> str:
     if process is None:
-        return "it left nothing: no optimizer of PyTorch stepped in it, or it was killed before"
+        return "it left nothing: no step of PyTorch ended in it, or it was killed before"
     step = process.steps[-1].step if process.steps else 0
     if process.end is None:
         return f"killed: its last block that was written ended with step {step}"
@@ -136,15 +138,26 @@ def _why(process: ProcessTrace | None) -> str:
 
 
 def _nothing(
-    folder: Path, by_rank: Mapping[int, ProcessTrace], missing: Sequence[MissingRank]
+    folder: Path,
+    by_rank: Mapping[int, ProcessTrace],
+    missing: Sequence[MissingRank],
+    step_at: StepEnd,
 ) -> BenchDataError:
+    if not by_rank and step_at == "forward":
+        return BenchDataError(
+            "no model of PyTorch returned twice in any process: there is no trace",
+            where=str(folder),
+            why="the hook sees torch.nn.Module of PyTorch 2.3 and later, in a Python that reads "
+            "PYTHONPATH: not python -I, -E or -S, and not behind model.compile()",
+            next_step="trace a command that calls one model at least twice",
+        )
     if not by_rank:
         return BenchDataError(
             "no optimizer of PyTorch stepped in any process: there is no trace",
             where=str(folder),
             why="the hook sees optimizers of PyTorch 2.0 and later, in a Python that reads "
             "PYTHONPATH: not python -I, -E or -S, and not inside torch.compile",
-            next_step="trace a command that trains with PyTorch",
+            next_step="for inference, or updates of your own: --step-at forward",
         )
     return BenchDataError(
         "no rank left a profile",
