@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
+from tests.integration import mpi_programs
 from tests.integration.test_bench import environment_with
+from tests.integration.test_bench_slownet import kinds, launched
 from tests.integration.world import Built, World, missing
+from tests.values import write_yaml
 
 # Two layers, whose gradients are one bucket of DDP.
 PARAMETERS = 256 * 512 + 512 + 512 * 10 + 10
@@ -98,9 +101,10 @@ def traced(
     code: int | None = 0,
     steps: int = ALL_STEPS + 3,
     program: str = "train.py",
+    site: str = "local",
 ) -> list[dict[str, Any]]:
     """Trace the program on two ranks; give the sides of the trace."""
-    begin = ["bench", "trace", "--site", "local", "--ranks", 2, "--steps", 6, "-o", folder / "t"]
+    begin = ["bench", "trace", "--site", site, "--ranks", 2, "--steps", 6, "-o", folder / "t"]
     command = ["--time", "0:05:00", "--json", "--", "python", program, how, steps]
     done = user.run(*map(str, [*begin, *words, *command]), cwd=folder, code=code)
     kept = json.loads((folder / "t/trace.json").read_text())
@@ -198,6 +202,60 @@ def test_inference_without_it_names_the_option(running: World, tmp_path: Path) -
     words = ["bench", "trace", "--site", "local", "--ranks", "1", "-o", str(tmp_path / "t")]
     done = running.run(*words, "--", "python", "-c", "import torch", cwd=tmp_path, code=7)
     assert "for inference, or updates of your own: --step-at forward" in done.stderr
+
+
+# Mbit/s: the gradient takes 0.1 s over the link, and over one of half the rate 0.2 s.
+RATES = (40, 20)
+
+
+def site(folder: Path, *launcher: str) -> Path:
+    """Describe this machine with a launcher of ranks."""
+    facts = {"schema": 1, "name": "lab", "summary": "for tests", "facts": "host"}
+    scheduler = {"kind": "none", "launcher": launcher}
+    return write_yaml(
+        folder / "lab.yaml", {**facts, "default_recipe": "pytorch", "scheduler": scheduler}
+    )
+
+
+def test_ranks_of_mpich_s_launcher(running: World, tmp_path: Path) -> None:
+    # All others are started by Open MPI's.
+    hydra = mpi_programs.install(tmp_path / "mpich", "mpich==5.0.2") / "bin/mpiexec"
+    (side,) = traced(running, tmp_path, "sleep", site=str(site(tmp_path, str(hydra))))
+    assert f"job: {hydra} -n 2 " in (tmp_path / "t/native/job.log").read_text()
+    assert [rank["rank"] for rank in side["ranks"]] == [0, 1]
+    quick, late = side["ranks"]
+    assert max(quick["waiting_for"], key=quick["waiting_for"].get) == "1"
+    assert sum(late["waiting_for"].values()) < quick["waiting_for"]["1"]
+
+
+@pytest.mark.timeout(1200)
+def test_ranks_of_two_hosts_and_a_link_at_half_its_rate(running: World, tmp_path: Path) -> None:
+    if not kinds():
+        missing("/dev/net/tun that you may open, or iproute2 and util-linux")
+    # These hosts have no way out: the native twin is made before.
+    traced(running, tmp_path, "")
+    hosts = str(site(tmp_path, "dlc-launch", "2", "1"))
+    trace = ["bench", "trace", "--site", hosts, "--ranks", "2", "--steps", "6"]
+    program = ["--", "python", str(tmp_path / "train.py"), "", str(ALL_STEPS + 3)]
+    for rate in RATES:
+        folder = tmp_path / str(rate)
+        inside = [*running.program, *trace, "--time", "0:05:00", "-o", str(folder), *program]
+        network = ["lab", "slownet", "--by", kinds()[-1], "--rate", f"{rate}Mbit"]
+        launched(running, *network, "--", *inside)
+        (side,) = json.loads((folder / "trace.json").read_text())["sides"]
+        assert [rank["node"] for rank in side["ranks"]] == ["n1", "n2"]
+        (reduced,) = side["collectives"]
+        kind, size, calls = (reduced[key] for key in ("kind", "bytes", "calls"))
+        assert (kind, size, calls) == ("all_reduce", GRADIENT_BYTES, 6)
+        # Who came first needs all of the other's bytes, from the other's begin on; the mean of two
+        # ranks is half of it at least. A tenth is left for what links carry at once.
+        assert reduced["in_flight_s"] > 0.9 * 6 * GRADIENT_BYTES * 8 / (rate * 1e6) / 2
+        # 200 times as long as a step computes.
+        rows = [
+            (rank["exposed_s"] + sum(rank["waiting_for"].values()), rank) for rank in side["ranks"]
+        ]
+        assert all(exposed > rank["computing_s"] for exposed, rank in rows)
+        assert max(side["slowest"]["path"], key=lambda part: part["seconds"])["seconds"] > 0.05
 
 
 def test_a_command_without_pytorch(running: World, tmp_path: Path) -> None:
