@@ -1,10 +1,12 @@
 """`bench trace` of real PyTorch on two ranks: bytes exact, waits named, OTF2 as Debian reads it."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,9 @@ inputs, labels = torch.randn(64, 256), torch.randint(0, 10, (64,))
 for step in range(int(sys.argv[2])):
     if rank == 1 and how == "sleep":
         time.sleep(0.2)
+    begin = time.monotonic()
+    while rank == 1 and how == "spin" and time.monotonic() < begin + 0.2:
+        pass
     if rank == 1 and how == "killed" and step == 14:
         os.kill(os.getpid(), signal.SIGKILL)
     if how == "fork" and step == 10 and os.fork() == 0:
@@ -102,10 +107,11 @@ def traced(
     steps: int = ALL_STEPS + 3,
     program: str = "train.py",
     site: str = "local",
+    before: Sequence[Path] = (),
 ) -> list[dict[str, Any]]:
     """Trace the program on two ranks; give the sides of the trace."""
     begin = ["bench", "trace", "--site", site, "--ranks", 2, "--steps", 6, "-o", folder / "t"]
-    command = ["--time", "0:05:00", "--json", "--", "python", program, how, steps]
+    command = ["--time", "0:05:00", "--json", "--", *before, "python", program, how, steps]
     done = user.run(*map(str, [*begin, *words, *command]), cwd=folder, code=code)
     kept = json.loads((folder / "t/trace.json").read_text())
     # Behind it a job that failed has its error.
@@ -256,6 +262,38 @@ def test_ranks_of_two_hosts_and_a_link_at_half_its_rate(running: World, tmp_path
         ]
         assert all(exposed > rank["computing_s"] for exposed, rank in rows)
         assert max(side["slowest"]["path"], key=lambda part: part["seconds"])["seconds"] > 0.05
+
+
+# A rank on a node whose clock is 50 ms ahead: of another boot, and CLOCK_REALTIME is moved for it.
+AHEAD = """\
+#!/bin/sh
+[ "$RANK" = 1 ] || exec "$@"
+cat /proc/sys/kernel/random/uuid > {boot}
+exec unshare {user} --mount sh -c '
+    mount --bind {boot} /proc/sys/kernel/random/boot_id &&
+    exec env LD_PRELOAD='"'"'/usr/$LIB/faketime/libfaketimeMT.so.1'"'"' \\
+        FAKETIME={ahead}s DONT_FAKE_MONOTONIC=1 "$@"' ahead "$@"
+"""
+
+
+@pytest.mark.parametrize("ahead", ["+0.05", "-0.05"])
+def test_clocks_of_two_nodes(running: World, tmp_path: Path, ahead: str) -> None:
+    if shutil.which("faketime") is None:
+        missing("faketime")
+    other = tmp_path / "other.sh"
+    user = "" if os.getuid() == 0 else "--user --map-root-user"
+    other.write_text(AHEAD.format(boot=tmp_path / "boot", user=user, ahead=ahead))
+    other.chmod(0o755)
+    # Moved, the library lets Python's sleep fail.
+    (side,) = traced(running, tmp_path, "spin", before=(other,))
+    own, moved = side["clocks"]
+    assert (own["moved_s"], own["bound_s"]) == (0, 0)
+    # As far as the network tells: a bound that this machine's load makes, and the truth within it.
+    assert moved["bound_s"] > 0
+    assert abs(moved["moved_s"] + float(ahead)) <= moved["bound_s"]
+    # On one clock again, the late rank is late.
+    quick = side["ranks"][0]
+    assert max(quick["waiting_for"], key=quick["waiting_for"].get) == "1"
 
 
 def test_a_command_without_pytorch(running: World, tmp_path: Path) -> None:

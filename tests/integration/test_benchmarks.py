@@ -39,6 +39,7 @@ SMALL: dict[str, tuple[str, ...]] = {
     "step_hook": ("--pairs", "2", "--steps", "20", "--json"),
     "probe_overhead": ("--idle", "0.1", "--pairs", "8", "--raw"),
     "statistics": ("-n", "20", "--json"),
+    "trace_reading": ("--spans", "20000", "--json"),
     "how_many": ("-n", "1", "--json"),
     "storm_calls": ("--packages", "packaging", "--modules", "packaging.version",
                     "--ranks", "1", "--json"),

@@ -13,7 +13,13 @@ from tests.integration.world import World
 
 SEED = 20261122
 # How many calls the short set draws for SIGKILL, and how many errors; the long set has all.
-DRAWN = {"publish": (4, 3), "gc": (3, 1), "cache prune": (3, 1), "session": (2, 2)}
+DRAWN = {
+    "publish": (4, 3),
+    "gc": (3, 1),
+    "cache prune": (3, 1),
+    "session": (2, 2),
+    "bench trace": (2, 2),
+}
 OF_A_BUILD, OF_ITS_CHILDREN = 40, 100
 
 
