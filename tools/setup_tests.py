@@ -44,8 +44,9 @@ WANTED = {
     "slirp4netns": "slirp4netns",
     "fusermount3": "fuse3",
     "mpirun": "openmpi-bin",
-    # It reads the traces that `bench trace` writes.
+    # It reads the traces that `bench trace` writes; and a rank's clock that goes wrong.
     "otf2-print": "otf2-tools",
+    "faketime": "faketime",
     # The tests run a Slurm of their own. Installed, neither slurmctld nor slurmd starts without an
     # /etc/slurm/slurm.conf; munged does, where services start when they are installed.
     "munged": "munge",

@@ -6,8 +6,8 @@ and sees a sys.path without this folder. PyTorch is not imported here: once the 
 imported torch.optim, a hook that is run after each step of any optimizer is registered
 (torch.optim.optimizer.register_optimizer_step_post_hook, PyTorch 2.0 and later). The first
 optimizer that steps in a process is optimizer-step/0, the next one optimizer-step/1. Where
-trace.json lies beside this file, trace_steps.py and trace_profilers.py do too, and each step is
-handed to the one with the other.
+trace.json lies beside this file, trace_steps.py, trace_profilers.py and forward_steps.py do too,
+and each step is handed to the first with the second: an optimizer's, or as forward_steps.py tells.
 """
 
 import os
@@ -17,19 +17,19 @@ FOLDER = "DLCONTAINER_EVENTS"
 STEP = "optimizer-step/"
 NO_HOOK = "no-optimizer-hook"
 PLAN = "trace.json"
-BESIDE = ("event_stamps", "trace_profilers", "trace_steps")
-_MODULE = "torch.optim.optimizer"
+BESIDE = ("event_stamps", "forward_steps", "trace_profilers", "trace_steps")
+_OPTIMIZERS = "torch.optim.optimizer"
 
 
 class Waiting(object):
-    """A finder that finds what all others find, and sees when PyTorch's optimizers come."""
+    """A finder that finds what all others find, and calls `act` with one module once it is loaded."""
 
-    def __init__(self, events, tracer=None):
-        self._events, self._tracer = events, tracer
+    def __init__(self, name, act):
+        self._name, self._act = name, act
 
     def find_spec(self, name, path=None, target=None):
         """Give the others' finding of the one module, with a loader around its own."""
-        if name != _MODULE:
+        if name != self._name:
             return None
         for finder in sys.meta_path:
             find = None if finder is self else getattr(finder, "find_spec", None)
@@ -41,21 +41,31 @@ class Waiting(object):
         return None
 
     def loaded(self, module):
-        """Register the hook, once."""
+        """Act, once."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
+            self._act(module)
+
+
+class Optimizers(object):
+    """What is done with PyTorch's optimizers: each step is stamped, and handed to a tracer."""
+
+    def __init__(self, events, trace=None):
+        self._events, self._trace = events, trace
+
+    def loaded(self, module):
+        """Register the hook."""
         register = getattr(module, "register_optimizer_step_post_hook", None)
         if register is None:
             self._events.note(NO_HOOK)
             return
-        numbers, note = {}, self._events.note
+        numbers, note, trace = {}, self._events.note, self._trace
 
         def stepped(optimizer, _arguments, _named):
             note(STEP + str(numbers.setdefault(id(optimizer), len(numbers))))
 
         register(stepped)
-        if self._tracer is not None:
-            trace = self._tracer.step
+        if trace is not None:
             register(lambda optimizer, _arguments, _named: trace(optimizer))
 
 
@@ -89,6 +99,20 @@ def hand_on():
         sys.modules[__name__] = own
 
 
+def awaited(here, events):
+    """Give what is waited for, with the tracer's part where there is a plan in the folder."""
+    if not os.path.exists(os.path.join(here, PLAN)):
+        return [Waiting(_OPTIMIZERS, Optimizers(events).loaded)]
+    import forward_steps
+    import trace_profilers
+    import trace_steps
+
+    tracer = trace_steps.planned(here, trace_profilers)
+    if not tracer.is_of_forwards:
+        return [Waiting(_OPTIMIZERS, Optimizers(events, tracer.step).loaded)]
+    return [Waiting(forward_steps.MODULE, lambda module: forward_steps.watch(module, tracer.step))]
+
+
 def begin():
     """Wait for PyTorch, and hand on."""
     here = os.path.dirname(os.path.abspath(__file__))
@@ -96,21 +120,14 @@ def begin():
     import event_stamps
 
     folder = os.environ.get(FOLDER)
-    events = event_stamps.EventFile(folder) if folder else None
-    tracer = None
-    if events is not None and os.path.exists(os.path.join(here, PLAN)):
-        import trace_profilers
-        import trace_steps
-
-        tracer = trace_steps.planned(here, trace_profilers)
+    waiting = awaited(here, event_stamps.EventFile(folder)) if folder else []
     del sys.path[0]
     for name in BESIDE:  # a program may have one of that name
         sys.modules.pop(name, None)
     try:
         hand_on()
     finally:
-        if events is not None:
-            sys.meta_path.insert(0, Waiting(events, tracer))
+        sys.meta_path[:0] = waiting
 
 
 if __name__ == "sitecustomize" and sys.version_info >= (3, 6):

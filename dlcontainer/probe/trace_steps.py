@@ -1,8 +1,9 @@
 """Trace some steps of a program's PyTorch, between as many without a profiler. Python >= 3.6.
 
-step_hook.py hands over each step of an optimizer where trace.json lies beside it:
+step_hook.py hands over each step where trace.json lies beside it:
 
 folder    where each process leaves its files
+step_at   optimizer, or forward: then forward_steps.py tells what a step is
 warm_up   steps before the first block
 steps     steps of a block: one without a profiler, one with Kineto, one without again
 
@@ -10,7 +11,7 @@ So a drift of the program's speed is no overhead. Kineto is started once a proce
 into freed memory where a range that is open as one profile ends is closed in the next. A process
 leaves NAME.trace, JSON lines: the process, its blocks and steps, why the trace ended; a Kineto
 file; and of two more steps a Chakra file. Each appears whole as its block ends. Steps are those of
-the first optimizer that steps. `at` is of CLOCK_REALTIME, as Kineto's times are; lengths are of the
+the first optimizer that steps, or of the model. `at` is of CLOCK_REALTIME, as Kineto's times are; lengths are of the
 monotonic clock. No program fails for its trace: what goes wrong ends the trace.
 """
 
@@ -23,6 +24,7 @@ import time
 SCHEMA = "dlcontainer/trace-process/1"
 PLAN, SUFFIX = "trace.json", ".trace"
 KINETO, CHAKRA = "kineto", "chakra"
+FORWARD = "forward"
 _CHAKRA_STEPS = 2
 
 
@@ -33,27 +35,28 @@ def blocks(plan):
 
 
 class Tracer(object):
-    """The trace of this process; `step` is called after each step of an optimizer."""
+    """The trace of this process; `step` is called after each step of an optimizer or a model."""
 
     def __init__(self, plan, profilers):
         self._plan, self._profilers = plan, profilers
+        self.is_of_forwards = plan["step_at"] == FORWARD
         self._begin()
         atexit.register(self.end, "the program ended")
 
     def _begin(self):
-        self._pid, self._optimizer, self._steps, self._out = os.getpid(), None, 0, None
+        self._pid, self._stepping, self._steps, self._out = os.getpid(), None, 0, None
         self._left, self._block, self._until = blocks(self._plan), -1, self._plan["warm_up"]
         self._kind, self._running, self._over = None, None, False
         self._file, self._name, self._held = None, "", []
 
-    def step(self, optimizer):
+    def step(self, stepping):
         """Take down a step; where a block ends with it, close that and begin the next one."""
         entered, at = time.monotonic(), time.time()
         if self._pid != os.getpid():  # a fork: the profiler is its parent's
             self._begin()
-        if self._optimizer is None:
-            self._optimizer = id(optimizer)
-        if self._over or id(optimizer) != self._optimizer:
+        if self._stepping is None:
+            self._stepping = id(stepping)
+        if self._over or id(stepping) != self._stepping:
             return
         self._steps += 1
         length = None if self._out is None else entered - self._out
@@ -130,6 +133,7 @@ class Tracer(object):
             "pid": self._pid,
             "rank": rank,
             "ranks": ranks,
+            "step_at": self._plan["step_at"],
             "torch": str(sys.modules["torch"].__version__),
         }
 

@@ -1,6 +1,7 @@
 """What the zygote runs: the command line, as a user calls it, and two things that have none."""
 
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,6 +34,14 @@ def collect(argv: Sequence[str]) -> None:
     from dlcontainer.publish.tree.in_use import OpenFiles
 
     in_use.seen = OpenFiles  # type: ignore[assignment]
+    run(argv)
+
+
+def trace(argv: Sequence[str]) -> None:
+    """Trace; where a killed one left its folder, as its text says: into a new one."""
+    folder = argv[list(argv).index("-o") + 1]
+    if os.access(folder, os.F_OK):
+        shutil.rmtree(folder)
     run(argv)
 
 

@@ -40,6 +40,7 @@ SMALL: dict[str, tuple[str, ...]] = {
     "process_watch": ("--pairs", "2", "--seconds", "0.2", "--json"),
     "probe_overhead": ("--idle", "0.1", "--pairs", "8", "--raw"),
     "statistics": ("-n", "20", "--json"),
+    "trace_reading": ("--spans", "20000", "--json"),
     "how_many": ("-n", "1", "--json"),
     "storm_calls": ("--packages", "packaging", "--modules", "packaging.version",
                     "--ranks", "1", "--json"),

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from dlcontainer.bench.job.step_events import HOOK
 from dlcontainer.config.resources import PROBE
@@ -28,7 +29,10 @@ WATCH_FILES = (
 MPI, MPI_SCRIPT = "mpi", "mpi_preload.sh"
 _MPI_SOURCE = "mpi_calls.c"
 FILES: Mapping[str, Path] = {
-    **{name: PROBE / name for name in ("trace_steps.py", "trace_profilers.py")},
+    **{
+        name: PROBE / name
+        for name in ("forward_steps.py", "trace_steps.py", "trace_profilers.py")
+    },
     **{name: Path(__file__).with_name(name) for name in (MPI_SCRIPT, _MPI_SOURCE)},
 }
 # A line of the shell, which knows the job's folder as $3: the ranks' own compiler makes the library
@@ -41,6 +45,9 @@ PRELOAD = (
     "export DLCONTAINER_MPI_TRACE LD_PRELOAD; fi; unset dlc_mpi; fi; "
 ).replace("$3/", '"$3"/')
 
+# Where a step ends: after an optimizer's, or as the model returns.
+StepEnd = Literal["optimizer", "forward"]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TraceSchedule:
@@ -48,6 +55,7 @@ class TraceSchedule:
 
     warm_up: int
     steps: int
+    step_at: StepEnd = "optimizer"
 
 
 def write(folder: Path, schedule: TraceSchedule) -> None:
@@ -61,6 +69,7 @@ def write(folder: Path, schedule: TraceSchedule) -> None:
         atomic_files.write(folder / WATCH / name, (PROBE / name).read_text())
     plan = {
         "folder": str(folder / TRACE),
+        "step_at": schedule.step_at,
         "warm_up": schedule.warm_up,
         "steps": schedule.steps,
     }

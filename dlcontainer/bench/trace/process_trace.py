@@ -18,6 +18,7 @@ SUFFIX = ".trace"
 KINETO, CHAKRA = "kineto", "chakra"
 BEFORE, TRACED, AFTER = 0, 1, 2
 COMPLETE = "complete"
+StepEnd = Literal["optimizer", "forward"]
 _MOST_BYTES = 64 * 2**20
 _OURS = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 _FileName = Annotated[str, Field(pattern=r"^rank-[A-Za-z0-9._-]{1,200}\.json$")]
@@ -35,6 +36,7 @@ class ProcessHead(BaseModel):
     rank: Annotated[int, Field(ge=0)] | None
     ranks: Annotated[int, Field(ge=1)] | None
     torch: str
+    step_at: StepEnd = "optimizer"
 
 
 class StepLine(BaseModel):

@@ -20,7 +20,7 @@ from dlcontainer.bench.trace.matched import JoinedCollectives, NodeClock, Traced
 from dlcontainer.bench.trace.mpi_calls import call_file, mpi_analysis
 from dlcontainer.bench.trace.mpi_calls.mpi_analysis import JobCalls
 from dlcontainer.bench.trace.otf2_archive import ANCHOR, ArchiveCounts, ArchiveRank
-from dlcontainer.bench.trace.process_trace import COMPLETE, KINETO, TRACED, ProcessTrace
+from dlcontainer.bench.trace.process_trace import COMPLETE, KINETO, TRACED, ProcessTrace, StepEnd
 from dlcontainer.bench.trace.rank_activities import RankActivities
 from dlcontainer.bench.trace.trace_records import (
     MissingRank,
@@ -42,7 +42,9 @@ _FILES = (".json", call_file.SUFFIX)
 _NS = 1e9
 
 
-def read(folder: Path, side: SideName, ranks: int, ended: str) -> SideTrace:
+def read(
+    folder: Path, side: SideName, ranks: int, ended: str, step_at: StepEnd = "optimizer"
+) -> SideTrace:
     """Read the trace of a side whose job had as many ranks, and write it as OTF2 beside.
 
     Raises BenchDataError where no rank left a profile, and no process calls of MPI.
@@ -55,7 +57,7 @@ def read(folder: Path, side: SideName, ranks: int, ended: str) -> SideTrace:
         # A rank of the launcher's that is one of MPI trains nothing, nor does a job without steps.
         missing = tuple(rank for rank in missing if by_rank and rank.rank not in calls.places())
     elif not traced:
-        raise _nothing(folder, by_rank, missing, calls.reasons)
+        raise _nothing(folder, by_rank, missing, step_at, calls.reasons)
     joined = matched.join(traced)
     clocks = matched.clocks(traced, joined) if traced else {}
     joined_calls = mpi_analysis.join(calls, clocks)
@@ -164,7 +166,7 @@ def _missing(
 
 def _why(process: ProcessTrace | None) -> str:
     if process is None:
-        return "it left nothing: no optimizer of PyTorch stepped in it, or it was killed before"
+        return "it left nothing: no step of PyTorch ended in it, or it was killed before"
     step = process.steps[-1].step if process.steps else 0
     if process.end is None:
         return f"killed: its last block that was written ended with step {step}"
@@ -175,8 +177,17 @@ def _nothing(
     folder: Path,
     by_rank: Mapping[int, ProcessTrace],
     missing: Sequence[MissingRank],
+    step_at: StepEnd,
     reasons: Sequence[str],
 ) -> BenchDataError:
+    if not by_rank and step_at == "forward":
+        return BenchDataError(
+            "no model of PyTorch returned twice in any process: there is no trace",
+            where=str(folder),
+            why="the hook sees torch.nn.Module of PyTorch 2.3 and later, in a Python that reads "
+            "PYTHONPATH: not python -I, -E or -S, and not behind model.compile()",
+            next_step="trace a command that calls one model at least twice",
+        )
     if not by_rank:
         of_mpi = "; ".join(reasons) or "calls of MPI are seen where they pass a shared library"
         return BenchDataError(
@@ -185,7 +196,7 @@ def _nothing(
             where=str(folder),
             why="the hook sees optimizers of PyTorch 2.0 and later, in a Python that reads "
             f"PYTHONPATH: not python -I, -E or -S, and not inside torch.compile; {of_mpi}",
-            next_step="trace a command that trains with PyTorch, or that calls MPI",
+            next_step="for inference, or updates of your own: --step-at forward",
         )
     return BenchDataError(
         "no rank left a profile",

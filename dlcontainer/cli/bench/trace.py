@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -28,8 +28,7 @@ _MOST_ROWS = 12
 Command = Annotated[
     list[str],
     typer.Argument(
-        metavar="-- COMMAND",
-        help="Command that each rank runs; it trains by PyTorch, or calls MPI.",
+        metavar="-- COMMAND", help="Command that each rank runs, with PyTorch or calls of MPI."
     ),
 ]
 Image = Annotated[
@@ -61,6 +60,14 @@ Steps = Annotated[
 WarmUp = Annotated[
     int, typer.Option("--warm-up-steps", metavar="N", min=1, help="First steps, left out.")
 ]
+StepAt = Annotated[
+    Literal["optimizer", "forward"],
+    typer.Option(
+        "--step-at",
+        help="Where a step ends: after a step of an optimizer, or as the model returns "
+        "(inference, updates of your own).",
+    ),
+]
 Folder = Annotated[
     Path,
     typer.Option(
@@ -79,6 +86,7 @@ class _TraceOptions:
     ranks: int
     steps: int
     warm_up: int
+    step_at: Literal["optimizer", "forward"]
     limit: str | None
     folder: Path
 
@@ -94,6 +102,7 @@ def trace(
     form: rank_options.FormName = None,
     steps: Steps = 12,
     warm_up_steps: WarmUp = 5,
+    step_at: StepAt = "optimizer",
     account: options.Account = None,
     partition: options.Partition = None,
     time: options.Time = None,
@@ -122,6 +131,7 @@ def trace(
         ranks=ranks,
         steps=steps,
         warm_up=warm_up_steps,
+        step_at=step_at,
         limit=time,
         folder=folder.absolute(),
     )
@@ -202,7 +212,7 @@ def _read(job: "SideJob", typed: _TraceOptions, console: output.Console) -> "Sid
 
     console.step(f"{job.side}: the trace is read")
     try:
-        return trace_analysis.read(job.traces, job.side, typed.ranks, job.ended)
+        return trace_analysis.read(job.traces, job.side, typed.ranks, job.ended, typed.step_at)
     except BenchDataError as failure:
         raise job.without_trace(failure) from None
 
@@ -247,7 +257,8 @@ def _context(
     plan = job_parts.plan(chosen, typed.limit, image, world)
     submitter = job_parts.submitter(plan, typed.limit, world, console)
     native = _native(chosen, plan, image, world, console)
-    search = RankSearch(trace=TraceSchedule(warm_up=typed.warm_up, steps=typed.steps))
+    schedule = TraceSchedule(warm_up=typed.warm_up, steps=typed.steps, step_at=typed.step_at)
+    search = RankSearch(trace=schedule)
     arms = scripts.arms(plan, native, search, typed.placing, world.resources.template_folders())
     if image is None:
         del arms["container"]

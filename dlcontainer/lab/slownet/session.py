@@ -20,6 +20,8 @@ from dlcontainer.system.process import ProcessRunner
 
 # The hosts by name, and what tells one network from another.
 HOSTS, JOB = "DLC_HOSTS", "DLC_HOSTS_JOB"
+# A job script of a site without a scheduler has its ranks meet there, and not at the loopback.
+MEETING = "DLCONTAINER_MASTER_ADDR"
 # By folder: what started this Python may have found the package in its own way.
 _START = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); import runpy; "
@@ -72,6 +74,7 @@ def run(
     words = [sys.executable, "-I", "-c", _START, package, "ground", json.dumps(order), *argv]
     path = runner.environ.get("PATH", os.defpath)
     environ = {
+        MEETING: network.hosts[0].name,
         **runner.environ,
         "PATH": f"{work / 'bin'}{os.pathsep}{path}",
         JOB: work.name,

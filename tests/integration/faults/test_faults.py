@@ -20,6 +20,7 @@ DRAWN = {
     "cache prune": (3, 1),
     "session": (2, 2),
     "lock --update": (2, 1),
+    "bench trace": (2, 2),
 }
 OF_A_BUILD, OF_ITS_CHILDREN, OF_A_REFRESH = 40, 100, 20
 

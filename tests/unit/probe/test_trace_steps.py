@@ -42,6 +42,24 @@ class ExecutionTraceObserver(object):
     stop = unregister_callback = start
 """
 INNER = "def _prepare_profiler():\n    pass\n\ndef _enable_profiler():\n    pass\n"
+# As much of its modules: hooks behind a forward that did not raise.
+MODULES = """
+import torch
+hooks = []
+def register_module_forward_hook(hook):
+    hooks.append(hook)
+class Module(object):
+    def __init__(self, forward):
+        self.forward = forward
+    def _call_impl(self, *words):
+        def inner():
+            result = self.forward(*words)
+            for hook in hooks:
+                assert hook(self, words, result) is None
+            return result
+        return inner()
+    __call__ = _call_impl
+"""
 
 
 class Profilers:
@@ -87,7 +105,8 @@ def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def tracer(module: ModuleType, folder: Path, profilers: Profilers) -> Any:
-    return module.Tracer({"folder": str(folder), "warm_up": 2, "steps": 4}, profilers)
+    plan = {"folder": str(folder), "step_at": "optimizer", "warm_up": 2, "steps": 4}
+    return module.Tracer(plan, profilers)
 
 
 def left(folder: Path) -> ProcessTrace:
@@ -202,20 +221,20 @@ STEPS = (
 @pytest.fixture
 def hooked(tmp_path: Path) -> Path:
     """Give a folder with the hook as a job has it, and a stand-in of PyTorch."""
-    for name in (
-        "hook",
-        "events",
-        "site/torch/optim",
-        "site/torch/autograd",
-        "site/torch/profiler",
-    ):
-        (tmp_path / name).mkdir(parents=True)
+    for name in ("hook", "events"):
+        (tmp_path / name).mkdir()
+    for name in ("optim", "autograd", "profiler", "nn/modules"):
+        (tmp_path / "site/torch" / name).mkdir(parents=True)
     for name, source in HOOK_FILES.items():
         (tmp_path / "hook" / name).write_text(source.read_text())
     from tests.unit.probe.test_step_hook import OPTIMIZER as MODULE
 
     site = tmp_path / "site/torch"
-    (site / "__init__.py").write_text('__version__ = "2.13.0"\nfrom torch import autograd\n')
+    (site / "__init__.py").write_text(
+        '__version__ = "2.13.0"\nfrom torch import autograd, compiler\n'
+    )
+    (site / "compiler.py").write_text("def is_compiling():\n    return False\n")
+    (site / "nn/modules/module.py").write_text(MODULES)
     (site / "autograd/__init__.py").write_text("def _profiler_enabled():\n    return False\n")
     (site / "autograd/profiler.py").write_text(INNER)
     (site / "profiler/__init__.py").write_text("import torch.autograd.profiler\n" + PROFILER)
@@ -249,3 +268,52 @@ def test_without_a_plan_nothing_is_traced(real_processes: None, hooked: Path) ->
     run(hooked, STEPS.format(inside="pass"))
     assert list((hooked / "trace").iterdir()) == []
     assert json.loads(next((hooked / "events").iterdir()).read_text().split("\n")[0])
+
+
+# A network that runs once, one that raises behind a layer, a model that calls itself, in two
+# threads, and a network behind it.
+FORWARDS = """
+import threading
+import torch.profiler
+from torch.nn.modules.module import Module
+def failing(): layer() or 1 / 0
+def recursive(depth): return depth and model(depth - 1)
+layer = Module(int)
+raises, model, after = Module(failing), Module(recursive), Module(layer)
+layer()
+for step in range({steps}):
+    try: raises()
+    except ZeroDivisionError: pass
+    model(3)
+    thread = threading.Thread(target=model, args=(3,))
+    thread.start()
+    thread.join()
+    after()
+"""
+
+
+@pytest.fixture
+def of_forwards(hooked: Path) -> Path:
+    """Give the folder of the hook where a model's return is a step."""
+    (hooked / "trace").rmdir()
+    trace_hook.write(hooked, TraceSchedule(warm_up=2, steps=4, step_at="forward"))
+    return hooked
+
+
+@pytest.mark.parametrize(("steps", "taken"), [(10, 9), (30, ALL)])
+def test_steps_of_a_program_without_an_optimizer(
+    real_processes: None, of_forwards: Path, steps: int, taken: int
+) -> None:
+    run(of_forwards, FORWARDS.format(steps=steps))
+    process = left(of_forwards / "trace")
+    assert (len(process.steps), process.head.step_at) == (taken, "forward")
+
+
+@pytest.mark.parametrize("version", ["2.2.2", "2", "a fork"])
+def test_a_pytorch_that_is_too_old_for_it(
+    real_processes: None, of_forwards: Path, version: str
+) -> None:
+    path = of_forwards / "site/torch/__init__.py"
+    path.write_text(path.read_text().replace("2.13.0", version))
+    run(of_forwards, FORWARDS.format(steps=30))
+    assert list((of_forwards / "trace").iterdir()) == []

@@ -1,0 +1,54 @@
+"""`bench trace` to its end, by a real job whose ranks leave made traces."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.faults.stage import Subject
+from tests.madetraces import MadeRank, leave
+
+_FOLDER, _MADE = "traced", "made"
+_SPANS = [("aten::mm", 0, 60), ("gloo:all_reduce", 60, 80), ("aten::add", 80, 100)]
+_COMMAND = ("sh", "-c", f'cp "$PWD/{_MADE}"/* "$DLCONTAINER_EVENTS/../trace"')
+
+
+def _made(state: Path) -> None:
+    leave(state / _MADE, [MadeRank(spans=_SPANS), MadeRank(spans=_SPANS)])
+    (state / "native/bin").mkdir(parents=True)
+    (state / "native/bin/python").touch()
+
+
+def _whole(state: Path) -> object:
+    """Read what is said of a trace, and its archive to the end where that is named."""
+    path = state / _FOLDER / "trace.json"
+    if not path.exists():
+        return None
+    traced = json.loads(path.read_text())
+    (side,) = traced["sides"]
+    if side["archive"] is not None:
+        assert _events(state / _FOLDER / "native" / side["archive"]) == 4 * len(_SPANS)
+    return {**traced, "created": ""}
+
+
+def _events(archive: Path) -> int:
+    import otf2.reader
+
+    with otf2.reader.open(str(archive)) as trace:
+        return sum(1 for _ in trace.events)
+
+
+TRACES: Mapping[str, Subject] = {
+    "bench trace": Subject(
+        prepare=_made,
+        argv=(
+            *("bench", "trace", "--site", "local", "--native", "native", "--ranks", "1"),
+            *("-o", _FOLDER, "--", *_COMMAND),
+        ),
+        view=_whole,
+        entry="tests.faults.entries:trace",
+        # An archive that the disk did not take is a note; trace.json is there all the same.
+        many=True,
+        # A rank's stamp has its process in its name.
+        ours=lambda path: path.startswith(f"{_FOLDER}/native/rank-"),
+    ),
+}
