@@ -25,6 +25,7 @@ def forecast(
     goal: forecast_options.Goal = None,
     script: forecast_options.Script = None,
     arm: forecast_options.ArmName = None,
+    trace: forecast_options.Trace = None,
     held_out: forecast_options.HeldOut = None,
     target: forecast_options.Output = None,
     site: forecast_options.SiteName = None,
@@ -34,8 +35,8 @@ def forecast(
     """Forecast how many GPUs, which parallel strategy and what limits; from a study or facts."""
     typed = ForecastWords(
         subject=subject, image=image, nodes=nodes, parallel=parallel, memory=memory,
-        budget=budget, goal=goal, script=script, arm=arm, held_out=held_out, target=target,
-        site=site,
+        budget=budget, goal=goal, script=script, arm=arm, trace=trace, held_out=held_out,
+        target=target, site=site,
     )  # fmt: skip
     if held_out is not None:
         _score(typed, as_json=as_json)
@@ -74,6 +75,7 @@ def _made(typed: ForecastWords, console: output.Console) -> "Forecast":
 def _source(typed: ForecastWords, asking: "MemoryAsking") -> "ForecastSource":
     from dlcontainer.bench.study import study_reader
     from dlcontainer.bench.study.advice import facts_file, facts_ground, forecast_file, study_ground
+    from dlcontainer.cli.bench import forecast_trace
     from dlcontainer.errors import UsageError
 
     image, strategies = str(typed.image or ""), _strategies(typed.parallel)
@@ -85,8 +87,11 @@ def _source(typed: ForecastWords, asking: "MemoryAsking") -> "ForecastSource":
     if not typed.subject.is_dir():
         if typed.arm is not None:
             raise UsageError("--arm takes a study: facts have no arms")
-        read = facts_file.read(typed.subject)
-        return facts_ground.of_facts(typed.subject, read, image, strategies, typed.script or "")
+        read = facts_file.read(typed.subject, is_traced=typed.trace is not None)
+        traffic = forecast_trace.of_facts(typed.subject, read, typed.trace, strategies)
+        return facts_ground.of_facts(
+            typed.subject, read, image, strategies, typed.script or "", traffic
+        )
     study = study_reader.read(typed.subject)
     asking.require_same(study)
     return study_ground.of_study(
@@ -96,6 +101,7 @@ def _source(typed: ForecastWords, asking: "MemoryAsking") -> "ForecastSource":
             script=typed.script or "",
         ),
         asking.gradient_bytes(study),
+        forecast_trace.of_study(typed.trace, study, typed.arm),
     )  # fmt: skip
 
 
@@ -154,7 +160,8 @@ def _score(typed: ForecastWords, *, as_json: bool) -> None:
     exclusive = {
         "--image": typed.image, "--nodes": typed.nodes, "--memory": typed.memory,
         "--budget": typed.budget, "--goal": typed.goal, "--script": typed.script,
-        "--parallel": typed.parallel, "--arm": typed.arm, "-o": typed.target, "--site": typed.site,
+        "--parallel": typed.parallel, "--arm": typed.arm,
+        "--trace": typed.trace, "-o": typed.target, "--site": typed.site,
     }  # fmt: skip
     typed_names = [name for name, words in exclusive.items() if words is not None]
     if typed_names:

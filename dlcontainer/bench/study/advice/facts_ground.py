@@ -7,10 +7,12 @@ from pathlib import Path
 
 from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
 from dlcontainer.bench.study.advice import facts_file as facts_
+from dlcontainer.bench.study.advice import traced_traffic
 from dlcontainer.bench.study.advice.candidates import DividedWork
 from dlcontainer.bench.study.advice.facts_file import ForecastFacts
 from dlcontainer.bench.study.advice.forecast_records import ForecastSubject
 from dlcontainer.bench.study.advice.ground import ForecastGround
+from dlcontainer.bench.study.advice.traced_traffic import TracedTraffic
 from dlcontainer.bench.study.forecast.step_terms import StrategyChoice
 from dlcontainer.bench.study.study_records import MeasuredStudy
 from dlcontainer.system.runner import quote
@@ -36,7 +38,9 @@ _COMMANDS: Mapping[str, str] = {
     "bandwidth between nodes": _NODES,
     "stage latency between nodes": _NODES,
     "stage bandwidth between nodes": _NODES,
+    "number of bytes": "dlcontainer bench forecast {origin} --image {image} --script FILE:build",
     "seconds of": _ONE,
+    "trace.overlap": _NEXT,
     "input of": "dlcontainer bench input --site {site} --image {image}",
     "scatter of": "dlcontainer bench variability --site {site} --image {image}",
     "": _NEXT,
@@ -70,8 +74,12 @@ def of_facts(
     image: str = "",
     strategies: tuple[str, ...] = (),
     script: str = "",
+    traffic: TracedTraffic | None = None,
 ) -> ForecastSource:
-    """Return the ground of a file of facts; `image` and `script` as they were typed."""
+    """Return the ground of a file of facts; `image` and `script` as they were typed.
+
+    `traffic` is what a trace says; an overlap that is stated stays.
+    """
     inputs = facts_.inputs(facts)
     middle = {drawn_input.key: drawn_input.middle for drawn_input in inputs}
     batch = int(middle["goal.batch"])
@@ -110,4 +118,8 @@ def of_facts(
         commands=measuring,
         more=measuring["machine"],
     )
+    if traffic is not None:
+        overlap = traffic.overlap() if facts.machine.overlap is None else None
+        is_told = facts.network.gradient_bytes is not None
+        ground = traced_traffic.on(ground, traffic, overlap, others_told=is_told)
     return ForecastSource(ground=ground, goal=facts.goal.efficiency)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from dlcontainer.bench.probes.networks.published import NETWORKS
 from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
 from dlcontainer.bench.study import loss_terms, study_points
-from dlcontainer.bench.study.advice import how_many
+from dlcontainer.bench.study.advice import drawn_inputs, how_many, traced_traffic
 from dlcontainer.bench.study.advice.candidates import DividedWork
-from dlcontainer.bench.study.advice.drawn_inputs import DrawnInput, Spread
+from dlcontainer.bench.study.advice.drawn_inputs import Spread
 from dlcontainer.bench.study.advice.facts_ground import ForecastSource, commands
 from dlcontainer.bench.study.advice.forecast_records import (
     Device,
@@ -18,6 +18,7 @@ from dlcontainer.bench.study.advice.forecast_records import (
 )
 from dlcontainer.bench.study.advice.ground import Draw, ForecastGround, MeasuredSpeed
 from dlcontainer.bench.study.advice.how_many import PointSteps
+from dlcontainer.bench.study.advice.traced_traffic import TracedTraffic
 from dlcontainer.bench.study.forecast import calibration
 from dlcontainer.bench.study.forecast.calibration import CalibratedMachine
 from dlcontainer.bench.study.forecast.estimates import ConstantName, Estimate
@@ -53,13 +54,16 @@ def is_published(study: MeasuredStudy) -> bool:
 
 
 def of_study(
-    study: MeasuredStudy, words: StudyWords, gradient_bytes: float | None = None
+    study: MeasuredStudy,
+    words: StudyWords,
+    gradient_bytes: float | None = None,
+    traffic: TracedTraffic | None = None,
 ) -> ForecastSource:
     """Return the ground of a study; `gradient_bytes` is told where no list of networks has it.
 
-    Raises UsageError for an arm that the study has not, BenchDataError where nothing was measured.
+    `traffic` is what a trace of the arm says. Raises UsageError for an arm that the study has not, BenchDataError where nothing was measured.
     """
-    name = _arm(study, words.arm)
+    name = arm_of(study, words.arm)
     points = [point for point in study.points if name in point.arms and point.arms[name].step_s]
     if not points:
         raise BenchDataError(
@@ -87,24 +91,31 @@ def of_study(
         remarks=tuple(_remarks(points)),
         optimizer=str(study.plan.options.get("optimizer", "")),
     )
-    trained = _network(study, gradient_bytes)
+    told = _network(study, gradient_bytes)
+    sent = _network(study, 0.0)
+    trained = traffic.network(sent) if told is None and traffic and sent else told
     why = _memory_only(study, points, trained)
     if why:
         return ForecastSource(ground=replace(ground, memory_only=why), goal=GOAL, study=study)
     assert trained is not None  # noqa: S101 - else there is a reason above
-    forecastable = _calibrated(ground, study, name, trained)
+    calibrated = _placed(calibration.from_study(study, name), ground.ranks_per_node)
+    forecastable = _calibrated(ground, calibrated, trained)
+    if traffic is not None:
+        overlap = traffic.estimate(calibrated, trained)
+        forecastable = traced_traffic.on(
+            forecastable, traffic, overlap, others_told=told is not None
+        )
     return ForecastSource(ground=forecastable, goal=GOAL, study=study)
 
 
 def _calibrated(
-    ground: ForecastGround, study: MeasuredStudy, arm: str, network: TrainedNetwork
+    ground: ForecastGround, calibrated: CalibratedMachine, network: TrainedNetwork
 ) -> ForecastGround:
     """Return a ground with the machine that an arm's points and messages tell."""
-    calibrated = _placed(calibration.from_study(study, arm), ground.ranks_per_node)
     estimates = calibrated.inputs(network)
     return replace(
         ground,
-        inputs=tuple(map(_input, estimates.values())),
+        inputs=tuple(map(drawn_inputs.of_estimate, estimates.values())),
         network=lambda _: network,
         machine=lambda draw: _machine(calibrated, estimates, network, draw),
         unmeasured=calibrated.unmeasured,
@@ -136,7 +147,8 @@ def _placed(calibrated: CalibratedMachine, per_node: int) -> CalibratedMachine:
     )
 
 
-def _arm(study: MeasuredStudy, arm: str) -> str:
+def arm_of(study: MeasuredStudy, arm: str) -> str:
+    """Return the arm that is forecast: that which was typed, else the container's."""
     names = list(dict.fromkeys(name for point in study.points for name in point.arms))
     if arm and arm not in names:
         raise UsageError(
@@ -250,7 +262,7 @@ def _memory_only(
     if network is None:
         return (
             f"nothing tells the bytes of {study.plan.workload}'s gradients: give --script and "
-            "--image"
+            "--image, or a trace of two ranks: --trace"
         )
     return ""
 
@@ -305,19 +317,6 @@ def _remarks(points: list[MeasuredPoint]) -> Iterator[str]:
     cut = [str(point.plan.ranks) for point in points if not point.complete]
     if cut:
         yield f"incomplete points, as far as they were measured: {', '.join(cut)} ranks"
-
-
-def _input(estimate: Estimate) -> DrawnInput:
-    low, high = estimate.interval()
-    return DrawnInput(
-        key=estimate.name,
-        unit="share" if estimate.share else "s",
-        source=estimate.source,
-        independent="assumed" if "assumed" in estimate.source else "yes",
-        low=low,
-        high=high,
-        law="normal",
-    )
 
 
 def _machine(
