@@ -38,7 +38,8 @@ def of_facts(
     step = _step(file, side)
     names = strategies or facts.goal.strategies
     _require_strategy(file, step, [name.rstrip("0123456789") for name in names])
-    return _traffic(_source(file, sha256, side), step, _remarks(side, step))
+    remarks = (*_remarks(side, step), *_stated(facts, step))
+    return _traffic(_source(file, sha256, side), step, remarks)
 
 
 def of_study(file: Path | None, study: "MeasuredStudy", arm: str | None) -> "TracedTraffic | None":
@@ -66,13 +67,15 @@ def _read(file: Path) -> "tuple[JobTrace, str]":
     from dlcontainer.bench.trace.trace_records import JobTrace
     from dlcontainer.errors import BenchDataError
 
-    finding = inputs.read(file)
-    if not isinstance(finding.finding, JobTrace):
+    next_step = "give the trace.json that `dlcontainer bench trace` wrote"
+    try:
+        finding = inputs.read(file)
+    except BenchDataError as error:
         raise BenchDataError(
-            "not a trace",
-            where=str(file),
-            next_step="give the trace.json that `dlcontainer bench trace` wrote",
-        )
+            "not a trace", where=str(file), why=error.why, next_step=next_step
+        ) from None
+    if not isinstance(finding.finding, JobTrace):
+        raise BenchDataError("not a trace", where=str(file), next_step=next_step)
     return finding.finding, finding.sha256
 
 
@@ -162,6 +165,21 @@ def _remarks(side: "SideTrace", step: "StepTraffic") -> "Iterator[str]":
         yield f"the trace has no rank {numbers}"
     if step.waiting >= _WORTH:
         yield f"the trace's ranks wait for each other {step.waiting:.0%} of a step"
+
+
+def _stated(facts: "ForecastFacts", step: "StepTraffic") -> "Iterator[str]":
+    from dlcontainer.bench.study.advice import facts_file
+
+    stated = facts.network.gradient_bytes
+    if stated is None:
+        return
+    ends = [facts_file.in_si("network.gradient_bytes", stated, end) for end in stated.figures]
+    low, high = min(ends), max(ends)
+    if not low * (1 - _SAME) <= step.gradient_bytes <= high * (1 + _SAME):
+        yield (
+            f"the facts state {low / 1e6:.4g} MB of gradients, and the trace has "
+            f"{step.gradient_bytes / 1e6:.4g} MB: is it of the same network?"
+        )
 
 
 def _differences(

@@ -298,10 +298,14 @@ def inputs(facts: ForecastFacts) -> tuple[DrawnInput, ...]:
     )  # fmt: skip
 
 
+def in_si(key: str, figure: StatedFigure, number: float) -> float:
+    """Return a number of a figure in the first unit of its kind: bytes, seconds, a share."""
+    return _FIGURES[key][figure.unit] * number
+
+
 def _input(key: str, figure: StatedFigure) -> DrawnInput:
-    units = _FIGURES[key]
-    factor, base = units[figure.unit], next(iter(units))
-    scaled = tuple(factor * number for number in figure.figures)
+    base = next(iter(_FIGURES[key]))
+    scaled = tuple(in_si(key, figure, number) for number in figure.figures)
     return DrawnInput(
         key=key, unit=base, source=figure.source, independent=figure.independent, low=min(scaled),
         high=max(scaled), choices=scaled if figure.choices else (),

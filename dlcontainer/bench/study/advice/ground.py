@@ -26,7 +26,7 @@ MetPair = tuple[TrainedNetwork, Machine]
 
 
 def _unchanged(
-    draw: Draw, strategy: ParallelStrategy, network: TrainedNetwork, machine: Machine
+    _draw: Draw, _strategy: ParallelStrategy, network: TrainedNetwork, machine: Machine
 ) -> MetPair:
     return network, machine
 

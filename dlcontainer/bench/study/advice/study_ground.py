@@ -61,7 +61,8 @@ def of_study(
 ) -> ForecastSource:
     """Return the ground of a study; `gradient_bytes` is told where no list of networks has it.
 
-    `traffic` is what a trace of the arm says. Raises UsageError for an arm that the study has not, BenchDataError where nothing was measured.
+    `traffic` is what a trace of the arm says. Raises UsageError for an arm that the study has not,
+    BenchDataError where nothing was measured.
     """
     name = arm_of(study, words.arm)
     points = [point for point in study.points if name in point.arms and point.arms[name].step_s]

@@ -15,7 +15,7 @@ from dlcontainer.bench.study.advice.ground import Draw, ForecastGround, MetPair
 from dlcontainer.bench.study.forecast import step_model
 from dlcontainer.bench.study.forecast.calibration import TELLS, CalibratedMachine
 from dlcontainer.bench.study.forecast.estimates import LONE_SPREAD, MANY, Estimate
-from dlcontainer.bench.study.forecast.step_terms import Machine, TrainedNetwork
+from dlcontainer.bench.study.forecast.step_terms import TrainedNetwork
 
 BYTES, MESSAGES, OVERLAP = "trace.gradient_bytes", "trace.messages", "trace.overlap"
 # The backward pass's share of both, where nothing is recomputed.
@@ -129,8 +129,20 @@ def on(
         machine=lambda draw: ground.machine({**middle, **draw}),
         met=lambda draw, strategy, *pair: _met(traffic, draw, strategy, pair),
         unmeasured=unmeasured,
-        remarks=(*ground.remarks, *traffic.remarks),
+        remarks=(*ground.remarks, _said(traffic, overlap), *traffic.remarks),
     )
+
+
+def _said(traffic: TracedTraffic, overlap: Estimate | None) -> str:
+    """Say what a trace replaces, and where from."""
+    step = traffic.step
+    messages = "1 message" if step.messages == 1 else f"{step.messages} messages"
+    by = f"gradients of {step.axis}: {step.gradient_bytes / 1e6:.4g} MB a step in {messages}"
+    if overlap is not None:
+        low, high = overlap.interval()
+        source = "" if overlap.source == traffic.words else f" ({overlap.source})"
+        by = f"{by}, of which computing hides {low:.0%} to {high:.0%}{source}"
+    return f"{by}; by {traffic.words}"
 
 
 def _met(
@@ -149,13 +161,11 @@ def _met(
 
 def _inputs(traffic: TracedTraffic) -> tuple[DrawnInput, ...]:
     """Return what a trace counts: no draw moves it."""
-    counted = {
-        BYTES: ("B", traffic.step.gradient_bytes),
-        MESSAGES: ("a step", traffic.step.messages),
-    }
+    step = traffic.step
+    counts = {BYTES: ("B", step.gradient_bytes), MESSAGES: ("a step", float(step.messages))}
     return tuple(
         DrawnInput(
             key=key, unit=unit, source=traffic.words, independent="yes", low=count, high=count
         )
-        for key, (unit, count) in counted.items()
+        for key, (unit, count) in counts.items()
     )
