@@ -1,11 +1,11 @@
 """A trace in words and rows, for a terminal and for a page. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from statistics import fmean
 
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.trace import overhead
 from dlcontainer.bench.trace.trace_records import (
-    CollectiveRow,
     PathPart,
     RankRow,
     SideTrace,
@@ -13,15 +13,16 @@ from dlcontainer.bench.trace.trace_records import (
 )
 
 COLLECTIVES_HEAD = (
-    "collective", "bytes of a rank", "calls", "in flight, ms", "hidden, ms", "exposed, ms",
+    "collective", "bytes of a rank", "calls a step", "in flight, ms", "hidden, ms", "exposed, ms",
     "of it waiting, ms",
 )  # fmt: skip
 RANKS_HEAD = (
-    "rank", "node", "total, ms", "computing, ms", "waiting, ms", "for whom", "communication, ms",
+    "rank", "node", "step, ms", "computing, ms", "waiting, ms", "for whom", "communication, ms",
     "other, ms",
 )  # fmt: skip
 # A path of more parts is said by its longest.
 _MOST_PARTS = 9
+_LEAST_SHARE = 0.01
 
 
 def headline(side: SideTrace) -> str:
@@ -32,18 +33,34 @@ def headline(side: SideTrace) -> str:
     return f"{side.side}, {side.steps} steps of {ranks}: {overhead.words(side.overhead)}"
 
 
+def shares(side: SideTrace) -> str:
+    """Say how long a step takes, and what of it ranks compute, wait and communicate."""
+    rows = [row for row in side.ranks if row.total_s]
+    parts = {
+        "computing": [row.computing_s / row.total_s for row in rows],
+        "waiting": [sum(row.waiting_for.values()) / row.total_s for row in rows],
+        "communication": [row.exposed_s / row.total_s for row in rows],
+        "other": [row.other_s / row.total_s for row in rows],
+    }
+    if not rows:
+        return f"{side.side}: the traced steps have no length"
+    step = fmean(row.total_s for row in rows) / max(side.steps, 1)
+    said = ", ".join(f"{100 * fmean(part):.0f} % {name}" for name, part in parts.items())
+    return f"{side.side}: {_ms(step)} ms a step, {said}"
+
+
 def longest_wait(side: SideTrace) -> str:
-    """Say which rank waited longest, and for which one."""
+    """Say which rank waited longest, and for which one; nothing of less than a hundredth."""
     waits = [
-        (seconds, row, rank) for row in side.ranks for rank, seconds in row.waiting_for.items()
+        (seconds / row.total_s, row, rank)
+        for row in side.ranks
+        for rank, seconds in row.waiting_for.items()
+        if row.total_s
     ]
-    if not waits:
-        return f"{side.side}: no rank is known to wait for another"
-    seconds, row, rank = max(waits, key=lambda wait: wait[0])
-    return (
-        f"{side.side}: rank {row.rank} waits for rank {rank}, {_ms(seconds)} of "
-        f"{_ms(row.total_s)} ms"
-    )
+    share, row, rank = max(waits, key=lambda wait: wait[0], default=(0.0, None, None))
+    if row is None or share < _LEAST_SHARE:
+        return "no rank is known to wait for another" if len(side.ranks) > 1 else "one rank"
+    return f"rank {row.rank} waits longest: {100 * share:.0f} %, for rank {rank}"
 
 
 def notes(side: SideTrace) -> Iterator[str]:
@@ -73,42 +90,44 @@ def notes(side: SideTrace) -> Iterator[str]:
     yield f"between the blocks ranks wrote their files, for up to {slowest_write:.2f} s"
 
 
-def collective_rows(rows: Sequence[CollectiveRow]) -> list[tuple[str, ...]]:
-    """Return a row for each kind and size of collective, means over the ranks."""
+def collective_rows(side: SideTrace) -> list[tuple[str, ...]]:
+    """Return a row for each kind and size of collective, means over the ranks and steps."""
+    steps = max(side.steps, 1)
     return [
         (
             row.kind,
             "not told" if row.bytes is None else f"{row.bytes:,}",
-            f"{row.calls:g}",
-            _ms(row.in_flight_s),
-            _ms(row.hidden_s),
-            _ms(row.exposed_s),
-            "not told" if row.waiting_s is None else _ms(row.waiting_s),
+            f"{row.calls / steps:.3g}",
+            _ms(row.in_flight_s / steps),
+            _ms(row.hidden_s / steps),
+            _ms(row.exposed_s / steps),
+            "not told" if row.waiting_s is None else _ms(row.waiting_s / steps),
         )
-        for row in rows
+        for row in side.collectives
     ]
 
 
-def rank_rows(rows: Sequence[RankRow]) -> list[tuple[str, ...]]:
-    """Return a row for each rank: its parts are its total."""
+def rank_rows(side: SideTrace) -> list[tuple[str, ...]]:
+    """Return a row for each rank, means over the steps: the parts are the step."""
+    steps = max(side.steps, 1)
     return [
         (
             str(row.rank),
             row.node,
-            _ms(row.total_s),
-            _ms(row.computing_s),
-            _ms(sum(row.waiting_for.values())),
-            _whom(row),
-            _ms(row.exposed_s),
-            _ms(row.other_s),
+            _ms(row.total_s / steps),
+            _ms(row.computing_s / steps),
+            _ms(sum(row.waiting_for.values()) / steps),
+            _whom(row, steps),
+            _ms(row.exposed_s / steps),
+            _ms(row.other_s / steps),
         )
-        for row in rows
+        for row in side.ranks
     ]
 
 
-def _whom(row: RankRow) -> str:
+def _whom(row: RankRow, steps: int) -> str:
     by_time = sorted(row.waiting_for.items(), key=lambda pair: -pair[1])[:3]
-    return ", ".join(f"rank {rank} {_ms(seconds)}" for rank, seconds in by_time) or "-"
+    return ", ".join(f"rank {rank} {_ms(seconds / steps)}" for rank, seconds in by_time) or "-"
 
 
 def path(slowest: SlowestStep) -> str:

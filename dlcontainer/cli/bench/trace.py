@@ -292,12 +292,13 @@ def _say_side(side: "SideTrace") -> None:
     from dlcontainer.bench.trace import trace_text
 
     output.say(trace_text.headline(side))
+    output.say(f"{trace_text.shares(side)}; {trace_text.longest_wait(side)}")
     for line in trace_text.notes(side):
         output.say(f"- {line}")
     if side.collectives:
-        rows = trace_text.collective_rows(side.collectives)
+        rows = trace_text.collective_rows(side)
         output.say("\n" + output.table(rows, head=trace_text.COLLECTIVES_HEAD))
-    output.say("\n" + output.table(trace_text.rank_rows(side.ranks), head=trace_text.RANKS_HEAD))
+    output.say("\n" + output.table(trace_text.rank_rows(side), head=trace_text.RANKS_HEAD))
     output.say(f"\ncritical path, {trace_text.path(side.slowest)}")
 
 

@@ -1,6 +1,7 @@
 """A trace as a section of a report: what waits for whom, a figure and tables for each side."""
 
 import shlex
+from collections.abc import Iterator
 
 from dlcontainer.bench.report.figures import timeline
 from dlcontainer.bench.report.inputs import InputFinding
@@ -18,9 +19,12 @@ def exhibit(finding: InputFinding, trace: JobTrace) -> Exhibit:
     return Exhibit(
         anchor=f"trace-{finding.sha256[:8]}",
         title="What waits for whom",
-        headline="; ".join(map(trace_text.longest_wait, trace.sides)),
+        headline=_headline(trace),
         words=_words(trace),
-        plates=tuple(_plate(finding, side) for side in trace.sides),
+        plates=tuple(
+            _plate(finding, side, max(each.slowest.seconds for each in trace.sides))
+            for side in trace.sides
+        ),
         tables=tuple(
             table
             for number, side in enumerate(trace.sides)
@@ -31,6 +35,14 @@ def exhibit(finding: InputFinding, trace: JobTrace) -> Exhibit:
     )
 
 
+def _headline(trace: JobTrace) -> str:
+    shares = "; ".join(map(trace_text.shares, trace.sides))
+    # Of two sides the shares alone fill it.
+    if len(trace.sides) > 1:
+        return shares
+    return f"{shares}; {trace_text.longest_wait(trace.sides[0])}"
+
+
 def _words(trace: JobTrace) -> str:
     command = shlex.join(trace.command)
     if len(command) > _MOST_COMMAND:
@@ -38,6 +50,7 @@ def _words(trace: JobTrace) -> str:
     parts = [f'Traced: the command "{command}" at site {trace.site}.']
     for side in trace.sides:
         parts.append(_sentence(trace_text.headline(side)))
+        parts.append(_sentence(trace_text.longest_wait(side)))
         if side.ended != "ended":
             parts.append(f"The {side.side} job failed: {side.ended}.")
         notes = "; ".join(trace_text.notes(side))
@@ -55,32 +68,45 @@ def _sentence(text: str) -> str:
 
 
 def _path(side: SideTrace) -> str:
-    return trace_text.path(side.slowest)
+    # An arrow of two signs would be broken between them.
+    return trace_text.path(side.slowest).replace("->", "\N{RIGHTWARDS ARROW}")
 
 
-def _plate(finding: InputFinding, side: SideTrace) -> Plate:
+def _plate(finding: InputFinding, side: SideTrace, longest_s: float) -> Plate:
+    missing = [rank.rank for rank in side.missing]
+    ranks = len(side.slowest.bars) + len(missing)
+    words = [
+        f"Step {side.slowest.step}, by the clock of the first rank's node.",
+        "What is left blank is outside of operations: Python, input, sleep.",
+    ]
+    if timeline.is_columns(side.slowest):
+        words.append("Columns: the shares of each activity, where bars would be too narrow.")
+    if ranks > timeline.MOST_RANKS:
+        words.append(
+            f"Of {ranks} ranks {timeline.MOST_RANKS} are drawn, those waited for among them."
+        )
     return plate(
         finding,
         f"The slowest step, {side.side}",
-        timeline.figure(side.side, side.slowest),
-        f"Step {side.slowest.step}, by the clock of the first rank's node; what is left white is "
-        "outside of operations.",
+        timeline.figure(side.side, side.slowest, longest_s, missing),
+        " ".join(words),
     )
 
 
-def _tables(side: SideTrace, anchor: str) -> tuple[Table, Table]:
-    return (
-        Table(
-            name=f"Ranks, {side.side}",
-            head=trace_text.RANKS_HEAD,
-            rows=tuple(trace_text.rank_rows(side.ranks)),
-            note="The parts of a rank are its total.",
-            anchor=anchor,
-        ),
-        Table(
+def _tables(side: SideTrace, anchor: str) -> Iterator[Table]:
+    yield Table(
+        name=f"Ranks, {side.side}",
+        head=trace_text.RANKS_HEAD,
+        rows=tuple(trace_text.rank_rows(side)),
+        note="Means over the traced steps; computing, waiting, communication and other are the "
+        "step.",
+        anchor=anchor,
+    )
+    if side.collectives:
+        yield Table(
             name=f"Collectives, {side.side}",
             head=trace_text.COLLECTIVES_HEAD,
-            rows=tuple(trace_text.collective_rows(side.collectives)),
-            note="Means over the ranks; those of the traced steps.",
-        ),
-    )
+            rows=tuple(trace_text.collective_rows(side)),
+            note="Means over the ranks and the traced steps; hidden and exposed are the time in "
+            "flight.",
+        )
