@@ -65,7 +65,9 @@ def _made(typed: ForecastWords, console: output.Console) -> "Forecast":
     stamp = forecast_run.ForecastStamp(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         version=__version__,
-        next_step=next_evidence.of(source.study, str(typed.image or "IMAGE"))
+        next_step=next_evidence.of(
+            source.study, str(typed.image or "IMAGE"), is_traced=typed.trace is not None
+        )
         if source.study
         else None,
     )

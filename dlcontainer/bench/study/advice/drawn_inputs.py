@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean, pvariance
 from typing import Literal
 
-from dlcontainer.bench.study.forecast.estimates import Estimate
+from dlcontainer.bench.study.forecast.estimates import Estimate, is_assumed
 
 # Whether an input's source knows nothing of what is forecast; nobody's figure is assumed.
 Independence = Literal["yes", "no", "assumed"]
@@ -74,7 +74,7 @@ def of_estimate(estimate: Estimate, key: str = "") -> DrawnInput:
         key=key or estimate.name,
         unit="share" if estimate.share else "s",
         source=estimate.source,
-        independent="assumed" if "assumed" in estimate.source else "yes",
+        independent="assumed" if is_assumed(estimate) else "yes",
         low=low,
         high=high,
         law="normal",

@@ -20,7 +20,12 @@ from dlcontainer.system.runner import quote
 _NODES = "dlcontainer bench collectives --site {site} --image {image} --ranks 2 --nodes 2"
 _NODE = "dlcontainer bench collectives --site {site} --image {image} --ranks 2"
 _ONE = "dlcontainer bench train --site {site} --image {image} {network}"
+# What it tells is taken by --trace; ranks are those of a study's point.
+_TRACE = (
+    "dlcontainer bench trace --site {site} --image {image} --ranks {ranks} -o trace -- YOUR COMMAND"
+)
 _NEXT = "dlcontainer bench scaling --site {site} --image {image} {network} --ranks {more} -o STUDY"
+TRACED = "machine.overlap"
 # The command that tells an input, by the start of the input's name: of facts, then of a study.
 _COMMANDS: Mapping[str, str] = {
     "network": "dlcontainer bench forecast {origin} --image {image} --script FILE:build",
@@ -29,6 +34,7 @@ _COMMANDS: Mapping[str, str] = {
     "machine.between_nodes": _NODES,
     "machine.flops_per_s": _ONE,
     "machine.samples_per_s": _ONE,
+    TRACED: _TRACE,
     "machine.scatter": "dlcontainer bench variability --site {site} --image {image}",
     "latency in a node": _NODE,
     "bandwidth in a node": _NODE,
@@ -56,14 +62,17 @@ class ForecastSource:
     study: MeasuredStudy | None = None
 
 
-def commands(origin: str, site: str, image: str, network: str, more: str) -> Mapping[str, str]:
-    """Return the command that tells each input, for one subject."""
+def commands(
+    origin: str, site: str, image: str, network: str, more: str, *, ranks: int = 2
+) -> Mapping[str, str]:
+    """Return the command that tells each input, for one subject; `ranks`: those to trace."""
     words = {
         "origin": origin,
         "site": site,
         "image": image or "IMAGE",
         "network": network,
         "more": more,
+        "ranks": ranks,
     }
     return {key: command.format(**words) for key, command in _COMMANDS.items()}
 

@@ -9,7 +9,7 @@ from dlcontainer.bench.study import loss_terms, study_points
 from dlcontainer.bench.study.advice import drawn_inputs, how_many, traced_traffic
 from dlcontainer.bench.study.advice.candidates import DividedWork
 from dlcontainer.bench.study.advice.drawn_inputs import Spread
-from dlcontainer.bench.study.advice.facts_ground import ForecastSource, commands
+from dlcontainer.bench.study.advice.facts_ground import TRACED, ForecastSource, commands
 from dlcontainer.bench.study.advice.forecast_records import (
     Device,
     ForecastSubject,
@@ -21,13 +21,14 @@ from dlcontainer.bench.study.advice.how_many import PointSteps
 from dlcontainer.bench.study.advice.traced_traffic import TracedTraffic
 from dlcontainer.bench.study.forecast import calibration
 from dlcontainer.bench.study.forecast.calibration import CalibratedMachine
-from dlcontainer.bench.study.forecast.estimates import ConstantName, Estimate
+from dlcontainer.bench.study.forecast.estimates import ConstantName, Estimate, is_assumed
 from dlcontainer.bench.study.forecast.step_terms import Machine, StrategyChoice, TrainedNetwork
 from dlcontainer.bench.study.study_records import MeasuredPoint, MeasuredStudy
 from dlcontainer.errors import BenchDataError, UsageError
 
 GOAL = 0.85
 _BESIDE: ConstantName = "idle neighbours"
+OVERLAP: ConstantName = "overlap"
 CONTAINER = "container"
 # Bytes of a gradient: weights, and so what is sent, stay in fp32 whatever the precision.
 _GRADIENT = 4
@@ -76,7 +77,10 @@ def of_study(
     last = max(points, key=lambda point: point.plan.ranks)
     more = ",".join(str(last.plan.ranks * factor) for factor in (2, 4))
     network = study_points.network_words(study.plan)
-    measuring = commands(words.origin, study.plan.site, words.image, network, more)
+    ranks = [point.plan.ranks for point in points if point.plan.ranks > 1]
+    measuring = commands(
+        words.origin, study.plan.site, words.image, network, more, ranks=min(ranks, default=2)
+    )
     ground = ForecastGround(
         subject=_subject(study, words.origin, name, points),
         inputs=(),
@@ -93,8 +97,9 @@ def of_study(
         optimizer=str(study.plan.options.get("optimizer", "")),
     )
     told = _network(study, gradient_bytes)
-    sent = _network(study, 0.0)
-    trained = traffic.network(sent) if told is None and traffic and sent else told
+    trained = told
+    if told is None and traffic is not None:
+        trained = traffic.network(_trained(study, 0.0))
     why = _memory_only(study, points, trained)
     if why:
         return ForecastSource(ground=replace(ground, memory_only=why), goal=GOAL, study=study)
@@ -103,9 +108,8 @@ def of_study(
     forecastable = _calibrated(ground, calibrated, trained)
     if traffic is not None:
         overlap = traffic.estimate(calibrated, trained)
-        forecastable = traced_traffic.on(
-            forecastable, traffic, overlap, others_told=told is not None
-        )
+        is_told = told is not None
+        forecastable = traced_traffic.on(forecastable, traffic, overlap, others_told=is_told)
     return ForecastSource(ground=forecastable, goal=GOAL, study=study)
 
 
@@ -114,8 +118,13 @@ def _calibrated(
 ) -> ForecastGround:
     """Return a ground with the machine that an arm's points and messages tell."""
     estimates = calibrated.inputs(network)
+    # A trace tells the overlap where the study's steps don't.
+    by_trace: dict[str, str] = (
+        {OVERLAP: ground.commands[TRACED]} if is_assumed(estimates[OVERLAP]) else {}
+    )
     return replace(
         ground,
+        commands={**ground.commands, **by_trace},
         inputs=tuple(map(drawn_inputs.of_estimate, estimates.values())),
         network=lambda _: network,
         machine=lambda draw: _machine(calibrated, estimates, network, draw),
@@ -240,8 +249,10 @@ def _network(study: MeasuredStudy, gradient_bytes: float | None) -> TrainedNetwo
     """
     if gradient_bytes is None and study.parameters is not None:
         gradient_bytes = float(study.parameters * _GRADIENT)
-    if gradient_bytes is None:
-        return None
+    return None if gradient_bytes is None else _trained(study, gradient_bytes)
+
+
+def _trained(study: MeasuredStudy, gradient_bytes: float) -> TrainedNetwork:
     is_text = study.plan.workload == "transformer"
     return TrainedNetwork(
         flops=1.0,

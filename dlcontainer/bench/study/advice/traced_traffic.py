@@ -14,7 +14,7 @@ from dlcontainer.bench.study.advice.forecast_records import TraceSource
 from dlcontainer.bench.study.advice.ground import Draw, ForecastGround, MetPair
 from dlcontainer.bench.study.forecast import step_model
 from dlcontainer.bench.study.forecast.calibration import TELLS, CalibratedMachine
-from dlcontainer.bench.study.forecast.estimates import LONE_SPREAD, MANY, Estimate
+from dlcontainer.bench.study.forecast.estimates import LONE_SPREAD, MANY, Estimate, is_assumed
 from dlcontainer.bench.study.forecast.step_terms import TrainedNetwork
 
 BYTES, MESSAGES, OVERLAP = "trace.gradient_bytes", "trace.messages", "trace.overlap"
@@ -79,7 +79,7 @@ class TracedTraffic:
             return None
         sent = replace(calibrated, bucket_bytes=self.bucket_bytes).inputs(self.network(network))
         by_steps = sent["overlap"]
-        return (self.overlap() or by_steps) if "assumed" in by_steps.source else by_steps
+        return (self.overlap() or by_steps) if is_assumed(by_steps) else by_steps
 
     def _share(self, rank: RankTraffic) -> float | None:
         once, window = rank.transfer_s / self.step.messages, _BACKWARD * rank.computing_s
