@@ -18,9 +18,9 @@ def of(side: SideTrace, where: str) -> StepTraffic:
     Raises BenchDataError where collectives are missing, or tell of no strategy that is forecast.
     """
     rows = [row for row in side.collectives if row.bytes != 0 and row.calls > 0]
-    axis = _axis(rows, where)
-    kind = "all_reduce" if axis == "dp" else "reduce_scatter"
-    gradients = _large([row for row in rows if kind in row.kind], where)
+    axis = _axis(rows, len(side.ranks), where)
+    scattered = [row for row in rows if "reduce_scatter" in row.kind]
+    gradients = _large(scattered or [row for row in rows if row.kind == "all_reduce"], where)
     calls = sum(row.calls for row in gradients) / side.steps
     return StepTraffic(
         axis=axis,
@@ -41,7 +41,7 @@ def of(side: SideTrace, where: str) -> StepTraffic:
     )
 
 
-def _axis(rows: Sequence[CollectiveRow], where: str) -> TrafficAxis:
+def _axis(rows: Sequence[CollectiveRow], ranks: int, where: str) -> TrafficAxis:
     kinds = sorted({row.kind for row in rows})
     scattered = [row for row in rows if "reduce_scatter" in row.kind]
     reduced = [row for row in rows if row.kind == "all_reduce"]
@@ -60,7 +60,9 @@ def _axis(rows: Sequence[CollectiveRow], where: str) -> TrafficAxis:
             f"a trace tells the gradients of data parallel or of fsdp; this has {', '.join(kinds)}",
             "forecast without --trace",
         )
-    return "fsdp" if scattered else "dp"
+    # gloo scatters by reducing all of it; parameters are gathered in both passes, a shard a rank.
+    gathered = _bytes([row for row in rows if "gather" in row.kind])
+    return "fsdp" if scattered or ranks * gathered > _bytes(reduced) else "dp"
 
 
 def _bytes(rows: Sequence[CollectiveRow]) -> float:

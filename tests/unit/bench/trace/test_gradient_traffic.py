@@ -25,6 +25,18 @@ def test_under_fsdp_gradients_are_what_is_scattered() -> None:
     assert (step.axis, step.gradient_bytes, step.messages) == ("fsdp", 50 * MB, 5)
 
 
+def test_under_gloo_gradients_are_reduced_whole_before_they_are_scattered() -> None:
+    # As PyTorch 2.13 was traced: each shard is gathered twice a step.
+    sent = {("all_gather", 131_584): 8 * STEPS, ("all_reduce", 263_168): 4 * STEPS}
+    step = gradient_traffic.of(made.side(sent=sent), "t")
+    assert (step.axis, step.gradient_bytes, step.messages) == ("fsdp", 4 * 263_168, 4)
+
+
+def test_what_is_gathered_beside_gradients_is_no_fsdp() -> None:
+    step = gradient_traffic.of(made.side(sent={**made.REDUCED, ("all_gather", MB): STEPS}), "t")
+    assert step.axis == "dp"
+
+
 def test_waiting_is_the_mean_of_the_ranks() -> None:
     assert gradient_traffic.of(made.side(waiting=1.1), "t").waiting == pytest.approx(0.5)
 
