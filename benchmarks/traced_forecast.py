@@ -48,10 +48,11 @@ from dlcontainer.bench.study.study_records import (
     StudyPlan,
 )
 from dlcontainer.bench.trace import gradient_traffic, trace_analysis
-from dlcontainer.bench.trace.trace_records import SideTrace
+from dlcontainer.bench.trace.trace_records import SideName, SideTrace
 
 PROGRAM = HERE / "planted" / "traced_program.py"
-ARM, PORT = "native", 29541
+ARM: SideName = "native"
+PORT = 29541
 TRACED = TraceSchedule(warm_up=3, steps=6)
 # Of a trace: blocks before, with and after the profiler, and what Chakra takes.
 TRACE_STEPS = TRACED.warm_up + 3 * TRACED.steps + 4
@@ -126,7 +127,8 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON with the raw seconds")
     options = parser.parse_args()
     messages = held_out_steps.run(options, 2, ())
-    rows, raw = [], []
+    rows = list[TracedRow]()
+    raw = list[Mapping[str, Any]]()
     for program in TINY if options.tiny else PROGRAMS:
         seconds = {ranks: measured(options, program, ranks) for ranks in (1, 2, 3, 4)}
         traced = trace(options, program)
@@ -295,7 +297,8 @@ goal: {{batch: {counted(1, "samples")}}}
     with tempfile.TemporaryDirectory(prefix="dlcontainer-traced-") as name:
         path = Path(name, "facts.yaml")
         path.write_text(text)
-        return facts_ground.of_facts(path, facts_file.read(path), traffic=traffic)
+        facts = facts_file.read(path)
+        return facts_ground.with_trace(facts_ground.of_facts(path, facts), facts, traffic)
 
 
 def show(rows: Sequence[TracedRow]) -> None:

@@ -53,8 +53,8 @@ def _axis(rows: Sequence[CollectiveRow], ranks: int, where: str) -> TrafficAxis:
         )
     foreign = [kind for kind in kinds if kind in _NOTHING_TOLD]
     # A norm or a loss is reduced under fsdp too; gradients that are, are those of both.
-    both = scattered and _bytes(reduced) > _LEAST * _bytes(scattered)
-    if foreign or both:
+    is_hybrid = scattered and _bytes(reduced) > _LEAST * _bytes(scattered)
+    if foreign or is_hybrid:
         raise _unfit(
             where,
             f"a trace tells the gradients of data parallel or of fsdp; this has {', '.join(kinds)}",

@@ -45,8 +45,8 @@ def shares(side: SideTrace) -> str:
     if not rows:
         return f"{side.side}: the traced steps have no length"
     step = fmean(row.total_s for row in rows) / max(side.steps, 1)
-    said = ", ".join(f"{100 * fmean(part):.0f} % {name}" for name, part in parts.items())
-    return f"{side.side}: {_ms(step)} ms a step, {said}"
+    words = ", ".join(f"{100 * fmean(part):.0f} % {name}" for name, part in parts.items())
+    return f"{side.side}: {_ms(step)} ms a step, {words}"
 
 
 def longest_wait(side: SideTrace) -> str:

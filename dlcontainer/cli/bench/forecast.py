@@ -91,9 +91,8 @@ def _source(typed: ForecastWords, asking: "MemoryAsking") -> "ForecastSource":
             raise UsageError("--arm takes a study: facts have no arms")
         read = facts_file.read(typed.subject, is_traced=typed.trace is not None)
         traffic = forecast_trace.of_facts(typed.subject, read, typed.trace, strategies)
-        return facts_ground.of_facts(
-            typed.subject, read, image, strategies, typed.script or "", traffic
-        )
+        source = facts_ground.of_facts(typed.subject, read, image, strategies, typed.script or "")
+        return facts_ground.with_trace(source, read, traffic)
     study = study_reader.read(typed.subject)
     asking.require_same(study)
     return study_ground.of_study(

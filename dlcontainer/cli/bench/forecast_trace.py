@@ -195,10 +195,10 @@ def _differences(
     if study.parameters is None:
         yield f'nothing tells whether "{command}" trains the study\'s {plan.workload}'
         return
-    each = step.gradient_bytes / study.parameters
-    if abs(each / _FP32 - 1) > _SAME:
+    ratio = step.gradient_bytes / study.parameters
+    if abs(ratio / _FP32 - 1) > _SAME:
         yield (
-            f'"{command}" sends {each:.3g} bytes a step for each of the {study.parameters:,} '
+            f'"{command}" sends {ratio:.3g} bytes a step for each of the {study.parameters:,} '
             f"parameters of {plan.workload}, not {_FP32}: frozen, packed, summed over several "
             "passes, or another network"
         )

@@ -22,7 +22,7 @@ def exhibit(finding: InputFinding, trace: JobTrace) -> Exhibit:
         headline=_headline(trace),
         words=_words(trace),
         plates=tuple(
-            _plate(finding, side, max(each.slowest.seconds for each in trace.sides))
+            _plate(finding, side, max(side.slowest.seconds for side in trace.sides))
             for side in trace.sides
         ),
         tables=tuple(

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
@@ -62,19 +62,22 @@ class ForecastSource:
     study: MeasuredStudy | None = None
 
 
-def commands(
-    origin: str, site: str, image: str, network: str, more: str, *, ranks: int = 2
-) -> Mapping[str, str]:
-    """Return the command that tells each input, for one subject; `ranks`: those to trace."""
-    words = {
-        "origin": origin,
-        "site": site,
-        "image": image or "IMAGE",
-        "network": network,
-        "more": more,
-        "ranks": ranks,
-    }
-    return {key: command.format(**words) for key, command in _COMMANDS.items()}
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeasuringWords:
+    """What stands in the commands of one subject: `more` ranks to measure, `ranks` to trace."""
+
+    origin: str
+    site: str
+    image: str
+    network: str
+    more: str
+    ranks: int = 2
+
+
+def commands(words: MeasuringWords) -> Mapping[str, str]:
+    """Return the command that tells each input, for one subject."""
+    typed = {**asdict(words), "image": words.image or "IMAGE"}
+    return {key: command.format(**typed) for key, command in _COMMANDS.items()}
 
 
 def of_facts(
@@ -83,12 +86,8 @@ def of_facts(
     image: str = "",
     strategies: tuple[str, ...] = (),
     script: str = "",
-    traffic: TracedTraffic | None = None,
 ) -> ForecastSource:
-    """Return the ground of a file of facts; `image` and `script` as they were typed.
-
-    `traffic` is what a trace says; an overlap that is stated stays.
-    """
+    """Return the ground of a file of facts; `image` and `script` as they were typed."""
     inputs = facts_.inputs(facts)
     middle = {drawn_input.key: drawn_input.middle for drawn_input in inputs}
     batch = int(middle["goal.batch"])
@@ -97,7 +96,12 @@ def of_facts(
     per_node = int(middle["machine.ranks_per_node"])
     # A rank, a full node, two of them: what is between nodes shows from the second one on.
     ranks = dict.fromkeys((1, per_node, 2 * per_node))
-    measuring = commands(str(path), "SITE", image, network, ",".join(map(str, ranks)))
+    measuring = commands(
+        MeasuringWords(
+            origin=str(path), site="SITE", image=image, network=network,
+            more=",".join(map(str, ranks)),
+        )
+    )  # fmt: skip
     cores = int(middle.get("machine.cores_per_rank", 1))
     ground = ForecastGround(
         subject=ForecastSubject(
@@ -127,8 +131,16 @@ def of_facts(
         commands=measuring,
         more=measuring["machine"],
     )
-    if traffic is not None:
-        overlap = traffic.overlap() if facts.machine.overlap is None else None
-        is_told = facts.network.gradient_bytes is not None
-        ground = traced_traffic.on(ground, traffic, overlap, others_told=is_told)
     return ForecastSource(ground=ground, goal=facts.goal.efficiency)
+
+
+def with_trace(
+    source: ForecastSource, facts: ForecastFacts, traffic: TracedTraffic | None
+) -> ForecastSource:
+    """Return the ground of facts with what a trace says; an overlap that is stated stays."""
+    if traffic is None:
+        return source
+    overlap = traffic.overlap() if facts.machine.overlap is None else None
+    is_told = facts.network.gradient_bytes is not None
+    ground = traced_traffic.on(source.ground, traffic, overlap, is_told=is_told)
+    return replace(source, ground=ground)

@@ -9,7 +9,12 @@ from dlcontainer.bench.study import loss_terms, study_points
 from dlcontainer.bench.study.advice import drawn_inputs, how_many, traced_traffic
 from dlcontainer.bench.study.advice.candidates import DividedWork
 from dlcontainer.bench.study.advice.drawn_inputs import Spread
-from dlcontainer.bench.study.advice.facts_ground import TRACED, ForecastSource, commands
+from dlcontainer.bench.study.advice.facts_ground import (
+    TRACED,
+    ForecastSource,
+    MeasuringWords,
+    commands,
+)
 from dlcontainer.bench.study.advice.forecast_records import (
     Device,
     ForecastSubject,
@@ -79,8 +84,11 @@ def of_study(
     network = study_points.network_words(study.plan)
     ranks = [point.plan.ranks for point in points if point.plan.ranks > 1]
     measuring = commands(
-        words.origin, study.plan.site, words.image, network, more, ranks=min(ranks, default=2)
-    )
+        MeasuringWords(
+            origin=words.origin, site=study.plan.site, image=words.image, network=network,
+            more=more, ranks=min(ranks, default=2),
+        )
+    )  # fmt: skip
     ground = ForecastGround(
         subject=_subject(study, words.origin, name, points),
         inputs=(),
@@ -109,7 +117,7 @@ def of_study(
     if traffic is not None:
         overlap = traffic.estimate(calibrated, trained)
         is_told = told is not None
-        forecastable = traced_traffic.on(forecastable, traffic, overlap, others_told=is_told)
+        forecastable = traced_traffic.on(forecastable, traffic, overlap, is_told=is_told)
     return ForecastSource(ground=forecastable, goal=GOAL, study=study)
 
 

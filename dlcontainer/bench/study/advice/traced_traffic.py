@@ -101,30 +101,32 @@ def on(
     traffic: TracedTraffic,
     overlap: Estimate | None,
     *,
-    others_told: bool,
+    is_told: bool,
 ) -> ForecastGround:
     """Return a ground whose data-parallel (or fsdp) strategies are forecast by a trace.
 
-    `overlap`: that of the messages; None: as without a trace. `others_told`: whether the bytes of
+    `overlap`: that of the messages; None: as without a trace. `is_told`: whether the bytes of
     the other strategies' gradients are known as well; those are left out else.
     """
     drawn = of_estimate(overlap, OVERLAP) if overlap else None
 
     def unmeasured(strategy: ParallelStrategy) -> tuple[str, ...]:
         missing = ground.unmeasured(strategy)
-        return missing if others_told or traffic.serves(strategy) else (*missing, _NO_BYTES)
+        return missing if is_told or traffic.serves(strategy) else (*missing, _NO_BYTES)
 
-    others = [name for name in ground.strategies if name.rstrip(digits) != traffic.step.axis]
+    foreign = [name for name in ground.strategies if name.rstrip(digits) != traffic.step.axis]
     replaced = [
-        each for each in ground.inputs if each.key in _REPLACED and (overlap or "bytes" in each.key)
+        figure
+        for figure in ground.inputs
+        if figure.key in _REPLACED and (overlap or "bytes" in figure.key)
     ]
-    left_out = [] if others else replaced
-    kept = tuple(each for each in ground.inputs if each not in left_out)
-    middle = {each.key: each.middle for each in left_out}
+    dropped = [] if foreign else replaced
+    remaining = tuple(figure for figure in ground.inputs if figure not in dropped)
+    middle = {figure.key: figure.middle for figure in dropped}
     return replace(
         ground,
         subject=replace(ground.subject, trace=traffic.source),
-        inputs=(*kept, *_inputs(traffic), *([drawn] if drawn else [])),
+        inputs=(*remaining, *_inputs(traffic), *([drawn] if drawn else [])),
         network=lambda draw: ground.network({**middle, **draw}),
         machine=lambda draw: ground.machine({**middle, **draw}),
         met=lambda draw, strategy, *pair: _met(traffic, draw, strategy, pair),
@@ -141,7 +143,7 @@ def _said(traffic: TracedTraffic, overlap: Estimate | None) -> str:
     if overlap is not None:
         low, high = overlap.interval()
         source = "" if overlap.source == traffic.words else f" ({overlap.source})"
-        by = f"{by}, of which computing hides {low:.0%} to {high:.0%}{source}"
+        by = f"{by}, of which computing can hide {low:.0%} to {high:.0%}{source}"
     return f"{by}; by {traffic.words}"
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -70,7 +71,7 @@ def test_of_many_ranks_those_that_are_waited_for_are_drawn(tmp_path: Path) -> No
     assert f"rank {last - 1}</text>" not in drawn
 
 
-def step(bars: dict[int, tuple[TimelineBar, ...]], seconds: float = 1.0) -> SlowestStep:
+def step(bars: Mapping[int, tuple[TimelineBar, ...]], seconds: float = 1.0) -> SlowestStep:
     return SlowestStep(step=3, seconds=seconds, path=(), bars=bars)
 
 

@@ -27,7 +27,10 @@ def test_under_fsdp_gradients_are_what_is_scattered() -> None:
 
 def test_under_gloo_gradients_are_reduced_whole_before_they_are_scattered() -> None:
     # As PyTorch 2.13 was traced: each shard is gathered twice a step.
-    sent = {("all_gather", 131_584): 8 * STEPS, ("all_reduce", 263_168): 4 * STEPS}
+    sent: dict[tuple[str, int | None], int] = {
+        ("all_gather", 131_584): 8 * STEPS,
+        ("all_reduce", 263_168): 4 * STEPS,
+    }
     step = gradient_traffic.of(made.side(sent=sent), "t")
     assert (step.axis, step.gradient_bytes, step.messages) == ("fsdp", 4 * 263_168, 4)
 

@@ -158,7 +158,7 @@ def test_a_trace_tells_the_bytes_of_facts(there: Path, capsys: pytest.CaptureFix
     forecast_traces.write(there, forecast_traces.side("native"), forecast_traces.side())
     assert run("facts.yaml", "--nodes", "2", "--trace", "trace.json", "-o", "f.json") == 0
     said = capsys.readouterr().out
-    assert "gradients of dp: 80 MB a step in 4 messages, of which computing hides" in said
+    assert "gradients of dp: 80 MB a step in 4 messages, of which computing can hide" in said
     assert "by trace.json, side container, 10 steps" in said
     assert "the facts state 100 MB of gradients, and the trace has 80 MB" in said
     body = json.loads(Path("f.json").read_text())

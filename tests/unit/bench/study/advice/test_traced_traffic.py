@@ -33,7 +33,8 @@ def facts(
     folder: Path, traced: TracedTraffic | None, text: str = FACTS, *strategies: str
 ) -> ForecastSource:
     read = facts_file.read(forecasts.write(folder, text), is_traced=traced is not None)
-    return facts_ground.of_facts(Path("facts.yaml"), read, "", strategies, traffic=traced)
+    source = facts_ground.of_facts(Path("facts.yaml"), read, "", strategies)
+    return facts_ground.with_trace(source, read, traced)
 
 
 @pytest.mark.parametrize("exposed", [0.13, 0.2, 0.3])
@@ -68,7 +69,7 @@ def test_facts_take_bytes_and_overlap_from_a_trace(tmp_path: Path) -> None:
     before, after = without.speed.rows[-1], half.speed.rows[-1]
     assert after.terms["exposed communication"] < before.terms["exposed communication"]
     assert after.step_s.width < before.step_s.width
-    assert any("50 MB a step in 4 messages, of which computing hides" in n for n in half.notes)
+    assert any("50 MB a step in 4 messages, of which computing can hide" in n for n in half.notes)
 
 
 def test_an_overlap_that_is_stated_stays(tmp_path: Path) -> None:
