@@ -84,7 +84,7 @@ def _source(typed: ForecastWords, asking: "MemoryAsking") -> "ForecastSource":
     if forecast_file.is_one(typed.subject):
         raise UsageError(
             f"{typed.subject}: it is a forecast, and they are made from a study or from facts",
-            next_step="score it with --held-out STUDY2, or show it with `dlcontainer report`",
+            next_step="score it with --held-out STUDY2",
         )
     if not typed.subject.is_dir():
         if typed.arm is not None:

@@ -125,7 +125,7 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE.json",
-        help="Write the forecast, frozen by its digest, for `report` and --held-out.",
+        help="Write the forecast, frozen by its digest, for --held-out.",
     ),
 ]
 

@@ -36,11 +36,12 @@ def exhibit(finding: InputFinding, trace: JobTrace) -> Exhibit:
 
 
 def _headline(trace: JobTrace) -> str:
-    shares = "; ".join(map(trace_text.shares, trace.sides))
+    words = "; ".join(map(trace_text.shares, trace.sides))
     # Of two sides the shares alone fill it.
-    if len(trace.sides) > 1:
-        return shares
-    return f"{shares}; {trace_text.longest_wait(trace.sides[0])}"
+    if len(trace.sides) == 1:
+        words = f"{words}; {trace_text.longest_wait(trace.sides[0])}"
+    # On a narrow screen a share stays with its sign.
+    return words.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def _words(trace: JobTrace) -> str:
