@@ -17,6 +17,8 @@ def of(side: SideTrace, where: str) -> StepTraffic:
 
     Raises BenchDataError where collectives are missing, or tell of no strategy that is forecast.
     """
+    if not side.steps:
+        raise _unfit(where, "its ranks have no step in common", "trace again, of more steps")
     rows = [row for row in side.collectives if row.bytes != 0 and row.calls > 0]
     axis = _axis(rows, len(side.ranks), where)
     scattered = [row for row in rows if "reduce_scatter" in row.kind]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _FP32 = 4
 # Buffers and a loss are sent as well.
 _SAME = 0.02
+_MOST_COMMAND = 80
 # Waiting below this share of a step is not worth a line.
 _WORTH = 0.05
 
@@ -187,6 +188,8 @@ def _differences(
 ) -> "Iterator[str]":
     """Yield how a trace may be of another program or machine than a study, as far as it shows."""
     plan, command = study.plan, shlex.join(trace.command)
+    if len(command) > _MOST_COMMAND:
+        command = f"{command[:_MOST_COMMAND]} …"
     if trace.site != plan.site:
         yield (
             f"{file} is of site {trace.site}, the study of {plan.site}: bytes are taken from it, "

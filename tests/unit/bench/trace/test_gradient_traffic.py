@@ -65,3 +65,8 @@ def test_sizes_that_are_not_told_are_refused() -> None:
     unsized = replace(traced, collectives=(replace(traced.collectives[0], bytes=None),))
     with pytest.raises(BenchDataError, match="tells nothing"):
         gradient_traffic.of(unsized, "t")
+
+
+def test_ranks_without_a_common_step_are_refused() -> None:
+    with pytest.raises(BenchDataError, match="tells nothing"):
+        gradient_traffic.of(replace(made.side(), steps=0), "t")
