@@ -16,7 +16,8 @@ def process(pid: int, **changes: Any) -> dict[str, Any]:
     """Return a process's entry."""
     return {
         "pid": pid, "inner_pid": pid, "begun": 5, "parent": 1, "name": "python", "many": 1,
-        "first_s": 0.0, "last_s": 2.0, "user_s": 1.25, "system_s": 0.25, "children_s": 0.0, "queued_s": None,
+        "first_s": 0.0, "last_s": 2.0, "user_s": 1.25, "system_s": 0.25, "children_s": 0.0,
+        "queued_s": None,
         "peak_kib": 2048, "bytes": [3_000_000, 10, 4096, 0], "threads": 2, "seconds": 2.0,
         "main": [["asleep", None, 30], ["read", DEVICE, 10]], "others": {"futex": 40},
         "calls_closed": False, **changes,

@@ -70,7 +70,14 @@ ENGINES_OWN = {".singularity.d/Singularity", ".singularity.d/labels.json"}
 # These take minutes; beside their long test they are started with --help.
 LONG = {
     *("before_after", "beside_launches", "build", "emulation", "pack", "resident", "squash"),
-    *("held_out_steps", "planted_limits", "slownet_beta", "storm", "storm_sshfs"),
+    *(
+        "held_out_steps",
+        "traced_forecast",
+        "planted_limits",
+        "slownet_beta",
+        "storm",
+        "storm_sshfs",
+    ),
 }
 # These have a test of their own.
 APART = {
@@ -256,6 +263,23 @@ def test_held_out_steps(world: World, pytorch_image: Built, tmp_path: Path) -> N
     # A rank sleeps for 50 ms of each step, and messages come on top.
     assert all(row["median_s"] >= row["least_s"] > 0.05 for row in body["rows"])
     assert all(row["low_s"] <= row["high_s"] for row in body["rows"])
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_traced_forecast(world: World, pytorch_image: Built, tmp_path: Path) -> None:
+    if "tbf" not in kinds():
+        missing("what --by tbf takes: iproute2 and util-linux, as root")
+    packages = twin_packages(world, pytorch_image, tmp_path)
+    python = packages.parents[2] / "bin/python3"
+    words = ("--python", python, "--tiny", "--steps", 3, "--repetitions", 3, "--json")
+    body = json.loads(run("traced_forecast", *words, world=world))
+    # 8 layers of 32 KiB, in buckets of 50 kB.
+    (row,) = body["measured"]
+    sent = {each["bytes"]: each["calls"] / 6 for each in row["trace"]["collectives"]}
+    assert sum(size * calls for size, calls in sent.items()) == 1 << 18
+    assert {each["way"] for each in body["rows"]} == {"without", "bytes", "trace"}
+    assert all(each["forecast"]["low"] <= each["forecast"]["high"] for each in body["rows"])
 
 
 def test_page_faults(tmp_path: Path) -> None:

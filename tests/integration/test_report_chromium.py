@@ -20,6 +20,7 @@ from tests import planted_studies
 from tests.judging import analyse
 from tests.planted_studies import StudyCase
 from tests.skips import skip
+from tests.unit.bench.report import test_traces as traces
 from tests.unit.bench.scale import test_analysis as matrices
 
 CHECKOUT = Path(__file__).parents[2]
@@ -88,6 +89,15 @@ def study(tmp_path: Path) -> Path:
     ]
     path = tmp_path / "study.html"
     path.write_text(html_report.html([], [CHECKOUT / "templates"], found))
+    return path
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """A trace's page, of both sides."""
+    path = tmp_path / "trace.html"
+    finding = inputs.read(traces.written(tmp_path))
+    path.write_text(html_report.html([], [CHECKOUT / "templates"], [finding]))
     return path
 
 
@@ -169,7 +179,7 @@ def widths(browser: Browser, page: Path, size: int) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("name", ["page", "scale", "study"])
+@pytest.mark.parametrize("name", ["page", "scale", "study", "trace"])
 def test_nothing_is_wider_than_the_page(
     browser: Browser, request: pytest.FixtureRequest, name: str
 ) -> None:
@@ -197,6 +207,12 @@ def test_studies_have_their_figures_and_a_quiet_console(browser: Browser, study:
                  "Both studies by point", "What both attest alike"):  # fmt: skip
         assert name in dom
     assert dom.count("<figure>") == dom.count("</svg>") == 5
+
+
+def test_a_trace_has_a_step_of_each_side_and_a_quiet_console(browser: Browser, trace: Path) -> None:
+    drawn, console = browser.show(trace, "--dump-dom")
+    assert console == []
+    assert drawn.count("milliseconds of the step") == 2
 
 
 def test_a_round_leads_to_its_launch(browser: Browser, scale: Path) -> None:

@@ -29,10 +29,7 @@ WATCH_FILES = (
 MPI, MPI_SCRIPT = "mpi", "mpi_preload.sh"
 _MPI_SOURCE = "mpi_calls.c"
 FILES: Mapping[str, Path] = {
-    **{
-        name: PROBE / name
-        for name in ("forward_steps.py", "trace_steps.py", "trace_profilers.py")
-    },
+    **{name: PROBE / name for name in ("forward_steps.py", "trace_steps.py", "trace_profilers.py")},
     **{name: Path(__file__).with_name(name) for name in (MPI_SCRIPT, _MPI_SOURCE)},
 }
 # A line of the shell, which knows the job's folder as $3: the ranks' own compiler makes the library

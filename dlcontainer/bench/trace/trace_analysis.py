@@ -10,6 +10,7 @@ from dlcontainer.bench.trace import (
     critical_path,
     intervals,
     matched,
+    missing_ranks,
     otf2_archive,
     overhead,
     process_trace,
@@ -23,7 +24,7 @@ from dlcontainer.bench.trace.otf2_archive import ANCHOR, ArchiveCounts, ArchiveR
 from dlcontainer.bench.trace.process_trace import COMPLETE, KINETO, TRACED, ProcessTrace, StepEnd
 from dlcontainer.bench.trace.rank_activities import RankActivities
 from dlcontainer.bench.trace.trace_records import (
-    MissingRank,
+    GOOD,
     RankRow,
     SideName,
     SideTrace,
@@ -32,7 +33,6 @@ from dlcontainer.bench.trace.trace_records import (
 from dlcontainer.bench.trace.watch import job_watch, rank_doing, watch_file
 from dlcontainer.bench.trace.watch.rank_doing import TracedProcess
 from dlcontainer.bench.trace.watch.watch_records import JobWatch
-from dlcontainer.errors import BenchDataError
 
 _S = 1e-9
 # As the scripts of a job name them.
@@ -47,17 +47,19 @@ def read(
 ) -> SideTrace:
     """Read the trace of a side whose job had as many ranks, and write it as OTF2 beside.
 
-    Raises BenchDataError where no rank left a profile, and no process calls of MPI.
+    Raises BenchDataError where no rank left a profile, no process calls of MPI, and nothing was
+    watched, or the job failed.
     """
     by_rank = process_trace.ranks(process_trace.read(folder))
     traced = [rank for rank in map(_traced, by_rank.values()) if rank is not None]
     calls = mpi_analysis.read(folder, folder.parent / _MPI)
-    missing = _missing(by_rank, {rank.rank for rank in traced}, ranks)
+    missing = missing_ranks.missing(by_rank, {rank.rank for rank in traced}, ranks)
     if calls.worlds:
         # A rank of the launcher's that is one of MPI trains nothing, nor does a job without steps.
         missing = tuple(rank for rank in missing if by_rank and rank.rank not in calls.places())
-    elif not traced:
-        raise _nothing(folder, by_rank, missing, step_at, calls.reasons)
+    no_trace = None
+    if not traced and not calls.worlds:
+        no_trace = missing_ranks.nothing(by_rank, missing, step_at, calls.reasons)
     joined = matched.join(traced)
     clocks = matched.clocks(traced, joined) if traced else {}
     joined_calls = mpi_analysis.join(calls, clocks)
@@ -68,6 +70,9 @@ def read(
     activities = {rank.rank: rank_activities.of(rank, joined.collectives) for rank in traced}
     rows = [_row(rank, activities[rank.rank], by_rank[rank.rank]) for rank in traced]
     archived = {} if isinstance(archive, str) else archive.calls
+    watch = _watched(folder, by_rank, activities, clocks)
+    if no_trace is not None and (watch is None or ended != GOOD):
+        raise no_trace.error(folder)
     return SideTrace(
         side=side,
         ended=ended,
@@ -85,7 +90,8 @@ def read(
         ),
         archive=None if isinstance(archive, str) else f"{otf2_archive.FOLDER}/{ANCHOR}",
         files=tuple(sorted(path.name for path in folder.iterdir() if path.suffix in _FILES)),
-        watch=_watched(folder, by_rank, activities, clocks),
+        watch=watch,
+        no_trace=no_trace,
     )
 
 
@@ -150,59 +156,6 @@ def _traced(process: ProcessTrace) -> TracedRank | None:
         boot=process.head.boot or process.head.node,
         profile=rank_profile.read(path),
         steps=steps,
-    )
-
-
-def _missing(
-    by_rank: Mapping[int, ProcessTrace], traced: set[int], ranks: int
-) -> tuple[MissingRank, ...]:
-    sizes = [process.head.ranks or 1 for process in by_rank.values()]
-    return tuple(
-        MissingRank(rank=number, why=_why(by_rank.get(number)))
-        for number in range(max([ranks, *sizes, *(number + 1 for number in by_rank)]))
-        if number not in traced
-    )
-
-
-def _why(process: ProcessTrace | None) -> str:
-    if process is None:
-        return "it left nothing: no step of PyTorch ended in it, or it was killed before"
-    step = process.steps[-1].step if process.steps else 0
-    if process.end is None:
-        return f"killed: its last block that was written ended with step {step}"
-    return f"its trace ended in step {step}: {process.end}"
-
-
-def _nothing(
-    folder: Path,
-    by_rank: Mapping[int, ProcessTrace],
-    missing: Sequence[MissingRank],
-    step_at: StepEnd,
-    reasons: Sequence[str],
-) -> BenchDataError:
-    if not by_rank and step_at == "forward":
-        return BenchDataError(
-            "no model of PyTorch returned twice in any process: there is no trace",
-            where=str(folder),
-            why="the hook sees torch.nn.Module of PyTorch 2.3 and later, in a Python that reads "
-            "PYTHONPATH: not python -I, -E or -S, and not behind model.compile()",
-            next_step="trace a command that calls one model at least twice",
-        )
-    if not by_rank:
-        of_mpi = "; ".join(reasons) or "calls of MPI are seen where they pass a shared library"
-        return BenchDataError(
-            "no optimizer of PyTorch stepped in any process, and none called MPI: there is no "
-            "trace",
-            where=str(folder),
-            why="the hook sees optimizers of PyTorch 2.0 and later, in a Python that reads "
-            f"PYTHONPATH: not python -I, -E or -S, and not inside torch.compile; {of_mpi}",
-            next_step="for inference, or updates of your own: --step-at forward",
-        )
-    return BenchDataError(
-        "no rank left a profile",
-        where=str(folder),
-        why="; ".join(f"rank {rank.rank}: {rank.why}" for rank in missing[:4]),
-        next_step="let the program do more steps, or trace fewer: --steps",
     )
 
 

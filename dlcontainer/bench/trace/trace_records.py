@@ -2,17 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
 from dlcontainer.bench.trace.watch.watch_records import JobWatch
+from dlcontainer.errors import BenchDataError
 
 SCHEMA = "dlcontainer/trace/1"
 _OURS = ConfigDict(extra="forbid", allow_inf_nan=False)
 Seconds = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=0)]
 SideName = Literal["native", "container"]
+# Of a job whose end is no failure, as bench/job/traced_job.py says it.
+GOOD = "ended"
 Activity = Literal["computing", "waiting", "transfer"]
 
 
@@ -201,6 +205,21 @@ class MpiTrace:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class NoTrace:
+    """Why a side has neither steps nor calls of MPI, and what to do."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    what: str
+    why: str
+    next_step: str
+
+    def error(self, where: Path) -> BenchDataError:
+        """Return it as an error."""
+        return BenchDataError(self.what, where=str(where), why=self.why, next_step=self.next_step)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class SideTrace:
     """What the trace of one side says; `ended` is how its job ended, `archive` its OTF2.
 
@@ -224,6 +243,7 @@ class SideTrace:
     archive: str | None = None
     files: tuple[str, ...] = ()
     watch: JobWatch | None = None
+    no_trace: NoTrace | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,12 +1,12 @@
 """A trace in words and rows, for a terminal and for a page. Pure."""
 
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.trace import costs, overhead
 from dlcontainer.bench.trace.mpi_calls import mpi_text
 from dlcontainer.bench.trace.trace_records import (
-    CollectiveRow,
     MpiWorld,
     PathPart,
     RankRow,
@@ -17,23 +17,23 @@ from dlcontainer.bench.trace.wait_words import ms, whom
 from dlcontainer.bench.trace.watch import watch_text
 
 COLLECTIVES_HEAD = (
-    "collective", "bytes of a rank", "calls", "in flight, ms", "hidden, ms", "exposed, ms",
+    "collective", "bytes of a rank", "calls a step", "in flight, ms", "hidden, ms", "exposed, ms",
     "of it waiting, ms",
 )  # fmt: skip
 RANKS_HEAD = (
-    "rank", "node", "total, ms", "computing, ms", "waiting, ms", "for whom", "communication, ms",
+    "rank", "node", "step, ms", "computing, ms", "waiting, ms", "for whom", "communication, ms",
     "other, ms",
 )  # fmt: skip
 # A path of more parts is said by its longest.
 _MOST_PARTS = 9
+_LEAST_SHARE = 0.01
 
 
 def headline(side: SideTrace) -> str:
     """Say whose trace this is, and first of all what tracing cost."""
     if not side.ranks:
-        return (
-            f"{side.side}, no steps of PyTorch: {'; '.join(map(mpi_text.headline, worlds(side)))}"
-        )
+        of_mpi = "; ".join(map(mpi_text.headline, worlds(side))) or "and no calls of MPI"
+        return f"{side.side}, no steps of PyTorch, {of_mpi}"
     ranks = counted(len(side.ranks), "rank")
     if side.missing:
         ranks = f"{ranks} of {len(side.ranks) + len(side.missing)}"
@@ -45,19 +45,43 @@ def worlds(side: SideTrace) -> Sequence[MpiWorld]:
     return side.mpi.worlds if side.mpi else ()
 
 
+def in_short(side: SideTrace) -> str:
+    """Say what a step is made of, or where nothing trained who waits in MPI."""
+    if side.ranks:
+        return shares(side)
+    return f"{side.side}: {longest_wait(side)}"
+
+
+def shares(side: SideTrace) -> str:
+    """Say how long a step takes, and what of it ranks compute, wait and communicate."""
+    rows = [row for row in side.ranks if row.total_s]
+    parts = {
+        "computing": [row.computing_s / row.total_s for row in rows],
+        "waiting": [sum(row.waiting_for.values()) / row.total_s for row in rows],
+        "communication": [row.exposed_s / row.total_s for row in rows],
+        "other": [row.other_s / row.total_s for row in rows],
+    }
+    if not rows:
+        return f"{side.side}: the traced steps have no length"
+    step = fmean(row.total_s for row in rows) / max(side.steps, 1)
+    words = ", ".join(f"{100 * fmean(part):.0f} % {name}" for name, part in parts.items())
+    return f"{side.side}: {ms(step)} ms a step, {words}"
+
+
 def longest_wait(side: SideTrace) -> str:
-    """Say which rank waited longest, and for which one."""
+    """Say which rank waited longest, and for which one; nothing of less than a hundredth."""
     if not side.ranks:
-        return "; ".join(f"{side.side}: {mpi_text.longest_wait(of)}" for of in worlds(side))
+        return "; ".join(map(mpi_text.longest_wait, worlds(side))) or "processes alone"
     waits = [
-        (seconds, row, rank) for row in side.ranks for rank, seconds in row.waiting_for.items()
+        (seconds / row.total_s, row, rank)
+        for row in side.ranks
+        for rank, seconds in row.waiting_for.items()
+        if row.total_s
     ]
-    if not waits:
-        return f"{side.side}: no rank is known to wait for another"
-    seconds, row, rank = max(waits, key=lambda wait: wait[0])
-    return (
-        f"{side.side}: rank {row.rank} waits for rank {rank}, {ms(seconds)} of {ms(row.total_s)} ms"
-    )
+    share, row, rank = max(waits, key=lambda wait: wait[0], default=(0.0, None, None))
+    if row is None or share < _LEAST_SHARE:
+        return "no rank is known to wait for another" if len(side.ranks) > 1 else "one rank"
+    return f"rank {row.rank} waits longest: {100 * share:.0f} %, for rank {rank}"
 
 
 def cost_lines(side: SideTrace) -> list[str]:
@@ -104,36 +128,38 @@ def _row_notes(row: RankRow) -> Iterator[str]:
         yield f"rank {row.rank}: gaps of computing up to {ms(row.coarse_s)} ms were closed"
 
 
-def collective_rows(rows: Sequence[CollectiveRow]) -> list[tuple[str, ...]]:
-    """Return a row for each kind and size of collective, means over the ranks."""
+def collective_rows(side: SideTrace) -> list[tuple[str, ...]]:
+    """Return a row for each kind and size of collective, means over the ranks and steps."""
+    steps = max(side.steps, 1)
     return [
         (
             row.kind,
             "not told" if row.bytes is None else f"{row.bytes:,}",
-            f"{row.calls:g}",
-            ms(row.in_flight_s),
-            ms(row.hidden_s),
-            ms(row.exposed_s),
-            "not told" if row.waiting_s is None else ms(row.waiting_s),
+            f"{row.calls / steps:.3g}",
+            ms(row.in_flight_s / steps),
+            ms(row.hidden_s / steps),
+            ms(row.exposed_s / steps),
+            "not told" if row.waiting_s is None else ms(row.waiting_s / steps),
         )
-        for row in rows
+        for row in side.collectives
     ]
 
 
-def rank_rows(rows: Sequence[RankRow]) -> list[tuple[str, ...]]:
-    """Return a row for each rank: its parts are its total."""
+def rank_rows(side: SideTrace) -> list[tuple[str, ...]]:
+    """Return a row for each rank, means over the steps: the parts are the step."""
+    steps = max(side.steps, 1)
     return [
         (
             str(row.rank),
             row.node,
-            ms(row.total_s),
-            ms(row.computing_s),
-            ms(sum(row.waiting_for.values())),
-            whom(row.waiting_for),
-            ms(row.exposed_s),
-            ms(row.other_s),
+            ms(row.total_s / steps),
+            ms(row.computing_s / steps),
+            ms(sum(row.waiting_for.values()) / steps),
+            whom(row.waiting_for, steps),
+            ms(row.exposed_s / steps),
+            ms(row.other_s / steps),
         )
-        for row in rows
+        for row in side.ranks
     ]
 
 

@@ -25,6 +25,7 @@ def forecast(
     goal: forecast_options.Goal = None,
     script: forecast_options.Script = None,
     arm: forecast_options.ArmName = None,
+    trace: forecast_options.Trace = None,
     held_out: forecast_options.HeldOut = None,
     target: forecast_options.Output = None,
     site: forecast_options.SiteName = None,
@@ -34,8 +35,8 @@ def forecast(
     """Forecast how many GPUs, which parallel strategy and what limits; from a study or facts."""
     typed = ForecastWords(
         subject=subject, image=image, nodes=nodes, parallel=parallel, memory=memory,
-        budget=budget, goal=goal, script=script, arm=arm, held_out=held_out, target=target,
-        site=site,
+        budget=budget, goal=goal, script=script, arm=arm, trace=trace, held_out=held_out,
+        target=target, site=site,
     )  # fmt: skip
     if held_out is not None:
         _score(typed, as_json=as_json)
@@ -64,7 +65,9 @@ def _made(typed: ForecastWords, console: output.Console) -> "Forecast":
     stamp = forecast_run.ForecastStamp(
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         version=__version__,
-        next_step=next_evidence.of(source.study, str(typed.image or "IMAGE"))
+        next_step=next_evidence.of(
+            source.study, str(typed.image or "IMAGE"), is_traced=typed.trace is not None
+        )
         if source.study
         else None,
     )
@@ -74,19 +77,22 @@ def _made(typed: ForecastWords, console: output.Console) -> "Forecast":
 def _source(typed: ForecastWords, asking: "MemoryAsking") -> "ForecastSource":
     from dlcontainer.bench.study import study_reader
     from dlcontainer.bench.study.advice import facts_file, facts_ground, forecast_file, study_ground
+    from dlcontainer.cli.bench import forecast_trace
     from dlcontainer.errors import UsageError
 
     image, strategies = str(typed.image or ""), _strategies(typed.parallel)
     if forecast_file.is_one(typed.subject):
         raise UsageError(
             f"{typed.subject}: it is a forecast, and they are made from a study or from facts",
-            next_step="score it with --held-out STUDY2, or show it with `dlcontainer report`",
+            next_step="score it with --held-out STUDY2",
         )
     if not typed.subject.is_dir():
         if typed.arm is not None:
             raise UsageError("--arm takes a study: facts have no arms")
-        read = facts_file.read(typed.subject)
-        return facts_ground.of_facts(typed.subject, read, image, strategies, typed.script or "")
+        read = facts_file.read(typed.subject, is_traced=typed.trace is not None)
+        traffic = forecast_trace.of_facts(typed.subject, read, typed.trace, strategies)
+        source = facts_ground.of_facts(typed.subject, read, image, strategies, typed.script or "")
+        return facts_ground.with_trace(source, read, traffic)
     study = study_reader.read(typed.subject)
     asking.require_same(study)
     return study_ground.of_study(
@@ -96,6 +102,7 @@ def _source(typed: ForecastWords, asking: "MemoryAsking") -> "ForecastSource":
             script=typed.script or "",
         ),
         asking.gradient_bytes(study),
+        forecast_trace.of_study(typed.trace, study, typed.arm),
     )  # fmt: skip
 
 
@@ -154,7 +161,8 @@ def _score(typed: ForecastWords, *, as_json: bool) -> None:
     exclusive = {
         "--image": typed.image, "--nodes": typed.nodes, "--memory": typed.memory,
         "--budget": typed.budget, "--goal": typed.goal, "--script": typed.script,
-        "--parallel": typed.parallel, "--arm": typed.arm, "-o": typed.target, "--site": typed.site,
+        "--parallel": typed.parallel, "--arm": typed.arm,
+        "--trace": typed.trace, "-o": typed.target, "--site": typed.site,
     }  # fmt: skip
     typed_names = [name for name, words in exclusive.items() if words is not None]
     if typed_names:

@@ -101,6 +101,15 @@ ArmName = Annotated[
         rich_help_panel=_ASKED,
     ),
 ]
+Trace = Annotated[
+    Path | None,
+    typer.Option(
+        "--trace",
+        metavar="TRACE.json",
+        help="A trace of `bench trace`: bytes of gradients, their messages, what computing hides.",
+        rich_help_panel=_ASKED,
+    ),
+]
 HeldOut = Annotated[
     Path | None,
     typer.Option(
@@ -116,7 +125,7 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE.json",
-        help="Write the forecast, frozen by its digest, for `report` and --held-out.",
+        help="Write the forecast, frozen by its digest, for --held-out.",
     ),
 ]
 
@@ -134,6 +143,7 @@ class ForecastWords:
     goal: str | None
     script: str | None
     arm: str | None
+    trace: Path | None
     held_out: Path | None
     target: Path | None
     site: str | None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dlcontainer.bench.job.traced_job import SideJob, TraceContext
     from dlcontainer.bench.measure.bench_image import BenchImage
     from dlcontainer.bench.trace.trace_records import JobTrace, MpiWorld, SideTrace, SlowestStep
+    from dlcontainer.bench.trace.watch.watch_records import JobWatch
     from dlcontainer.cli.context import CliContext
     from dlcontainer.planning.plan import Plan
 
@@ -309,6 +310,8 @@ def _say_side(side: "SideTrace") -> None:
     from dlcontainer.bench.trace import trace_text
 
     output.say(trace_text.headline(side))
+    if side.ranks:
+        output.say(f"{trace_text.shares(side)}; {trace_text.longest_wait(side)}")
     for cost in trace_text.cost_lines(side)[:_MOST_COSTS]:
         output.say(f"  {cost}")
     for line in trace_text.notes(side):
@@ -325,9 +328,9 @@ def _say_steps(side: "SideTrace", slowest: "SlowestStep") -> None:
     from dlcontainer.bench.trace import trace_text
 
     if side.collectives:
-        rows = trace_text.collective_rows(side.collectives)
+        rows = trace_text.collective_rows(side)
         output.say("\n" + output.table(rows, head=trace_text.COLLECTIVES_HEAD))
-    output.say("\n" + output.table(trace_text.rank_rows(side.ranks), head=trace_text.RANKS_HEAD))
+    output.say("\n" + output.table(trace_text.rank_rows(side), head=trace_text.RANKS_HEAD))
     output.say(f"\ncritical path, {trace_text.path(slowest)}")
 
 
@@ -350,9 +353,12 @@ def _say_watched(watch: "JobWatch") -> None:
 
 
 def _require_ended(traced: "JobTrace", folder: Path) -> None:
-    """Raise BenchDataError where a job failed; its trace is kept."""
+    """Raise BenchDataError where a job failed, or left no steps; what is there is kept."""
     from dlcontainer.bench.job.traced_job import GOOD
 
+    for side in traced.sides:
+        if side.no_trace is not None:
+            raise side.no_trace.error(folder)
     failed = [side for side in traced.sides if side.ended != GOOD]
     if failed:
         raise BenchDataError(

@@ -1,6 +1,8 @@
 """The slowest step of a trace as a figure: a row for each rank, bars for what it did."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 from markupsafe import Markup
 
@@ -19,40 +21,102 @@ from dlcontainer.bench.trace.trace_records import Activity, SlowestStep, Timelin
 _ROW, _BAR, _TOP = 24.0, 14.0, 40.0
 # Of more ranks those that were waited for, and the first ones, are drawn.
 MOST_RANKS = 64
-_STYLES: Mapping[Activity, str] = {"computing": "p1", "waiting": "p3", "transfer": "p4"}
+# Of more bars than fit beside each other, columns show the shares.
+MOST_BARS, _COLUMNS = 300, 160
+# By lightness as well as by colour: printed grey, and to those who see fewer colours.
+_STYLES: Mapping[Activity, str] = {"computing": "p2", "waiting": "p3", "transfer": "p0"}
 _NAMES: Mapping[Activity, str] = {
     "computing": "computing",
     "waiting": "waiting for a rank",
     "transfer": "communication, exposed",
 }
+# Waiting is thin: what it stands between is seen.
+_THIN = 0.5
 
 
-def figure(name: str, slowest: SlowestStep) -> Markup:
-    """Draw the step of a side."""
-    ranks = _shown(slowest)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _TimeScale:
+    """Seconds of the step as places in the figure."""
+
+    scale: AxisScale
+    factor: float
+
+    def at(self, seconds: float) -> float:
+        return self.scale.at(self.factor * seconds)
+
+
+def figure(
+    name: str, slowest: SlowestStep, longest_s: float = 0.0, missing: Sequence[int] = ()
+) -> Markup:
+    """Draw the step of a side, on a scale for a step of `longest_s`; `missing` ranks are named."""
+    ranks = _shown(slowest, missing)
     bottom = _TOP + _ROW * len(ranks)
     drawing = Drawing(title=f"The slowest step, {name}: what each rank did", height=bottom + 44)
-    scale = AxisScale(low=0.0, high=1e3 * slowest.seconds, start=84.0, end=WIDTH - 16)
-    horizontal_axis(drawing, scale, top=_TOP - 6, bottom=bottom, name="milliseconds of the step")
+    length = max(slowest.seconds, longest_s)
+    # A trace may have a step of no length at all.
+    unit, factor = ("seconds", 1.0) if length >= 10 else ("milliseconds", 1e3)
+    scale = AxisScale(low=0.0, high=factor * length or 1.0, start=84.0, end=WIDTH - 24)
+    time = _TimeScale(scale=scale, factor=factor)
+    horizontal_axis(drawing, scale, top=_TOP - 6, bottom=bottom, name=f"{unit} of the step")
     legend(drawing, 90, 14, [LegendEntry(name=_NAMES[a], style=s) for a, s in _STYLES.items()])
     for row, rank in enumerate(ranks):
         y = _TOP + _ROW * row
         drawing.text(76, y + _BAR - 2, f"rank {rank}", "row", "end")
-        for bar in slowest.bars[rank]:
-            _draw(drawing, scale, y, bar)
+        bars = slowest.bars.get(rank, ())
+        if rank in missing:
+            drawing.text(90, y + _BAR - 3, "missing: it left no trace", "tick")
+        elif len(bars) > MOST_BARS:
+            _columns(drawing, y, bars, time)
+        else:
+            for bar in bars:
+                _draw(drawing, y, bar, time)
     return drawing.svg()
 
 
-def _shown(slowest: SlowestStep) -> Sequence[int]:
+def is_columns(slowest: SlowestStep) -> bool:
+    """Return whether any rank has more bars than can be drawn by themselves."""
+    return any(len(bars) > MOST_BARS for bars in slowest.bars.values())
+
+
+def _shown(slowest: SlowestStep, missing: Sequence[int]) -> Sequence[int]:
     late = {bar.of for bars in slowest.bars.values() for bar in bars if bar.of is not None}
-    first = sorted(slowest.bars, key=lambda rank: (rank not in late, rank))
+    first = sorted({*slowest.bars, *missing}, key=lambda rank: (rank not in late, rank))
     return sorted(first[:MOST_RANKS])
 
 
-def _draw(drawing: Drawing, scale: AxisScale, y: float, bar: TimelineBar) -> None:
-    begin, end = scale.at(1e3 * bar.begin_s), scale.at(1e3 * bar.end_s)
+def _draw(drawing: Drawing, y: float, bar: TimelineBar, time: _TimeScale) -> None:
+    begin, end = time.at(bar.begin_s), time.at(bar.end_s)
     whom = f" {bar.of}" if bar.of is not None else ""
     hint = f"{_NAMES[bar.activity]}{whom}: {1e3 * (bar.end_s - bar.begin_s):.3g} ms"
+    height = _BAR * (_THIN if bar.activity == "waiting" else 1.0)
     # What is too short to be seen is drawn as wide as a line.
-    box = Box(x=begin, y=y, width=max(end - begin, 0.6), height=_BAR)
+    box = Box(x=begin, y=y + (_BAR - height) / 2, width=max(end - begin, 0.6), height=height)
     drawing.box(box, _STYLES[bar.activity], Tip(hint=hint))
+
+
+def _columns(drawing: Drawing, y: float, bars: Sequence[TimelineBar], time: _TimeScale) -> None:
+    """Draw a rank's step as columns of equal time, as high as the share of each activity."""
+    end_s = max(bar.end_s for bar in bars)
+    edges = [end_s * number / _COLUMNS for number in range(_COLUMNS + 1)]
+    for (begin, end), seconds in zip(pairwise(edges), _shares(bars, edges), strict=True):
+        top, width = y + _BAR, time.at(end) - time.at(begin)
+        shares = {activity: seconds[activity] / (end - begin) for activity in _STYLES}
+        hint = ", ".join(f"{_NAMES[a]} {share:.0%}" for a, share in shares.items())
+        for activity, share in shares.items():
+            top -= _BAR * share
+            box = Box(x=time.at(begin), y=top, width=width + 0.1, height=_BAR * share)
+            if share:
+                drawing.box(box, _STYLES[activity], Tip(hint=hint))
+
+
+def _shares(bars: Sequence[TimelineBar], edges: Sequence[float]) -> list[dict[Activity, float]]:
+    """Return the seconds of each activity between each two edges, which lie equally far apart."""
+    seconds: list[dict[Activity, float]] = [dict.fromkeys(_STYLES, 0.0) for _ in edges[1:]]
+    width = edges[1] - edges[0]
+    for bar in bars:
+        first = min(int(bar.begin_s / width), len(seconds) - 1)
+        last = min(int(bar.end_s / width), len(seconds) - 1)
+        for number in range(first, last + 1):
+            begin, end = max(bar.begin_s, edges[number]), min(bar.end_s, edges[number + 1])
+            seconds[number][bar.activity] += max(end - begin, 0.0)
+    return seconds

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean, pvariance
 from typing import Literal
 
+from dlcontainer.bench.study.forecast.estimates import Estimate, is_assumed
+
 # Whether an input's source knows nothing of what is forecast; nobody's figure is assumed.
 Independence = Literal["yes", "no", "assumed"]
 # uniform: all of the range is as likely; normal: low to high holds 90 % of a normal law, and of its
@@ -63,6 +65,20 @@ class DrawnInput:
     def middle(self) -> float:
         """Return the value in the middle of its distribution."""
         return self.at(0.5)
+
+
+def of_estimate(estimate: Estimate, key: str = "") -> DrawnInput:
+    """Return an estimate as it is drawn, by the ends of its interval; `key`: another name."""
+    low, high = estimate.interval()
+    return DrawnInput(
+        key=key or estimate.name,
+        unit="share" if estimate.share else "s",
+        source=estimate.source,
+        independent="assumed" if is_assumed(estimate) else "yes",
+        low=low,
+        high=high,
+        law="normal",
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -102,7 +102,10 @@ class NetworkFacts(Strict):
     # One of `bench train --workload`, where it is one: its memory can be asked of an image.
     workload: Line | None = None
     flops: StatedFigure | None = None
-    gradient_bytes: StatedFigure
+    # Stated, else taken from a trace; a trace's own are taken for its strategy.
+    gradient_bytes: StatedFigure | None = None
+    # `trace.json` of bench trace, relative to this file.
+    trace: Line | None = None
     layers: StatedFigure | None = None
     heads: StatedFigure | None = None
     activation_bytes: StatedFigure | None = None
@@ -202,13 +205,16 @@ _ABOVE_ZERO = (
 )
 
 
-def read(path: Path) -> ForecastFacts:
-    """Read a file of facts; raises ConfigError that names each mistake with its place."""
+def read(path: Path, *, is_traced: bool = False) -> ForecastFacts:
+    """Read a file of facts; raises ConfigError that names each mistake with its place.
+
+    `is_traced`: a trace was given beside it.
+    """
     document = config.load(path, layer="facts", display=str(path))
     facts = config.validate(document, ForecastFacts)
     wrong = [
         (key, what) for key, figure in figures(facts) for what in _wrong(key, figure)
-    ] + _missing(facts)
+    ] + _missing(facts, is_traced=is_traced)
     if wrong:
         lines = [
             f"{document.origin(tuple(key.split('.'))).where}: {key}: {what}" for key, what in wrong
@@ -244,9 +250,11 @@ def _wrong(key: str, figure: StatedFigure) -> Iterator[str]:
         yield "more than the whole (1 share, 100 %)"
 
 
-def _missing(facts: ForecastFacts) -> list[tuple[str, str]]:
+def _missing(facts: ForecastFacts, *, is_traced: bool) -> list[tuple[str, str]]:
     machine, network = facts.machine, facts.network
     wrong = []
+    if network.gradient_bytes is None and network.trace is None and not is_traced:
+        wrong.append(("network", "gradient_bytes is missing, and so is a trace that tells them"))
     if (machine.flops_per_s is None) == (machine.samples_per_s is None):
         wrong.append(("machine", "give either flops_per_s or samples_per_s, of one rank"))
     if machine.flops_per_s is not None and network.flops is None:
@@ -290,10 +298,14 @@ def inputs(facts: ForecastFacts) -> tuple[DrawnInput, ...]:
     )  # fmt: skip
 
 
+def in_si(key: str, figure: StatedFigure, number: float) -> float:
+    """Return a number of a figure in the first unit of its kind: bytes, seconds, a share."""
+    return _FIGURES[key][figure.unit] * number
+
+
 def _input(key: str, figure: StatedFigure) -> DrawnInput:
-    units = _FIGURES[key]
-    factor, base = units[figure.unit], next(iter(units))
-    scaled = tuple(factor * number for number in figure.figures)
+    base = next(iter(_FIGURES[key]))
+    scaled = tuple(in_si(key, figure, number) for number in figure.figures)
     return DrawnInput(
         key=key, unit=base, source=figure.source, independent=figure.independent, low=min(scaled),
         high=max(scaled), choices=scaled if figure.choices else (),
@@ -304,7 +316,8 @@ def network(drawn: Mapping[str, float]) -> TrainedNetwork:
     """Return the network of one draw; without operations a sample counts as one."""
     return TrainedNetwork(
         flops=drawn.get("network.flops", 1.0),
-        gradient_bytes=drawn["network.gradient_bytes"],
+        # Without them only a trace's own strategy is forecast.
+        gradient_bytes=drawn.get("network.gradient_bytes", 0.0),
         layers=int(drawn.get("network.layers", 0)),
         activation_bytes=drawn.get("network.activation_bytes", 0.0),
     )

@@ -2,15 +2,17 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
 from dlcontainer.bench.study.advice import facts_file as facts_
+from dlcontainer.bench.study.advice import traced_traffic
 from dlcontainer.bench.study.advice.candidates import DividedWork
 from dlcontainer.bench.study.advice.facts_file import ForecastFacts
 from dlcontainer.bench.study.advice.forecast_records import ForecastSubject
 from dlcontainer.bench.study.advice.ground import ForecastGround
+from dlcontainer.bench.study.advice.traced_traffic import TracedTraffic
 from dlcontainer.bench.study.forecast.step_terms import StrategyChoice
 from dlcontainer.bench.study.study_records import MeasuredStudy
 from dlcontainer.system.runner import quote
@@ -18,7 +20,12 @@ from dlcontainer.system.runner import quote
 _NODES = "dlcontainer bench collectives --site {site} --image {image} --ranks 2 --nodes 2"
 _NODE = "dlcontainer bench collectives --site {site} --image {image} --ranks 2"
 _ONE = "dlcontainer bench train --site {site} --image {image} {network}"
+# What it tells is taken by --trace; ranks are those of a study's point.
+_TRACE = (
+    "dlcontainer bench trace --site {site} --image {image} --ranks {ranks} -o trace -- YOUR COMMAND"
+)
 _NEXT = "dlcontainer bench scaling --site {site} --image {image} {network} --ranks {more} -o STUDY"
+TRACED = "machine.overlap"
 # The command that tells an input, by the start of the input's name: of facts, then of a study.
 _COMMANDS: Mapping[str, str] = {
     "network": "dlcontainer bench forecast {origin} --image {image} --script FILE:build",
@@ -27,6 +34,7 @@ _COMMANDS: Mapping[str, str] = {
     "machine.between_nodes": _NODES,
     "machine.flops_per_s": _ONE,
     "machine.samples_per_s": _ONE,
+    TRACED: _TRACE,
     "machine.scatter": "dlcontainer bench variability --site {site} --image {image}",
     "latency in a node": _NODE,
     "bandwidth in a node": _NODE,
@@ -36,7 +44,9 @@ _COMMANDS: Mapping[str, str] = {
     "bandwidth between nodes": _NODES,
     "stage latency between nodes": _NODES,
     "stage bandwidth between nodes": _NODES,
+    "number of bytes": "dlcontainer bench forecast {origin} --image {image} --script FILE:build",
     "seconds of": _ONE,
+    "trace.overlap": _NEXT,
     "input of": "dlcontainer bench input --site {site} --image {image}",
     "scatter of": "dlcontainer bench variability --site {site} --image {image}",
     "": _NEXT,
@@ -52,16 +62,22 @@ class ForecastSource:
     study: MeasuredStudy | None = None
 
 
-def commands(origin: str, site: str, image: str, network: str, more: str) -> Mapping[str, str]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeasuringWords:
+    """What stands in the commands of one subject: `more` ranks to measure, `ranks` to trace."""
+
+    origin: str
+    site: str
+    image: str
+    network: str
+    more: str
+    ranks: int = 2
+
+
+def commands(words: MeasuringWords) -> Mapping[str, str]:
     """Return the command that tells each input, for one subject."""
-    words = {
-        "origin": origin,
-        "site": site,
-        "image": image or "IMAGE",
-        "network": network,
-        "more": more,
-    }
-    return {key: command.format(**words) for key, command in _COMMANDS.items()}
+    typed = {**asdict(words), "image": words.image or "IMAGE"}
+    return {key: command.format(**typed) for key, command in _COMMANDS.items()}
 
 
 def of_facts(
@@ -80,7 +96,12 @@ def of_facts(
     per_node = int(middle["machine.ranks_per_node"])
     # A rank, a full node, two of them: what is between nodes shows from the second one on.
     ranks = dict.fromkeys((1, per_node, 2 * per_node))
-    measuring = commands(str(path), "SITE", image, network, ",".join(map(str, ranks)))
+    measuring = commands(
+        MeasuringWords(
+            origin=str(path), site="SITE", image=image, network=network,
+            more=",".join(map(str, ranks)),
+        )
+    )  # fmt: skip
     cores = int(middle.get("machine.cores_per_rank", 1))
     ground = ForecastGround(
         subject=ForecastSubject(
@@ -111,3 +132,15 @@ def of_facts(
         more=measuring["machine"],
     )
     return ForecastSource(ground=ground, goal=facts.goal.efficiency)
+
+
+def with_trace(
+    source: ForecastSource, facts: ForecastFacts, traffic: TracedTraffic | None
+) -> ForecastSource:
+    """Return the ground of facts with what a trace says; an overlap that is stated stays."""
+    if traffic is None:
+        return source
+    overlap = traffic.overlap() if facts.machine.overlap is None else None
+    is_told = facts.network.gradient_bytes is not None
+    ground = traced_traffic.on(source.ground, traffic, overlap, is_told=is_told)
+    return replace(source, ground=ground)

@@ -161,6 +161,19 @@ class MeasuredEnd:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class TraceSource:
+    """The trace that gradients are taken from, as it was typed: one side's, so many steps of it."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    origin: str
+    sha256: str
+    side: str
+    steps: int
+    ranks: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ForecastSubject:
     """What is forecast: of what it is made, and what it may be compared with."""
 
@@ -185,6 +198,8 @@ class ForecastSubject:
     # Mean seconds a step at the fewest ranks and at the last point, with 90 % intervals.
     first: MeasuredEnd | None = None
     last: MeasuredEnd | None = None
+    # None: no trace was given.
+    trace: TraceSource | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,6 +22,15 @@ def _not_known(draw: Draw) -> NoReturn:
     raise ValueError(f"a ground that tells memory only gives nothing for {draw}")
 
 
+MetPair = tuple[TrainedNetwork, Machine]
+
+
+def _unchanged(
+    _draw: Draw, _strategy: ParallelStrategy, network: TrainedNetwork, machine: Machine
+) -> MetPair:
+    return network, machine
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeasuredSpeed:
     """A measured point: its step, and its efficiency with intervals of 90 %."""
@@ -56,6 +65,8 @@ class ForecastGround:
     memory_only: str = ""
     # What a strategy takes that nobody measured.
     unmeasured: Callable[[ParallelStrategy], tuple[str, ...]] = lambda _: ()
+    # The network and the machine of a draw as a strategy meets them; a trace changes its own's.
+    met: Callable[[Draw, ParallelStrategy, TrainedNetwork, Machine], MetPair] = _unchanged
     remarks: tuple[str, ...] = ()
     # The command that would make more known.
     more: str = ""

@@ -72,13 +72,20 @@ def answer(
 class _DrawnWorld:
     """One draw with its network and machine."""
 
+    ground: ForecastGround
     draw: Draw
     network: TrainedNetwork
     machine: Machine
 
     @classmethod
     def of(cls, ground: ForecastGround, draw: Draw) -> "_DrawnWorld":
-        return cls(draw=draw, network=ground.network(draw), machine=ground.machine(draw))
+        network, machine = ground.network(draw), ground.machine(draw)
+        return cls(ground=ground, draw=draw, network=network, machine=machine)
+
+    def step(self, choice: StrategyChoice) -> StepTerms:
+        """Return a choice's step by the model."""
+        met = self.ground.met(self.draw, choice.strategy, self.network, self.machine)
+        return step_model.step(*met, choice)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,7 +134,7 @@ class _DrawnGround:
 
 def _terms(world: _DrawnWorld, choice: StrategyChoice, doublings: float) -> StepTerms:
     """Return a step's terms of one draw, with the model's own factor."""
-    bare, draw = step_model.step(world.network, world.machine, choice), world.draw
+    bare, draw = world.step(choice), world.draw
     factor = draw.get(MODEL.key, 1.0) * draw.get(BEYOND.key, 1.0) ** doublings
     return replace(
         bare,

@@ -6,10 +6,15 @@ from dataclasses import dataclass, replace
 from dlcontainer.bench.probes.networks.published import NETWORKS
 from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
 from dlcontainer.bench.study import loss_terms, study_points
-from dlcontainer.bench.study.advice import how_many
+from dlcontainer.bench.study.advice import drawn_inputs, how_many, traced_traffic
 from dlcontainer.bench.study.advice.candidates import DividedWork
-from dlcontainer.bench.study.advice.drawn_inputs import DrawnInput, Spread
-from dlcontainer.bench.study.advice.facts_ground import ForecastSource, commands
+from dlcontainer.bench.study.advice.drawn_inputs import Spread
+from dlcontainer.bench.study.advice.facts_ground import (
+    TRACED,
+    ForecastSource,
+    MeasuringWords,
+    commands,
+)
 from dlcontainer.bench.study.advice.forecast_records import (
     Device,
     ForecastSubject,
@@ -18,15 +23,17 @@ from dlcontainer.bench.study.advice.forecast_records import (
 )
 from dlcontainer.bench.study.advice.ground import Draw, ForecastGround, MeasuredSpeed
 from dlcontainer.bench.study.advice.how_many import PointSteps
+from dlcontainer.bench.study.advice.traced_traffic import TracedTraffic
 from dlcontainer.bench.study.forecast import calibration
 from dlcontainer.bench.study.forecast.calibration import CalibratedMachine
-from dlcontainer.bench.study.forecast.estimates import ConstantName, Estimate
+from dlcontainer.bench.study.forecast.estimates import ConstantName, Estimate, is_assumed
 from dlcontainer.bench.study.forecast.step_terms import Machine, StrategyChoice, TrainedNetwork
 from dlcontainer.bench.study.study_records import MeasuredPoint, MeasuredStudy
 from dlcontainer.errors import BenchDataError, UsageError
 
 GOAL = 0.85
 _BESIDE: ConstantName = "idle neighbours"
+OVERLAP: ConstantName = "overlap"
 CONTAINER = "container"
 # Bytes of a gradient: weights, and so what is sent, stay in fp32 whatever the precision.
 _GRADIENT = 4
@@ -53,13 +60,17 @@ def is_published(study: MeasuredStudy) -> bool:
 
 
 def of_study(
-    study: MeasuredStudy, words: StudyWords, gradient_bytes: float | None = None
+    study: MeasuredStudy,
+    words: StudyWords,
+    gradient_bytes: float | None = None,
+    traffic: TracedTraffic | None = None,
 ) -> ForecastSource:
     """Return the ground of a study; `gradient_bytes` is told where no list of networks has it.
 
-    Raises UsageError for an arm that the study has not, BenchDataError where nothing was measured.
+    `traffic` is what a trace of the arm says. Raises UsageError for an arm that the study has not,
+    BenchDataError where nothing was measured.
     """
-    name = _arm(study, words.arm)
+    name = arm_of(study, words.arm)
     points = [point for point in study.points if name in point.arms and point.arms[name].step_s]
     if not points:
         raise BenchDataError(
@@ -71,7 +82,13 @@ def of_study(
     last = max(points, key=lambda point: point.plan.ranks)
     more = ",".join(str(last.plan.ranks * factor) for factor in (2, 4))
     network = study_points.network_words(study.plan)
-    measuring = commands(words.origin, study.plan.site, words.image, network, more)
+    ranks = [point.plan.ranks for point in points if point.plan.ranks > 1]
+    measuring = commands(
+        MeasuringWords(
+            origin=words.origin, site=study.plan.site, image=words.image, network=network,
+            more=more, ranks=min(ranks, default=2),
+        )
+    )  # fmt: skip
     ground = ForecastGround(
         subject=_subject(study, words.origin, name, points),
         inputs=(),
@@ -87,24 +104,36 @@ def of_study(
         remarks=tuple(_remarks(points)),
         optimizer=str(study.plan.options.get("optimizer", "")),
     )
-    trained = _network(study, gradient_bytes)
+    told = _network(study, gradient_bytes)
+    trained = told
+    if told is None and traffic is not None:
+        trained = traffic.network(_trained(study, 0.0))
     why = _memory_only(study, points, trained)
     if why:
         return ForecastSource(ground=replace(ground, memory_only=why), goal=GOAL, study=study)
     assert trained is not None  # noqa: S101 - else there is a reason above
-    forecastable = _calibrated(ground, study, name, trained)
+    calibrated = _placed(calibration.from_study(study, name), ground.ranks_per_node)
+    forecastable = _calibrated(ground, calibrated, trained)
+    if traffic is not None:
+        overlap = traffic.estimate(calibrated, trained)
+        is_told = told is not None
+        forecastable = traced_traffic.on(forecastable, traffic, overlap, is_told=is_told)
     return ForecastSource(ground=forecastable, goal=GOAL, study=study)
 
 
 def _calibrated(
-    ground: ForecastGround, study: MeasuredStudy, arm: str, network: TrainedNetwork
+    ground: ForecastGround, calibrated: CalibratedMachine, network: TrainedNetwork
 ) -> ForecastGround:
     """Return a ground with the machine that an arm's points and messages tell."""
-    calibrated = _placed(calibration.from_study(study, arm), ground.ranks_per_node)
     estimates = calibrated.inputs(network)
+    # A trace tells the overlap where the study's steps don't.
+    by_trace: dict[str, str] = (
+        {OVERLAP: ground.commands[TRACED]} if is_assumed(estimates[OVERLAP]) else {}
+    )
     return replace(
         ground,
-        inputs=tuple(map(_input, estimates.values())),
+        commands={**ground.commands, **by_trace},
+        inputs=tuple(map(drawn_inputs.of_estimate, estimates.values())),
         network=lambda _: network,
         machine=lambda draw: _machine(calibrated, estimates, network, draw),
         unmeasured=calibrated.unmeasured,
@@ -136,7 +165,8 @@ def _placed(calibrated: CalibratedMachine, per_node: int) -> CalibratedMachine:
     )
 
 
-def _arm(study: MeasuredStudy, arm: str) -> str:
+def arm_of(study: MeasuredStudy, arm: str) -> str:
+    """Return the arm that is forecast: that which was typed, else the container's."""
     names = list(dict.fromkeys(name for point in study.points for name in point.arms))
     if arm and arm not in names:
         raise UsageError(
@@ -227,8 +257,10 @@ def _network(study: MeasuredStudy, gradient_bytes: float | None) -> TrainedNetwo
     """
     if gradient_bytes is None and study.parameters is not None:
         gradient_bytes = float(study.parameters * _GRADIENT)
-    if gradient_bytes is None:
-        return None
+    return None if gradient_bytes is None else _trained(study, gradient_bytes)
+
+
+def _trained(study: MeasuredStudy, gradient_bytes: float) -> TrainedNetwork:
     is_text = study.plan.workload == "transformer"
     return TrainedNetwork(
         flops=1.0,
@@ -250,7 +282,7 @@ def _memory_only(
     if network is None:
         return (
             f"nothing tells the bytes of {study.plan.workload}'s gradients: give --script and "
-            "--image"
+            "--image, or a trace of two ranks: --trace"
         )
     return ""
 
@@ -305,19 +337,6 @@ def _remarks(points: list[MeasuredPoint]) -> Iterator[str]:
     cut = [str(point.plan.ranks) for point in points if not point.complete]
     if cut:
         yield f"incomplete points, as far as they were measured: {', '.join(cut)} ranks"
-
-
-def _input(estimate: Estimate) -> DrawnInput:
-    low, high = estimate.interval()
-    return DrawnInput(
-        key=estimate.name,
-        unit="share" if estimate.share else "s",
-        source=estimate.source,
-        independent="assumed" if "assumed" in estimate.source else "yes",
-        low=low,
-        high=high,
-        law="normal",
-    )
 
 
 def _machine(

@@ -17,6 +17,7 @@ from dlcontainer.bench.samples.parallel_strategy import ParallelStrategy
 from dlcontainer.bench.study.forecast import link_fit, placement, step_model
 from dlcontainer.bench.study.forecast.estimates import LONE_SPREAD, MANY, ConstantName, Estimate
 from dlcontainer.bench.study.forecast.step_terms import (
+    BUCKET_BYTES,
     Algorithm,
     Machine,
     RankLink,
@@ -57,6 +58,8 @@ class CalibratedMachine:
     ranks_per_node: int
     rendezvous: bool = False
     algorithm: Algorithm = "ring"
+    # Bytes of gradients that data parallel sends at once.
+    bucket_bytes: float = BUCKET_BYTES
     # What the overlap is estimated from: it takes the bytes of a network's gradients.
     steps: tuple[DataParallelStep, ...] = ()
 
@@ -108,6 +111,7 @@ class CalibratedMachine:
             scatter=constants.get("scatter of ranks", 0.0),
             rendezvous=self.rendezvous,
             algorithm=self.algorithm,
+            bucket_bytes=self.bucket_bytes,
             pass_s=constants.get("seconds of a pass", 0.0),
             input_s=constants.get("input of a sample", 0.0),
         )

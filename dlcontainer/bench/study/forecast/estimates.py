@@ -95,6 +95,11 @@ class Estimate:
         return min(max(moved, self.least), self.most)
 
 
+def is_assumed(estimate: Estimate) -> bool:
+    """Tell whether nobody measured it."""
+    return "assumed" in estimate.source
+
+
 def combined(parts: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Return the error of a sum of independent errors, each with its degrees of freedom.
 

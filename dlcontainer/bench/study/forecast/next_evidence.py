@@ -35,6 +35,15 @@ class _Scene:
     session: "Series"
     arm: "ArmName"
     image: str
+    is_traced: bool
+
+    @property
+    def trace(self) -> str:
+        """The command that traces as many ranks; empty where that was done."""
+        plan = self.point.plan
+        nodes = f" --nodes {plan.nodes}" if plan.nodes > 1 else ""
+        options = f"--ranks {plan.ranks}{nodes} -o trace -- YOUR COMMAND"
+        return "" if self.is_traced else self.command("trace", options)
 
     @property
     def per_node(self) -> int:
@@ -55,7 +64,7 @@ class _Scene:
         return f"{words} {options}".rstrip()
 
 
-def of(study: MeasuredStudy, image: str = "IMAGE") -> NextStep | None:
+def of(study: MeasuredStudy, image: str = "IMAGE", *, is_traced: bool = False) -> NextStep | None:
     """Say what to change next, by the last whole point of a study; None where there is none.
 
     The side looked at is the container's; `image` is written into the commands. Raises
@@ -74,6 +83,7 @@ def of(study: MeasuredStudy, image: str = "IMAGE") -> NextStep | None:
         session=reader.read(study.folder / point.plan.file),
         arm=cast("ArmName", arm),
         image=image,
+        is_traced=is_traced,
     )
     talk = list(_communication(scene, points[0]))
     waits = list(_input(scene))
@@ -118,6 +128,7 @@ def _communication(scene: _Scene, first: MeasuredPoint) -> Iterator[Limit]:
         confirm=scene.command(
             "collectives", f"--operations all_reduce,send_recv --ranks {scene.point.plan.ranks}"
         ),
+        see=scene.trace,
     )
     yield Limit(
         stage="communication",
@@ -128,6 +139,7 @@ def _communication(scene: _Scene, first: MeasuredPoint) -> Iterator[Limit]:
         where=scene.where,
         knob="leave the slow node out of the allocation",
         confirm=scene.command("variability", f"--ranks {scene.point.plan.ranks}"),
+        see=scene.trace,
     )
 
 
@@ -148,6 +160,7 @@ def _talk_together(scene: _Scene, first: MeasuredPoint) -> Iterator[Limit]:
         confirm=scene.command(
             "collectives", f"--operations all_reduce,send_recv --ranks {scene.point.plan.ranks}"
         ),
+        see=scene.trace,
     )
 
 

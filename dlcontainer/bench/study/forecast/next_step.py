@@ -56,6 +56,8 @@ class Limit:
     where: str
     knob: str
     confirm: str
+    # The command that shows it in the user's own program; empty where nothing more does.
+    see: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,8 +127,10 @@ def _bounded(number: float) -> float:
 
 
 def _said(limit: Limit) -> tuple[str, ...]:
+    see = (f"see which rank and which message: {limit.see}",) if limit.see else ()
     return (
         f"{limit.stage}: {limit.cause}: {limit.gain.percent} of a step ({limit.where})",
         f"change: {limit.knob}; a step takes {limit.gain.percent} less at most",
         f"confirm it: {limit.confirm}",
+        *see,
     )

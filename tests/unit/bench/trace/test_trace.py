@@ -1,6 +1,8 @@
 """What a trace says, of traces whose truth is known."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +103,7 @@ def test_of_several_groups_nobody_is_blamed(tmp_path: Path, groups: int | None, 
     assert says in "\n".join(side.notes)
     assert side.ranks[0].waiting_for == {}
     assert side.collectives[0].waiting_s is None
-    assert trace_text.collective_rows(side.collectives)[0][-1] == "not told"
+    assert trace_text.collective_rows(side)[0][-1] == "not told"
 
 
 def test_groups_that_are_named_are_joined(tmp_path: Path) -> None:
@@ -200,3 +202,17 @@ def test_an_overhead_that_can_t_be_told(tmp_path: Path) -> None:
         read(tmp_path / "b", [MadeRank(spans=QUICK)]).overhead
     )
     assert overhead.words(TraceOverhead(reason="x")) == "the cost of tracing can't be told: x"
+
+
+def test_a_trace_says_what_of_a_step_is_lost(tmp_path: Path) -> None:
+    side = read(tmp_path, [MadeRank(spans=QUICK), MadeRank(spans=LATE)])
+    said = trace_text.shares(side)
+    assert said.startswith("native: 100.0 ms a step, ")
+    assert sum(map(int, re.findall(r"([0-9]+) %", said))) == pytest.approx(100, abs=2)
+    assert trace_text.longest_wait(side) == "rank 0 waits longest: 56 %, for rank 1"
+    # 600 ms are six steps of 100.
+    assert trace_text.rank_rows(side)[0][2] == "100.0"
+    assert trace_text.collective_rows(side)[0][2] == f"{side.collectives[0].calls / STEPS:.3g}"
+    alone = replace(side, ranks=(replace(side.ranks[0], waiting_for={}),))
+    assert trace_text.longest_wait(alone) == "one rank"
+    assert "no length" in trace_text.shares(replace(side, ranks=()))

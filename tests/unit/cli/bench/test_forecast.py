@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -9,8 +10,9 @@ import pytest
 
 from dlcontainer.bench.study.advice import facts_file
 from dlcontainer.bench.study.study_plan import StudyRequest
+from dlcontainer.bench.trace.trace_records import SideTrace
 from dlcontainer.cli import main
-from tests import forecasts, publishing, studies
+from tests import forecast_traces, forecasts, publishing, studies
 from tests.values import GOLDEN, ROOT
 
 DOCS = ROOT / "docs/measure"
@@ -150,3 +152,108 @@ def test_the_build_of_the_page_is_the_file_that_is_run() -> None:
     assert block
     file = (DOCS / "forecast_build.py").read_text()
     assert file.endswith(block[1].partition("import torch")[2])
+
+
+def test_a_trace_tells_the_bytes_of_facts(there: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    forecast_traces.write(there, forecast_traces.side("native"), forecast_traces.side())
+    assert run("facts.yaml", "--nodes", "2", "--trace", "trace.json", "-o", "f.json") == 0
+    said = capsys.readouterr().out
+    assert "gradients of dp: 80 MB a step in 4 messages, of which computing can hide" in said
+    assert "by trace.json, side container, 10 steps" in said
+    assert "the facts state 100 MB of gradients, and the trace has 80 MB" in said
+    body = json.loads(Path("f.json").read_text())
+    named = body["subject"]["trace"]
+    assert (named["origin"], named["side"], named["ranks"]) == ("trace.json", "container", 2)
+    assert re.fullmatch("[0-9a-f]{64}", named["sha256"])
+    # It is frozen with it.
+    text = Path("f.json").read_text()
+    Path("f.json").write_text(text.replace(named["sha256"], "ab" * 32))
+    assert run("f.json", "--held-out", "study") == 7
+    assert "changed after it was frozen" in capsys.readouterr().err
+
+
+def test_facts_may_name_their_trace(there: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [line for line in forecasts.FACTS.splitlines() if "gradient_bytes" not in line]
+    (there / "of").mkdir()
+    forecasts.write(
+        there / "of",
+        "\n".join([*lines, ""]).replace("  name: a network", "  name: n\n  trace: trace.json"),
+    )
+    forecast_traces.write(there / "of")
+    assert run("of/facts.yaml", "--nodes", "2") == 0
+    assert "80 MB a step in 4 messages" in capsys.readouterr().out
+    (there / "of/trace.json").unlink()
+    assert run("of/facts.yaml", "--nodes", "2") == 7
+    assert "of/trace.json: not a trace" in capsys.readouterr().err
+
+
+def test_facts_without_bytes_and_trace_are_refused(
+    there: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [line for line in forecasts.FACTS.splitlines() if "gradient_bytes" not in line]
+    forecasts.write(there, "\n".join([*lines, ""]))
+    assert run("facts.yaml") == 3
+    assert "network: gradient_bytes is missing, and so is a trace" in capsys.readouterr().err
+
+
+def test_a_trace_that_cost_much_is_used_and_said(
+    there: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dear = replace(forecast_traces.side(waiting=0.5), overhead=forecast_traces.DEAR)
+    forecast_traces.write(there, dear)
+    assert run("facts.yaml", "--nodes", "2", "--trace", "trace.json") == 0
+    said = capsys.readouterr().out
+    assert "the trace: tracing adds +20.0 % to a step [+10.0, +30.0], by 9 steps: ABOVE" in said
+    assert "the trace's ranks wait for each other 31% of a step" in said
+    forecast_traces.write(there, forecast_traces.killed(forecast_traces.side()))
+    assert run("facts.yaml", "--nodes", "2", "--trace", "trace.json") == 0
+    assert "the trace has no rank 1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("sides", "words", "code", "says"),
+    [
+        ((forecast_traces.side("native"),), (), 2, "it has no container side"),
+        ((forecast_traces.side(ranks=3),), (), 7, "of 3 ranks under dp, and no point of the study"),
+        ((forecast_traces.side(sent={}),), (), 7, "it has no collectives"),
+        (
+            (forecast_traces.side(sent=forecast_traces.SCATTERED),), (), 7,
+            "of 2 ranks under fsdp, and no point of the study is why: none is fsdp",
+        ),
+        ((forecast_traces.side(),), ("--held-out", "study"), 2, "--held-out takes no --trace"),
+    ],
+)  # fmt: skip
+def test_a_trace_that_is_not_the_study_s_is_refused(
+    there: Path,
+    sides: tuple[SideTrace, ...],
+    words: tuple[str, ...],
+    code: int,
+    says: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    studies.write(there / "study", studies.plan(workload="alexnet"))
+    forecast_traces.write(there, *sides)
+    assert run("study", "--trace", "trace.json", *words) == code
+    assert says in " ".join(capsys.readouterr().err.split())
+
+
+def test_one_side_serves_its_arm(there: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    declared = studies.plan(workload="alexnet")
+    studies.write(there / "study", declared)
+    native = forecast_traces.side("native")
+    forecast_traces.write(there, native, site=declared.site)
+    assert run("study", "--arm", "native", "--trace", "trace.json") == 0
+    said = capsys.readouterr().out
+    assert "by trace.json, side native, 10 steps" in said
+    # As far as it can be told: the bytes are not those of the study's network.
+    assert '"python train.py" sends 1.31 bytes a step for each of the 61,100,840' in said
+    forecast_traces.write(there, native, site="elsewhere")
+    assert run("study", "--arm", "native", "--trace", "trace.json") == 0
+    assert "trace.json is of site elsewhere, the study of" in capsys.readouterr().out
+
+
+def test_no_trace_is_refused_by_its_name(there: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("facts.yaml", "--trace", "facts.yaml") == 7
+    said = capsys.readouterr().err
+    assert "facts.yaml: not a trace" in said
+    assert "next: give the trace.json that `dlcontainer bench trace` wrote" in said

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dlcontainer.bench.study.advice import facts_file, facts_ground
+from dlcontainer.bench.study.advice.facts_ground import MeasuringWords
 from dlcontainer.errors import ConfigError
 from tests import forecasts
 from tests.forecasts import FACTS
@@ -153,6 +154,8 @@ def test_the_digest_is_of_what_is_stated_not_of_its_form(tmp_path: Path) -> None
 
 
 def test_each_input_has_the_command_that_tells_it(tmp_path: Path) -> None:
-    given = facts_ground.commands("facts.yaml", "lumi", "", "", "8,16")
+    given = facts_ground.commands(
+        MeasuringWords(origin="facts.yaml", site="lumi", image="", network="", more="8,16")
+    )
     assert given["machine.between_nodes"].endswith("--image IMAGE --ranks 2 --nodes 2")
     assert set(given) >= {"network", "machine", ""}

@@ -129,7 +129,18 @@ def test_a_limit_says_where_it_is_seen_and_how_to_confirm_it(tmp_path: Path) -> 
         " ", ""
     )
     assert "dlcontainer bench collectives --site local" in answer.limit.confirm
+    trace = "dlcontainer bench trace --site local --image IMAGE --ranks 2 --nodes 2 -o trace --"
+    assert f"see which rank and which message: {trace}" in "\n".join(answer.lines())
     assert answer.limit.gain.centre == pytest.approx(0.4 / 1.4)
+
+
+def test_who_traced_is_not_told_to_trace(tmp_path: Path) -> None:
+    measured_threads(tmp_path)
+    measured = study(tmp_path, point(1, arm(1.0)), point(2, arm(1.42, apart=(1.0, 1.4))))
+    answer = next_evidence.of(measured, is_traced=True)
+    assert answer is not None
+    assert answer.limit is not None
+    assert "bench trace" not in "\n".join(answer.lines())
 
 
 def test_the_stage_before_comes_first_although_the_other_is_larger(tmp_path: Path) -> None:
