@@ -302,6 +302,9 @@ def test_a_command_without_pytorch(running: World, tmp_path: Path) -> None:
     words = ["bench", "trace", "--site", "local", "--ranks", "2", "--native", str(native)]
     done = running.run(*words, "-o", str(tmp_path / "t"), "--", "true", code=7)
     assert "no optimizer of PyTorch stepped in any process" in done.stderr
+    assert "native, no steps of PyTorch, and no calls of MPI" in done.stdout
+    (side,) = json.loads((tmp_path / "t/trace.json").read_text())["sides"]
+    assert (side["ranks"], side["no_trace"]["what"] in done.stderr) == ([], True)
     assert (tmp_path / "t/native/job.log").exists()
     # The folder is there now.
     again = running.run(*words, "-o", str(tmp_path / "t"), "--", "true", code=7)

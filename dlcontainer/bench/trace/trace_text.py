@@ -32,8 +32,9 @@ _LEAST_SHARE = 0.01
 def headline(side: SideTrace) -> str:
     """Say whose trace this is, and first of all what tracing cost."""
     if not side.ranks:
-        of_mpi = "; ".join(map(mpi_text.headline, worlds(side))) or "and no calls of MPI"
-        return f"{side.side}, no steps of PyTorch, {of_mpi}"
+        of_mpi = "; ".join(map(mpi_text.headline, worlds(side)))
+        rest = f": {of_mpi}" if of_mpi else ", and no calls of MPI"
+        return f"{side.side}, no steps of PyTorch{rest}"
     ranks = counted(len(side.ranks), "rank")
     if side.missing:
         ranks = f"{ranks} of {len(side.ranks) + len(side.missing)}"

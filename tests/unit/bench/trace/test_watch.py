@@ -175,3 +175,15 @@ def test_a_run_that_was_cut_and_files_that_are_damaged(tmp_path: Path) -> None:
     (folder / "watch-0-n-1.watch").write_text("{}")
     with pytest.raises(BenchDataError, match="can't be read"):
         watch_file.read(folder)
+
+
+def test_processes_alone_are_told(tmp_path: Path) -> None:
+    traces = madewatches.leave(tmp_path / "trace", 0, QUICK_RUNS)
+    told = trace_analysis.read(traces, "native", 1, "ended")
+    assert told.no_trace is not None
+    assert "no optimizer of PyTorch stepped in any process" in told.no_trace.what
+    assert trace_text.headline(told) == "native, no steps of PyTorch, and no calls of MPI"
+    assert trace_text.cost_lines(told)[0].startswith("1. the program python is asleep")
+    with pytest.raises(BenchDataError, match="no optimizer of PyTorch stepped"):
+        # Of a job that failed its own failure is told, with its last lines.
+        trace_analysis.read(traces, "native", 1, "the job ended as FAILED")
