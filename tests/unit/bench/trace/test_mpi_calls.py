@@ -288,7 +288,7 @@ def test_a_side_without_steps_has_no_slowest(tmp_path: Path) -> None:
     told = side(tmp_path, *(MadeProcess(rank=rank) for rank in (0, 1)))
     assert (told.slowest, told.ranks, told.missing, told.steps) == (None, (), (), 0)
     assert trace_text.headline(told) == "native, no steps of PyTorch: MPI, 2 ranks of sim"
-    assert trace_text.longest_wait(told) == ("native: no rank of sim is known to wait for another")
+    assert trace_text.longest_wait(told) == "no rank of sim is known to wait for another"
 
 
 GOOD = MadeProcess(rank=0, calls=[call("Allreduce", 10, 20, sent=8, turn=1)])
