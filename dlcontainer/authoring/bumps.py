@@ -47,12 +47,13 @@ class BumpPlan:
     """What may be written: place -> new version, package -> new version of each variant.
 
     `additions` are pins below the line of the one that needs them: file and line -> pins.
-    `unwritten` says of what is not, why.
+    `unwritten` says of what is not, why; `stale` which facts are of the version before.
     """
 
     bumps: Mapping[VersionPlace, str]
     versions: Sequence[Mapping[str, str]]
     unwritten: tuple[str, ...]
+    stale: tuple[str, ...] = ()
     additions: Mapping[tuple[str, int], tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -95,8 +96,19 @@ def plan_bumps(variants: Sequence[PlannedVariant], texts: Mapping[str, str]) -> 
         bumps=bumps,
         versions=[{**pins, **_versions(more)} for pins, more in zip(moved, added, strict=True)],
         unwritten=tuple(unwritten),
+        stale=tuple(filter(None, map(_stale, variants, moved))),
         additions={place: pins for more in added for place, pins in more.items()},
     )
+
+
+def _stale(variant: PlannedVariant, versions: Mapping[str, str]) -> str | None:
+    """Say that a variant's stack was read of the framework that moves; None where none does."""
+    recipe = variant.plan.recipe
+    moved = [name for name in map(canonicalize_name, recipe.versions) if name in versions]
+    if not moved or not recipe.stack.gpu_targets:
+        return None
+    title = variant.age.variant or variant.age.site
+    return f"{title}: stack (gpu_targets) is of the {', '.join(moved)} before: read the new wheels"
 
 
 def _versions(additions: _Additions) -> dict[str, str]:

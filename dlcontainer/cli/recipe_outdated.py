@@ -286,7 +286,7 @@ def _written(bumped: "BumpPlan") -> "Iterator[str]":
         yield f"{place.file}:{place.line}: {place.name} {place.version} -> {version}"
     for (file, line), pins in bumped.additions.items():
         yield f"{file}:{line}: below it {', '.join(pins)}"
-    yield from bumped.unwritten
+    yield from (*bumped.unwritten, *bumped.stale)
 
 
 def _say_untaken(untaken: "Mapping[str, Sequence[str]]") -> None:
@@ -315,6 +315,7 @@ def _facts(
             for (file, line), pins in (bumped.additions if bumped else {}).items()
         ],
         "unwritten": list(bumped.unwritten) if bumped else [],
+        "stale": list(bumped.stale) if bumped else [],
         "untaken": survey.untaken,
         "errors": [str(error) for error in survey.wrong],
     }

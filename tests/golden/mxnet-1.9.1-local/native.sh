@@ -36,7 +36,7 @@ export PATH="$prefix/bin":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbi
 
 echo "==> step 1/1 framework"
 [ -x "$prefix"/bin/python ] || /usr/bin/python3 -m venv "$prefix"
-"$prefix"/bin/python -m pip install --no-cache-dir --no-compile --no-deps --only-binary=:all: mxnet==1.9.1 certifi==2026.10.18 charset-normalizer==3.5.2 graphviz==0.8.4 idna==3.20 numpy==1.23.5 requests==2.34.2 urllib3==2.8.0
+"$prefix"/bin/python -m pip install --no-cache-dir --no-compile --no-deps --only-binary=:all: mxnet==1.9.1 certifi==2026.10.19.post1 charset-normalizer==3.5.3 graphviz==0.8.4 idna==3.20 numpy==1.23.5 requests==2.34.2 urllib3==2.8.0
 "$prefix"/bin/python -m pip check
 "$prefix"/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash "$prefix"/lib || echo 'left as source: files that are not for this Python (named above)'
 

@@ -125,6 +125,16 @@ def test_a_number_is_quoted(tmp_path: Path) -> None:
     assert path.read_text() == 'versions: {low: "1.4"}  # kept\n'
 
 
+def test_the_stack_of_a_framework_that_moves_is_named(tmp_path: Path) -> None:
+    stack = {"cuda": "12.9", "gpu_targets": ["sm_80"]}
+    recipe = folder_of(tmp_path, steps=STEPS, stack=stack) / "recipe.yaml"
+    plan = plan_of(recipe.parent)
+    texts = texts_of(plan, recipe)
+    stale = bumps.plan_bumps([planned(plan, tool="2.5")], texts).stale
+    assert stale == ("demo: stack (gpu_targets) is of the tool before: read the new wheels",)
+    assert bumps.plan_bumps([planned(plan, low="1.4")], texts).stale == ()
+
+
 def test_files_of_others_are_left_alone(plan: Plan, recipe: Path) -> None:
     bumped = bumps.plan_bumps([planned(plan, low="1.4")], {})
     assert (bumped.bumps, bumped.versions) == ({}, [{}])
