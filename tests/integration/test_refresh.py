@@ -197,6 +197,7 @@ def test_two_at_once_and_one_that_is_killed(bench: Bench, tmp_path: Path) -> Non
     assert [path.name for path in output.iterdir() if path.name.startswith(".")] == []
 
 
+@pytest.mark.long  # two bases; test_a_lock_takes_one_package_newer has the update
 def test_a_lock_is_updated_beside_its_build(bench: Bench, tmp_path: Path) -> None:
     """The build under way keeps the packages that it began with; the next takes the newer ones."""
     output, lock = tmp_path / "images", tmp_path / "a.lock.json"

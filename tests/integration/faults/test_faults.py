@@ -87,15 +87,12 @@ def refresh(tiny_image: Built, world: World, tiny: Path, tmp_path: Path) -> Subj
     return builds.refreshed(tiny_image, Path(world.environ["XDG_CACHE_HOME"]), tiny, wheels)
 
 
-@pytest.mark.timeout(2400)  # seven builds
+@pytest.mark.timeout(2400)  # five builds
 def test_a_refresh_that_is_drawn(staged: Staged, refresh: Subject) -> None:
-    """The image there stays whole until the refreshed one is: one kill, one disk that is full."""
+    """The image there stays whole until the refreshed one is; the long set has more of them."""
     stage, draw = staged(refresh), random.Random(SEED)
     assert stage.before != stage.after
-    calls = stage.calls()
-    stage.killed(draw.choice(changing(calls)))
-    full = [call for call, error in faults(calls) if error == "ENOSPC"]
-    stage.failed(draw.choice(full), "ENOSPC")
+    stage.killed(draw.choice(changing(stage.calls())))
 
 
 @pytest.mark.long

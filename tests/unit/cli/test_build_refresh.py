@@ -22,8 +22,9 @@ from dlcontainer.image import sbom
 from dlcontainer.image.contents import InstalledPackage, TreeContents
 from dlcontainer.image.record import Record, RefreshProvenance
 from dlcontainer.image.sbom import BillSubject
+from tests import fakeregistry
 from tests.fakes import RecordingRunner
-from tests.values import CONTENT, execution_of
+from tests.values import CONTENT, execution_of, folder_of
 
 ASKED, STATE = "2026-11-27T20:00:00Z", "Debian bookworm-security Fri, 27 Nov 2026"
 
@@ -188,3 +189,24 @@ def test_a_question(
     assert [move["after"] for move in body["packages"]] == [move.after for move in told.moves]
     assert not output_folder.exists()
     assert not (tmp_path / "cache").exists()
+
+
+def test_the_tag_of_a_pinned_base(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A registry says whether it moved; `base pin` takes what is newer."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with fakeregistry.serving() as server:
+        old = server.put_index("amd64", "arm64")
+        image = f"docker://{server.reference().tagged}@{old}"
+        system = {"distribution": "debian", "release": "bookworm", "source": "a test"}
+        folder = folder_of(tmp_path, base={"image": image, "system": system})
+        argv = ["build", str(folder), "--site", "local", "-o", str(tmp_path / "images")]
+        argv += ["--refresh", "base", "--dry-run"]
+        assert main._run(argv, as_json=False) == 0
+        assert "nothing newer (base)" in capsys.readouterr().err
+        new = server.put_index("arm64", "amd64")
+        assert main._run(argv, as_json=False) == 1
+        captured = capsys.readouterr()
+        assert captured.out.split()[-3:] == [f"base:{server.reference().tagged}", old, new]
+        assert "dlcontainer base pin" in captured.err
