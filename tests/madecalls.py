@@ -11,7 +11,8 @@ from tests.madetraces import BASE_NS, MS
 
 KINDS = (
     "MPI_Init", "MPI_Finalize", "MPI_Allreduce", "MPI_Bcast", "MPI_Reduce", "MPI_Send", "MPI_Recv",
-    "MPI_Isend", "MPI_Irecv", "MPI_Wait", "MPI_Iallreduce", "MPI_Test", "MPI_Sendrecv", "MPI_Allreduce_c",
+    "MPI_Isend", "MPI_Irecv", "MPI_Wait", "MPI_Iallreduce", "MPI_Test", "MPI_Sendrecv",
+    "MPI_Allreduce_c",
 )  # fmt: skip
 _BOOTED_NS = 7_000_000_000
 WORLD_HASH = 11

@@ -50,7 +50,8 @@ def read(folder: Path, side: SideName, ranks: int, ended: str) -> SideTrace:
     missing = _missing(by_rank, {rank.rank for rank in traced}, ranks)
     if calls.worlds:
         # A rank of the launcher's that is one of MPI trains nothing, nor does a job without steps.
-        missing = tuple(rank for rank in missing if by_rank and rank.rank not in calls.places())
+        placed = calls.places() - by_rank.keys()
+        missing = tuple(rank for rank in missing if by_rank and rank.rank not in placed)
     elif not traced:
         raise _nothing(folder, by_rank, missing, calls.reasons)
     joined = matched.join(traced)
@@ -79,7 +80,7 @@ def read(folder: Path, side: SideName, ranks: int, ended: str) -> SideTrace:
             *([archive] if isinstance(archive, str) else []),
         ),
         archive=None if isinstance(archive, str) else f"{otf2_archive.FOLDER}/{ANCHOR}",
-        files=tuple(sorted(path.name for path in folder.iterdir() if path.suffix in _FILES)),
+        files=tuple(sorted(path.name for path in folder.glob("*") if path.suffix in _FILES)),
     )
 
 
