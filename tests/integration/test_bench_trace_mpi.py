@@ -104,6 +104,16 @@ int main(int n, char **words)
 """
 
 
+# What every_call.c calls and is no call that is traced, or comes to none.
+UNTOLD = {
+    "MPI_Abort",
+    "MPI_Buffer_attach",
+    "MPI_Buffer_detach",
+    "MPI_Comm_free",
+    "MPI_Comm_group",
+    "MPI_Comm_rank",
+    "MPI_Get_count",
+}
 # Python has its MPI for its own module alone, and calls the sisters with wider counts.
 PYTHON = """\
 from array import array
@@ -247,6 +257,18 @@ def test_the_truth(user: World, prefix: Path, tmp_path: Path) -> None:
     }
     require_waits(side, tmp_path / "t/native/job.log")
     require_otf2(side, tmp_path / "t/native")
+
+
+def test_every_call_does_what_it_did(user: World, prefix: Path, tmp_path: Path) -> None:
+    source, program = Path(__file__).with_name("every_call.c"), tmp_path / "every"
+    subprocess.run([prefix / "bin/mpicc", "-w", "-o", program, source], check=True)
+    side = traced(user, prefix, tmp_path, "mpirun", "-n", 2, program)
+    assert (tmp_path / "t/native/job.log").read_text().count("all good") == 2
+    (world,) = side["mpi"]["worlds"]
+    assert world["apart"] == 0
+    assert [row["ended"] for row in world["ranks"]] == ["finalize", "finalize"]
+    made = set(re.findall(r"\b(MPI_[A-Z][a-z_]+)\(", source.read_text()))
+    assert made - {row["kind"] for row in world["calls"]} == UNTOLD
 
 
 def test_two_worlds_at_once(user: World, prefix: Path, tmp_path: Path) -> None:

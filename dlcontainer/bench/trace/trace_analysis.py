@@ -56,7 +56,8 @@ def read(
     missing = missing_ranks.missing(by_rank, {rank.rank for rank in traced}, ranks)
     if calls.worlds:
         # A rank of the launcher's that is one of MPI trains nothing, nor does a job without steps.
-        missing = tuple(rank for rank in missing if by_rank and rank.rank not in calls.places())
+        placed = calls.places() - by_rank.keys()
+        missing = tuple(rank for rank in missing if by_rank and rank.rank not in placed)
     no_trace = None
     if not traced and not calls.worlds:
         no_trace = missing_ranks.nothing(by_rank, missing, step_at, calls.reasons)
@@ -89,7 +90,7 @@ def read(
             *([archive] if isinstance(archive, str) else []),
         ),
         archive=None if isinstance(archive, str) else f"{otf2_archive.FOLDER}/{ANCHOR}",
-        files=tuple(sorted(path.name for path in folder.iterdir() if path.suffix in _FILES)),
+        files=tuple(sorted(path.name for path in folder.glob("*") if path.suffix in _FILES)),
         watch=watch,
         no_trace=no_trace,
     )

@@ -284,6 +284,15 @@ def test_a_simulation_beside_a_training(tmp_path: Path) -> None:
     assert any(name.endswith(".mpi") for name in told.files)
 
 
+def test_a_rank_that_started_a_simulation_and_was_killed_is_missing(tmp_path: Path) -> None:
+    madetraces.leave(tmp_path / "trace", [madetraces.MadeRank(spans=QUICK)] * 2)
+    path = next((tmp_path / "trace").glob("rank-00001*.trace"))
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:4]))
+    told = side(tmp_path, *(MadeProcess(rank=rank, place="1") for rank in (0, 1)))
+    assert [rank.rank for rank in told.missing] == [1]
+
+
 def test_a_side_without_steps_has_no_slowest(tmp_path: Path) -> None:
     told = side(tmp_path, *(MadeProcess(rank=rank) for rank in (0, 1)))
     assert (told.slowest, told.ranks, told.missing, told.steps) == (None, (), (), 0)
