@@ -26,6 +26,7 @@ from watch_record import ProcessRecord, RunLog
 SCHEMA = "dlcontainer/watch/1"
 _INTERVAL_S = 0.05
 _SLOWEST_S = 1.0
+_NEW_WEIGHT = 0.2
 _FIGURES_S = 0.5
 _MOST_SHARE = 0.01
 # The first is written early: a rank may be killed soon. Then an interval grows with the file's age.
@@ -92,7 +93,7 @@ class Watch:
             self.notes.add(f"{type(error).__name__}: {error}"[:200])
 
     def _run(self):
-        draw, turn = random.Random(), time.monotonic()
+        draw, turn, mean = random.Random(), time.monotonic(), None
         while not self._over.wait(max(0.0, turn + draw.random() * self.interval - time.monotonic())):
             turn = max(turn + self.interval, time.monotonic() - self.interval)
             begun = _spent()
@@ -101,9 +102,8 @@ class Watch:
                 self._safely(self._now_and_then)
             cost = _spent() - begun
             self.cpu_s += cost
-            # Slower at once, faster bit by bit.
-            aim = min(_SLOWEST_S, max(_INTERVAL_S, cost / _MOST_SHARE))
-            self.interval += (aim - self.interval) * 0.1
+            mean = cost if mean is None else mean + (cost - mean) * _NEW_WEIGHT
+            self.interval = min(_SLOWEST_S, max(_INTERVAL_S, mean / _MOST_SHARE))
 
     def _now_and_then(self):
         now = time.monotonic()
