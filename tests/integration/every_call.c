@@ -91,7 +91,8 @@ static void messages(MPI_Comm comm)
 
 static void collectives(MPI_Comm comm)
 {
-    int mine[2] = {rank + 1, rank + 1}, all[4] = {0}, sum[2], counts[2] = {1, 1}, places[2] = {0, 1};
+    int mine[2] = {rank + 1, rank + 1}, all[4] = {0}, sum[2];
+    int counts[2] = {1, 1}, places[2] = {0, 1};
     MPI_Request request;
     MPI_Barrier(comm);
     sum[0] = rank;
@@ -113,10 +114,12 @@ static void collectives(MPI_Comm comm)
     MPI_Exscan(mine, sum, 1, MPI_INT, MPI_SUM, comm);
     MPI_Gather(mine, 1, MPI_INT, all, 1, rank ? MPI_DATATYPE_NULL : MPI_INT, 0, comm);
     MUST(rank || (all[0] == 1 && all[1] == 2));
-    MPI_Gatherv(rank ? (void *)mine : MPI_IN_PLACE, 1, MPI_INT, all, counts, places, MPI_INT, 0, comm);
+    MPI_Gatherv(rank ? (void *)mine : MPI_IN_PLACE, 1, MPI_INT, all, counts, places, MPI_INT, 0,
+        comm);
     MPI_Scatter(all, 1, rank ? MPI_DATATYPE_NULL : MPI_INT, sum, 1, MPI_INT, 0, comm);
     MUST(sum[0] == rank + 1);
-    MPI_Scatterv(all, counts, places, MPI_INT, rank ? (void *)sum : MPI_IN_PLACE, 1, MPI_INT, 0, comm);
+    MPI_Scatterv(all, counts, places, MPI_INT, rank ? (void *)sum : MPI_IN_PLACE, 1, MPI_INT, 0,
+        comm);
     MPI_Allgather(mine, 1, MPI_INT, all, 1, MPI_INT, comm);
     MUST(all[1] == 2);
     MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, counts, places, MPI_INT, comm);
@@ -142,7 +145,8 @@ static void communicators(void)
 {
     MPI_Comm dup, half, none, node, line, grid, inter, merged, some;
     MPI_Group group;
-    int size[1] = {2}, wraps[1] = {0}, keep[1] = {1}, ends[2] = {1, 2}, edges[2] = {1, 0}, value = 7;
+    int size[1] = {2}, degree[1] = {1}, wraps[1] = {0}, keep[1] = {1};
+    int ends[2] = {1, 2}, edges[2] = {1, 0}, value = 7;
     MPI_Comm_dup(MPI_COMM_WORLD, &dup);
     messages(dup);
     collectives(dup);
@@ -159,6 +163,10 @@ static void communicators(void)
     MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &other, MPI_UNWEIGHTED, 1, &other,
         MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &some);
     collectives(some);
+    MPI_Comm_dup_with_info(MPI_COMM_WORLD, MPI_INFO_NULL, &some);
+    messages(some);
+    MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &rank, degree, &other, MPI_UNWEIGHTED,
+        MPI_INFO_NULL, 0, &none);
     MPI_Comm_group(MPI_COMM_WORLD, &group);
     MPI_Comm_create(MPI_COMM_WORLD, group, &some);
     MPI_Comm_create_group(MPI_COMM_WORLD, group, 5, &some);
@@ -176,7 +184,8 @@ static void files(void)
 {
     MPI_File file;
     int value = rank, got = -1;
-    MPI_File_open(MPI_COMM_WORLD, "every.bin", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    MPI_File_open(MPI_COMM_WORLD, "every.bin", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+        &file);
     MPI_File_write_at(file, 4 * rank, &value, 1, MPI_INT, MPI_STATUS_IGNORE);
     MPI_File_write_at_all(file, 4 * rank, &value, 1, MPI_INT, MPI_STATUS_IGNORE);
     MPI_File_sync(file);

@@ -45,7 +45,8 @@ typedef uintptr_t W;
     X(Start) X(Startall) X(Request_free)                                                           \
     X(Wait) X(Waitall) X(Waitany) X(Waitsome) X(Test) X(Testall) X(Testany) X(Testsome)            \
     X(Barrier) X(Ibarrier)                                                                         \
-    X(Comm_dup) X(Comm_split) X(Comm_split_type) X(Comm_create) X(Comm_create_group)               \
+    X(Comm_dup) X(Comm_dup_with_info) X(Comm_split) X(Comm_split_type) X(Comm_create)              \
+    X(Comm_create_group) X(Dist_graph_create)                                                      \
     X(Cart_create) X(Cart_sub) X(Graph_create) X(Dist_graph_create_adjacent) X(Intercomm_create)   \
     X(Intercomm_merge) X(File_open) X(File_close) X(File_sync)
 
@@ -148,7 +149,8 @@ static void *real(int id)
             /* Of an MPI without wider counts: a count that fits is the same word. Arrays of counts
              * are not, and stay refused. */
             *wide = 0;
-            function = strpbrk(name + 4, "v") || strstr(name, "Reduce_scatter") ? NULL : symbol(name);
+            int has_array = strpbrk(name + 4, "v") || strstr(name, "Reduce_scatter");
+            function = has_array ? NULL : symbol(name);
         }
         if (!function)
             return (void *)no_mpi;
@@ -217,7 +219,8 @@ static int is_ours(const char *version)
 #ifdef OPEN_MPI
     return strstr(version, "Open MPI") != NULL;
 #else
-    return strstr(version, "MPICH") || strstr(version, "Intel(R) MPI") || strstr(version, "MVAPICH");
+    return strstr(version, "MPICH") || strstr(version, "Intel(R) MPI") ||
+        strstr(version, "MVAPICH");
 #endif
 }
 
@@ -520,14 +523,18 @@ static uint32_t turn_of(uint64_t members)
     return 0;
 }
 
-static struct comm *known(W handle)
+static struct comm *registered(W handle)
 {
     struct comm *of = NULL;
-    int is_known = 0, inter = 0, size = 0;
+    int is_known = 0;
+    return !R4(K_Comm_get_attr, handle, keyval, &of, &is_known) && is_known ? of : NULL;
+}
+
+static struct comm *new_comm(W handle)
+{
+    int inter = 0, size = 0;
     MPI_Group group, remote;
-    if (!R4(K_Comm_get_attr, handle, keyval, &of, &is_known) && is_known)
-        return of;
-    of = calloc(1, sizeof *of);
+    struct comm *of = calloc(1, sizeof *of);
     if (!of)
         return NULL;
     R2(K_Comm_test_inter, handle, &inter);
@@ -552,6 +559,21 @@ static struct comm *known(W handle)
     pthread_mutex_unlock(&lock);
     keep(&record);
     R3(K_Comm_set_attr, handle, keyval, of);
+    return of;
+}
+
+/* Return what is known of a communicator; of two threads that use a new one, one makes it known. */
+static struct comm *known(W handle)
+{
+    static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+    struct comm *of = registered(handle);
+    if (of)
+        return of;
+    pthread_mutex_lock(&making);
+    of = registered(handle);
+    if (!of)
+        of = new_comm(handle);
+    pthread_mutex_unlock(&making);
     return of;
 }
 
@@ -605,7 +627,7 @@ static void await(W request, struct comm *comm, const struct record *record, int
     pthread_mutex_unlock(&requests);
 }
 
-/* Take a request that ends; 0 where it is not known. Its communicator is the caller's to release. */
+/* Take a request that ends; 0 where it is not known. The caller releases its communicator. */
 static int taken(W request, struct pending *to, int is_freed)
 {
     if (request == REQUEST_NONE)
@@ -785,7 +807,8 @@ EXPORT(Abort, W comm, W number)
 
 /* ---- from one to another ----------------------------------------------------------------- */
 
-#define STATUS(own, given) ((MPI_Status *)(given) == MPI_STATUS_IGNORE ? &(own) : (MPI_Status *)(given))
+#define GIVEN(status) ((MPI_Status *)(status))
+#define STATUS(own, status) (GIVEN(status) == MPI_STATUS_IGNORE ? &(own) : GIVEN(status))
 
 static void of_status(struct record *record, struct comm *of, const MPI_Status *status)
 {
@@ -842,7 +865,10 @@ EXPORT(Iprobe, W from, W tag, W comm, W flag, W status)
 
 /* ---- requests that end ------------------------------------------------------------------- */
 
-struct several { MPI_Request *before; MPI_Status *statuses; MPI_Request few[64]; MPI_Status own[64]; };
+struct several {
+    MPI_Request *before, few[64];
+    MPI_Status *statuses, own[64];
+};
 
 /* Remember requests before a call ends them; without memory for that they are not followed. */
 static void remember(struct several *of, W count, W requests_, W statuses, int is_ignored)
@@ -1061,6 +1087,9 @@ static void made(W code, W comm)
         return together(K_##name, code, &record, parent);                                          \
     }
 MAKES(Comm_dup, known(a), b, R2, (K_Comm_dup, a, b), W a, W b)
+MAKES(Comm_dup_with_info, known(a), c, R3, (K_Comm_dup_with_info, a, b, c), W a, W b, W c)
+MAKES(Dist_graph_create, known(a), i, R9, (K_Dist_graph_create, a, b, c, d, e, f, g, h, i), W a,
+    W b, W c, W d, W e, W f, W g, W h, W i)
 MAKES(Comm_split, known(a), d, R4, (K_Comm_split, a, b, c, d), W a, W b, W c, W d)
 MAKES(Comm_split_type, known(a), e, R5, (K_Comm_split_type, a, b, c, d, e), W a, W b, W c, W d, W e)
 MAKES(Comm_create, known(a), c, R3, (K_Comm_create, a, b, c), W a, W b, W c)
@@ -1120,30 +1149,30 @@ FILES(File_sync, R1, (K_File_sync, a), (void)0, W a)
 #else
 
 #define SEND(name)                                                                                 \
-    COUNTED(name, W buffer, W count, W type, W to, W tag, W comm)                                   \
+    COUNTED(name, W buffer, W count, W type, W to, W tag, W comm)                                  \
     {                                                                                              \
-        BEGIN(R6(NUMBER(name), buffer, count, type, to, tag, comm))                                    \
+        BEGIN(R6(NUMBER(name), buffer, count, type, to, tag, comm))                                \
         if (OK) {                                                                                  \
             to_peer(&record, known(comm), to, tag);                                                \
-            record.out = bytes((COUNT)count, type);                                                       \
+            record.out = bytes((COUNT)count, type);                                                \
         }                                                                                          \
-        kept(&record, NUMBER(name));                                                                   \
+        kept(&record, NUMBER(name));                                                               \
         return left(code);                                                                         \
     }
 SEND(Send) SEND(Bsend) SEND(Ssend) SEND(Rsend)
 
 #define ISEND(name, is_lasting)                                                                    \
-    COUNTED(name, W buffer, W count, W type, W to, W tag, W comm, W request)                        \
+    COUNTED(name, W buffer, W count, W type, W to, W tag, W comm, W request)                       \
     {                                                                                              \
-        BEGIN(R7(NUMBER(name), buffer, count, type, to, tag, comm, request))                           \
+        BEGIN(R7(NUMBER(name), buffer, count, type, to, tag, comm, request))                       \
         struct record sent = record;                                                               \
         if (OK) {                                                                                  \
             to_peer(&sent, in = known(comm), to, tag);                                             \
-            sent.out = bytes((COUNT)count, type);                                                         \
+            sent.out = bytes((COUNT)count, type);                                                  \
         }                                                                                          \
-        kept(is_lasting ? &record : &sent, NUMBER(name));                                              \
+        kept(is_lasting ? &record : &sent, NUMBER(name));                                          \
         sent.what = SENT;                                                                          \
-        sent.kind = NUMBER(name);                                                                      \
+        sent.kind = NUMBER(name);                                                                  \
         if (OK)                                                                                    \
             await((W) * (MPI_Request *)request, in, &sent, is_lasting);                            \
         return left(code);                                                                         \
@@ -1152,15 +1181,15 @@ ISEND(Isend, 0) ISEND(Ibsend, 0) ISEND(Issend, 0) ISEND(Irsend, 0)
 ISEND(Send_init, 1) ISEND(Ssend_init, 1)
 
 #define IRECV(name, is_lasting)                                                                    \
-    COUNTED(name, W buffer, W count, W type, W from, W tag, W comm, W request)                      \
+    COUNTED(name, W buffer, W count, W type, W from, W tag, W comm, W request)                     \
     {                                                                                              \
-        BEGIN(R7(NUMBER(name), buffer, count, type, from, tag, comm, request))                         \
+        BEGIN(R7(NUMBER(name), buffer, count, type, from, tag, comm, request))                     \
         struct record posted = record;                                                             \
         if (OK)                                                                                    \
             to_peer(&posted, in = known(comm), from, tag);                                         \
-        kept(is_lasting ? &record : &posted, NUMBER(name));                                            \
+        kept(is_lasting ? &record : &posted, NUMBER(name));                                        \
         posted.what = RECEIVED;                                                                    \
-        posted.kind = NUMBER(name);                                                                    \
+        posted.kind = NUMBER(name);                                                                \
         if (OK)                                                                                    \
             await((W) * (MPI_Request *)request, in, &posted, is_lasting);                          \
         return left(code);                                                                         \
@@ -1181,7 +1210,8 @@ COUNTED(Sendrecv, W out, W count, W type, W to, W tag, W into, W most, W its, W 
     W comm, W status)
 {
     MPI_Status own, *told = STATUS(own, status);
-    BEGIN(R12(NUMBER(Sendrecv), out, count, type, to, tag, into, most, its, from, other, comm, told))
+    BEGIN(R12(NUMBER(Sendrecv), out, count, type, to, tag, into, most, its, from, other, comm,
+        told))
     record.out = bytes((COUNT)count, type);
     return exchanged(NUMBER(Sendrecv), code, &record, known(comm), to, tag, told);
 }
@@ -1227,11 +1257,11 @@ COUNTED(Ireduce, W from, W into, W count, W type, W op, W root, W comm, W reques
 }
 
 #define REDUCTION(name)                                                                            \
-    COUNTED(name, W from, W into, W count, W type, W op, W comm)                                    \
+    COUNTED(name, W from, W into, W count, W type, W op, W comm)                                   \
     {                                                                                              \
-        BEGIN(R6(NUMBER(name), from, into, count, type, op, comm))                                     \
-        record.out = bytes((COUNT)count, type);                                                           \
-        return together(NUMBER(name), code, &record, known(comm));                                     \
+        BEGIN(R6(NUMBER(name), from, into, count, type, op, comm))                                 \
+        record.out = bytes((COUNT)count, type);                                                    \
+        return together(NUMBER(name), code, &record, known(comm));                                 \
     }
 REDUCTION(Allreduce) REDUCTION(Scan) REDUCTION(Exscan)
 
@@ -1336,15 +1366,17 @@ COUNTED(Alltoallv, W from, W ns, W places, W type, W into, W ms, W others, W its
 {
     BEGIN(R9(NUMBER(Alltoallv), from, ns, places, type, into, ms, others, its, comm))
     HERE;
-    record.out = IN_PLACE(from) ? all_bytes(ms, IS_WIDE, its, in) : all_bytes(ns, IS_WIDE, type, in);
+    record.out = IN_PLACE(from) ? all_bytes(ms, IS_WIDE, its, in)
+        : all_bytes(ns, IS_WIDE, type, in);
     return together(NUMBER(Alltoallv), code, &record, in);
 }
 
 #define AT_POINTER(name, to)                                                                       \
-    COUNTED_FILES(name, R5, (NUMBER(name), a, b, c, d, e), record.to = bytes((COUNT)c, d), W a, W b, W c, W d, W e)
+    COUNTED_FILES(name, R5, (NUMBER(name), a, b, c, d, e), record.to = bytes((COUNT)c, d), W a,    \
+        W b, W c, W d, W e)
 #define AT(name, to)                                                                               \
-    COUNTED_FILES(name, R6, (NUMBER(name), a, b, c, d, e, f), record.to = bytes((COUNT)d, e), W a, W b, W c, W d, W e,\
-        W f)
+    COUNTED_FILES(name, R6, (NUMBER(name), a, b, c, d, e, f), record.to = bytes((COUNT)d, e), W a, \
+        W b, W c, W d, W e, W f)
 AT_POINTER(File_read, in) AT_POINTER(File_read_all, in)
 AT_POINTER(File_write, out) AT_POINTER(File_write_all, out)
 AT(File_read_at, in) AT(File_read_at_all, in) AT(File_write_at, out) AT(File_write_at_all, out)
