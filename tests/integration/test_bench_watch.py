@@ -43,7 +43,7 @@ if rank == 1 and how != "sleep":
     number = os.open(os.path.join(folder, "input.bin"), os.O_RDONLY)
 for step in range(steps):
     if rank == 1 and how == "sleep":
-        time.sleep(0.2)
+        time.sleep(0.4)
     elif rank == 1:
         left = size
         while left:
@@ -93,7 +93,7 @@ def slow(tmp_path: Path) -> Iterator[Path]:
     point.mkdir()
     (source / "input.bin").write_bytes(os.urandom(STEPS * READ))
     runner = ProcessRunner(environ=dict(os.environ))
-    with StandIn(source=source, delay=Delay(read_s=0.05)).mounted(point, runner):
+    with StandIn(source=source, delay=Delay(read_s=0.1)).mounted(point, runner):
         yield point
 
 

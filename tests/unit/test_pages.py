@@ -14,7 +14,7 @@ from tests.values import ROOT
 KEPT = Path(__file__).with_name("words.txt")
 WIDEST = 160
 # Of all pages outside measurements; it grows by a new subject alone.
-MOST_WORDS = 60_000
+MOST_WORDS = 61_500
 _NO_REASON = "WHY?"
 
 
