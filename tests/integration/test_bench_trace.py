@@ -54,6 +54,8 @@ for step in range(int(sys.argv[2])):
         assert len(profile.events())
 dist.barrier()
 dist.destroy_process_group()
+if how in ("fork", "profiles"):
+    os._exit(0)
 """
 ALL_STEPS = 5 + 3 * 6 + 2
 # No optimizer; the model calls itself, and raises at times: no step then, on both ranks.
@@ -187,9 +189,10 @@ def test_a_rank_is_killed(running: World, tmp_path: Path) -> None:
 def test_a_program_that_forks_and_one_that_profiles_itself(
     running: World, tmp_path: Path, how: str
 ) -> None:
-    # Seen once, at a load of 12: PyTorch aborts ("terminate called without an active exception").
-    # Why is not known; what is asserted is the trace.
-    (side,) = traced(running, tmp_path, how, code=None)
+    # They end without Python's finalization, in which PyTorch may abort ("terminate called without
+    # an active exception"): gloo's threads, which DDP keeps, take the GIL in it
+    # (pytorch/pytorch#190489, #38228). Seen once, and in none of 60 more runs at a load of 20.
+    (side,) = traced(running, tmp_path, how)
     ended = "a trace ended early: the program profiles itself" in side["notes"]
     assert ended is (how == "profiles")
     assert [rank["collectives"] > 0 for rank in side["ranks"]] == [True, True]

@@ -60,17 +60,15 @@ def write(folder: Path, ranks: Sequence[ArchiveRank]) -> ArchiveCounts | str:
 
 
 def _written(otf2: Any, folder: Path, ranks: Sequence[ArchiveRank]) -> ArchiveCounts:
-    archive = otf2.writer.Writer(str(folder), timer_resolution=1_000_000_000)
-    try:
-        counts = _write_ranks(_Definitions(otf2, archive), ranks)
-        first = archive._first_timestamp
-        if first is not None:
-            # The writer takes the moment of writing for that of the first event, and has no setter.
-            archive._realtime_timestamp = first / 1e9
-        archive.close()
-    finally:
-        # One that could not be closed is not tried again as it is forgotten.
-        archive._handle = None
+    # One that could not be opened or closed is not closed again as it is forgotten.
+    writer = type("ArchiveWriter", (otf2.writer.Writer,), {"__del__": lambda _: None})
+    archive: Any = writer(str(folder), timer_resolution=1_000_000_000)
+    counts = _write_ranks(_Definitions(otf2, archive), ranks)
+    first = archive._first_timestamp
+    if first is not None:
+        # The writer takes the moment of writing for that of the first event, and has no setter.
+        archive._realtime_timestamp = first / 1e9
+    archive.close()
     return counts
 
 
