@@ -69,7 +69,19 @@ def _written(otf2: Any, folder: Path, ranks: Sequence[ArchiveRank]) -> ArchiveCo
         # The writer takes the moment of writing for that of the first event, and has no setter.
         archive._realtime_timestamp = first / 1e9
     archive.close()
+    _require_open(otf2, folder / ANCHOR)
     return counts
+
+
+def _require_open(otf2: Any, anchor: Path) -> None:
+    """Open an archive once: the library is silent about an anchor that it could not write."""
+    error = importlib.import_module("_otf2.ErrorCodes").Error
+    reader = importlib.import_module("otf2.reader")
+    try:
+        with reader.open(str(anchor)):
+            pass
+    except (error, otf2.error.Error):
+        raise OSError(f"{anchor} was not written whole: is the disk full?") from None
 
 
 def _write_ranks(definitions: "_Definitions", ranks: Sequence[ArchiveRank]) -> ArchiveCounts:
