@@ -29,7 +29,7 @@ class Kineto(object):
         self._profile.stop()
         part = self.path + ".part"
         self._profile.export_chrome_trace(part)
-        os.rename(part, self.path)
+        _put(part, self.path)
 
 
 class Chakra(object):
@@ -49,7 +49,24 @@ class Chakra(object):
         """Write the file, whole or not at all."""
         self._observer.stop()
         self._observer.unregister_callback()
-        os.rename(self.path + ".part", self.path)
+        _put(self.path + ".part", self.path)
+
+
+def _put(part, path):
+    """Name a file that PyTorch wrote, where it is whole: of a full disk PyTorch tells nobody."""
+    try:
+        with open(part, "rb") as file:
+            file.seek(-min(64, os.fstat(file.fileno()).st_size), os.SEEK_END)
+            is_whole = file.read().rstrip().endswith(b"}")
+    except OSError:
+        is_whole = False
+    if is_whole:
+        os.rename(part, path)
+        return
+    for rest in (part, part + ".tmp"):
+        if os.path.exists(rest):
+            os.remove(rest)
+    raise OSError("PyTorch wrote no whole file: is the disk full?")
 
 
 KINDS = {"kineto": Kineto, "chakra": Chakra}

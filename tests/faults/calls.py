@@ -31,6 +31,8 @@ _RANDOM = (
     (re.compile(r"\.[0-9a-f]{8}(?=$|/)"), ".*"),
     (re.compile(r"(?<=/)tmp[a-z0-9_]{8}(?=$|/)"), "tmp*"),
     (re.compile(r"-\d+-[0-9a-f]{8}(?=$|/)"), "-*"),
+    # A rank's stamp, with its process.
+    (re.compile(r"(?<=/rank-0-)\d+(?=\.json$)"), "*"),
 )
 
 

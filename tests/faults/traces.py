@@ -48,7 +48,5 @@ TRACES: Mapping[str, Subject] = {
         entry="tests.faults.entries:trace",
         # An archive that the disk did not take is a note; trace.json is there all the same.
         many=True,
-        # A rank's stamp has its process in its name.
-        ours=lambda path: path.startswith(f"{_FOLDER}/native/rank-"),
     ),
 }

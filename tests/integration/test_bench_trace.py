@@ -54,6 +54,8 @@ for step in range(int(sys.argv[2])):
         assert len(profile.events())
 dist.barrier()
 dist.destroy_process_group()
+if how in ("fork", "profiles"):
+    os._exit(0)
 """
 ALL_STEPS = 5 + 3 * 6 + 2
 # No optimizer; the model calls itself, and raises at times: no step then, on both ranks.
@@ -188,9 +190,10 @@ def test_a_rank_is_killed(running: World, tmp_path: Path) -> None:
 def test_a_program_that_forks_and_one_that_profiles_itself(
     running: World, tmp_path: Path, how: str
 ) -> None:
-    # Seen once, at a load of 12: PyTorch aborts ("terminate called without an active exception").
-    # Why is not known; what is asserted is the trace.
-    (side,) = traced(running, tmp_path, how, code=None)
+    # They end without Python's finalization, in which PyTorch may abort ("terminate called without
+    # an active exception"): gloo's threads, which DDP keeps, take the GIL in it
+    # (pytorch/pytorch#190489, #38228). Seen once, and in none of 60 more runs at a load of 20.
+    (side,) = traced(running, tmp_path, how)
     ended = "a trace ended early: the program profiles itself" in side["notes"]
     assert ended is (how == "profiles")
     assert [rank["collectives"] > 0 for rank in side["ranks"]] == [True, True]
@@ -265,6 +268,30 @@ def test_ranks_of_two_hosts_and_a_link_at_half_its_rate(running: World, tmp_path
         assert max(side["slowest"]["path"], key=lambda part: part["seconds"])["seconds"] > 0.05
 
 
+# A rank whose disk takes a part of its trace; what lies there is its own.
+FULL = """\
+#!/bin/sh
+[ "$RANK" = 1 ] || exec "$@"
+exec unshare {user} --mount sh -c '
+    mount -t tmpfs -o size=64k none "$DLCONTAINER_EVENTS/../trace" && exec "$@"' full "$@"
+"""
+
+
+def wrapper(path: Path, text: str, **names: object) -> Path:
+    """Write a program around a rank, which may mount."""
+    user = "" if os.getuid() == 0 else "--user --map-root-user"
+    path.write_text(text.format(user=user, **names))
+    path.chmod(0o755)
+    return path
+
+
+def test_a_rank_s_full_disk_is_not_the_program_s(running: World, tmp_path: Path) -> None:
+    (side,) = traced(running, tmp_path, "", before=(wrapper(tmp_path / "full.sh", FULL),))
+    assert side["ended"] == "ended"
+    assert [rank["rank"] for rank in side["missing"]] == [1]
+    assert [rank["collectives"] for rank in side["ranks"]] == [6]
+
+
 # A rank on a node whose clock is 50 ms ahead: of another boot, and CLOCK_REALTIME is moved for it.
 AHEAD = """\
 #!/bin/sh
@@ -281,10 +308,7 @@ exec unshare {user} --mount sh -c '
 def test_clocks_of_two_nodes(running: World, tmp_path: Path, ahead: str) -> None:
     if shutil.which("faketime") is None:
         missing("faketime")
-    other = tmp_path / "other.sh"
-    user = "" if os.getuid() == 0 else "--user --map-root-user"
-    other.write_text(AHEAD.format(boot=tmp_path / "boot", user=user, ahead=ahead))
-    other.chmod(0o755)
+    other = wrapper(tmp_path / "other.sh", AHEAD, boot=tmp_path / "boot", ahead=ahead)
     # Moved, the library lets Python's sleep fail.
     (side,) = traced(running, tmp_path, "spin", before=(other,))
     own, moved = side["clocks"]

@@ -85,7 +85,7 @@ APART = {
     *("bill", "node_to_nodes", "osv_agreement", "published_points", "small_batches"),
     *("strategy_choice", "verdict_table"),
     # A torch of their own: test_memory_forecast.py runs the last; a GPU the second.
-    *("memory_forecast", "memory_on_gpu", "memory_truth"),
+    *("memory_forecast", "memory_on_gpu", "memory_truth", "trace_cost"),
     # The ranks of held_out_steps.
     "emulated_steps",
 }

@@ -68,20 +68,30 @@ def write(
 def _written(
     otf2: Any, folder: Path, ranks: Sequence[ArchiveRank], worlds: Sequence[CallWorld]
 ) -> ArchiveCounts:
-    archive = otf2.writer.Writer(str(folder), timer_resolution=1_000_000_000)
-    try:
-        definitions = ArchiveDefinitions(otf2, archive)
-        counts = _write_ranks(definitions, ranks)
-        counts = replace(counts, calls=mpi_archive.write(definitions, worlds))
-        first = archive._first_timestamp
-        if first is not None:
-            # The writer takes the moment of writing for that of the first event, and has no setter.
-            archive._realtime_timestamp = first / 1e9
-        archive.close()
-    finally:
-        # One that could not be closed is not tried again as it is forgotten.
-        archive._handle = None
+    # One that could not be opened or closed is not closed again as it is forgotten.
+    writer = type("ArchiveWriter", (otf2.writer.Writer,), {"__del__": lambda _: None})
+    archive: Any = writer(str(folder), timer_resolution=1_000_000_000)
+    definitions = ArchiveDefinitions(otf2, archive)
+    counts = _write_ranks(definitions, ranks)
+    counts = replace(counts, calls=mpi_archive.write(definitions, worlds))
+    first = archive._first_timestamp
+    if first is not None:
+        # The writer takes the moment of writing for that of the first event, and has no setter.
+        archive._realtime_timestamp = first / 1e9
+    archive.close()
+    _require_open(otf2, folder / ANCHOR)
     return counts
+
+
+def _require_open(otf2: Any, anchor: Path) -> None:
+    """Open an archive once: the library is silent about an anchor that it could not write."""
+    error = importlib.import_module("_otf2.ErrorCodes").Error
+    reader = importlib.import_module("otf2.reader")
+    try:
+        with reader.open(str(anchor)):
+            pass
+    except (error, otf2.error.Error):
+        raise OSError(f"{anchor} was not written whole: is the disk full?") from None
 
 
 def _write_ranks(definitions: ArchiveDefinitions, ranks: Sequence[ArchiveRank]) -> ArchiveCounts:

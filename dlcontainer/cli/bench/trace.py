@@ -101,7 +101,7 @@ def trace(
     native: NativeFolder = None,
     nodes: options.Nodes = None,
     form: rank_options.FormName = None,
-    steps: Steps = 12,
+    steps: Steps = 30,
     warm_up_steps: WarmUp = 5,
     step_at: StepAt = "optimizer",
     account: options.Account = None,

@@ -263,6 +263,19 @@ def test_it_stands_back_for_a_profiler_of_the_program(real_processes: None, hook
     assert sorted(process.profiles) == ["kineto"]
 
 
+@pytest.mark.parametrize("text", ['{"cut": [', "", None])
+def test_a_file_that_pytorch_did_not_write_whole(
+    real_processes: None, hooked: Path, text: str | None
+) -> None:
+    path = hooked / "site/torch/profiler/__init__.py"
+    write = "pass" if text is None else f"open(path, 'w').write({text!r})"
+    path.write_text(path.read_text().replace('open(path, "w").write("{}")', write, 1))
+    run(hooked, STEPS.format(inside="pass"))
+    process = left(hooked / "trace")
+    assert process.end == "OSError: PyTorch wrote no whole file: is the disk full?"
+    assert [file.suffix for file in (hooked / "trace").iterdir()] == [".trace"]
+
+
 def test_without_a_plan_nothing_is_traced(real_processes: None, hooked: Path) -> None:
     (hooked / "hook/trace.json").unlink()
     run(hooked, STEPS.format(inside="pass"))

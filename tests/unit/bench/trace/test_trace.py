@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.bench.trace import overhead, trace_analysis, trace_text
-from dlcontainer.bench.trace.process_trace import AFTER, TRACED
+from dlcontainer.bench.trace.process_trace import AFTER, BEFORE, TRACED
 from dlcontainer.bench.trace.trace_records import SideTrace, TraceOverhead
 from dlcontainer.errors import BenchDataError
 from tests.madetraces import FLOATS, STEPS, MadeRank, leave
@@ -193,6 +193,17 @@ def test_a_drift_is_no_overhead(tmp_path: Path) -> None:
     assert cost.low is not None
     assert cost.high is not None
     assert 0.99 < cost.low < 1 < cost.high < 1.01
+
+
+def test_a_machine_that_changed_between_the_blocks(tmp_path: Path) -> None:
+    # Each block is steady, and the last one 30 % slower: so may the middle one have been.
+    steady = [100.0, 100.5, 100.1, 100.4, 100.2, 100.3]
+    lengths = {BEFORE: steady, TRACED: [1.15 * s for s in steady], AFTER: [1.3 * s for s in steady]}
+    cost = read(tmp_path, [MadeRank(spans=QUICK, lengths_ms=lengths)]).overhead
+    assert cost.low is not None
+    assert cost.high is not None
+    assert cost.low < 0.9
+    assert cost.high > 1.1
 
 
 def test_an_overhead_that_can_t_be_told(tmp_path: Path) -> None:
