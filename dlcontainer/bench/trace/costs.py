@@ -74,7 +74,7 @@ class _Cost:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RankTimes:
+class RankParts:
     """A rank's time, as any kind of trace tells it; the parts are its total."""
 
     rank: int
@@ -90,7 +90,7 @@ def lines(side: SideTrace) -> tuple[CostLine, ...]:
     if not side.ranks:
         return () if side.watch is None else _lines_of_programs(side.watch)
     times = [
-        RankTimes(
+        RankParts(
             rank=row.rank, total_s=row.total_s, computing_s=row.computing_s,
             waiting_for=row.waiting_for, transfer_s=row.exposed_s, other_s=row.other_s,
         )
@@ -105,7 +105,7 @@ def lines(side: SideTrace) -> tuple[CostLine, ...]:
 
 
 def of_ranks(
-    times: Sequence[RankTimes],
+    times: Sequence[RankParts],
     calls: Mapping[str, float],
     doings: Sequence[RankDoing],
     causes: Sequence[WaitCause],
@@ -143,7 +143,7 @@ def _table(costs: Sequence[tuple[str, "_Cost"]], total: float, ranks: int) -> tu
 
 
 def _waits(
-    times: Sequence[RankTimes], doings: Sequence[RankDoing], causes: Sequence[WaitCause]
+    times: Sequence[RankParts], doings: Sequence[RankDoing], causes: Sequence[WaitCause]
 ) -> Iterator[tuple[str, _Cost]]:
     """Yield the waits for each rank by what it did, with its own time meanwhile."""
     groups: dict[tuple[int, _What], _Cost] = {}
@@ -174,7 +174,7 @@ def _waits(
 
 
 def _own(
-    times: Sequence[RankTimes], doings: Sequence[RankDoing], causes: Sequence[WaitCause]
+    times: Sequence[RankParts], doings: Sequence[RankDoing], causes: Sequence[WaitCause]
 ) -> Iterator[tuple[str, _Cost]]:
     """Yield what ranks did while nobody waited for them."""
     groups: dict[_What, _Cost] = {}

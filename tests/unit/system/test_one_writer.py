@@ -15,6 +15,7 @@ MOVES = {
     "dlcontainer/formats/output_folder.py": "a folder as a whole, and the old one back",
     "dlcontainer/packages/apt/apt_config.py": "apt's lists, between folders of one build",
     "dlcontainer/probe/pack_modules.py": "runs inside images, without the package",
+    "dlcontainer/probe/process_watch.py": "runs on nodes, without the package",
     "dlcontainer/probe/prove_place.py": "runs inside images, without the package",
     "dlcontainer/probe/ranks.py": "runs inside images, without the package",
     "dlcontainer/probe/trace_profilers.py": "runs inside images, without the package",

@@ -112,7 +112,7 @@ def test_without_a_profile_of_computing_all_beside_calls_is_split(tmp_path: Path
     assert causes == ()
     assert [row.doing for row in doings] == ["running", "asleep"]
     assert [row.time.seconds for row in doings] == [pytest.approx(0.1)] * 2
-    times = costs.RankTimes(
+    times = costs.RankParts(
         rank=1, total_s=0.2, computing_s=0.2, waiting_for={}, transfer_s=0.0, other_s=0.0
     )
     table = costs.of_ranks([times], {}, doings, causes)
