@@ -75,6 +75,7 @@ FOR: dict[tuple[str, str], str] = {
     ("pytorch", "wml-ce"): "power-2021",
     ("pytorch", "knl"): "knl-cray",
     ("tensorflow", "cuda"): "ampere",
+    ("tensorflow", "cuda-12.3"): "turing",
     ("tensorflow", "ngc"): "grace",
     ("tensorflow", "rocm"): "rocm-6.4",
     ("tensorflow", "xpu"): "max",
