@@ -66,7 +66,7 @@ def _put(part, path):
     for rest in (part, part + ".tmp"):
         if os.path.exists(rest):
             os.remove(rest)
-    raise OSError("PyTorch wrote no whole file: is the disk full?")
+    raise OSError("PyTorch's file is incomplete: is the disk full?")
 
 
 KINDS = {"kineto": Kineto, "chakra": Chakra}

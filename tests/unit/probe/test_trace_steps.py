@@ -272,7 +272,7 @@ def test_a_file_that_pytorch_did_not_write_whole(
     path.write_text(path.read_text().replace('open(path, "w").write("{}")', write, 1))
     run(hooked, STEPS.format(inside="pass"))
     process = left(hooked / "trace")
-    assert process.end == "OSError: PyTorch wrote no whole file: is the disk full?"
+    assert process.end == "OSError: PyTorch's file is incomplete: is the disk full?"
     assert [file.suffix for file in (hooked / "trace").iterdir()] == [".trace"]
 
 
