@@ -76,6 +76,12 @@ def find(
     _require_words(package, older_than, osv)
     where = tree_options.chosen(root, site, as_json=as_json, verbose=verbose)
     releases = bills.read(where.root)
+    if not releases:
+        # An empty answer would be taken for a good one.
+        raise ChecksFailedError(
+            f"{where.root} has no release: nothing can be said",
+            next_step="name your published tree: --root DIR, or --site SITE",
+        )
     unread = [f"{title}: {bill.why}" for bill in releases for title in bill.modules if bill.why]
     unchecked: list[str] = []
     if osv is None:

@@ -170,3 +170,11 @@ def test_text(run: Run, root: Path) -> None:
     older = run("find", "LIBSSL3", "--older-than", "1.0")[1]
     assert older == "in none of 3 releases; 3 hold LIBSSL3, in versions that are not older\n"
     assert json.loads(run("find", "nothing", "--json")[1])["matches"] == []
+
+
+def test_a_tree_without_releases_is_no_all_clear(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    code, out, err = run("find", "openssl", root=tmp_path / "empty")
+    assert code == 1
+    assert "has no release: nothing can be said" in err
+    assert out == ""
