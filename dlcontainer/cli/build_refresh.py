@@ -179,9 +179,9 @@ def tell(
         if answer.moves:
             rows = [(move.name, move.before, move.after) for move in answer.moves]
             output.say(output.table(rows, head=("package", "there", "newer")))
-        told = "newer" if answer.is_told else "perhaps newer"
-        told = told if run.before else "no image is there yet"
-        console.end(f"{told} ({kind}), {_asked_at(run)}; {take}")
+        state = "newer" if answer.is_told else "perhaps newer"
+        state = state if run.before else "no image is there yet"
+        console.end(f"{state} ({kind}), {_asked_at(run)}; {take}")
     else:
         console.end(f"nothing newer ({kind}), {_asked_at(run)}")
     if answer.is_newer:

@@ -29,7 +29,7 @@ class _PinDesk:
     console: output.Console
     work: Path
     ledger: "ReleaseLedger"
-    ways: "dict[str, IndexAccess]" = field(default_factory=dict)
+    accesses: "dict[str, IndexAccess]" = field(default_factory=dict)
 
     def asker(self, plan: "Plan", number: int) -> "Asker":
         folder = self.work / str(number)
@@ -40,9 +40,9 @@ class _PinDesk:
         """Return the way to indexes; each way is tried once, for one out of reach takes seconds."""
         upstreams = [str(upstream.url) for upstream in plan.recipe.upstreams.values()]
         key = " ".join((plan.site.routing.model_dump_json(), *upstreams))
-        if key not in self.ways:
-            self.ways[key] = own_recipes.access_of(plan, self.world)
-        return self.ways[key]
+        if key not in self.accesses:
+            self.accesses[key] = own_recipes.access_of(plan, self.world)
+        return self.accesses[key]
 
 
 def outdated(

@@ -59,10 +59,10 @@ def undo(folder: Path) -> tuple[Path, ...]:
     if not is_there(folder):
         return ()
     journal = folder / FILE
-    own = {str(path.relative_to(folder)): path for path in folder.rglob("*.yaml")}
+    files = {str(path.relative_to(folder)): path for path in folder.rglob("*.yaml")}
     before: dict[Path, str] = {}
     for name, (old, new) in _read(journal).items():
-        path = own.get(name)
+        path = files.get(name)
         if path is None or _current(path) not in (old, new):
             raise ConfigError(
                 f"{_CUT_OFF}, and {name} was changed or removed since",

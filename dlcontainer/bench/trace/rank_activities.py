@@ -64,11 +64,11 @@ def moved(span: CollectiveSpan, by: int) -> CollectiveSpan:
 
 
 def of(
-    rank: TracedRank, joined: Sequence[JoinedCollective], others: Sequence[Wait] = ()
+    rank: TracedRank, joined: Sequence[JoinedCollective], more: Sequence[Wait] = ()
 ) -> RankActivities:
     """Return what a rank did in its traced steps; all times are by the common clock.
 
-    `others` are waits that come from elsewhere than joined collectives.
+    `more` are waits that come from elsewhere than joined collectives.
     """
     window = rank.window
     computing = intervals.clipped(rank.profile.compute, *window)
@@ -76,7 +76,7 @@ def of(
         intervals.union((span.begin, span.end) for span in rank.profile.collectives), *window
     )
     exposed = intervals.without(in_flight, computing)
-    waits = sorted([*_waits(rank.rank, joined), *others], key=lambda wait: (wait.begin, wait.until))
+    waits = sorted([*_waits(rank.rank, joined), *more], key=lambda wait: (wait.begin, wait.until))
     waiting, covered = dict[int, list[Interval]](), window[0]
     for wait in waits:
         alone = intervals.clipped(exposed, max(covered, wait.begin), wait.until)

@@ -24,14 +24,14 @@ _WORTH = 0.05
 
 
 def of_facts(
-    path: Path, facts: "ForecastFacts", given: Path | None, strategies: tuple[str, ...] = ()
+    path: Path, facts: "ForecastFacts", typed: Path | None, strategies: tuple[str, ...] = ()
 ) -> "TracedTraffic | None":
     """Return what the trace says that was typed, else the one that the facts name; None for none.
 
     The container's side counts where the trace has both.
     """
     stated = path.parent / facts.network.trace if facts.network.trace else None
-    file = given or stated
+    file = typed or stated
     if file is None:
         return None
     trace, sha256 = _read(file)

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import shutil
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -308,7 +309,9 @@ for step in range({steps}):
 @pytest.fixture
 def of_forwards(hooked: Path) -> Path:
     """Give the folder of the hook where a model's return is a step."""
-    (hooked / "trace").rmdir()
+    for folder in ("trace", "mpi"):
+        (hooked / folder).rmdir()
+    shutil.rmtree(hooked / "watch")
     trace_hook.write(hooked, TraceSchedule(warm_up=2, steps=4, step_at="forward"))
     return hooked
 

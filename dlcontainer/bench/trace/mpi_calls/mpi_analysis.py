@@ -123,18 +123,18 @@ def _window(process: MpiProcess) -> tuple[int, int]:
     return begin, max(begin, last)
 
 
-def _add(known: dict[str, NodeClock], local: Mapping[str, NodeClock]) -> None:
-    """Add the clocks of a world to those that are known, by a node that both have."""
-    anchor = next((boot for boot in local if boot in known), None)
-    if anchor is None and known:
+def _add(clocks: dict[str, NodeClock], local: Mapping[str, NodeClock]) -> None:
+    """Add the clocks of a world to those of the others, by a node that both have."""
+    anchor = next((boot for boot in local if boot in clocks), None)
+    if anchor is None and clocks:
         # Nothing tells how far this world's nodes are from the others'.
-        known.update({boot: replace(clock, bound_ns=None) for boot, clock in local.items()})
+        clocks.update({boot: replace(clock, bound_ns=None) for boot, clock in local.items()})
         return
-    shift = known[anchor].moved_ns - local[anchor].moved_ns if anchor else 0
+    shift = clocks[anchor].moved_ns - local[anchor].moved_ns if anchor else 0
     for boot, clock in local.items():
-        if boot not in known:
-            bounds = (clock.bound_ns, known[anchor].bound_ns if anchor else 0)
-            known[boot] = NodeClock(
+        if boot not in clocks:
+            bounds = (clock.bound_ns, clocks[anchor].bound_ns if anchor else 0)
+            clocks[boot] = NodeClock(
                 node=clock.node,
                 moved_ns=clock.moved_ns + shift,
                 bound_ns=None if None in bounds else sum(of or 0 for of in bounds),
@@ -232,8 +232,8 @@ def _count(
         cell.calls += calls
         cell.ns += ns
         cell.waiting += intervals.length(intervals.clipped(waited, record.begin, record.end))
-        left = beyond.get(kind, [0, 0])
-        left[0], left[1] = left[0] - calls, left[1] - ns
+        uncounted = beyond.get(kind, [0, 0])
+        uncounted[0], uncounted[1] = uncounted[0] - calls, uncounted[1] - ns
     for kind, (calls, ns) in beyond.items():
         if process.left_out and calls > 0:
             cell = cells.setdefault((kind, None), _CallTotals())

@@ -35,8 +35,8 @@ def write(
     firsts = [thread[min(thread)] for thread in locations.values()]
     if not firsts:
         return {}
-    otf2, made = definitions.otf2, definitions.archive.definitions
-    made.group(
+    otf2, writer = definitions.otf2, definitions.archive.definitions
+    writer.group(
         "all ranks of MPI",
         group_type=otf2.GroupType.COMM_LOCATIONS,
         paradigm=otf2.Paradigm.MPI,
@@ -87,21 +87,22 @@ def _comms(
             if not group.is_inter:
                 members.setdefault(group.key, {})[group.rank] = rank
                 sizes[group.key] = group
-    otf2, made = definitions.otf2, definitions.archive.definitions
+    otf2, writer = definitions.otf2, definitions.archive.definitions
     comms = {}
     for turn, (key, ranks) in enumerate(members.items()):
         if len(ranks) != sizes[key].size:
             continue
         name = f"communicator {turn} of world {number}"
         within = [locations[number, ranks[place]] for place in sorted(ranks)]
-        group = made.group(
+        group = writer.group(
             name,
             group_type=otf2.GroupType.COMM_GROUP,
             paradigm=otf2.Paradigm.MPI,
             members=[threads[min(threads)] for threads in within],
         )
         comms[key] = _ArchiveComm(
-            comm=made.comm(name, group=group), ranks={rank: place for place, rank in ranks.items()}
+            comm=writer.comm(name, group=group),
+            ranks={rank: place for place, rank in ranks.items()},
         )
     return comms
 
