@@ -73,7 +73,7 @@ def content(process: MadeProcess) -> bytes:
     """Return a process's file."""
     head = {
         "schema": "dlcontainer/mpi-calls/1", "rank": process.rank, "ranks": process.ranks,
-        "pid": 7, "at_ns": BASE_NS + _ns(process.begin + process.ahead_ms),
+        "pid": process.rank + 1, "at_ns": BASE_NS + _ns(process.begin + process.ahead_ms),
         "mono_ns": _BOOTED_NS + _ns(process.begin), "node": f"node of {process.boot}",
         "boot": process.boot, "program": process.program, "library": "Open MPI v5.0.11, made",
         "built": "Open MPI", "launch": process.launch, "place": process.place,

@@ -257,6 +257,9 @@ def test_the_truth(user: World, prefix: Path, tmp_path: Path) -> None:
     }
     require_waits(side, tmp_path / "t/native/job.log")
     require_otf2(side, tmp_path / "t/native")
+    # The second rank sleeps for longer than looks are apart.
+    causes = {(of["rank"], of["of"], of["doing"]) for of in world["causes"]}
+    assert (0, 1, "asleep") in causes
 
 
 def test_every_call_does_what_it_did(user: World, prefix: Path, tmp_path: Path) -> None:

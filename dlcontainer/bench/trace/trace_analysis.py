@@ -32,6 +32,7 @@ from dlcontainer.bench.trace.trace_records import (
 )
 from dlcontainer.bench.trace.watch import job_watch, rank_doing, watch_file
 from dlcontainer.bench.trace.watch.rank_doing import TracedProcess
+from dlcontainer.bench.trace.watch.watch_file import ProcessWatch
 from dlcontainer.bench.trace.watch.watch_records import JobWatch
 
 _S = 1e-9
@@ -71,7 +72,8 @@ def read(
     activities = {rank.rank: rank_activities.of(rank, joined.collectives) for rank in traced}
     rows = [_row(rank, activities[rank.rank], by_rank[rank.rank]) for rank in traced]
     archived = {} if isinstance(archive, str) else archive.calls
-    watch = _watched(folder, by_rank, activities, clocks)
+    watches = watch_file.read(folder)
+    watch = _watched(watches, by_rank, activities, clocks)
     if no_trace is not None and (watch is None or ended != GOOD):
         raise no_trace.error(folder)
     return SideTrace(
@@ -84,7 +86,7 @@ def read(
         collectives=collective_table.rows(traced, activities, joined),
         clocks=tuple(map(_clock, clocks.values())),
         slowest=critical_path.slowest(traced, activities) if traced else None,
-        mpi=mpi_analysis.trace(calls, joined_calls, archived),
+        mpi=mpi_analysis.trace(calls, joined_calls, archived, watches),
         notes=(
             *(_notes(by_rank, joined) if traced else ()),
             *([archive] if isinstance(archive, str) else []),
@@ -97,13 +99,12 @@ def read(
 
 
 def _watched(
-    folder: Path,
+    watches: Sequence[ProcessWatch],
     by_rank: Mapping[int, ProcessTrace],
     activities: Mapping[int, RankActivities],
     clocks: Mapping[str, NodeClock],
 ) -> JobWatch | None:
     """Return what the ranks' clocks saw of their processes, joined with the ranks' profiles."""
-    watches = watch_file.read(folder)
     processes = [
         TracedProcess(rank=rank, boot=boot, pid=head.pid, moved_ns=clocks[boot].moved_ns)
         for rank in activities

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from dlcontainer.bench.trace.watch.watch_records import JobWatch
+from dlcontainer.bench.trace.watch.watch_records import JobWatch, RankDoing, WaitCause
 from dlcontainer.errors import BenchDataError
 
 SCHEMA = "dlcontainer/trace/1"
@@ -17,6 +17,8 @@ Count = Annotated[int, Field(ge=0)]
 SideName = Literal["native", "container"]
 # Of a job whose end is no failure, as bench/job/traced_job.py says it.
 GOOD = "ended"
+# A program of MPI is told from the end of these on.
+MPI_STARTS = ("MPI_Init", "MPI_Init_thread")
 Activity = Literal["computing", "waiting", "transfer"]
 
 
@@ -180,7 +182,10 @@ class MpiCallRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MpiWorld:
-    """An MPI_COMM_WORLD of a job; `apart` calls have no counterpart at another rank."""
+    """An MPI_COMM_WORLD of a job; `apart` calls have no counterpart at another rank.
+
+    `doings` and `causes` are of its ranks, where their processes were watched.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
 
@@ -192,6 +197,8 @@ class MpiWorld:
     calls: tuple[MpiCallRow, ...]
     apart: Count
     reason: str = ""
+    doings: tuple[RankDoing, ...] = ()
+    causes: tuple[WaitCause, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -87,9 +87,18 @@ def longest_wait(side: SideTrace) -> str:
 
 def cost_lines(side: SideTrace) -> list[str]:
     """Say what costs a side's time, longest first."""
+    return _numbered(costs.lines(side))
+
+
+def world_cost_lines(world: MpiWorld) -> list[str]:
+    """Say what costs the time of a program of MPI, longest first."""
+    return _numbered(costs.of_world(world))
+
+
+def _numbered(lines: Sequence[costs.CostLine]) -> list[str]:
     return [
         f"{number}. {cost.what}: {watch_text.cost(cost)}"
-        for number, cost in enumerate(costs.lines(side), start=1)
+        for number, cost in enumerate(lines, start=1)
     ]
 
 

@@ -335,9 +335,12 @@ def _say_steps(side: "SideTrace", slowest: "SlowestStep") -> None:
 
 
 def _say_world(world: "MpiWorld") -> None:
+    from dlcontainer.bench.trace import trace_text
     from dlcontainer.bench.trace.mpi_calls import mpi_text
 
     output.say("\n" + mpi_text.headline(world))
+    for cost in trace_text.world_cost_lines(world)[:_MOST_COSTS]:
+        output.say(f"  {cost}")
     for line in mpi_text.notes(world):
         output.say(f"- {line}")
     rows = mpi_text.rank_rows(world.ranks)

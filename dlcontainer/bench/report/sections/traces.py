@@ -1,6 +1,7 @@
 """A trace as a section of a report: what waits for whom, a figure and tables for each side."""
 
 import shlex
+from collections.abc import Iterator
 
 from dlcontainer.bench.report.figures import timeline
 from dlcontainer.bench.report.inputs import InputFinding
@@ -56,7 +57,11 @@ def _words(trace: JobTrace) -> str:
     for side in trace.sides:
         parts.append(_sentence(trace_text.headline(side)))
         parts.append(_sentence(trace_text.longest_wait(side)))
-        first = trace_text.cost_lines(side)[:1]
+        lines = [
+            trace_text.cost_lines(side),
+            *map(trace_text.world_cost_lines, trace_text.worlds(side)),
+        ]
+        first = [of[0] for of in lines if of]
         parts += [f"Most time, {side.side}: {cost[3:]}." for cost in first]
         if side.ended != "ended":
             parts.append(f"The {side.side} job failed: {side.ended}.")
@@ -72,6 +77,14 @@ def _words(trace: JobTrace) -> str:
             "by bench job."
         )
     return " ".join(parts)
+
+
+def _first_costs(side: SideTrace) -> Iterator[tuple[str, str]]:
+    for cost in trace_text.cost_lines(side)[:1]:
+        yield side.side, cost
+    for world in trace_text.worlds(side):
+        for cost in trace_text.world_cost_lines(world)[:1]:
+            yield f"{world.program}, {side.side}", cost
 
 
 def _sentence(text: str) -> str:

@@ -1,9 +1,11 @@
 """The tables of a trace: costs, ranks, collectives, programs of MPI, processes, file systems."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from dlcontainer.bench.report.table import Table
 from dlcontainer.bench.trace import costs, trace_text
+from dlcontainer.bench.trace.costs import CostLine
 from dlcontainer.bench.trace.mpi_calls import mpi_text
 from dlcontainer.bench.trace.trace_records import MpiWorld, SideTrace
 from dlcontainer.bench.trace.watch import watch_text
@@ -22,13 +24,13 @@ _PROCESSES_NOTE = (
 
 def tables(side: SideTrace, anchor: str) -> Iterator[Table]:
     """Yield the tables of a side, what costs the time first; the first one has the anchor."""
-    yield Table(
-        name=f"What costs the time, {side.side}",
-        head=watch_text.COSTS_HEAD,
-        rows=tuple(watch_text.cost_rows(costs.lines(side))),
-        note="Means of the ranks; a moment of a rank is in one line at most.",
-        anchor=anchor,
-    )
+    for number, table in enumerate(_tables(side)):
+        yield table if number else replace(table, anchor=anchor)
+
+
+def _tables(side: SideTrace) -> Iterator[Table]:
+    if lines := costs.lines(side):
+        yield _costs(side.side, lines)
     if side.slowest is not None:
         yield from _step_tables(side)
     for world in trace_text.worlds(side):
@@ -36,21 +38,29 @@ def tables(side: SideTrace, anchor: str) -> Iterator[Table]:
     yield from _watched(side)
 
 
-def _world_tables(side: SideTrace, world: MpiWorld) -> tuple[Table, Table]:
+def _costs(whose: str, lines: Sequence[CostLine]) -> Table:
+    return Table(
+        name=f"What costs the time, {whose}",
+        head=watch_text.COSTS_HEAD,
+        rows=tuple(watch_text.cost_rows(lines)),
+        note="Means of the ranks; a moment of a rank is in one line at most.",
+    )
+
+
+def _world_tables(side: SideTrace, world: MpiWorld) -> Iterator[Table]:
     name = f"{mpi_text.headline(world)}, {side.side}"
-    return (
-        Table(
-            name=name,
-            head=mpi_text.RANKS_HEAD,
-            rows=tuple(mpi_text.rank_rows(world.ranks)),
-            note="From the end of MPI_Init on; computing is outside of MPI.",
-        ),
-        Table(
-            name=f"Its calls, {name}",
-            head=mpi_text.CALLS_HEAD,
-            rows=tuple(mpi_text.call_rows(world.calls)),
-            note="Over all ranks; those that took longest.",
-        ),
+    yield _costs(name, costs.of_world(world))
+    yield Table(
+        name=name,
+        head=mpi_text.RANKS_HEAD,
+        rows=tuple(mpi_text.rank_rows(world.ranks)),
+        note="From the end of MPI_Init on; computing is outside of MPI.",
+    )
+    yield Table(
+        name=f"Its calls, {name}",
+        head=mpi_text.CALLS_HEAD,
+        rows=tuple(mpi_text.call_rows(world.calls)),
+        note="Over all ranks; those that took longest.",
     )
 
 

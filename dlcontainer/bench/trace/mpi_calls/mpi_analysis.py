@@ -14,7 +14,16 @@ from dlcontainer.bench.trace.mpi_calls.call_worlds import CallWorld
 from dlcontainer.bench.trace.mpi_calls.joined_calls import JoinedCalls
 from dlcontainer.bench.trace.rank_activities import RankActivities
 from dlcontainer.bench.trace.rank_profile import RankProfile
-from dlcontainer.bench.trace.trace_records import MpiCallRow, MpiRankRow, MpiTrace, MpiWorld
+from dlcontainer.bench.trace.trace_records import (
+    MPI_STARTS,
+    MpiCallRow,
+    MpiRankRow,
+    MpiTrace,
+    MpiWorld,
+)
+from dlcontainer.bench.trace.watch import rank_doing
+from dlcontainer.bench.trace.watch.rank_doing import TracedProcess
+from dlcontainer.bench.trace.watch.watch_file import ProcessWatch
 from dlcontainer.errors import BenchDataError
 from dlcontainer.system import foreign_files
 
@@ -23,8 +32,6 @@ _S = 1e-9
 _NONE = "*.none"
 _MOST_LINE = 4096
 _MOST_ROWS = 500
-# Beginning and ending are not what a program does in MPI.
-_STARTS = ("MPI_Init", "MPI_Init_thread")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,7 +122,7 @@ def _ranks(world: CallWorld) -> list[TracedRank]:
 def _window(process: MpiProcess) -> tuple[int, int]:
     """From the end of MPI_Init to the last that is known of a process."""
     begin = next(
-        (of.end for of in process.calls() if process.kind(of) in _STARTS), process.head.at_ns
+        (of.end for of in process.calls() if process.kind(of) in MPI_STARTS), process.head.at_ns
     )
     last = max((record.end for record in process.records), default=begin)
     if process.ended_ns is not None and not process.left_out:
@@ -142,12 +149,20 @@ def _add(clocks: dict[str, NodeClock], local: Mapping[str, NodeClock]) -> None:
 
 
 def trace(
-    calls: JobCalls, joined: Sequence[JoinedCalls], archived: Mapping[tuple[int, int], int]
+    calls: JobCalls,
+    joined: Sequence[JoinedCalls],
+    archived: Mapping[tuple[int, int], int],
+    watches: Sequence[ProcessWatch],
 ) -> MpiTrace:
     """Return what is said of all worlds; `archived` has OTF2's spans by world and rank."""
     return MpiTrace(
         worlds=tuple(
-            _world(number, world, of, archived)
+            _world(
+                world,
+                of,
+                {rank: spans for (place, rank), spans in archived.items() if place == number},
+                watches,
+            )
             for number, (world, of) in enumerate(zip(calls.worlds, joined, strict=True))
         ),
         reasons=calls.reasons,
@@ -155,17 +170,21 @@ def trace(
 
 
 def _world(
-    number: int, world: CallWorld, joined: JoinedCalls, archived: Mapping[tuple[int, int], int]
+    world: CallWorld,
+    joined: JoinedCalls,
+    archived: Mapping[int, int],
+    watches: Sequence[ProcessWatch],
 ) -> MpiWorld:
     activities = {
         rank.rank: rank_activities.of(rank, (), joined.waits.get(rank.rank, ()))
         for rank in _ranks(world)
     }
     rows = [
-        _rank_row(activities[rank], process, archived.get((number, rank), 0))
+        _rank_row(activities[rank], process, archived.get(rank, 0))
         for rank, process in world.processes.items()
     ]
     first = next(iter(world.processes.values()))
+    doings, causes = rank_doing.of(_processes(world), activities, watches)
     return MpiWorld(
         program=world.program,
         # MPICH says several lines.
@@ -176,7 +195,23 @@ def _world(
         calls=tuple(_call_rows(world, activities)),
         apart=joined.apart,
         reason=world.reason,
+        doings=doings,
+        causes=causes,
     )
+
+
+def _processes(world: CallWorld) -> list[TracedProcess]:
+    return [
+        TracedProcess(
+            rank=rank,
+            boot=_boot(process),
+            pid=process.head.pid,
+            moved_ns=process.moved_ns,
+            # Outside of MPI it computes, reads or sleeps: looks tell.
+            is_computing_known=False,
+        )
+        for rank, process in world.processes.items()
+    ]
 
 
 def _rank_row(of: RankActivities, process: MpiProcess, archived: int) -> MpiRankRow:

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench.trace import trace_analysis, trace_text
+from dlcontainer.bench.trace import costs, trace_analysis, trace_text
 from dlcontainer.bench.trace.mpi_calls import mpi_text
 from dlcontainer.bench.trace.mpi_calls.call_file import Content
 from dlcontainer.bench.trace.trace_records import MpiTrace, MpiWorld, SideTrace
 from dlcontainer.errors import BenchDataError
-from tests import madetraces
+from tests import madetraces, madewatches
 from tests.madecalls import MadeCall, MadeProcess, call, content, leave
 from tests.unit.bench.trace.test_trace import LATE, QUICK
 
@@ -320,3 +320,25 @@ def test_a_damaged_file(tmp_path: Path, broken: bytes, why: str) -> None:
     assert failure.value.where == str(folder / "n-0.mpi")
     assert failure.value.why is not None
     assert why in failure.value.why
+
+
+def test_what_costs_the_time_of_a_program(tmp_path: Path) -> None:
+    processes = [
+        MadeProcess(rank=0, calls=[call("Allreduce", 10, 250, sent=8000, turn=1)]),
+        MadeProcess(rank=1, calls=[call("Allreduce", 210, 250, sent=8000, turn=1)]),
+    ]
+    traces = leave(tmp_path / "trace", *processes)
+    # Rank 1 sleeps from 12 to 200 ms.
+    madewatches.leave(traces, 0, [(1, 8, 3, "running", None)])
+    madewatches.leave(traces, 1, [(12, 200, 19, "asleep", None)])
+    told = trace_analysis.read(traces, "native", 2, "ended")
+    assert trace_text.cost_lines(told) == []
+    (of,) = trace_text.worlds(told)
+    first, second, *_ = costs.of_world(of)
+    assert first.what == "rank 0 waits for rank 1, which is asleep"
+    # Its 200 ms, and the same 200 ms of the rank that slept.
+    assert first.seconds == pytest.approx(200 * S, rel=0.01)
+    assert first.looks > 30
+    assert second.what == "MPI_Allreduce of 8,000 bytes is under way, and nothing beside it"
+    assert second.seconds == pytest.approx(40 * S)
+    assert trace_text.world_cost_lines(of)[0].startswith("1. rank 0 waits for rank 1")
