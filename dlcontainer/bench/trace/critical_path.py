@@ -24,7 +24,7 @@ def slowest(ranks: Sequence[TracedRank], activities: Mapping[int, RankActivities
         step=step,
         seconds=(end - begin) * _S,
         path=tuple(_path(last.rank, windows[step], activities)),
-        bars={rank: tuple(_bars(of, windows[step])) for rank, of in sorted(activities.items())},
+        bars={rank: bars(of, windows[step]) for rank, of in sorted(activities.items())},
     )
 
 
@@ -66,7 +66,8 @@ def _own(of: RankActivities, window: Interval) -> PathPart:
     )
 
 
-def _bars(of: RankActivities, window: Interval) -> list[TimelineBar]:
+def bars(of: RankActivities, window: Interval) -> tuple[TimelineBar, ...]:
+    """Return what a rank did in a window, as bars; neighbours too narrow to be drawn are joined."""
     times: list[tuple[Activity, int | None, Union]] = [
         ("computing", None, of.computing),
         ("transfer", None, of.transfer),
@@ -74,11 +75,11 @@ def _bars(of: RankActivities, window: Interval) -> list[TimelineBar]:
     ]
     begin, end = window
     finest = round((end - begin) * _FINEST)
-    bars = [
+    drawn = [
         TimelineBar(
             activity=activity, begin_s=(low - begin) * _S, end_s=(high - begin) * _S, of=rank
         )
         for activity, rank, union in times
         for low, high in intervals.union(intervals.clipped(union, begin, end), finest)
     ]
-    return sorted(bars, key=lambda bar: (bar.begin_s, bar.end_s))
+    return tuple(sorted(drawn, key=lambda bar: (bar.begin_s, bar.end_s)))

@@ -129,6 +129,16 @@ class TimelineBar:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RankTimeline:
+    """What each rank did over a length of time."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    seconds: Seconds
+    bars: Mapping[int, tuple[TimelineBar, ...]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class SlowestStep:
     """The step that took longest: its critical path from begin to end, and each rank's bars."""
 
@@ -199,6 +209,7 @@ class MpiWorld:
     reason: str = ""
     doings: tuple[RankDoing, ...] = ()
     causes: tuple[WaitCause, ...] = ()
+    timeline: RankTimeline | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

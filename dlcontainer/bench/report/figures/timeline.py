@@ -1,4 +1,4 @@
-"""The slowest step of a trace as a figure: a row for each rank, bars for what it did."""
+"""The slowest step of a trace, or a program of MPI: a row for each rank, bars for what it did."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from dlcontainer.bench.report.svg import (
     horizontal_axis,
     legend,
 )
-from dlcontainer.bench.trace.trace_records import Activity, SlowestStep, TimelineBar
+from dlcontainer.bench.trace.trace_records import Activity, RankTimeline, SlowestStep, TimelineBar
 
 _ROW, _BAR, _TOP = 24.0, 14.0, 40.0
 # Of more ranks those that were waited for, and the first ones, are drawn.
@@ -49,20 +49,29 @@ def figure(
     name: str, slowest: SlowestStep, longest_s: float = 0.0, missing: Sequence[int] = ()
 ) -> Markup:
     """Draw the step of a side, on a scale for a step of `longest_s`; `missing` ranks are named."""
-    ranks = _shown(slowest, missing)
+    step = RankTimeline(seconds=max(slowest.seconds, longest_s), bars=slowest.bars)
+    return _drawn(f"The slowest step, {name}", "of the step", step, missing)
+
+
+def figure_of_program(name: str, whole: RankTimeline) -> Markup:
+    """Draw what the ranks of a program of MPI did, from its begin to its end."""
+    return _drawn(name, "of the program", whole, ())
+
+
+def _drawn(name: str, of: str, whole: RankTimeline, missing: Sequence[int]) -> Markup:
+    ranks = _shown(whole, missing)
     bottom = _TOP + _ROW * len(ranks)
-    drawing = Drawing(title=f"The slowest step, {name}: what each rank did", height=bottom + 44)
-    length = max(slowest.seconds, longest_s)
+    drawing = Drawing(title=f"{name}: what each rank did", height=bottom + 44)
     # A trace may have a step of no length at all.
-    unit, factor = ("seconds", 1.0) if length >= 10 else ("milliseconds", 1e3)
-    scale = AxisScale(low=0.0, high=factor * length or 1.0, start=84.0, end=WIDTH - 24)
+    unit, factor = ("seconds", 1.0) if whole.seconds >= 10 else ("milliseconds", 1e3)
+    scale = AxisScale(low=0.0, high=factor * whole.seconds or 1.0, start=84.0, end=WIDTH - 24)
     time = _TimeScale(scale=scale, factor=factor)
-    horizontal_axis(drawing, scale, top=_TOP - 6, bottom=bottom, name=f"{unit} of the step")
+    horizontal_axis(drawing, scale, top=_TOP - 6, bottom=bottom, name=f"{unit} {of}")
     legend(drawing, 90, 14, [LegendEntry(name=_NAMES[a], style=s) for a, s in _STYLES.items()])
     for row, rank in enumerate(ranks):
         y = _TOP + _ROW * row
         drawing.text(76, y + _BAR - 2, f"rank {rank}", "row", "end")
-        bars = slowest.bars.get(rank, ())
+        bars = whole.bars.get(rank, ())
         if rank in missing:
             drawing.text(90, y + _BAR - 3, "missing: it left no trace", "tick")
         elif len(bars) > MOST_BARS:
@@ -73,12 +82,12 @@ def figure(
     return drawing.svg()
 
 
-def is_columns(slowest: SlowestStep) -> bool:
+def is_columns(slowest: SlowestStep | RankTimeline) -> bool:
     """Return whether any rank has more bars than can be drawn by themselves."""
     return any(len(bars) > MOST_BARS for bars in slowest.bars.values())
 
 
-def _shown(slowest: SlowestStep, missing: Sequence[int]) -> Sequence[int]:
+def _shown(slowest: RankTimeline, missing: Sequence[int]) -> Sequence[int]:
     late = {bar.of for bars in slowest.bars.values() for bar in bars if bar.of is not None}
     first = sorted({*slowest.bars, *missing}, key=lambda rank: (rank not in late, rank))
     return sorted(first[:MOST_RANKS])

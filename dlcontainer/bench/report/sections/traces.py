@@ -10,7 +10,7 @@ from dlcontainer.bench.report.sections.session_figures import Plate
 from dlcontainer.bench.report.tables import trace_tables
 from dlcontainer.bench.trace import trace_text
 from dlcontainer.bench.trace.mpi_calls import mpi_text
-from dlcontainer.bench.trace.trace_records import JobTrace, SideTrace, SlowestStep
+from dlcontainer.bench.trace.trace_records import JobTrace, RankTimeline, SideTrace, SlowestStep
 
 _MOST_COMMAND = 120
 
@@ -23,9 +23,7 @@ def exhibit(finding: InputFinding, trace: JobTrace) -> Exhibit:
         title="What waits for whom",
         headline=_headline(trace),
         words=_words(trace),
-        plates=tuple(
-            _plate(finding, side, side.slowest, longest_s) for side in trace.sides if side.slowest
-        ),
+        plates=tuple(each for side in trace.sides for each in _plates(finding, side, longest_s)),
         tables=tuple(
             table
             for number, side in enumerate(trace.sides)
@@ -57,12 +55,7 @@ def _words(trace: JobTrace) -> str:
     for side in trace.sides:
         parts.append(_sentence(trace_text.headline(side)))
         parts.append(_sentence(trace_text.longest_wait(side)))
-        lines = [
-            trace_text.cost_lines(side),
-            *map(trace_text.world_cost_lines, trace_text.worlds(side)),
-        ]
-        first = [of[0] for of in lines if of]
-        parts += [f"Most time, {side.side}: {cost[3:]}." for cost in first]
+        parts += [f"Most time, {whose}: {cost[3:]}." for whose, cost in _first_costs(side)]
         if side.ended != "ended":
             parts.append(f"The {side.side} job failed: {side.ended}.")
         notes = list(trace_text.notes(side))
@@ -96,22 +89,38 @@ def _path(slowest: SlowestStep) -> str:
     return trace_text.path(slowest).replace("->", "\N{RIGHTWARDS ARROW}")
 
 
+def _plates(finding: InputFinding, side: SideTrace, longest_s: float) -> Iterator[Plate]:
+    if side.slowest is not None:
+        yield _plate(finding, side, side.slowest, longest_s)
+    for world in trace_text.worlds(side):
+        if world.timeline is not None:
+            title = f"{mpi_text.headline(world)}, {side.side}"
+            yield plate(
+                finding,
+                title,
+                timeline.figure_of_program(title, world.timeline),
+                "From the end of the first MPI_Init on; computing is outside of MPI."
+                f"{_how(world.timeline, len(world.ranks))}",
+            )
+
+
+def _how(drawn: SlowestStep | RankTimeline, ranks: int) -> str:
+    """Say how a figure is drawn, where it is not as it would be thought."""
+    words = ""
+    if timeline.is_columns(drawn):
+        words += " Columns: the shares of each activity, where bars would be too narrow."
+    if ranks > timeline.MOST_RANKS:
+        words += f" Of {ranks} ranks {timeline.MOST_RANKS} are drawn, those waited for among them."
+    return words
+
+
 def _plate(finding: InputFinding, side: SideTrace, slowest: SlowestStep, longest_s: float) -> Plate:
     missing = [rank.rank for rank in side.missing]
-    ranks = len(slowest.bars) + len(missing)
-    words = [
-        f"Step {slowest.step}, by the clock of the first rank's node.",
-        "What is left blank is outside of operations: Python, input, sleep.",
-    ]
-    if timeline.is_columns(slowest):
-        words.append("Columns: the shares of each activity, where bars would be too narrow.")
-    if ranks > timeline.MOST_RANKS:
-        words.append(
-            f"Of {ranks} ranks {timeline.MOST_RANKS} are drawn, those waited for among them."
-        )
+    how = _how(slowest, len(slowest.bars) + len(missing))
     return plate(
         finding,
         f"The slowest step, {side.side}",
         timeline.figure(side.side, slowest, longest_s, missing),
-        " ".join(words),
+        f"Step {slowest.step}, by the clock of the first rank's node. What is left blank is "
+        f"outside of operations: Python, input, sleep.{how}",
     )

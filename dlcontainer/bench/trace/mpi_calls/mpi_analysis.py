@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlcontainer.bench.samples.vocabulary import counted
-from dlcontainer.bench.trace import intervals, matched, rank_activities
+from dlcontainer.bench.trace import critical_path, intervals, matched, rank_activities
 from dlcontainer.bench.trace.intervals import Union
 from dlcontainer.bench.trace.matched import NodeClock, TracedRank
 from dlcontainer.bench.trace.mpi_calls import call_file, call_worlds, joined_calls
@@ -20,6 +20,7 @@ from dlcontainer.bench.trace.trace_records import (
     MpiRankRow,
     MpiTrace,
     MpiWorld,
+    RankTimeline,
 )
 from dlcontainer.bench.trace.watch import rank_doing
 from dlcontainer.bench.trace.watch.rank_doing import TracedProcess
@@ -32,6 +33,8 @@ _S = 1e-9
 _NONE = "*.none"
 _MOST_LINE = 4096
 _MOST_ROWS = 500
+# Ranks of a program whose bars are kept.
+MOST_DRAWN = 64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -197,7 +200,23 @@ def _world(
         reason=world.reason,
         doings=doings,
         causes=causes,
+        timeline=_timeline(activities),
     )
+
+
+def _timeline(activities: Mapping[int, RankActivities]) -> RankTimeline | None:
+    """Return what ranks did from the first begin to the last end; None where that is no time.
+
+    Of many ranks those that are waited for come first.
+    """
+    begin = min((of.window[0] for of in activities.values()), default=0)
+    end = max((of.window[1] for of in activities.values()), default=0)
+    if begin == end:
+        return None
+    late = {rank for of in activities.values() for rank in of.waiting}
+    first = sorted(activities, key=lambda rank: (rank not in late, rank))[:MOST_DRAWN]
+    drawn = {rank: critical_path.bars(activities[rank], (begin, end)) for rank in sorted(first)}
+    return RankTimeline(seconds=(end - begin) * _S, bars=drawn)
 
 
 def _processes(world: CallWorld) -> list[TracedProcess]:

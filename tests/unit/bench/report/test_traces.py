@@ -74,7 +74,7 @@ def test_of_many_ranks_those_that_are_waited_for_are_drawn(tmp_path: Path) -> No
     assert f"rank {last - 1}</text>" not in drawn
 
 
-def test_a_simulation_has_its_tables_without_a_figure(tmp_path: Path) -> None:
+def test_a_simulation_has_its_tables_and_figure(tmp_path: Path) -> None:
     processes = [
         madecalls.MadeProcess(rank=0, calls=[call("Allreduce", 10, 250, sent=8000, turn=1)]),
         madecalls.MadeProcess(rank=1, calls=[call("Allreduce", 210, 250, sent=8000, turn=1)]),
@@ -86,6 +86,7 @@ def test_a_simulation_has_its_tables_without_a_figure(tmp_path: Path) -> None:
     assert "native: rank 0 of sim waits for rank 1, 200.0 of 250.0 ms" in page
     assert "MPI, 2 ranks of sim, native" in page
     assert "The slowest step" not in page
+    assert "MPI, 2 ranks of sim, native: what each rank did" in page
     assert "MPI_Allreduce" in page
 
 
