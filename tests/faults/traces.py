@@ -19,7 +19,10 @@ def _made(state: Path) -> None:
 
 
 def _whole(state: Path) -> object:
-    """Read what is said of a trace, and its archive to the end where that is named."""
+    """Read what is said of a trace, and its archive to the end where that is named.
+
+    Looks at processes differ from run to run.
+    """
     path = state / _FOLDER / "trace.json"
     if not path.exists():
         return None
@@ -27,7 +30,7 @@ def _whole(state: Path) -> object:
     (side,) = traced["sides"]
     if side["archive"] is not None:
         assert _events(state / _FOLDER / "native" / side["archive"]) == 4 * len(_SPANS)
-    return {**traced, "created": ""}
+    return {**traced, "created": "", "sides": [{**side, "watch": None}]}
 
 
 def _events(archive: Path) -> int:
