@@ -91,6 +91,8 @@ def submit(
             "PATH": f"{ground}/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "PBS_JOBID": "77.server",
             "PBS_NODEFILE": str(ground / "nodes"),
+            # The network names its first host to jobs without a scheduler; this one has one.
+            "DLCONTAINER_MASTER_ADDR": "",
         },
         capture_output=True,
         text=True,

@@ -30,16 +30,18 @@ _NAMES: Mapping[Activity, str] = {
     "waiting": "waiting for a rank",
     "transfer": "communication, exposed",
 }
+_NAMES_OF_A_PROGRAM: Mapping[Activity, str] = {**_NAMES, "computing": "outside of MPI"}
 # Waiting is thin: what it stands between is seen.
 _THIN = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _TimeScale:
-    """Seconds of the step as places in the figure."""
+    """Seconds as places in the figure, and what activities are called there."""
 
     scale: AxisScale
     factor: float
+    names: Mapping[Activity, str]
 
     def at(self, seconds: float) -> float:
         return self.scale.at(self.factor * seconds)
@@ -50,24 +52,32 @@ def figure(
 ) -> Markup:
     """Draw the step of a side, on a scale for a step of `longest_s`; `missing` ranks are named."""
     step = RankTimeline(seconds=max(slowest.seconds, longest_s), bars=slowest.bars)
-    return _drawn(f"The slowest step, {name}", "of the step", step, missing)
+    return _drawn(f"The slowest step, {name}", _NAMES, step, missing)
 
 
 def figure_of_program(name: str, whole: RankTimeline) -> Markup:
     """Draw what the ranks of a program of MPI did, from its begin to its end."""
-    return _drawn(name, "of the program", whole, ())
+    return _drawn(name, _NAMES_OF_A_PROGRAM, whole, ())
 
 
-def _drawn(name: str, of: str, whole: RankTimeline, missing: Sequence[int]) -> Markup:
+def _drawn(
+    name: str, names: Mapping[Activity, str], whole: RankTimeline, missing: Sequence[int]
+) -> Markup:
     ranks = _shown(whole, missing)
     bottom = _TOP + _ROW * len(ranks)
     drawing = Drawing(title=f"{name}: what each rank did", height=bottom + 44)
     # A trace may have a step of no length at all.
     unit, factor = ("seconds", 1.0) if whole.seconds >= 10 else ("milliseconds", 1e3)
     scale = AxisScale(low=0.0, high=factor * whole.seconds or 1.0, start=84.0, end=WIDTH - 24)
-    time = _TimeScale(scale=scale, factor=factor)
-    horizontal_axis(drawing, scale, top=_TOP - 6, bottom=bottom, name=f"{unit} {of}")
-    legend(drawing, 90, 14, [LegendEntry(name=_NAMES[a], style=s) for a, s in _STYLES.items()])
+    time = _TimeScale(scale=scale, factor=factor, names=names)
+    horizontal_axis(
+        drawing,
+        scale,
+        top=_TOP - 6,
+        bottom=bottom,
+        name=f"{unit} of the {'step' if names is _NAMES else 'program'}",
+    )
+    legend(drawing, 90, 14, [LegendEntry(name=names[a], style=s) for a, s in _STYLES.items()])
     for row, rank in enumerate(ranks):
         y = _TOP + _ROW * row
         drawing.text(76, y + _BAR - 2, f"rank {rank}", "row", "end")
@@ -96,7 +106,7 @@ def _shown(slowest: RankTimeline, missing: Sequence[int]) -> Sequence[int]:
 def _draw(drawing: Drawing, y: float, bar: TimelineBar, time: _TimeScale) -> None:
     begin, end = time.at(bar.begin_s), time.at(bar.end_s)
     whom = f" {bar.of}" if bar.of is not None else ""
-    hint = f"{_NAMES[bar.activity]}{whom}: {1e3 * (bar.end_s - bar.begin_s):.3g} ms"
+    hint = f"{time.names[bar.activity]}{whom}: {1e3 * (bar.end_s - bar.begin_s):.3g} ms"
     height = _BAR * (_THIN if bar.activity == "waiting" else 1.0)
     # What is too short to be seen is drawn as wide as a line.
     box = Box(x=begin, y=y + (_BAR - height) / 2, width=max(end - begin, 0.6), height=height)
@@ -110,7 +120,7 @@ def _columns(drawing: Drawing, y: float, bars: Sequence[TimelineBar], time: _Tim
     for (begin, end), seconds in zip(pairwise(edges), _shares(bars, edges), strict=True):
         top, width = y + _BAR, time.at(end) - time.at(begin)
         shares = {activity: seconds[activity] / (end - begin) for activity in _STYLES}
-        hint = ", ".join(f"{_NAMES[a]} {share:.0%}" for a, share in shares.items())
+        hint = ", ".join(f"{time.names[a]} {share:.0%}" for a, share in shares.items())
         for activity, share in shares.items():
             top -= _BAR * share
             box = Box(x=time.at(begin), y=top, width=width + 0.1, height=_BAR * share)

@@ -99,8 +99,7 @@ def _plates(finding: InputFinding, side: SideTrace, longest_s: float) -> Iterato
                 finding,
                 title,
                 timeline.figure_of_program(title, world.timeline),
-                "From the end of the first MPI_Init on; computing is outside of MPI."
-                f"{_how(world.timeline, len(world.ranks))}",
+                f"From the end of the first MPI_Init on.{_how(world.timeline, len(world.ranks))}",
             )
 
 

@@ -54,7 +54,7 @@ def _world_tables(side: SideTrace, world: MpiWorld) -> Iterator[Table]:
         name=name,
         head=mpi_text.RANKS_HEAD,
         rows=tuple(mpi_text.rank_rows(world.ranks)),
-        note="From the end of MPI_Init on; computing is outside of MPI.",
+        note="From the end of MPI_Init on; outside of MPI it computes, reads, sleeps.",
     )
     yield Table(
         name=f"Its calls, {name}",

@@ -7,7 +7,7 @@ from dlcontainer.bench.trace.trace_records import MpiCallRow, MpiRankRow, MpiWor
 from dlcontainer.bench.trace.wait_words import ms, whom
 
 RANKS_HEAD = (
-    "rank", "node", "total, ms", "computing, ms", "waiting, ms", "for whom", "transfer, ms",
+    "rank", "node", "total, ms", "outside of MPI, ms", "waiting, ms", "for whom", "transfer, ms",
     "calls",
 )  # fmt: skip
 CALLS_HEAD = ("call", "bytes of a rank", "calls", "in it, ms", "of it waiting, ms")

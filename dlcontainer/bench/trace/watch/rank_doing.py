@@ -53,11 +53,18 @@ class _SeenRank:
         parts: dict[_What, TimeEstimate] = {}
         if computing:
             parts["computing", None] = looks.measured(intervals.length(computing) * _S)
-        counts = Counter(what for moment, what in self.moments if _within(moment, rest))
+        counts = Counter(
+            self._doing(what) for moment, what in self.moments if _within(moment, rest)
+        )
         of, seconds = counts.total(), intervals.length(rest) * _S
         for what, count in counts.most_common():
             parts[what] = looks.estimate(count, of, seconds)
         return parts
+
+    def _doing(self, what: _What) -> _What:
+        # Nothing else tells when it computed.
+        is_computing = what[0] == "running" and not self.is_computing_known
+        return ("computing", what[1]) if is_computing else what
 
 
 def of(

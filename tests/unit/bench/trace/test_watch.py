@@ -110,15 +110,15 @@ def test_without_a_profile_of_computing_all_beside_calls_is_split(tmp_path: Path
     )
     doings, causes = rank_doing.of([process], {1: activities}, watch_file.read(folder))
     assert causes == ()
-    assert [row.doing for row in doings] == ["running", "asleep"]
+    assert [row.doing for row in doings] == ["computing", "asleep"]
     assert [row.time.seconds for row in doings] == [pytest.approx(0.1)] * 2
     times = costs.RankParts(
         rank=1, total_s=0.2, computing_s=0.2, waiting_for={}, transfer_s=0.0, other_s=0.0
     )
     table = costs.of_ranks([times], {}, doings, causes)
     assert [line.what for line in table] == [
+        "rank 1 computes",
         "rank 1 is asleep",
-        "rank 1 runs outside of operations",
     ]
 
 
