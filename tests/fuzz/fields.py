@@ -88,6 +88,7 @@ _RECIPE_ONLY = {
     },
     "wishes": ["tool>=1"],
     "changed_pins": ["tool"],
+    "held": {"tool": "a reason"},
 }
 _SITE_MORE = {
     "epoch": "today",
