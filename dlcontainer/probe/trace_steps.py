@@ -26,6 +26,7 @@ PLAN, SUFFIX = "trace.json", ".trace"
 KINETO, CHAKRA = "kineto", "chakra"
 FORWARD = "forward"
 _CHAKRA_STEPS = 2
+_SETTLE_S = 0.5
 
 
 def blocks(plan):
@@ -41,7 +42,7 @@ class Tracer(object):
         self._plan, self._profilers = plan, profilers
         self.is_of_forwards = plan["step_at"] == FORWARD
         self._begin()
-        atexit.register(self.end, "the program ended")
+        atexit.register(self._at_exit)
 
     def _begin(self):
         self._pid, self._stepping, self._steps, self._out = os.getpid(), None, 0, None
@@ -64,6 +65,16 @@ class Tracer(object):
         if self._steps == self._until:
             self._guarded(self._turn)
         self._out = time.monotonic()
+
+    def _at_exit(self):
+        self.end("the program ended")
+        # A thread of gloo's that drops its last work waits for Python's lock. It gets it here: in
+        # the interpreter's finalization it ends the program by an abort, traced or not.
+        if "torch.distributed" in sys.modules:
+            try:
+                time.sleep(_SETTLE_S)
+            except OSError:
+                pass  # a library that moves the clock (libfaketime) breaks sleep
 
     def end(self, reason):
         """Close what runs, and write why the trace ended."""
