@@ -401,7 +401,7 @@ def test_of_many_ranks_one_builds(prefix: Path, tmp_path: Path) -> None:
 
 def test_what_a_call_costs_is_measured(user: World, prefix: Path) -> None:
     script = ROOT / "benchmarks/mpi_call.py"
-    words = ["--mpicc", prefix / "bin/mpicc", "--launcher", f"{prefix}/bin/mpirun -n 1"]
+    words = ["--mpicc", f"{prefix}/bin/mpicc", "--launcher", f"{prefix}/bin/mpirun -n 1"]
     done = subprocess.run(
         [sys.executable, script, *words, "--pairs", "2", "--json"],
         env=dict(user.environ), capture_output=True, text=True, check=True,
