@@ -203,8 +203,7 @@ BENCH = (
     at(
         "bench.trace:trace",
         "trace",
-        "Trace some steps of your own command: which collectives cost time, which rank is waited "
-        "for.",
+        "Trace your own command, PyTorch or MPI: what costs its time, which rank is waited for.",
     ),
     at(
         "bench.nodes:nodes",

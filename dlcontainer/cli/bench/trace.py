@@ -112,7 +112,7 @@ def trace(
     as_json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Trace some steps of your own command: which collectives cost time, which rank is waited for.
+    """Trace your own command, PyTorch or MPI: what costs its time, which rank is waited for.
 
     With --image in the image, with --native natively, with both once each.
     """
