@@ -8,7 +8,13 @@ ranks.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dlcontainer.bench.trace.trace_records import MPI_STARTS, MpiWorld, SideTrace
+from dlcontainer.bench.trace.trace_records import (
+    MPI_STARTS,
+    CollectiveRow,
+    MpiCallRow,
+    MpiWorld,
+    SideTrace,
+)
 from dlcontainer.bench.trace.watch import looks
 from dlcontainer.bench.trace.watch.watch_records import (
     Doing,
@@ -89,8 +95,9 @@ def lines(side: SideTrace) -> tuple[CostLine, ...]:
     """Return what costs a side's time, longest first."""
     if not side.ranks:
         # Programs of MPI have lines of their own.
-        calls_mpi = side.mpi is not None and side.mpi.worlds
-        return () if side.watch is None or calls_mpi else _lines_of_programs(side.watch)
+        if side.watch is None or (side.mpi is not None and side.mpi.worlds):
+            return ()
+        return _lines_of_programs(side.watch)
     times = [
         RankParts(
             rank=row.rank, total_s=row.total_s, computing_s=row.computing_s,
@@ -100,8 +107,7 @@ def lines(side: SideTrace) -> tuple[CostLine, ...]:
     ]  # fmt: skip
     calls: dict[str, float] = {}
     for row in side.collectives:
-        size = "" if row.bytes is None else f" of {row.bytes:,} bytes"
-        calls[f"{row.kind}{size}"] = max(0.0, row.exposed_s - (row.waiting_s or 0.0))
+        calls[_sized(row)] = max(0.0, row.exposed_s - (row.waiting_s or 0.0))
     doings, causes = (side.watch.doings, side.watch.causes) if side.watch else ((), ())
     return of_ranks(times, calls, doings, causes)
 
@@ -110,18 +116,21 @@ def of_world(world: MpiWorld) -> tuple[CostLine, ...]:
     """Return what costs the time of a program of MPI, from the end of its MPI_Init on."""
     times = [
         RankParts(
-            rank=row.rank, total_s=row.total_s, computing_s=row.computing_s,
-            waiting_for=row.waiting_for, transfer_s=row.transfer_s, other_s=0.0,
+            # Outside of MPI: that it computed there, looks alone tell.
+            rank=row.rank, total_s=row.total_s, computing_s=0.0, other_s=row.computing_s,
+            waiting_for=row.waiting_for, transfer_s=row.transfer_s,
         )
         for row in world.ranks
     ]  # fmt: skip
     calls: dict[str, float] = {}
     for row in world.calls:
-        if row.kind in MPI_STARTS:
-            continue
-        size = "" if row.bytes is None else f" of {row.bytes:,} bytes"
-        calls[f"{row.kind}{size}"] = max(0.0, row.seconds - (row.waiting_s or 0.0))
+        if row.kind not in MPI_STARTS:
+            calls[_sized(row)] = max(0.0, row.seconds - (row.waiting_s or 0.0))
     return of_ranks(times, calls, world.doings, world.causes)
+
+
+def _sized(row: CollectiveRow | MpiCallRow) -> str:
+    return row.kind if row.bytes is None else f"{row.kind} of {row.bytes:,} bytes"
 
 
 def of_ranks(

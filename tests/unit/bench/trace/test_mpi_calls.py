@@ -342,3 +342,14 @@ def test_what_costs_the_time_of_a_program(tmp_path: Path) -> None:
     assert second.what == "MPI_Allreduce of 8,000 bytes is under way, and nothing beside it"
     assert second.seconds == pytest.approx(40 * S)
     assert trace_text.world_cost_lines(of)[0].startswith("1. rank 0 waits for rank 1")
+
+
+def test_without_looks_nobody_is_said_to_compute(tmp_path: Path) -> None:
+    told = world(
+        tmp_path,
+        [call("Allreduce", 10, 250, sent=8000, turn=1)],
+        [call("Allreduce", 210, 250, sent=8000, turn=1)],
+    )
+    said = [line.what for line in costs.of_world(told)]
+    assert "all ranks do what no look saw" in said
+    assert not any("compute" in what for what in said)
