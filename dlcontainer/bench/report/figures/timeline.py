@@ -25,14 +25,27 @@ MOST_RANKS = 64
 MOST_BARS, _COLUMNS = 300, 160
 # By lightness as well as by colour: printed grey, and to those who see fewer colours.
 _STYLES: Mapping[Activity, str] = {"computing": "p2", "waiting": "p3", "transfer": "p0"}
-_NAMES: Mapping[Activity, str] = {
-    "computing": "computing",
-    "waiting": "waiting for a rank",
-    "transfer": "communication, exposed",
-}
-_NAMES_OF_A_PROGRAM: Mapping[Activity, str] = {**_NAMES, "computing": "outside of MPI"}
 # Waiting is thin: what it stands between is seen.
 _THIN = 0.5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Words:
+    """What a figure calls the activities, and what its time is of."""
+
+    names: Mapping[Activity, str]
+    whole: str
+
+
+_STEP = _Words(
+    names={
+        "computing": "computing",
+        "waiting": "waiting for a rank",
+        "transfer": "communication, exposed",
+    },
+    whole="step",
+)
+_PROGRAM = _Words(names={**_STEP.names, "computing": "outside of MPI"}, whole="program")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,32 +65,25 @@ def figure(
 ) -> Markup:
     """Draw the step of a side, on a scale for a step of `longest_s`; `missing` ranks are named."""
     step = RankTimeline(seconds=max(slowest.seconds, longest_s), bars=slowest.bars)
-    return _drawn(f"The slowest step, {name}", _NAMES, step, missing)
+    return _drawn(f"The slowest step, {name}", _STEP, step, missing)
 
 
 def figure_of_program(name: str, whole: RankTimeline) -> Markup:
     """Draw what the ranks of a program of MPI did, from its begin to its end."""
-    return _drawn(name, _NAMES_OF_A_PROGRAM, whole, ())
+    return _drawn(name, _PROGRAM, whole, ())
 
 
-def _drawn(
-    name: str, names: Mapping[Activity, str], whole: RankTimeline, missing: Sequence[int]
-) -> Markup:
+def _drawn(name: str, words: _Words, whole: RankTimeline, missing: Sequence[int]) -> Markup:
     ranks = _shown(whole, missing)
     bottom = _TOP + _ROW * len(ranks)
     drawing = Drawing(title=f"{name}: what each rank did", height=bottom + 44)
     # A trace may have a step of no length at all.
     unit, factor = ("seconds", 1.0) if whole.seconds >= 10 else ("milliseconds", 1e3)
     scale = AxisScale(low=0.0, high=factor * whole.seconds or 1.0, start=84.0, end=WIDTH - 24)
-    time = _TimeScale(scale=scale, factor=factor, names=names)
-    horizontal_axis(
-        drawing,
-        scale,
-        top=_TOP - 6,
-        bottom=bottom,
-        name=f"{unit} of the {'step' if names is _NAMES else 'program'}",
-    )
-    legend(drawing, 90, 14, [LegendEntry(name=names[a], style=s) for a, s in _STYLES.items()])
+    time = _TimeScale(scale=scale, factor=factor, names=words.names)
+    axis = f"{unit} of the {words.whole}"
+    horizontal_axis(drawing, scale, top=_TOP - 6, bottom=bottom, name=axis)
+    legend(drawing, 90, 14, [LegendEntry(name=words.names[a], style=s) for a, s in _STYLES.items()])
     for row, rank in enumerate(ranks):
         y = _TOP + _ROW * row
         drawing.text(76, y + _BAR - 2, f"rank {rank}", "row", "end")
