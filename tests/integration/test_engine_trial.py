@@ -130,7 +130,11 @@ def test_engine_that_hangs_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "did not end within 1 s" in str(caught.value)
 
 
-def test_the_real_engine_is_tried_once_and_remembered(world: World, bare: Path) -> None:
+def test_the_real_engine_is_tried_once_and_remembered(
+    fast: Path, bare: Path, tmp_path: Path
+) -> None:
+    # Their own cache: other users and hosts of the session leave trials in the shared one.
+    world = isolated(tmp_path / "world", tmp_path / "cache").having(TMPDIR=fast)
     world.run("doctor")
     folder = Path(world.environ["XDG_CACHE_HOME"]) / "dlcontainer"
     (note,) = folder.glob("trial-*.json")

@@ -89,6 +89,15 @@ class Cluster:
     def jobs(self) -> list[str]:
         return self.run("squeue", "--noheader", "--format=%i").stdout.split()
 
+    def state_of(self, job: str) -> str:
+        """Give all that Slurm says of a job and its nodes: for a test that waited in vain."""
+        said = [
+            self.run("scontrol", "show", "job", job).stdout,
+            self.run("sinfo", "--Node", "--long").stdout,
+            self.run("sinfo", "--list-reasons").stdout,
+        ]
+        return "\n".join([*said, _logs(self.folder)])
+
     def allocated(self, world: World, *options: str) -> World:
         """Give the same user within an allocation that ends with each command."""
         own = world.having(**self.variables)

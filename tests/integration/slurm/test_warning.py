@@ -85,6 +85,11 @@ def shown(cluster: Cluster, job: str, key: str) -> str:
     return said.partition(f"{key}=")[2].partition(" ")[0]
 
 
+def said_of(cluster: Cluster, job: str, folder: Path) -> str:
+    """Give what the job and Slurm said: for a wait that was in vain."""
+    return f"{(folder / 'log').read_text()}\n{cluster.state_of(job)}"
+
+
 def trained(folder: Path) -> dict[str, list[tuple[int, int]]]:
     """Read what each rank said, in order."""
     said: dict[str, list[tuple[int, int]]] = {}
@@ -116,11 +121,15 @@ def test_a_training_goes_on_from_its_checkpoint(
 ) -> None:
     job = start(submit.having(DLCONTAINER_REQUEUE="1"), script, "--time=3")
     # Slurm's own clock tells it, not before a minute is left.
-    assert poll(lambda: shown(cluster, job, "Restarts") == "1", 300), (tmp_path / "log").read_text()
+    assert poll(lambda: shown(cluster, job, "Restarts") == "1", 300), said_of(
+        cluster, job, tmp_path
+    )
     assert poll(lambda: shown(cluster, job, "JobState") == "PENDING", 60)
     # Its second part is short, but a slow machine's must not be told before it ends.
     cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now", "TimeLimit=30")
-    assert poll(lambda: shown(cluster, job, "JobState") == "COMPLETED", 300)
+    assert poll(lambda: shown(cluster, job, "JobState") == "COMPLETED", 300), said_of(
+        cluster, job, tmp_path
+    )
     log, said = (tmp_path / "log").read_text(), trained(tmp_path)
     assert log.count("job: USR1: the time limit is near, the ranks are told\n") == 1
     assert log.count("job: the ranks were told and ended well: the job is requeued\n") == 1

@@ -31,6 +31,9 @@ HEADERS = {
 }
 
 
+STARTED: set[int] = set()
+
+
 @pytest.fixture
 def modules(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
     """Give the watch's modules as a rank's clock imports them: from one folder."""
@@ -47,8 +50,23 @@ def watch(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Any:
-    """Give a watch of this process's children that looks when it is told to."""
-    module = modules("process_watch")
+    """Give a watch of this process's children that looks when it is told to.
+
+    Of those that `child` starts: the session's fixtures have daemons here too, which read files,
+    begin others, and are waited for by those who started them.
+    """
+    module, proc = modules("process_watch"), modules("watch_proc")
+    own, real_children, real_parents = os.getpid(), proc.children, proc.parents
+
+    def children(pid: int, tid: int) -> list[int]:
+        return [each for each in real_children(pid, tid) if pid != own or each in STARTED]
+
+    def parents() -> dict[int, int]:
+        pairs = real_parents().items()
+        return {pid: parent for pid, parent in pairs if parent != own or pid in STARTED}
+
+    monkeypatch.setattr(proc, "children", children)
+    monkeypatch.setattr(proc, "parents", parents)
     # This process keeps away from others' orphans.
     monkeypatch.setattr(module, "adopt", lambda: False)
     return module.Watch(str(tmp_path), "0")
@@ -59,11 +77,13 @@ def child(script: str, *words: str) -> Iterator["subprocess.Popen[str]"]:
     """Run a Python program that may print and be told to go on by lines."""
     argv = [sys.executable, "-I", "-S", "-c", script, *words]
     running = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    STARTED.add(running.pid)
     try:
         yield running
     finally:
         running.kill()
         running.communicate()
+        STARTED.discard(running.pid)
 
 
 def record(watch: Any, pid: int) -> Any:
@@ -256,6 +276,14 @@ def test_a_disk_that_is_full_within_a_line(watch: Any, monkeypatch: pytest.Monke
         watch._write(is_over=True)
     (left,) = watch_file.read(Path(watch.path).parent)
     assert sum(run.looks for runs in left.runs.values() for run in runs) == 2
+
+
+def test_children_of_others_are_left_alone(watch: Any) -> None:
+    with child("input()") as running, subprocess.Popen(["true"]) as other:
+        assert poll(lambda: Path(f"/proc/{other.pid}/stat").read_text().split()[2] == "Z", 60)
+        record(watch, running.pid)
+        assert set(watch.alive) == {running.pid}
+        assert other.wait() == 0
 
 
 def test_many_short_processes_are_summed_up_by_name(
