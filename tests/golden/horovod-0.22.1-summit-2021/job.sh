@@ -738,6 +738,21 @@ dlc_there='cd -- "$1" && shift && exec "$@"'
 dlc_enter() {
     nsenter --preserve-credentials -U -m -t "$dlc_pid" /bin/sh -c "$dlc_there" dlc-enter "$PWD" "$@"
 }
+# The lock of a mount, once it is of the file that has its name: whoever removes what a mount left
+# removes that file too.
+dlc_lock() {
+    while exec 8> "$1.lock" && flock -w "$2" 8; do
+        [ ! /proc/self/fd/8 -ef "$1.lock" ] || return 0
+    done
+    return 1
+}
+# What a job before this one left: a folder and two small files. Under its lock alone, since it may
+# be mounting again; and never beneath a mount that is seen: rmdir would take it from its namespace.
+dlc_remove_old() (
+    dlc_lock "$dlc_old" 0 && read -r dlc_pid < "$dlc_old.pid" || exit 0
+    ! dlc_shown "$dlc_pid" "$dlc_old" || exit 0
+    { rmdir -- "$dlc_old" || [ ! -e "$dlc_old" ]; } && rm -f -- "$dlc_old.pid" "$dlc_old.lock"
+)
 dlc_share() (  # ranks come at once: one mounts, the others wait
     for dlc_line in bash flock unshare nsenter; do
         command -v "$dlc_line" >/dev/null || dlc_no "no $dlc_line on PATH" || exit 1
@@ -747,19 +762,15 @@ dlc_share() (  # ranks come at once: one mounts, the others wait
         [ ! -x "$dlc_server" ] || break
     done
     [ -x "$dlc_server" ] || dlc_no "no squashfuse_ll on PATH, nor beside the engine" || exit 1
-    exec 8> "$dlc_point.lock" && flock -w 120 8 || dlc_no "$dlc_point.lock is held" || exit 1
+    dlc_lock "$dlc_point" 120 || dlc_no "$dlc_point.lock is held" || exit 1
     if read -r dlc_pid < "$dlc_point.pid"; then
         [ "$dlc_pid" != - ] || exit 1
         ! dlc_shown "$dlc_pid" "$dlc_point" || exit 0
     fi 2>/dev/null
-    # What jobs before this one left: a folder and two small files each.
     set +f
     for dlc_old in "$dlc_base"/*.pid; do
-        dlc_old=${dlc_old%.pid} dlc_pid=
-        if [ "$dlc_old" != "$dlc_point" ] && read -r dlc_pid < "$dlc_old.pid"; then
-            dlc_shown "$dlc_pid" "$dlc_old" || rm -f -- "$dlc_old.pid" "$dlc_old.lock"
-            rmdir -- "$dlc_old"
-        fi
+        dlc_old=${dlc_old%.pid}
+        [ "$dlc_old" = "$dlc_point" ] || dlc_remove_old
     done 2>/dev/null
     set -f
     mkdir -p -- "$dlc_point" || exit 1

@@ -201,6 +201,27 @@ def test_a_nodes_ranks_share_one_mount(
     assert poll(lambda: not is_served(point) and not is_mounted(point), 60)
 
 
+def test_a_job_leaves_the_mount_of_another_alone(
+    user: World, submit: World, cluster: Cluster, tiny: Path, tmp_path: Path
+) -> None:
+    job, go = script(user, tiny, tmp_path), tmp_path / "go"
+    shared = submit.having(DLCONTAINER_KEEP="10")
+    stays = f"{SHOW}; import time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.1)"
+    queue = replace(shared, program=("sbatch", "--parsable"))
+    number = queue.run(job, "/opt/tiny/bin/python", "-c", stays).stdout.strip()
+    assert poll(lambda: len(ran(tmp_path)) == 4, 180), cluster.state_of(number)
+    [point] = set(ran(tmp_path))
+    server = Path(f"{point}.pid").read_text().strip()
+    # Both clean up what jobs before them left.
+    shared.run(job, "/opt/tiny/bin/python", "-c", SHOW)
+    assert len(set(ran(tmp_path))) == 2
+    assert Path(f"/proc/{server}/root{point}/.singularity.d/actions/exec").read_bytes()
+    go.touch()
+    assert poll(lambda: number not in cluster.jobs() and not is_served(point), 120)
+    shared.run(job, "/opt/tiny/bin/python", "-c", SHOW)
+    assert [end for end in ("", ".pid", ".lock") if Path(point + end).exists()] == []
+
+
 def test_each_rank_mounts_the_image_itself_where_the_site_says_so(
     user: World, submit: World, tiny: Path, tmp_path: Path
 ) -> None:
