@@ -36,6 +36,14 @@ def seen(torch):
     return Host(torch)
 
 
+def in_use(torch):
+    """Give the accelerator that this process has begun to use, else None; begins none itself."""
+    for kind in KINDS:
+        if kind.is_begun(torch) and kind.is_of(torch):
+            return kind(torch)
+    return None
+
+
 def chosen(torch, device):
     """Give the device that was asked for; raises RuntimeError where there is none."""
     if device == "auto":

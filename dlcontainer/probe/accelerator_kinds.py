@@ -132,6 +132,15 @@ class Accelerator(Host):
         """Tell whether this PyTorch was built for the kind."""
         return getattr(torch, cls.type, None) is not None
 
+    @classmethod
+    def is_begun(cls, torch):
+        """Tell whether this process uses such a device already; false where nobody says."""
+        return getattr(getattr(torch, cls.type, None), "is_initialized", lambda: False)()
+
+    def is_recording(self):
+        """Tell whether work is only recorded now, to be done later (a graph of CUDA)."""
+        return getattr(self.module, "is_current_stream_capturing", lambda: False)()
+
     def count(self):
         """Count the devices that this process sees; 0 where they can't be used."""
         return int(self._calls.device_count()) if self._calls.is_available() else 0

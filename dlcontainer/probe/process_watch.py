@@ -36,6 +36,8 @@ _MOUNTS_S = 30.0
 _MOST_ENDED = 500
 _PATIENCE_S = 5.0
 _SUBREAPER = 36
+# What a trace runs by itself before the command: it and all below it are none of the job's.
+_OURS = b"mpi_preload.sh"
 
 
 def adopt():
@@ -130,7 +132,7 @@ class Watch:
             if seen is None or seen.begun != record.begun:
                 self._gone(record)
                 continue
-            if record.is_dead:
+            if record.is_dead or record.is_ours:
                 continue
             record.take(seen, at)
             if seen.state in "ZX":
@@ -170,7 +172,9 @@ class Watch:
     def _add(self, pid, at):
         seen = watch_proc.stat(pid)
         if seen is not None:
-            self.alive[pid] = ProcessRecord(pid, seen, at)
+            self.alive[pid] = record = ProcessRecord(pid, seen, at)
+            above = self.alive.get(seen.parent)
+            record.is_ours = watch_proc.script(pid) == _OURS or (above and above.is_ours)
         return seen is not None
 
     def _threads(self, record, seen, with_figures):
@@ -227,6 +231,8 @@ class Watch:
         self.alive.pop(record.pid, None)
         self.runs.close(record)
         self.tally.forget(record)
+        if record.is_ours:
+            return
         self.ended.append(record)
         if len(self.ended) > _MOST_ENDED:
             # The shortest are summed up by their names.
@@ -241,7 +247,7 @@ class Watch:
 
     def _write(self, *, is_over):
         """Put all of it into its file, whole or not at all."""
-        records = [*self.ended, *self.alive.values()]
+        records = [*self.ended, *(each for each in self.alive.values() if not each.is_ours)]
         body = {
             "schema": SCHEMA,
             "node": os.environ.get("SLURMD_NODENAME") or os.uname().nodename,

@@ -6,8 +6,8 @@ and sees a sys.path without this folder. PyTorch is not imported here: once the 
 imported torch.optim, a hook that is run after each step of any optimizer is registered
 (torch.optim.optimizer.register_optimizer_step_post_hook, PyTorch 2.0 and later). The first
 optimizer that steps in a process is optimizer-step/0, the next one optimizer-step/1. Where
-trace.json lies beside this file, trace_steps.py, trace_profilers.py and forward_steps.py do too,
-and each step is handed to the first with the second: an optimizer's, or as forward_steps.py tells.
+trace.json lies beside this file, trace_steps.py and what it needs do too, and each step is handed
+to it: an optimizer's, or as forward_steps.py tells.
 """
 
 import os
@@ -17,7 +17,15 @@ FOLDER = "DLCONTAINER_EVENTS"
 STEP = "optimizer-step/"
 NO_HOOK = "no-optimizer-hook"
 PLAN = "trace.json"
-BESIDE = ("event_stamps", "forward_steps", "trace_profilers", "trace_steps")
+BESIDE = (
+    "accelerator",
+    "accelerator_kinds",
+    "event_stamps",
+    "forward_steps",
+    "step_marks",
+    "trace_profilers",
+    "trace_steps",
+)
 _OPTIMIZERS = "torch.optim.optimizer"
 
 

@@ -6,6 +6,8 @@ Python >= 3.6. PyTorch is the program's: it is imported by the time that anythin
 import os
 import sys
 
+import accelerator
+
 TAKEN = "the program profiles itself"
 
 
@@ -100,6 +102,11 @@ def _standing_back(theirs, tracer):
 
     begun.stands_back = True
     return begun
+
+
+def device():
+    """Give the accelerator that the program has begun to use; None where it has not."""
+    return accelerator.in_use(sys.modules["torch"])
 
 
 def place():

@@ -11,8 +11,9 @@ So a drift of the program's speed is no overhead. Kineto is started once a proce
 into freed memory where a range that is open as one profile ends is closed in the next. A process
 leaves NAME.trace, JSON lines: the process, its blocks and steps, why the trace ended; a Kineto
 file; and of two more steps a Chakra file. Each appears whole as its block ends. Steps are those of
-the first optimizer that steps, or of the model. `at` is of CLOCK_REALTIME, as Kineto's times are; lengths are of the
-monotonic clock. No program fails for its trace: what goes wrong ends the trace.
+the first optimizer that steps, or of the model. `at` is of CLOCK_REALTIME, as Kineto's times are;
+lengths are of the monotonic clock, and both of the device's where one is in use (step_marks.py).
+No program fails for its trace: what goes wrong ends the trace.
 """
 
 import atexit
@@ -20,6 +21,8 @@ import json
 import os
 import sys
 import time
+
+import step_marks
 
 SCHEMA = "dlcontainer/trace-process/1"
 PLAN, SUFFIX = "trace.json", ".trace"
@@ -48,6 +51,7 @@ class Tracer(object):
         self._pid, self._stepping, self._steps, self._out = os.getpid(), None, 0, None
         self._left, self._block, self._until = blocks(self._plan), -1, self._plan["warm_up"]
         self._kind, self._running, self._over = None, None, False
+        self._marks = step_marks.StepMarks(self._profilers.device)
         self._file, self._name, self._held = None, "", []
 
     def step(self, stepping):
@@ -57,8 +61,9 @@ class Tracer(object):
             self._begin()
         if self._stepping is None:
             self._stepping = id(stepping)
-        if self._over or id(stepping) != self._stepping:
+        if self._over or id(stepping) != self._stepping or self._marks.are_refused():
             return
+        self._marks.step()
         self._steps += 1
         length = None if self._out is None else entered - self._out
         self._held.append({"step": self._steps, "block": self._block, "at": at, "s": length})
@@ -100,19 +105,21 @@ class Tracer(object):
         self._close()
         self._kind, steps = self._left.pop(0)
         self._block, self._until = self._block + 1, self._steps + steps
-        if self._kind is None:
-            return
-        if self._profilers.are_taken():
-            self.end(self._profilers.TAKEN)
-            return
-        path = os.path.join(self._plan["folder"], "%s.%s.json" % (self._name, self._kind))
-        self._running = self._profilers.KINDS[self._kind](path)
-        self._profilers.start(self._running, self)
+        if self._kind is not None:
+            if self._profilers.are_taken():
+                self.end(self._profilers.TAKEN)
+                return
+            path = os.path.join(self._plan["folder"], "%s.%s.json" % (self._name, self._kind))
+            self._running = self._profilers.KINDS[self._kind](path)
+            self._profilers.start(self._running, self)
+        self._marks.begin()
 
     def _close(self, reason=None):
         """Write the block that ends, with its steps."""
         running, self._running = self._running, None
         lines, self._held = self._held, []
+        for line, (at, length) in zip(lines, self._marks.ends() or ()):
+            line["at"], line["s"] = at, length
         began = time.monotonic()
         if running is not None:
             running.stop()

@@ -105,6 +105,12 @@ def name(pid, comm):
     return printed(text, _MOST_NAME)
 
 
+def script(pid):
+    """Return the file name of what an interpreter runs: the second word of its command."""
+    words = (line(f"/proc/{pid}/cmdline") or b"").split(b"\0")
+    return words[1].rsplit(b"/", 1)[-1] if len(words) > 1 else b""
+
+
 def queued(pid):
     """Return how long a process's first thread was ready and had no processor, s; None: not told."""
     words = (line(f"/proc/{pid}/schedstat") or b"").split()

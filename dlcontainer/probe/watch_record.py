@@ -25,6 +25,7 @@ class ProcessRecord:
         self.seconds, self.threads, self.many = 0.0, 1, 1
         # Whether its calls are closed to us, whether figures were read yet, whether it ended.
         self.is_closed, self.is_new, self.is_dead = False, True, False
+        self.is_ours = False
         self.run = None
 
     def take(self, seen, at):

@@ -28,8 +28,16 @@ WATCH_FILES = (
 # Where the library that takes down calls of MPI is built, and what for.
 MPI, MPI_SCRIPT = "mpi", "mpi_preload.sh"
 _MPI_SOURCE = "mpi_calls.c"
+_OF_PYTORCH = (
+    "accelerator.py",
+    "accelerator_kinds.py",
+    "forward_steps.py",
+    "step_marks.py",
+    "trace_profilers.py",
+    "trace_steps.py",
+)
 FILES: Mapping[str, Path] = {
-    **{name: PROBE / name for name in ("forward_steps.py", "trace_steps.py", "trace_profilers.py")},
+    **{name: PROBE / name for name in _OF_PYTORCH},
     **{name: Path(__file__).with_name(name) for name in (MPI_SCRIPT, _MPI_SOURCE)},
 }
 # A line of the shell, which knows the job's folder as $3: the ranks' own compiler makes the library

@@ -105,6 +105,31 @@ def test_the_cpu_answers_what_is_asked_of_whatever_is_seen(probe: Any) -> None:
     assert (cpu.backend(), cpu.lacking("bf16"), cpu.init_method) == ("gloo", "", "env://")
 
 
+@pytest.mark.parametrize("known", [{"cuda": "13.0"}, {"hip": "6.3"}])
+def test_a_device_in_use_is_known_without_being_begun(probe: Any, known: dict[str, str]) -> None:
+    def begun() -> int:
+        raise AssertionError("a fork could not use the device then")
+
+    events: list[str] = []
+    event = SimpleNamespace(record=lambda: events.append("record"))
+    cuda = SimpleNamespace(
+        is_available=begun,
+        device_count=begun,
+        is_initialized=lambda: False,
+        synchronize=lambda: events.append("wait"),
+        Event=lambda enable_timing: event if enable_timing else None,
+    )
+    torch, layer = SimpleNamespace(cuda=cuda, version=version(**known)), probe("accelerator")
+    assert layer.in_use(torch) is None
+    assert layer.in_use(SimpleNamespace()) is None
+    cuda.is_initialized = lambda: True
+    device = layer.in_use(torch)
+    assert (device.kind, device.is_recording()) == ("cuda" if "cuda" in known else "rocm", False)
+    assert (device.mark(), device.settle(), events) == (event, None, ["record", "wait"])
+    cuda.is_current_stream_capturing = lambda: True
+    assert device.is_recording()
+
+
 @pytest.mark.parametrize(("device", "title"), [("cuda", "GPU"), ("xpu", "GPU"), ("xla", "TPU")])
 def test_a_device_that_is_not_there_is_refused(probe: Any, device: str, title: str) -> None:
     with pytest.raises(RuntimeError, match=f"--device {device}: this PyTorch sees no {title}"):

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -415,6 +416,25 @@ def test_a_user_without_root_in_namespaces_of_their_own(
     assert row.bytes[0] >= 200_000
     assert "asleep" in {doing for doing, _, _ in row.main}
     assert {"/mnt"} <= {place for system in left.head.file_systems for place in system.within}
+
+
+def test_what_the_trace_itself_runs_is_left_out(watch: Any, tmp_path: Path) -> None:
+    ours = tmp_path / trace_hook.MPI_SCRIPT
+    ours.write_text("sleep 1000 &\nwait\n")
+    script = f"import subprocess; subprocess.run(['sh', {str(ours)!r}])"
+
+    def is_below() -> bool:
+        record(watch, running.pid)
+        return any(each.comm == b"sleep" for each in watch.alive.values())
+
+    with child(script) as running:
+        assert poll(is_below, 60)
+        watch._write(is_over=True)
+        (left,) = watch_file.read(Path(watch.path).parent)
+        assert [row.pid for row in left.head.processes] == [running.pid]
+        assert {pid for pid, _ in left.runs} <= {running.pid}
+        for each in watch.alive.values():
+            os.kill(each.pid, signal.SIGKILL)
 
 
 def test_a_process_whose_parent_ended_stays_below_the_clock(

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import shutil
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -63,6 +64,28 @@ class Module(object):
 """
 
 
+class Device:
+    """A device whose queue is 10 s of work a step behind the host; it has a clock of its own."""
+
+    def __init__(self, log: list[str]) -> None:
+        self.log, self.now_s = log, 500.0
+        self.is_lost, self.records = False, False
+
+    def settle(self) -> None:
+        if self.is_lost:
+            raise RuntimeError("an illegal memory access was encountered")
+        self.log.append("settle")
+
+    def mark(self) -> float:
+        return self.now_s
+
+    def between(self, one: float, other: float) -> float:
+        return other - one
+
+    def is_recording(self) -> bool:
+        return self.records
+
+
 class Profilers:
     """The profilers' module, without PyTorch: what was started and stopped."""
 
@@ -70,6 +93,7 @@ class Profilers:
 
     def __init__(self, *, taken: bool = False, failing: BaseException | None = None) -> None:
         self.taken, self.failing = taken, failing
+        self.computes_on: Device | None = None
         self.log: list[str] = []
         self.KINDS = dict.fromkeys(("kineto", "chakra"), self.made)
 
@@ -92,9 +116,13 @@ class Profilers:
     def place(self) -> tuple[int, int]:
         return 1, 2
 
+    def device(self) -> Any:
+        return self.computes_on
+
 
 @pytest.fixture
 def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(PROBE)
     spec = importlib.util.spec_from_file_location("trace_steps", PROBE / "trace_steps.py")
     assert spec is not None
     assert spec.loader is not None
@@ -130,6 +158,53 @@ def test_blocks_without_with_and_without_a_profiler(module: ModuleType, tmp_path
     assert all(process.profile(kind) for kind in ("kineto", "chakra"))
     assert process.steps[0].s is None
     assert all(line.s is not None for line in process.steps[1:])
+
+
+def step(tracing: Any, device: Device, many: int) -> None:
+    for _ in range(many):
+        device.now_s += 10
+        tracing.step(OPTIMIZER)
+
+
+def test_steps_of_a_device_end_by_its_queue(module: ModuleType, tmp_path: Path) -> None:
+    profilers = Profilers()
+    tracing = tracer(module, tmp_path, profilers)
+    profilers.computes_on = device = Device(profilers.log)
+    begun = time.time()
+    step(tracing, device, ALL)
+    process = left(tmp_path)
+    assert [[line.s for line in process.block(block)] for block in range(3)] == [[10.0] * 4] * 3
+    for block in range(3):
+        ends = [line.at for line in process.block(block)]
+        assert [later - ends[0] for later in ends] == pytest.approx([0, 10, 20, 30], abs=1e-5)
+        assert begun + 10 <= ends[0] <= time.time() + 10
+    # Idle before a profiler begins and ends; before them, the warm-up has the host's times.
+    order = "settle settle settle start .kineto settle settle settle stop"
+    assert " ".join(profilers.log).startswith(order)
+    assert max(line.s or 0 for line in process.block(-1)) < 10
+
+
+def test_a_device_that_is_lost_leaves_the_host_s_times(module: ModuleType, tmp_path: Path) -> None:
+    profilers = Profilers()
+    tracing = tracer(module, tmp_path, profilers)
+    profilers.computes_on = device = Device(profilers.log)
+    step(tracing, device, 8)
+    device.is_lost = True
+    tracing.end("the program ended")
+    process = left(tmp_path)
+    assert [line.s for line in process.block(0)] == [10.0] * 4
+    assert [line.s is not None and line.s < 10 for line in process.block(1)] == [True] * 2
+    assert process.end == "the program ended"
+
+
+def test_what_is_only_recorded_is_no_step(module: ModuleType, tmp_path: Path) -> None:
+    profilers = Profilers()
+    tracing = tracer(module, tmp_path, profilers)
+    profilers.computes_on = device = Device(profilers.log)
+    for number in range(2 * ALL):
+        device.records = number % 2 == 1
+        step(tracing, device, 1)
+    assert [len(left(tmp_path).block(block)) for block in range(-1, 4)] == [2, 4, 4, 4, 2]
 
 
 @pytest.mark.parametrize(("steps", "blocks"), [(1, [1, 0, 0]), (8, [2, 4, 2]), (11, [2, 4, 4])])

@@ -71,7 +71,7 @@ def _process(watch: ProcessWatch, row: WatchedProcess) -> ProcessRow:
         threads=row.threads,
         seconds=row.seconds,
         doing=tuple(
-            DoingLooks(doing=doing, file_system=names.get(device) or None, looks=count)
+            DoingLooks(doing=doing, file_system=names.get(device), looks=count)
             for doing, device, count in sorted(row.main, key=lambda state: -state[2])
         ),
         others=row.others,
@@ -90,7 +90,7 @@ def _file_system(head: WatchHead, system: WatchedFileSystem) -> FileSystemRow:
     return FileSystemRow(
         rank=head.rank,
         node=head.node,
-        name=system.name,
+        name=system.name or "not told",
         source=system.source,
         within=system.within,
         read_bytes=system.read_bytes,

@@ -122,8 +122,9 @@ class ProcessWatch:
     runs: Mapping[tuple[int, int], Sequence[SeenRun]]
 
     def device_names(self) -> dict[str | None, str]:
-        """Return the file systems' names by their devices."""
-        return {system.device: system.name for system in self.head.file_systems}
+        """Return the file systems' names by their devices, where both are known."""
+        systems = self.head.file_systems
+        return {system.device: system.name for system in systems if system.device and system.name}
 
 
 def read(folder: Path) -> tuple[ProcessWatch, ...]:

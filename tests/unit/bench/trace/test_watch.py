@@ -159,6 +159,18 @@ def test_rows_and_notes(tmp_path: Path) -> None:
         assert any(part in note for note in notes), part
 
 
+def test_a_file_system_that_nobody_could_name(tmp_path: Path) -> None:
+    """What was opened by a path that could not be read has no device, and its row no name."""
+    nameless = {
+        "device": None, "point": "", "within": [], "type": "", "source": "",
+        "read_bytes": 0, "written_bytes": 0, "waits": {"path": [1, 0.1, 0.1]},
+    }  # fmt: skip
+    traced = side(tmp_path, late_runs("futex"), file_systems=[nameless])
+    assert costs.lines(traced)[0].what == "rank 0 waits for rank 1, which waits for a thread"
+    assert traced.watch is not None
+    assert "not told" in {system.name for system in traced.watch.file_systems}
+
+
 def test_a_run_that_was_cut_and_files_that_are_damaged(tmp_path: Path) -> None:
     folder = madewatches.leave(tmp_path, 0, [(0, 100, 3, "asleep", None)])
     runs = folder / "watch-0-n-1.runs"
