@@ -161,7 +161,7 @@ def test_rows_and_notes(tmp_path: Path) -> None:
 
 def test_a_file_system_that_nobody_could_name(tmp_path: Path) -> None:
     """What was opened by a path that could not be read has no device, and its row no name."""
-    nameless = {
+    nameless: dict[str, Any] = {
         "device": None, "point": "", "within": [], "type": "", "source": "",
         "read_bytes": 0, "written_bytes": 0, "waits": {"path": [1, 0.1, 0.1]},
     }  # fmt: skip
