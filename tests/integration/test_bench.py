@@ -11,6 +11,7 @@ import pytest
 from dlcontainer.bench.samples import reader
 from dlcontainer.bench.samples.series import Series
 from dlcontainer.system import machine
+from tests.integration.truth import native_prefix, packages_of
 from tests.integration.world import Built, World, write_wheel
 from tests.judging import SESSIONS, analyse, by_chance
 from tests.processes import MARK, kill_marked, marked, poll
@@ -250,9 +251,7 @@ def twin_packages(world: World, built: Built, tmp_path: Path) -> Path:
     """Have the native twin made; give the folder of its packages."""
     argv = ["--site", "local", "--image", str(built.image), "--pairs", "1", "--controls", "0"]
     world.run("bench", "import", *argv, "-o", tmp_path / "twin.jsonl")
-    twins = Path(world.environ["XDG_CACHE_HOME"]) / "dlcontainer/twins"
-    (torch,) = twins.glob("pytorch-*/tree/lib/python3*/site-packages/torch")
-    return torch.parent
+    return packages_of(native_prefix(tmp_path / "twin.jsonl"))
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ from dlcontainer.bench.analysis.session_analysis import Analysis
 from tests.integration import standin
 from tests.integration.planting import linked_copy
 from tests.integration.test_bench import environment_with, twin_packages
-from tests.integration.truth import bench
+from tests.integration.truth import bench, native_prefix, packages_of
 from tests.integration.world import Built, World, missing
 from tests.plants import planting
 from tests.plants.planting import FIRST, NAMED, SECOND, Plant
@@ -55,8 +55,7 @@ def standing_in(world: World, recipe: Path, folder: Path) -> Subject:
     image = world.build(recipe, folder / "image").image
     more = ("--recipe", recipe, "--pairs", 1, "--controls", 0)
     bench(world, "import", image, folder / "twin.jsonl", *more)
-    twins = Path(world.environ["XDG_CACHE_HOME"]) / "dlcontainer/twins"
-    (packages,) = twins.glob("standin-*/tree/lib/python3*/site-packages")
+    packages = packages_of(native_prefix(folder / "twin.jsonl"))
     return Subject(world=world, image=image, recipe=recipe, packages=packages)
 
 

@@ -17,6 +17,7 @@ from tests.integration.averaged import AVERAGED
 from tests.integration.test_bench import environment_with
 from tests.integration.test_bench_ranks import phases, raw
 from tests.integration.test_frameworks import Inside
+from tests.integration.truth import native_prefix, packages_of
 from tests.integration.world import Built, World
 from tests.judging import analyse
 
@@ -147,8 +148,7 @@ def test_ranks_that_do_not_average_are_refused(
 ) -> None:
     # Makes the twin, and shows that it averages.
     trained(launching, pytorch_image, tmp_path / "whole.jsonl")
-    cache = Path(launching.environ["XDG_CACHE_HOME"]) / "dlcontainer/twins"
-    (packages,) = cache.glob("pytorch-*/tree/lib/python3*/site-packages")
+    packages = packages_of(native_prefix(tmp_path / "whole.jsonl"))
     side = environment_with(tmp_path / "side", packages, tmp_path, "import no_operation")
     (tmp_path / "no_operation.py").write_text(NO_OPERATION)
     argv: list[Any] = ["--site", "local", "--image", pytorch_image.image, "--pairs", 1]

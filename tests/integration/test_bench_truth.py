@@ -19,6 +19,7 @@ from tests.integration.truth import (
     bench,
     mean,
     native_against_native,
+    native_prefix,
     ratio_is_covered,
     sessions_until_right,
     was_right,
@@ -72,8 +73,7 @@ def test_another_blas_under_one_version_is_not_comparable(world: World, tmp_path
     more = ("--recipe", recipe, "--pairs", 1, "--controls", 0)
     same = bench(world, "import", built.image, tmp_path / "same.jsonl", *more)
     assert same.verdict.word == "INCONCLUSIVE", same.verdict
-    (twin,) = Path(world.environ["XDG_CACHE_HOME"]).glob("dlcontainer/twins/numeric-*/tree")
-    side = other_openblas(twin, tmp_path / "side")
+    side = other_openblas(native_prefix(tmp_path / "same.jsonl"), tmp_path / "side")
     found = bench(world, "import", built.image, tmp_path / "other.jsonl", *more, "--native", side)
     assert found.verdict.word == "NOT COMPARABLE"
     assert any("openblas" in reason for reason in found.verdict.reasons), found.verdict.reasons

@@ -134,13 +134,13 @@ def test_the_real_engine_is_tried_once_and_remembered(
     fast: Path, bare: Path, tmp_path: Path
 ) -> None:
     # Their own cache: other users and hosts of the session leave trials in the shared one.
-    world = isolated(tmp_path / "world", tmp_path / "cache").having(TMPDIR=fast)
-    world.run("doctor")
-    folder = Path(world.environ["XDG_CACHE_HOME"]) / "dlcontainer"
+    own = isolated(tmp_path / "world", tmp_path / "cache").having(TMPDIR=fast)
+    own.run("doctor")
+    folder = Path(own.environ["XDG_CACHE_HOME"]) / "dlcontainer"
     (note,) = folder.glob("trial-*.json")
     before = note.stat().st_mtime_ns
-    text = world.run("build", bare, "--site", "local", "--dry-run", "-v").stderr
+    text = own.run("build", bare, "--site", "local", "--dry-run", "-v").stderr
     assert note.stat().st_mtime_ns == before
     assert "tiny.def" not in text
-    plan = world.run("plan", bare, "--site", "local").stdout
+    plan = own.run("plan", bare, "--site", "local").stdout
     assert "not tried" not in plan

@@ -7,6 +7,7 @@ import pytest
 from benchmarks import hybrid_gate
 from dlcontainer.bench.samples import reader
 from tests.integration.test_bench_ranks import raw
+from tests.integration.truth import native_prefix
 from tests.integration.world import Built, World
 
 pytestmark = pytest.mark.timeout(5400)
@@ -59,14 +60,13 @@ def test_a_strategy_is_held_against_one_process_and_then_measured(
     assert "Held against one process" in page.read_text()
 
 
-@pytest.fixture
-def twin(launching: World, pytorch_image: Built, tmp_path: Path) -> str:
-    """Give the Python of the image's native twin, which the first session makes."""
-    cache = Path(launching.environ["XDG_CACHE_HOME"]) / "dlcontainer/twins"
-    if not list(cache.glob("pytorch-*/tree/bin/python")):
-        launching.run("bench", "train", *argv(pytorch_image, tmp_path / "twin.jsonl", *SCRIPT))
-    (python,) = cache.glob("pytorch-*/tree/bin/python")
-    return str(python)
+@pytest.fixture(scope="module")
+def twin(world: World, pytorch_image: Built, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Give the Python of the image's native twin."""
+    output = tmp_path_factory.mktemp("twin") / "twin.jsonl"
+    words = ("--site", "local", "--image", pytorch_image.image, "--pairs", 1, "--controls", 0)
+    world.run("bench", "import", *map(str, words), "-o", output)
+    return str(native_prefix(output) / "bin/python")
 
 
 @pytest.mark.long  # each strategy is a launch of 2 to 8 processes

@@ -27,6 +27,18 @@ LEVEL = 0.999
 Words = Mapping[str, list[str]]
 
 
+def native_prefix(session: Path) -> Path:
+    """Give where the Python of a session's native side is, as it attested it."""
+    [facts] = [stack.facts for stack in reader.read(session).stacks if stack.arm == "native"]
+    return Path(str(facts["sys_prefix"]))
+
+
+def packages_of(prefix: Path) -> Path:
+    """Give the folder of a Python's packages."""
+    [packages] = prefix.glob("lib/python3*/site-packages")
+    return packages
+
+
 def bench(
     world: World, probe: str, image: Path, output: Path, *more: object
 ) -> session_analysis.Analysis:

@@ -152,6 +152,46 @@ def test_a_look_at_a_shared_folder_is_seen(text: str, count: int) -> None:
     assert len(looks_at_shared(text)) == count
 
 
+# The cache of these is that of all tests of a worker, whichever of them ran before.
+CACHE = re.compile(r"\b(world|launching)\.environ\['XDG_CACHE_HOME'\]")
+
+
+def taken_for_alone(text: str) -> list[str]:
+    """List looks that take what a shared cache has one of for the only one."""
+    found = []
+    for top in ast.parse(text).body:
+        assigned = [node for node in ast.walk(top) if isinstance(node, ast.Assign)]
+        named = {ast.unparse(a.targets[0]) for a in assigned if CACHE.search(ast.unparse(a.value))}
+        for look in assigned:
+            if isinstance(look.targets[0], ast.Tuple | ast.List) and isinstance(
+                look.value, ast.Call
+            ):
+                call = look.value.func
+                folder = ast.unparse(call.value) if isinstance(call, ast.Attribute) else ""
+                is_shared = folder in named or CACHE.search(folder)
+                if is_shared and name_of(look.value) in LOOKS:
+                    found.append(f"{look.lineno}: {ast.unparse(look)}")
+    return found
+
+
+def test_nobody_takes_the_one_that_is_there_for_the_only_one() -> None:
+    looks = {name: taken_for_alone(text) for name, text in texts().items()}
+    assert {name: lines for name, lines in looks.items() if lines} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ('(note,) = Path(world.environ["XDG_CACHE_HOME"]).glob("trial-*")', 1),
+        ("def f():\n t = launching.environ['XDG_CACHE_HOME'] / 'x'\n [a] = t.glob('*')", 1),
+        ("(note,) = Path(alone.environ['XDG_CACHE_HOME']).glob('*')", 0),
+        ("any_of = Path(world.environ['XDG_CACHE_HOME']).glob('*')", 0),
+    ],
+)
+def test_what_is_taken_for_the_only_one_is_seen(text: str, count: int) -> None:
+    assert len(taken_for_alone(text)) == count
+
+
 def test_nothing_is_settled_when_tests_are_collected() -> None:
     slow = [
         f"{name}:{node.lineno}: {ast.unparse(node)}"
