@@ -217,6 +217,17 @@ def require_waits(side: Mapping[str, Any], log: Path) -> None:
         assert parts == pytest.approx(row["total_s"], abs=1e-6)
 
 
+def require_path(side: Mapping[str, Any]) -> None:
+    """Hold the critical path to what is planted: nearly all of it is the second rank's sleep."""
+    (world,) = side["mpi"]["worlds"]
+    path = world["path"]
+    longest = max(row["total_s"] for row in world["ranks"])
+    assert sum(of["seconds"] for of in path["parts"]) == pytest.approx(path["seconds"], rel=1e-3)
+    assert path["seconds"] <= longest * 1.5
+    assert path["own_s"]["1"] >= TURNS * 0.3
+    assert max(path["own_s"], key=path["own_s"].get) == "1"
+
+
 def require_otf2(side: Mapping[str, Any], folder: Path) -> None:
     """Hold the archive to the calls that are counted, as Debian's reader prints it."""
     (world,) = side["mpi"]["worlds"]
@@ -258,6 +269,7 @@ def test_the_truth(user: World, prefix: Path, tmp_path: Path) -> None:
         1024: 1,
     }
     require_waits(side, tmp_path / "t/native/job.log")
+    require_path(side)
     require_otf2(side, tmp_path / "t/native")
     # The second rank sleeps for longer than looks are apart.
     causes = {(of["rank"], of["of"], of["doing"]) for of in world["causes"]}
