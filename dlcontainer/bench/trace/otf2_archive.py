@@ -1,8 +1,8 @@
 """A trace in OTF2, the format of Score-P's tools and Vampir; by the package `otf2`, an extra.
 
 A rank is a location group, a thread or stream a location; times are nanoseconds since the epoch by
-the first rank's node. A collective's begin carries its bytes as an attribute; how far the clock of
-a rank's node was moved, and within what it is right, are properties of its group.
+the node's clock, and clock offsets bring them to that of the first rank's node. A collective's
+begin carries its bytes as an attribute.
 """
 
 import importlib.util
@@ -68,12 +68,11 @@ def write(
 def _written(
     otf2: Any, folder: Path, ranks: Sequence[ArchiveRank], worlds: Sequence[CallWorld]
 ) -> ArchiveCounts:
-    # One that could not be opened or closed is not closed again as it is forgotten.
-    writer = type("ArchiveWriter", (otf2.writer.Writer,), {"__del__": lambda _: None})
-    archive: Any = writer(str(folder), timer_resolution=1_000_000_000)
-    definitions = ArchiveDefinitions(otf2, archive)
+    archive = _opened(otf2, folder)
+    definitions = ArchiveDefinitions(otf2, importlib.import_module("_otf2"), archive)
     counts = _write_ranks(definitions, ranks)
     counts = replace(counts, calls=mpi_archive.write(definitions, worlds))
+    definitions.write_clocks()
     first = archive._first_timestamp
     if first is not None:
         # The writer takes the moment of writing for that of the first event, and has no setter.
@@ -81,6 +80,19 @@ def _written(
     archive.close()
     _require_open(otf2, folder / ANCHOR)
     return counts
+
+
+def _opened(otf2: Any, folder: Path) -> Any:
+    """Open a new archive, whose begin and end are told by the common clock."""
+    parent = otf2.writer.Writer
+    changes = {
+        # One that could not be opened or closed is not closed again as it is forgotten.
+        "__del__": lambda _: None,
+        # Of the events that are being written: see `ArchiveDefinitions.events`.
+        "moved_ns": 0,
+        "_update_timestamps": lambda self, at: parent._update_timestamps(self, at + self.moved_ns),
+    }
+    return type("ArchiveWriter", (parent,), changes)(str(folder), timer_resolution=1_000_000_000)
 
 
 def _require_open(otf2: Any, anchor: Path) -> None:
@@ -98,7 +110,7 @@ def _write_ranks(definitions: ArchiveDefinitions, ranks: Sequence[ArchiveRank]) 
     definitions.archive.creator = f"dlcontainer {__version__}"
     spans, left_out = {}, {}
     for rank in ranks:
-        read = rank_spans.read(rank.kineto, rank.moved_ns)
+        read = rank_spans.read(rank.kineto)
         _write_rank(definitions, rank, read)
         spans[rank.rank], left_out[rank.rank] = read.count, read.left_out
     return ArchiveCounts(spans=spans, left_out=left_out)
@@ -109,7 +121,7 @@ def _write_rank(definitions: ArchiveDefinitions, rank: ArchiveRank, read: RankSp
     for thread in read.threads:
         define = definitions.stream if thread.is_device else definitions.thread
         location = define(thread.name, group)
-        events = definitions.archive.event_writer_from_location(location)
+        events = definitions.events(location)
         for event in rank_spans.events(thread.spans):
             region, size = definitions.region(event.span.name), event.span.bytes
             if not event.is_begin:

@@ -1,6 +1,7 @@
 """OTF2 as its own package reads it back; `otf2-print` reads it in the integration tests."""
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ def ranks(folder: Path) -> list[ArchiveRank]:
         made.append(
             ArchiveRank(
                 rank=number, node="n", kineto=path, moved_ns=number * MS,
-                bound_ns=None if number else 7,
+                bound_ns=8 if number else None,
             )
         )  # fmt: skip
     return made
@@ -59,9 +60,52 @@ def test_events_are_read_back(otf2: Any, tmp_path: Path) -> None:
         (20, "Leave", "gloo:all_reduce", []),
     ]
     assert [row[1] - 1 for row in told if row[0] == "rank 1"] == [row[0] for row in first]
-    assert properties["rank 0", "DLCONTAINER::CLOCK_BOUND_NS"] == "7"
-    assert properties["rank 1", "DLCONTAINER::CLOCK_BOUND_NS"] == "unknown"
+    assert properties["rank 0", "DLCONTAINER::CLOCK_BOUND_NS"] == "unknown"
+    assert properties["rank 1", "DLCONTAINER::CLOCK_BOUND_NS"] == "8"
     assert properties["rank 1", "DLCONTAINER::CLOCK_MOVED_NS"] == str(MS)
+
+
+def offsets(archive: Path, locations: int) -> list[tuple[int, int, float]]:
+    """Read the clock offsets of all locations: time by the node's clock, offset, deviation."""
+    low = importlib.import_module("_otf2")
+    told: list[tuple[int, int, float]] = []
+
+    def tell(_: Any, at: int, offset: int, deviation: float) -> Any:
+        told.append((at, offset, deviation))
+        return low.CALLBACK_SUCCESS
+
+    reader = low.Reader_Open(str(archive))
+    low.Reader_SetSerialCollectiveCallbacks(reader)
+    for location in range(locations):
+        low.Reader_SelectLocation(reader, location)
+    low.Reader_OpenDefFiles(reader)
+    for location in range(locations):
+        definitions = low.Reader_GetDefReader(reader, location)
+        callbacks = low.DefReaderCallbacks_New()
+        low.DefReaderCallbacks_SetClockOffsetCallback(callbacks, tell)
+        low.Reader_RegisterDefCallbacks(reader, definitions, callbacks, None)
+        low.Reader_ReadAllLocalDefinitions(reader, definitions)
+    low.Reader_Close(reader)
+    return told
+
+
+def test_a_clock_that_was_moved_is_an_offset_of_otf2(otf2: Any, tmp_path: Path) -> None:
+    first, second = ranks(tmp_path)
+    moved = replace(second, moved_ns=-500 * MS, bound_ns=9)
+    otf2_archive.write(tmp_path / "a", [replace(first, bound_ns=0), moved])
+    # Written by the node's own clock, from the first event of all to the last.
+    begin, length = BASE_NS - 500 * MS, 520 * MS
+    of_thread = [
+        (begin + 500 * MS, -500 * MS, 9.0),
+        (begin + 500 * MS + length, -500 * MS, 9.0),
+    ]
+    # Two threads of each rank.
+    assert offsets(tmp_path / "a" / ANCHOR, 4) == 2 * of_thread
+    with otf2.reader.open(str(tmp_path / "a" / ANCHOR)) as archive:
+        clock = archive.definitions.clock_properties
+        assert (clock.global_offset, clock.trace_length) == (begin, length)
+        times = [event.time for location, event in archive.events]
+    assert (min(times), max(times)) == (begin, begin + length)
 
 
 def test_a_folder_that_can_t_be_written_is_a_reason(otf2: Any, tmp_path: Path) -> None:
