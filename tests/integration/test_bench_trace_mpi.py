@@ -15,7 +15,7 @@ import pytest
 from dlcontainer.bench.job import trace_hook
 from dlcontainer.bench.job.step_events import HOOK
 from dlcontainer.engines.apptainer import Apptainer
-from tests.integration import mpi_programs
+from tests.integration import mpi_programs, otf2_prints
 from tests.integration.test_bench import environment_with
 from tests.integration.world import Built, World, missing
 from tests.values import ROOT
@@ -233,9 +233,9 @@ def require_otf2(side: Mapping[str, Any], folder: Path) -> None:
     (world,) = side["mpi"]["worlds"]
     if shutil.which("otf2-print") is None:
         missing("otf2-tools")
-    printed = subprocess.run(
-        ["otf2-print", str(folder / side["archive"])], capture_output=True, text=True, check=True
-    ).stdout
+    whole = otf2_prints.printed(folder / side["archive"])
+    otf2_prints.require_watched(whole, side)
+    printed = otf2_prints.without_looks(whole)
     kinds = Counter(re.findall(r"^([A-Z_]+) +\d+ +\d{12}", printed, re.MULTILINE))
     calls = Counter({row["kind"]: 0 for row in world["calls"]})
     for row in world["calls"]:

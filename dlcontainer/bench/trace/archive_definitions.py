@@ -4,6 +4,7 @@ Times are written by each node's own clock. How far that was moved is a clock of
 locations, which readers of OTF2 add; of a node whose clock is not known there is none.
 """
 
+import math
 from typing import Any
 
 
@@ -44,6 +45,10 @@ class ArchiveDefinitions:
         """Define a stream of a device."""
         return self.made.location(name, type=self.otf2.LocationType.GPU, group=group)
 
+    def figures(self, name: str, group: Any) -> Any:
+        """Define what records metrics of a process."""
+        return self.made.location(name, type=self.otf2.LocationType.METRIC, group=group)
+
     def region(self, name: str, description: str = "") -> Any:
         """Return the region of a name."""
         region = self._regions.get(name)
@@ -65,9 +70,11 @@ class ArchiveDefinitions:
         first, last = self.archive._first_timestamp, self.archive._last_timestamp
         for location in self._written:
             moved, bound = self._clocks[location.group]
-            if first is None or bound is None or not (moved or bound):
+            if first is None or not (moved or bound):
                 continue
+            # No event is off by more, and so no deviation is greater.
+            most = math.inf if bound is None else float(bound)
             writer = self._low_level.Archive_GetDefWriter(self.archive.handle, location._ref)
-            # Readers interpolate between two. No deviation is greater than the bound.
+            # Readers interpolate between two.
             for at in (first, max(last, first + 1)):
-                self._low_level.DefWriter_WriteClockOffset(writer, at - moved, moved, float(bound))
+                self._low_level.DefWriter_WriteClockOffset(writer, at - moved, moved, most)

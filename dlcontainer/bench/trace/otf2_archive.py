@@ -14,9 +14,12 @@ from typing import Any
 from dlcontainer import __version__
 from dlcontainer.bench.trace import rank_spans
 from dlcontainer.bench.trace.archive_definitions import ArchiveDefinitions
+from dlcontainer.bench.trace.matched import NodeClock
 from dlcontainer.bench.trace.mpi_calls import mpi_archive
 from dlcontainer.bench.trace.mpi_calls.call_worlds import CallWorld
 from dlcontainer.bench.trace.rank_spans import RankSpans
+from dlcontainer.bench.trace.watch import watch_archive
+from dlcontainer.bench.trace.watch.watch_file import ProcessWatch
 
 FOLDER, ANCHOR = "otf2", "traces.otf2"
 MISSING = (
@@ -36,6 +39,21 @@ class ArchiveRank:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ArchiveWatches:
+    """The watches of an archive, and the clocks of all nodes by their boots."""
+
+    watches: Sequence[ProcessWatch] = ()
+    clocks: Mapping[str, NodeClock] = field(default_factory=dict)
+
+    def clock(self, watch: ProcessWatch) -> NodeClock:
+        """Return a watch's clock: where nothing else was traced, the first watch's is right."""
+        unknown = NodeClock(node=watch.head.node, moved_ns=0, bound_ns=None)
+        if not self.clocks and watch.boot == self.watches[0].boot:
+            return replace(unknown, bound_ns=0)
+        return self.clocks.get(watch.boot, unknown)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ArchiveCounts:
     """What an archive has of each rank, and spans that were left out."""
 
@@ -43,10 +61,15 @@ class ArchiveCounts:
     left_out: Mapping[int, int]
     # Calls of MPI, by world and rank.
     calls: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    # Of watches: processes, runs and looks.
+    unwatched: int = 0
 
 
 def write(
-    folder: Path, ranks: Sequence[ArchiveRank], worlds: Sequence[CallWorld] = ()
+    folder: Path,
+    ranks: Sequence[ArchiveRank],
+    worlds: Sequence[CallWorld] = (),
+    seen: ArchiveWatches | None = None,
 ) -> ArchiveCounts | str:
     """Write an archive into a new folder; return what is in it, or why there is none.
 
@@ -60,18 +83,26 @@ def write(
     try:
         # The package's own writer fails later, and twice.
         folder.mkdir()
-        return _written(otf2, folder, ranks, worlds)
+        return _written(otf2, folder, ranks, worlds, seen or ArchiveWatches())
     except (OSError, *errors) as error:
         return f"no OTF2: {str(error)[:300]}"
 
 
 def _written(
-    otf2: Any, folder: Path, ranks: Sequence[ArchiveRank], worlds: Sequence[CallWorld]
+    otf2: Any,
+    folder: Path,
+    ranks: Sequence[ArchiveRank],
+    worlds: Sequence[CallWorld],
+    seen: ArchiveWatches,
 ) -> ArchiveCounts:
     archive = _opened(otf2, folder)
     definitions = ArchiveDefinitions(otf2, importlib.import_module("_otf2"), archive)
     counts = _write_ranks(definitions, ranks)
-    counts = replace(counts, calls=mpi_archive.write(definitions, worlds))
+    counts = replace(
+        counts,
+        calls=mpi_archive.write(definitions, worlds),
+        unwatched=watch_archive.write(definitions, seen.watches, seen.clock),
+    )
     definitions.write_clocks()
     first = archive._first_timestamp
     if first is not None:
