@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

@@ -68,11 +68,11 @@ class _SeenProcess:
 
     @property
     def name(self) -> str:
-        """Return its name, which no other one of a node has."""
+        """Return its name; a number may come again."""
         row, rank = self.row, self.watch.head.rank
         if row.many > 1:
             return f"{row.many} of {row.name}, from pid {row.pid} on, below rank {rank}"
-        return f"{row.name}, pid {row.pid} of {row.begun}, below rank {rank}"
+        return f"{row.name}, pid {row.pid}, below rank {rank}"
 
     def values(self, most: int) -> Iterator[_Values]:
         """Yield the figures of its first looks, and what is known at the last one."""
@@ -144,11 +144,15 @@ class _ProcessWriter:
     def __init__(self, definitions: ArchiveDefinitions) -> None:
         self._definitions = definitions
         self._classes: dict[_Figure, Any] = {}
+        self._names = set[tuple[str, str]]()
 
     def write(self, of: _SeenProcess, most_runs: int, most_looks: int) -> None:
         """Write a process: at most so many of its runs, and the figures of so many looks."""
-        clock, node = of.clock, of.watch.head.node
-        group = self._definitions.group(of.name, node, clock.moved_ns, clock.bound_ns)
+        clock, node, name = of.clock, of.watch.head.node, of.name
+        if (node, name) in self._names:
+            name = f"{name}, begun {of.row.begun}"
+        self._names.add((node, name))
+        group = self._definitions.group(name, node, clock.moved_ns, clock.bound_ns)
         if of.key in of.watch.runs:
             self._runs(of, group, most_runs)
         location = self._definitions.figures("figures", group)
