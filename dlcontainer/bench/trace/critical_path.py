@@ -52,16 +52,16 @@ def of_program(activities: Mapping[int, RankActivities]) -> ProgramPath | None:
         return None
     longest = sorted(range(len(parts)), key=lambda number: -parts[number].seconds)
     left_out = [parts[number] for number in longest[_MOST_PARTS:]]
-    own = dict[int, float]()
+    own_s = dict[int, float]()
     for part in parts:
         if part.rank is not None:
-            own[part.rank] = own.get(part.rank, 0.0) + part.seconds
+            own_s[part.rank] = own_s.get(part.rank, 0.0) + part.seconds
     return ProgramPath(
         seconds=sum(part.seconds for part in parts),
         parts=tuple(parts[number] for number in sorted(longest[:_MOST_PARTS])),
         left_out=len(left_out),
         left_out_s=sum(part.seconds for part in left_out),
-        own_s=own,
+        own_s=own_s,
     )
 
 

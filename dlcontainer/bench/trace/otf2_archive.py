@@ -69,7 +69,7 @@ def write(
     folder: Path,
     ranks: Sequence[ArchiveRank],
     worlds: Sequence[CallWorld] = (),
-    seen: ArchiveWatches | None = None,
+    job_watches: ArchiveWatches | None = None,
 ) -> ArchiveCounts | str:
     """Write an archive into a new folder; return what is in it, or why there is none.
 
@@ -83,7 +83,7 @@ def write(
     try:
         # The package's own writer fails later, and twice.
         folder.mkdir()
-        return _written(otf2, folder, ranks, worlds, seen or ArchiveWatches())
+        return _written(otf2, folder, ranks, worlds, job_watches or ArchiveWatches())
     except (OSError, *errors) as error:
         return f"no OTF2: {str(error)[:300]}"
 
@@ -93,7 +93,7 @@ def _written(
     folder: Path,
     ranks: Sequence[ArchiveRank],
     worlds: Sequence[CallWorld],
-    seen: ArchiveWatches,
+    job_watches: ArchiveWatches,
 ) -> ArchiveCounts:
     archive = _opened(otf2, folder)
     definitions = ArchiveDefinitions(otf2, importlib.import_module("_otf2"), archive)
@@ -101,7 +101,7 @@ def _written(
     counts = replace(
         counts,
         calls=mpi_archive.write(definitions, worlds),
-        unwatched=watch_archive.write(definitions, seen.watches, seen.clock),
+        unwatched=watch_archive.write(definitions, job_watches.watches, job_watches.clock),
     )
     definitions.write_clocks()
     first = archive._first_timestamp

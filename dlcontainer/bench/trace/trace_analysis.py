@@ -66,8 +66,8 @@ def read(
     clocks = matched.clocks(traced, joined) if traced else {}
     joined_calls = mpi_analysis.join(calls, clocks)
     watches = watch_file.read(folder)
-    seen = ArchiveWatches(watches=watches, clocks=clocks)
-    archive = _archived(folder.parent, traced, by_rank, seen, calls)
+    job_watches = ArchiveWatches(watches=watches, clocks=clocks)
+    archive = _archived(folder.parent, traced, by_rank, job_watches, calls)
     if any(clock.moved_ns for clock in clocks.values()):
         traced = [rank_activities.on_clock(rank, clocks) for rank in traced]
         joined = matched.join(traced)
@@ -118,7 +118,7 @@ def _archived(
     folder: Path,
     traced: Sequence[TracedRank],
     by_rank: Mapping[int, ProcessTrace],
-    seen: ArchiveWatches,
+    job_watches: ArchiveWatches,
     calls: JobCalls,
 ) -> ArchiveCounts | str:
     """Write OTF2 into a side's folder; return what is in it, or why there is none."""
@@ -128,13 +128,13 @@ def _archived(
             rank=rank.rank,
             node=rank.node,
             kineto=path,
-            moved_ns=seen.clocks[rank.boot].moved_ns,
-            bound_ns=seen.clocks[rank.boot].bound_ns,
+            moved_ns=job_watches.clocks[rank.boot].moved_ns,
+            bound_ns=job_watches.clocks[rank.boot].bound_ns,
         )
         for rank in traced
         if (path := profiles[rank.rank]) is not None
     ]
-    return otf2_archive.write(folder / otf2_archive.FOLDER, ranks, calls.worlds, seen)
+    return otf2_archive.write(folder / otf2_archive.FOLDER, ranks, calls.worlds, job_watches)
 
 
 def _archive_notes(archive: ArchiveCounts | str) -> list[str]:

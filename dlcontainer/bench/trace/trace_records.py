@@ -155,7 +155,7 @@ class ProgramPath:
     """The critical path of a program of MPI: from a rank's MPI_Init to the end of the last rank.
 
     A part's `computing_s` is outside of MPI. `left_out` parts are shorter than all of `parts`;
-    `own_s` is what each rank has in the whole path, the rest is in calls that were waited in.
+    `own_s` is what each rank has in all parts, the rest is in calls that were waited in.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS

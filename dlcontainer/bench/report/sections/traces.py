@@ -8,7 +8,7 @@ from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.report.sections.exhibit import Exhibit, plate
 from dlcontainer.bench.report.sections.session_figures import Plate
 from dlcontainer.bench.report.tables import trace_tables
-from dlcontainer.bench.trace import path_text, trace_text
+from dlcontainer.bench.trace import trace_text, wait_words
 from dlcontainer.bench.trace.mpi_calls import mpi_text
 from dlcontainer.bench.trace.trace_records import JobTrace, RankTimeline, SideTrace, SlowestStep
 
@@ -83,9 +83,9 @@ def _sentence(text: str) -> str:
 
 def _paths(side: SideTrace) -> Iterator[str]:
     """Yield the critical paths of the slowest step and of each program of MPI."""
-    paths = [path_text.of_step(side.slowest)] if side.slowest else []
+    paths = [wait_words.step_path(side.slowest)] if side.slowest else []
     paths += [
-        path_text.of_program(world.program, world.path)
+        wait_words.program_path(world.program, world.path)
         for world in trace_text.worlds(side)
         if world.path is not None
     ]

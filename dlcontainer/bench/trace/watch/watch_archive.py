@@ -76,8 +76,8 @@ class _SeenProcess:
 
     def values(self, most: int) -> Iterator[_Values]:
         """Yield the figures of its first looks, and what is known at the last one."""
-        for seen in self.watch.figures.get(self.key, ())[:most]:
-            yield seen.at, _at_look(seen)
+        for figures in self.watch.figures.get(self.key, ())[:most]:
+            yield figures.at, _at_look(figures)
         row = self.row
         last: dict[_Figure, float | None] = {
             _USER: row.user_s,
@@ -90,12 +90,12 @@ class _SeenProcess:
         yield self.watch.began_ns + round(row.last_s * _S), last
 
 
-def _at_look(seen: SeenFigures) -> dict[_Figure, float | None]:
+def _at_look(figures: SeenFigures) -> dict[_Figure, float | None]:
     return {
-        _MEMORY: seen.resident_bytes,
-        _USER: seen.user_s,
-        _SYSTEM: seen.system_s,
-        **dict(zip(_BYTES, seen.bytes or [None] * 4, strict=True)),
+        _MEMORY: figures.resident_bytes,
+        _USER: figures.user_s,
+        _SYSTEM: figures.system_s,
+        **dict(zip(_BYTES, figures.bytes or [None] * 4, strict=True)),
     }
 
 
@@ -131,9 +131,9 @@ def _most(counts: Sequence[int], most: int) -> int:
     """
     rest = most
     for place, count in enumerate(sorted(counts)):
-        left = len(counts) - place
-        if count * left > rest:
-            return rest // left
+        remaining = len(counts) - place
+        if count * remaining > rest:
+            return rest // remaining
         rest -= count
     return most
 
@@ -182,8 +182,8 @@ class _ProcessWriter:
 
     def _class(self, figure: _Figure) -> Any:
         if figure not in self._classes:
-            otf2, made = self._definitions.otf2, self._definitions.made
-            member = made.metric_member(
+            otf2, registry = self._definitions.otf2, self._definitions.made
+            member = registry.metric_member(
                 figure.name,
                 description=figure.description,
                 metric_mode=(
@@ -194,7 +194,7 @@ class _ProcessWriter:
                 value_type=otf2.Type.DOUBLE if figure.unit == "s" else otf2.Type.UINT64,
                 unit=figure.unit,
             )
-            self._classes[figure] = made.metric_class(
+            self._classes[figure] = registry.metric_class(
                 (member,), recorder_kind=otf2.RecorderKind.ABSTRACT
             )
         return self._classes[figure]

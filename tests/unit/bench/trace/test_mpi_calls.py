@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench.trace import costs, critical_path, path_text, trace_analysis, trace_text
+from dlcontainer.bench.trace import costs, critical_path, trace_analysis, trace_text, wait_words
 from dlcontainer.bench.trace.mpi_calls import mpi_text
 from dlcontainer.bench.trace.mpi_calls.call_file import Content
 from dlcontainer.bench.trace.trace_records import MpiTrace, MpiWorld, SideTrace
@@ -261,7 +261,7 @@ def test_the_critical_path_goes_back_from_the_last_end(tmp_path: Path) -> None:
     assert told.path is not None
     assert told.path.own_s == pytest.approx({1: 230 * S, 0: 80 * S})
     assert told.path.seconds == pytest.approx(360 * S)
-    assert path_text.of_program(told.program, told.path) == (
+    assert wait_words.program_path(told.program, told.path) == (
         "sim, 360.0 ms: rank 1 210.0 ms (outside of MPI 210.0, in MPI 0.000) -> "
         "MPI_Allreduce 40.0 ms -> rank 0 80.0 ms (outside of MPI 80.0, in MPI 0.000) -> "
         "MPI_Recv 10.0 ms -> rank 1 20.0 ms (outside of MPI 0.000, in MPI 20.0)"
@@ -290,7 +290,7 @@ def test_a_long_critical_path_says_what_each_rank_has_in_it(
     assert sum(part.seconds for part in whole.path.parts) == pytest.approx(2001 * S)
     assert told.path.left_out_s == pytest.approx(1101 * S)
     for of in (whole.path, told.path):
-        assert path_text.of_program("sim", of).endswith(
+        assert wait_words.program_path("sim", of).endswith(
             "(and 32 shorter parts, 1191.0 ms); of it rank 1 45 %, rank 0 45 %"
         )
 

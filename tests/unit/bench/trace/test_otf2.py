@@ -139,7 +139,7 @@ def seen_in(otf2: Any, archive: Path) -> dict[str, dict[str, list[tuple[float, A
 
 
 def test_what_was_seen_of_a_process_is_in_metrics_and_regions(otf2: Any, tmp_path: Path) -> None:
-    counts = otf2_archive.write(tmp_path / "a", [], seen=watched(tmp_path / "trace"))
+    counts = otf2_archive.write(tmp_path / "a", [], job_watches=watched(tmp_path / "trace"))
     assert isinstance(counts, ArchiveCounts)
     assert counts.unwatched == 0
     # The clock is moved by 10 ms; the last look was 2 s behind the first.
@@ -178,7 +178,7 @@ def test_of_many_processes_and_looks_the_rest_is_left_out(
         madewatches.process(4, seconds=0.5),
     ]
     seen = watched(tmp_path / "trace", processes=several)
-    counts = otf2_archive.write(tmp_path / "a", [], seen=seen)
+    counts = otf2_archive.write(tmp_path / "a", [], job_watches=seen)
     assert isinstance(counts, ArchiveCounts)
     # A process, a run and a look.
     assert counts.unwatched == 3
@@ -193,7 +193,7 @@ def test_of_many_processes_and_looks_the_rest_is_left_out(
 def test_a_number_that_a_later_process_had_again(otf2: Any, tmp_path: Path) -> None:
     again = [madewatches.process(2), madewatches.process(2, begun=9, seconds=0.5)]
     seen = watched(tmp_path / "trace", processes=again)
-    otf2_archive.write(tmp_path / "a", [], seen=seen)
+    otf2_archive.write(tmp_path / "a", [], job_watches=seen)
     assert set(seen_in(otf2, tmp_path / "a" / ANCHOR)) == {
         "python, pid 2, below rank 1",
         "python, pid 2, below rank 1, begun 9",
