@@ -1,7 +1,7 @@
 """Critical paths: back from the last end, over who was waited for; and the slowest step. Pure."""
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dlcontainer.bench.trace import intervals
 from dlcontainer.bench.trace.intervals import Interval, Union
@@ -52,17 +52,28 @@ def of_program(activities: Mapping[int, RankActivities]) -> ProgramPath | None:
         return None
     longest = sorted(range(len(parts)), key=lambda number: -parts[number].seconds)
     left_out = [parts[number] for number in longest[_MOST_PARTS:]]
-    own_s = dict[int, float]()
-    for part in parts:
-        if part.rank is not None:
-            own_s[part.rank] = own_s.get(part.rank, 0.0) + part.seconds
     return ProgramPath(
         seconds=sum(part.seconds for part in parts),
         parts=tuple(parts[number] for number in sorted(longest[:_MOST_PARTS])),
         left_out=len(left_out),
         left_out_s=sum(part.seconds for part in left_out),
-        own_s=own_s,
+        sums=tuple(sorted(_sums(parts), key=lambda part: -part.seconds)),
     )
+
+
+def _sums(parts: Sequence[PathPart]) -> Iterator[PathPart]:
+    """Yield the sum of the parts of each rank and of each call."""
+    groups: dict[tuple[int | None, str], list[PathPart]] = {}
+    for part in parts:
+        groups.setdefault((part.rank, part.collective), []).append(part)
+    for (rank, collective), group in groups.items():
+        yield PathPart(
+            rank=rank,
+            collective=collective,
+            seconds=sum(part.seconds for part in group),
+            computing_s=sum(part.computing_s for part in group),
+            other_s=sum(part.other_s for part in group),
+        )
 
 
 def _path(rank: int, window: Interval, activities: Mapping[int, RankActivities]) -> list[PathPart]:

@@ -155,7 +155,7 @@ class ProgramPath:
     """The critical path of a program of MPI: from a rank's MPI_Init to the end of the last rank.
 
     A part's `computing_s` is outside of MPI. `left_out` parts are shorter than all of `parts`;
-    `own_s` is what each rank has in all parts, the rest is in calls that were waited in.
+    `sums` are of all parts, a row for each rank and each call that was waited in, longest first.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
@@ -164,7 +164,7 @@ class ProgramPath:
     parts: tuple[PathPart, ...]
     left_out: Count = 0
     left_out_s: Seconds = 0.0
-    own_s: Mapping[int, Seconds]
+    sums: tuple[PathPart, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dlcontainer.bench.trace.trace_records import PathPart, ProgramPath, SlowestStep
 
-# A path of more parts is said by its longest, and the shares of the ranks with the most of it.
-_MOST_PARTS, _MOST_RANKS = 9, 4
+# A path of more parts is said by its longest, where these are at least such a share of it.
+_MOST_PARTS, _LEAST_SHOWN = 9, 0.5
 
 
 def ms(seconds: float, *, sign: bool = False) -> str:
@@ -27,14 +27,14 @@ def step_path(slowest: SlowestStep) -> str:
 
 
 def program_path(program: str, path: ProgramPath) -> str:
-    """Say the critical path of a program of MPI; of a long one also what each rank has in it."""
-    words = _parts(path.parts, _in_program, path.left_out, path.left_out_s)
-    if path.left_out or len(path.parts) > _MOST_PARTS:
-        shares = [
-            f"rank {rank} {100 * seconds / path.seconds:.0f} %"
-            for rank, seconds in sorted(path.own_s.items(), key=lambda of: -of[1])[:_MOST_RANKS]
-        ]
-        words = f"{words}; of it {', '.join(shares)}"
+    """Say the critical path of a program of MPI; one of many short parts by their sums."""
+    longest = sorted((part.seconds for part in path.parts), reverse=True)[:_MOST_PARTS]
+    if sum(longest) >= _LEAST_SHOWN * path.seconds:
+        words = _parts(path.parts, _in_program, path.left_out, path.left_out_s)
+    else:
+        shown = [_part(part, _in_program) for part in path.sums[:_MOST_PARTS]]
+        more = ", …" * (len(path.sums) > _MOST_PARTS)
+        words = f"{len(path.parts) + path.left_out:,} parts, in all {', '.join(shown)}{more}"
     return f"{program}, {ms(path.seconds)} ms: {words}"
 
 
@@ -48,15 +48,16 @@ def _parts(
     parts = [part for part in of if part.seconds > 0]
     longest = sorted(range(len(parts)), key=lambda number: -parts[number].seconds)
     shown = sorted(longest[:_MOST_PARTS])
-    words = " -> ".join(
-        f"{part.collective} {ms(part.seconds)} ms"
-        if part.rank is None
-        else f"rank {part.rank} {ms(part.seconds)} ms ({rank_words(part)})"
-        for part in (parts[number] for number in shown)
-    )
+    words = " -> ".join(_part(parts[number], rank_words) for number in shown)
     more = len(parts) - len(shown) + left_out
     rest = sum(parts[number].seconds for number in longest[_MOST_PARTS:]) + left_out_s
-    return f"{words} (and {more} shorter parts, {ms(rest)} ms)" if more else words
+    return f"{words} (and {more:,} shorter parts, {ms(rest)} ms)" if more else words
+
+
+def _part(part: PathPart, rank_words: Callable[[PathPart], str]) -> str:
+    if part.rank is None:
+        return f"{part.collective} {ms(part.seconds)} ms"
+    return f"rank {part.rank} {ms(part.seconds)} ms ({rank_words(part)})"
 
 
 def _in_step(part: PathPart) -> str:

@@ -259,7 +259,10 @@ def test_the_critical_path_goes_back_from_the_last_end(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert parts(told) == expected
     assert told.path is not None
-    assert told.path.own_s == pytest.approx({1: 230 * S, 0: 80 * S})
+    sums = [(part.rank, part.collective) for part in told.path.sums]
+    assert sums == [(1, ""), (0, ""), (None, "MPI_Allreduce"), (None, "MPI_Recv")]
+    assert told.path.sums[0].seconds == pytest.approx(230 * S)
+    assert told.path.sums[0].computing_s == pytest.approx(210 * S)
     assert told.path.seconds == pytest.approx(360 * S)
     assert wait_words.program_path(told.program, told.path) == (
         "sim, 360.0 ms: rank 1 210.0 ms (outside of MPI 210.0, in MPI 0.000) -> "
@@ -268,7 +271,7 @@ def test_the_critical_path_goes_back_from_the_last_end(tmp_path: Path) -> None:
     )
 
 
-def test_a_long_critical_path_says_what_each_rank_has_in_it(
+def test_a_critical_path_of_many_short_parts_is_said_by_their_sums(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The ranks take turns in being late: the second is at the end, the first is waited for.
@@ -290,8 +293,10 @@ def test_a_long_critical_path_says_what_each_rank_has_in_it(
     assert sum(part.seconds for part in whole.path.parts) == pytest.approx(2001 * S)
     assert told.path.left_out_s == pytest.approx(1101 * S)
     for of in (whole.path, told.path):
-        assert wait_words.program_path("sim", of).endswith(
-            "(and 32 shorter parts, 1191.0 ms); of it rank 1 45 %, rank 0 45 %"
+        assert wait_words.program_path("sim", of) == (
+            "sim, 2001.0 ms: 41 parts, in all "
+            "rank 1 901.0 ms (outside of MPI 900.0, in MPI 1.000), "
+            "rank 0 900.0 ms (outside of MPI 900.0, in MPI 0.000), MPI_Allreduce 200.0 ms"
         )
 
 
