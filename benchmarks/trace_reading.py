@@ -74,7 +74,7 @@ def read(what: str, path: Path) -> None:
         told = {"spans": profile.spans, "collectives": len(profile.collectives)}
         told |= {"coarse_ns": profile.coarse_ns, "intervals": len(profile.compute)}
     else:
-        kept = rank_spans.read(path, 0)
+        kept = rank_spans.read(path)
         told = {"spans": kept.count + kept.left_out, "left_out": kept.left_out}
     took = time.monotonic() - begin
     print(json.dumps({**told, "seconds": took, "peak": _peak(), "empty": empty}))

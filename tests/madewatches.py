@@ -8,6 +8,12 @@ from typing import Any
 from tests.madetraces import BASE_NS
 
 DEVICE = "0:77"
+# Ms since the watch began, KiB, processor time in ms (user, system), bytes.
+FIGURES = [
+    [0, 1024, 50, 10, None],
+    [500, 2048, 500, 100, [1_000_000, 10, 0, 0]],
+    [1000, 1536, 900, 200, [2_000_000, 10, 4096, 0]],
+]
 # (begin, end, looks, doing, device), ms since the first traced step.
 Runs = Sequence[tuple[int, int, int, str, str | None]]
 
@@ -31,7 +37,7 @@ def leave(folder: Path, rank: int, runs: Runs, **changes: Any) -> Path:
         "schema": "dlcontainer/watch/1", "node": "node", "boot": "one", "rank": rank,
         "command": rank + 1, "began": BASE_NS / 1e9, "seconds": 2.0, "looks": 40,
         "own_cpu_s": 0.02, "is_over": True, "is_adopting": True, "calls_told": True,
-        "runs_left_out": 0, "processes": [process(rank + 1)],
+        "runs_left_out": 0, "figures_left_out": 0, "processes": [process(rank + 1)],
         "file_systems": [
             {
                 "device": DEVICE, "point": "/data", "within": [], "type": "slowfs",
@@ -44,4 +50,5 @@ def leave(folder: Path, rank: int, runs: Runs, **changes: Any) -> Path:
     path = folder / f"watch-{rank}-n-{rank + 1}"
     path.with_suffix(".watch").write_text(json.dumps(body) + "\n")
     path.with_suffix(".runs").write_text(json.dumps([rank + 1, 5, runs]) + "\n")
+    path.with_suffix(".figures").write_text(json.dumps([rank + 1, 5, FIGURES]) + "\n")
     return folder

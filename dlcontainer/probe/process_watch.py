@@ -7,6 +7,7 @@ of open files) are read twice a second. A look that costs more than 1 % of a pro
     FOLDER/NAME.watch    one JSON object, written again now and then and in the end
     FOLDER/NAME.runs     lines [pid, begun, [[begin, end, looks, doing, device], ...]]: what each
                          process's first thread was seen at, ms since the watch began
+    FOLDER/NAME.figures  lines [pid, begun, [[at, KiB, user, system, bytes], ...]]: figures
 
 Standard library only, Python >= 3.6.
 """
@@ -21,7 +22,7 @@ import time
 import watch_calls
 import watch_proc
 from watch_files import FileTally
-from watch_record import ProcessRecord, RunLog
+from watch_record import FigureLog, ProcessRecord, RunLog
 
 SCHEMA = "dlcontainer/watch/1"
 _INTERVAL_S = 0.05
@@ -57,7 +58,7 @@ class Watch:
         self.place, self.command = place, 0
         self.calls = watch_calls.table(os.uname().machine)
         self.tally = FileTally()
-        self.runs = RunLog(f"{self.path}.runs")
+        self.runs, self.series = RunLog(f"{self.path}.runs"), FigureLog(f"{self.path}.figures")
         self.alive, self.ended, self.folded = {}, [], {}
         self.looks, self.cpu_s, self.interval = 0, 0.0, _INTERVAL_S
         self.began, self.mono = time.time(), time.monotonic()
@@ -141,6 +142,7 @@ class Watch:
             moments[record.pid] = self._threads(record, seen, with_figures)
             if with_figures or record.is_new:
                 self.tally.figures(record)
+                self.series.add(record, at)
         self._count(moments, at, passed)
 
     def _discover(self, at, *, is_thorough):
@@ -262,13 +264,17 @@ class Watch:
             "is_adopting": self.is_adopting,
             "calls_told": bool(self.calls),
             "runs_left_out": self.runs.left_out,
+            "figures_left_out": self.series.left_out,
             "processes": [record.body() for record in records]
             + [record.body() for records in self.folded.values() for record in records],
             "file_systems": self.tally.body(),
             "notes": sorted(self.notes)[:8],
         }
         try:
-            self.runs.flush(self.alive.values())
+            for record in self.alive.values():
+                self.runs.close(record)
+            self.runs.flush()
+            self.series.flush()
             with open(f"{self.path}.part", "w") as file:
                 file.write(json.dumps(body) + "\n")
             os.replace(f"{self.path}.part", f"{self.path}.watch")

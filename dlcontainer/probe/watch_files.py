@@ -70,10 +70,15 @@ class FileTally:
         files = self._positions(record.pid)
         counts = watch_proc.numbers(f"/proc/{record.pid}/io", *_COUNTS)
         status = watch_proc.fields(watch_proc.content(f"/proc/{record.pid}/status"))
-        peak, inner = status.get(b"VmHWM", b"").split(), status.get(b"NSpid", b"").split()
+        resident, peak, inner = (
+            status.get(name, b"").split() for name in (b"VmRSS", b"VmHWM", b"NSpid")
+        )
         first, record.queued = record.is_new, watch_proc.queued(record.pid)
         record.figures(
-            int(peak[0]) if peak else None, int(inner[-1]) if inner else None, counts
+            int(resident[0]) if resident else None,
+            int(peak[0]) if peak else None,
+            int(inner[-1]) if inner else None,
+            counts,
         )
         self._move(record, files, first, before)
 

@@ -1,4 +1,4 @@
-"""What `process_watch.py` keeps of a process, and the log of what its first thread was seen at.
+"""What `process_watch.py` keeps of a process, and its logs: what a thread was seen at, figures.
 
 Standard library only, Python >= 3.6.
 """
@@ -8,8 +8,10 @@ import os
 
 import watch_proc
 
-# A run is some 30 bytes: together 8 MB.
-_MOST_RUNS = 250_000
+# A run is some 30 bytes, figures are 60: together 11 MB.
+_MOST_RUNS, _MOST_FIGURES = 250_000, 50_000
+# Figures are kept each time they are read until a process is 100 s old, then ever more rarely.
+_FIGURES_SHARE = 0.005
 
 
 class ProcessRecord:
@@ -21,6 +23,7 @@ class ProcessRecord:
         self.comm, self.name = seen.comm, watch_proc.name(pid, seen.comm)
         self.user = self.system = self.children = 0.0
         self.inner, self.peak_kib, self.bytes, self.queued = pid, None, None, None
+        self.resident_kib, self.figures_due = None, at
         self.main, self.others = {}, {}
         self.seconds, self.threads, self.many = 0.0, 1, 1
         # Whether its calls are closed to us, whether figures were read yet, whether it ended.
@@ -43,10 +46,10 @@ class ProcessRecord:
         for doing, _ in states[1:]:
             self.others[doing] = self.others.get(doing, 0) + 1
 
-    def figures(self, peak, inner, counts):
+    def figures(self, resident, peak, inner, counts):
         """Take memory and bytes, where they may be read."""
         self.is_new = False
-        self.inner = inner or self.inner
+        self.inner, self.resident_kib = inner or self.inner, resident
         self.peak_kib = max(peak or 0, self.peak_kib or 0) or None
         self.bytes = counts or self.bytes
 
@@ -91,42 +94,28 @@ class ProcessRecord:
         }
 
 
-class RunLog:
-    """A file of runs: equal looks in a row are one. Beyond a number they are counted alone."""
+class RowFile:
+    """A file that grows by lines [pid, begun, rows], of each process those since the line before."""
 
-    def __init__(self, path):
-        self.path, self.pending = path, {}
+    def __init__(self, path, most):
+        self.path, self.most, self.pending = path, most, {}
         self.count = self.left_out = 0
 
-    def add(self, record, at, doing, device):
-        """Take what a process's first thread is at."""
-        ms, run = round(1000 * at), record.run
-        if run is not None and run[3:] == [doing, device]:
-            run[1], run[2] = ms, run[2] + 1
-            return
-        self.close(record)
-        record.run = [ms, ms, 1, doing, device]
-
-    def close(self, record):
-        """End a process's run."""
-        if record.run is None:
-            return
-        if self.count < _MOST_RUNS:
-            self.pending.setdefault((record.pid, record.begun), []).append(record.run)
+    def put(self, record, row, weight=1):
+        """Take a row; beyond a number they are counted alone, each as much as it stands for."""
+        if self.count < self.most:
+            self.pending.setdefault((record.pid, record.begun), []).append(row)
             self.count += 1
         else:
-            self.left_out += record.run[2]
-        record.run = None
+            self.left_out += weight
 
-    def flush(self, alive):
+    def flush(self):
         """Write what is new; raises OSError, and what was not written is tried again."""
-        for record in alive:
-            self.close(record)
         if not self.pending:
             return
         text = "".join(
-            json.dumps([*key, runs], separators=(",", ":")) + "\n"
-            for key, runs in self.pending.items()
+            json.dumps([*key, rows], separators=(",", ":")) + "\n"
+            for key, rows in self.pending.items()
         )
         number = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
@@ -140,3 +129,40 @@ class RunLog:
         finally:
             os.close(number)
         self.pending = {}
+
+
+class RunLog(RowFile):
+    """A file of runs: equal looks in a row are one."""
+
+    def __init__(self, path):
+        super().__init__(path, _MOST_RUNS)
+
+    def add(self, record, at, doing, device):
+        """Take what a process's first thread is at."""
+        ms, run = round(1000 * at), record.run
+        if run is not None and run[3:] == [doing, device]:
+            run[1], run[2] = ms, run[2] + 1
+            return
+        self.close(record)
+        record.run = [ms, ms, 1, doing, device]
+
+    def close(self, record):
+        """End a process's run."""
+        if record.run is not None:
+            self.put(record, record.run, weight=record.run[2])
+        record.run = None
+
+
+class FigureLog(RowFile):
+    """A file of figures: ms, memory in KiB, processor time in ms (user, system), bytes."""
+
+    def __init__(self, path):
+        super().__init__(path, _MOST_FIGURES)
+
+    def add(self, record, at):
+        """Take the figures of a process that were just read."""
+        if at < record.figures_due:
+            return
+        record.figures_due = at + _FIGURES_SHARE * (at - record.first)
+        times = [round(1000 * seconds) for seconds in (record.user, record.system)]
+        self.put(record, [round(1000 * at), record.resident_kib, *times, record.bytes])

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
-from tests.integration import mpi_programs
+from tests.integration import mpi_programs, otf2_prints
 from tests.integration.test_bench import environment_with
 from tests.integration.test_bench_slownet import kinds, launched
 from tests.integration.world import Built, World, missing
@@ -143,9 +142,9 @@ def require_truth(side: dict[str, Any], folder: Path) -> None:
 
 def require_otf2(side: dict[str, Any], folder: Path) -> None:
     """Hold the archive to the Kineto files, as Debian's reader prints it."""
-    printed = subprocess.run(
-        ["otf2-print", str(folder / side["archive"])], capture_output=True, text=True, check=True
-    ).stdout
+    whole = otf2_prints.printed(folder / side["archive"])
+    otf2_prints.require_watched(whole, side)
+    printed = otf2_prints.without_looks(whole)
     kinds = Counter(re.findall(r"^(ENTER|LEAVE) ", printed, re.MULTILINE))
     spans = names = 0
     for path in (folder / "trace").glob("*.kineto.json"):
@@ -316,6 +315,13 @@ def test_clocks_of_two_nodes(running: World, tmp_path: Path, ahead: str) -> None
     # As far as the network tells: a bound that this machine's load makes, and the truth within it.
     assert moved["bound_s"] > 0
     assert abs(moved["moved_s"] + float(ahead)) <= moved["bound_s"]
+    # By OTF2's own offsets, two for each thread: readers add them to the times.
+    clocks = otf2_prints.printed(tmp_path / "t/native" / side["archive"], "-C")
+    told = re.findall(
+        r"^CLOCK_OFFSET .*Offset: ([-+]?\d+), StdDev: ([0-9.]+)", clocks, re.MULTILINE
+    )
+    assert told
+    assert {int(offset) for offset, _ in told} == {round(1e9 * moved["moved_s"])}
     # On one clock again, the late rank is late.
     quick = side["ranks"][0]
     assert max(quick["waiting_for"], key=quick["waiting_for"].get) == "1"

@@ -15,7 +15,7 @@ import pytest
 from dlcontainer.bench.job import trace_hook
 from dlcontainer.bench.job.step_events import HOOK
 from dlcontainer.engines.apptainer import Apptainer
-from tests.integration import mpi_programs
+from tests.integration import mpi_programs, otf2_prints
 from tests.integration.test_bench import environment_with
 from tests.integration.world import Built, World, missing
 from tests.values import ROOT
@@ -217,14 +217,25 @@ def require_waits(side: Mapping[str, Any], log: Path) -> None:
         assert parts == pytest.approx(row["total_s"], abs=1e-6)
 
 
+def require_path(side: Mapping[str, Any]) -> None:
+    """Hold the critical path to what is planted: nearly all of it is the second rank's sleep."""
+    (world,) = side["mpi"]["worlds"]
+    path = world["path"]
+    assert sum(of["seconds"] for of in path["parts"]) == pytest.approx(path["seconds"], rel=1e-3)
+    assert path["seconds"] <= 1.5 * max(row["total_s"] for row in world["ranks"])
+    longest = path["sums"][0]
+    assert longest["rank"] == 1
+    assert longest["seconds"] >= TURNS * 0.3
+
+
 def require_otf2(side: Mapping[str, Any], folder: Path) -> None:
     """Hold the archive to the calls that are counted, as Debian's reader prints it."""
     (world,) = side["mpi"]["worlds"]
     if shutil.which("otf2-print") is None:
         missing("otf2-tools")
-    printed = subprocess.run(
-        ["otf2-print", str(folder / side["archive"])], capture_output=True, text=True, check=True
-    ).stdout
+    whole = otf2_prints.printed(folder / side["archive"])
+    otf2_prints.require_watched(whole, side)
+    printed = otf2_prints.without_looks(whole)
     kinds = Counter(re.findall(r"^([A-Z_]+) +\d+ +\d{12}", printed, re.MULTILINE))
     calls = Counter({row["kind"]: 0 for row in world["calls"]})
     for row in world["calls"]:
@@ -258,6 +269,7 @@ def test_the_truth(user: World, prefix: Path, tmp_path: Path) -> None:
         1024: 1,
     }
     require_waits(side, tmp_path / "t/native/job.log")
+    require_path(side)
     require_otf2(side, tmp_path / "t/native")
     # The second rank sleeps for longer than looks are apart.
     causes = {(of["rank"], of["of"], of["doing"]) for of in world["causes"]}

@@ -1,8 +1,8 @@
 """A trace in OTF2, the format of Score-P's tools and Vampir; by the package `otf2`, an extra.
 
 A rank is a location group, a thread or stream a location; times are nanoseconds since the epoch by
-the first rank's node. A collective's begin carries its bytes as an attribute; how far the clock of
-a rank's node was moved, and within what it is right, are properties of its group.
+the node's clock, and clock offsets bring them to that of the first rank's node. A collective's
+begin carries its bytes as an attribute.
 """
 
 import importlib.util
@@ -14,9 +14,12 @@ from typing import Any
 from dlcontainer import __version__
 from dlcontainer.bench.trace import rank_spans
 from dlcontainer.bench.trace.archive_definitions import ArchiveDefinitions
+from dlcontainer.bench.trace.matched import NodeClock
 from dlcontainer.bench.trace.mpi_calls import mpi_archive
 from dlcontainer.bench.trace.mpi_calls.call_worlds import CallWorld
 from dlcontainer.bench.trace.rank_spans import RankSpans
+from dlcontainer.bench.trace.watch import watch_archive
+from dlcontainer.bench.trace.watch.watch_file import ProcessWatch
 
 FOLDER, ANCHOR = "otf2", "traces.otf2"
 MISSING = (
@@ -36,6 +39,21 @@ class ArchiveRank:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ArchiveWatches:
+    """The watches of an archive, and the clocks of all nodes by their boots."""
+
+    watches: Sequence[ProcessWatch] = ()
+    clocks: Mapping[str, NodeClock] = field(default_factory=dict)
+
+    def clock(self, watch: ProcessWatch) -> NodeClock:
+        """Return a watch's clock: where nothing else was traced, the first watch's is right."""
+        unknown = NodeClock(node=watch.head.node, moved_ns=0, bound_ns=None)
+        if not self.clocks and watch.boot == self.watches[0].boot:
+            return replace(unknown, bound_ns=0)
+        return self.clocks.get(watch.boot, unknown)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ArchiveCounts:
     """What an archive has of each rank, and spans that were left out."""
 
@@ -43,10 +61,15 @@ class ArchiveCounts:
     left_out: Mapping[int, int]
     # Calls of MPI, by world and rank.
     calls: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    # Of watches: processes, runs and looks.
+    unwatched: int = 0
 
 
 def write(
-    folder: Path, ranks: Sequence[ArchiveRank], worlds: Sequence[CallWorld] = ()
+    folder: Path,
+    ranks: Sequence[ArchiveRank],
+    worlds: Sequence[CallWorld] = (),
+    job_watches: ArchiveWatches | None = None,
 ) -> ArchiveCounts | str:
     """Write an archive into a new folder; return what is in it, or why there is none.
 
@@ -60,20 +83,27 @@ def write(
     try:
         # The package's own writer fails later, and twice.
         folder.mkdir()
-        return _written(otf2, folder, ranks, worlds)
+        return _written(otf2, folder, ranks, worlds, job_watches or ArchiveWatches())
     except (OSError, *errors) as error:
         return f"no OTF2: {str(error)[:300]}"
 
 
 def _written(
-    otf2: Any, folder: Path, ranks: Sequence[ArchiveRank], worlds: Sequence[CallWorld]
+    otf2: Any,
+    folder: Path,
+    ranks: Sequence[ArchiveRank],
+    worlds: Sequence[CallWorld],
+    job_watches: ArchiveWatches,
 ) -> ArchiveCounts:
-    # One that could not be opened or closed is not closed again as it is forgotten.
-    writer = type("ArchiveWriter", (otf2.writer.Writer,), {"__del__": lambda _: None})
-    archive: Any = writer(str(folder), timer_resolution=1_000_000_000)
-    definitions = ArchiveDefinitions(otf2, archive)
+    archive = _opened(otf2, folder)
+    definitions = ArchiveDefinitions(otf2, importlib.import_module("_otf2"), archive)
     counts = _write_ranks(definitions, ranks)
-    counts = replace(counts, calls=mpi_archive.write(definitions, worlds))
+    counts = replace(
+        counts,
+        calls=mpi_archive.write(definitions, worlds),
+        unwatched=watch_archive.write(definitions, job_watches.watches, job_watches.clock),
+    )
+    definitions.write_clocks()
     first = archive._first_timestamp
     if first is not None:
         # The writer takes the moment of writing for that of the first event, and has no setter.
@@ -81,6 +111,19 @@ def _written(
     archive.close()
     _require_open(otf2, folder / ANCHOR)
     return counts
+
+
+def _opened(otf2: Any, folder: Path) -> Any:
+    """Open a new archive, whose begin and end are told by the common clock."""
+    parent = otf2.writer.Writer
+    changes = {
+        # One that could not be opened or closed is not closed again as it is forgotten.
+        "__del__": lambda _: None,
+        # Of the events that are being written: see `ArchiveDefinitions.events`.
+        "moved_ns": 0,
+        "_update_timestamps": lambda self, at: parent._update_timestamps(self, at + self.moved_ns),
+    }
+    return type("ArchiveWriter", (parent,), changes)(str(folder), timer_resolution=1_000_000_000)
 
 
 def _require_open(otf2: Any, anchor: Path) -> None:
@@ -98,7 +141,7 @@ def _write_ranks(definitions: ArchiveDefinitions, ranks: Sequence[ArchiveRank]) 
     definitions.archive.creator = f"dlcontainer {__version__}"
     spans, left_out = {}, {}
     for rank in ranks:
-        read = rank_spans.read(rank.kineto, rank.moved_ns)
+        read = rank_spans.read(rank.kineto)
         _write_rank(definitions, rank, read)
         spans[rank.rank], left_out[rank.rank] = read.count, read.left_out
     return ArchiveCounts(spans=spans, left_out=left_out)
@@ -109,7 +152,7 @@ def _write_rank(definitions: ArchiveDefinitions, rank: ArchiveRank, read: RankSp
     for thread in read.threads:
         define = definitions.stream if thread.is_device else definitions.thread
         location = define(thread.name, group)
-        events = definitions.archive.event_writer_from_location(location)
+        events = definitions.events(location)
         for event in rank_spans.events(thread.spans):
             region, size = definitions.region(event.span.name), event.span.bytes
             if not event.is_begin:

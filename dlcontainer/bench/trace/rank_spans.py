@@ -50,8 +50,8 @@ class RankSpans:
         return sum(len(thread.spans) for thread in self.threads)
 
 
-def read(path: Path, moved_ns: int, most: int = MOST_SPANS) -> RankSpans:
-    """Read the spans of a Kineto file by the common clock; raises BenchDataError."""
+def read(path: Path, most: int = MOST_SPANS) -> RankSpans:
+    """Read the spans of a Kineto file, by its node's clock; raises BenchDataError."""
     threads: dict[tuple[bool, str], list[NamedSpan]] = {}
     names: dict[str, str] = {}
     operations = left_out = 0
@@ -66,8 +66,8 @@ def read(path: Path, moved_ns: int, most: int = MOST_SPANS) -> RankSpans:
         key = (span.category in _DEVICE, str(span.thread))
         threads.setdefault(key, []).append(
             NamedSpan(
-                begin=span.begin + moved_ns,
-                end=span.end + moved_ns,
+                begin=span.begin,
+                end=span.end,
                 # One text for all spans of a name.
                 name=names.setdefault(span.name, span.name),
                 is_collective=collective is not None,

@@ -20,7 +20,7 @@ from dlcontainer.bench.trace import (
 from dlcontainer.bench.trace.matched import JoinedCollectives, NodeClock, TracedRank
 from dlcontainer.bench.trace.mpi_calls import call_file, mpi_analysis
 from dlcontainer.bench.trace.mpi_calls.mpi_analysis import JobCalls
-from dlcontainer.bench.trace.otf2_archive import ANCHOR, ArchiveCounts, ArchiveRank
+from dlcontainer.bench.trace.otf2_archive import ANCHOR, ArchiveCounts, ArchiveRank, ArchiveWatches
 from dlcontainer.bench.trace.process_trace import COMPLETE, KINETO, TRACED, ProcessTrace, StepEnd
 from dlcontainer.bench.trace.rank_activities import RankActivities
 from dlcontainer.bench.trace.trace_records import (
@@ -65,14 +65,15 @@ def read(
     joined = matched.join(traced)
     clocks = matched.clocks(traced, joined) if traced else {}
     joined_calls = mpi_analysis.join(calls, clocks)
-    archive = _archived(folder.parent, traced, by_rank, clocks, calls)
+    watches = watch_file.read(folder)
+    job_watches = ArchiveWatches(watches=watches, clocks=clocks)
+    archive = _archived(folder.parent, traced, by_rank, job_watches, calls)
     if any(clock.moved_ns for clock in clocks.values()):
         traced = [rank_activities.on_clock(rank, clocks) for rank in traced]
         joined = matched.join(traced)
     activities = {rank.rank: rank_activities.of(rank, joined.collectives) for rank in traced}
     rows = [_row(rank, activities[rank.rank], by_rank[rank.rank]) for rank in traced]
     archived = {} if isinstance(archive, str) else archive.calls
-    watches = watch_file.read(folder)
     watch = _watched(watches, by_rank, activities, clocks)
     if no_trace is not None and (watch is None or ended != GOOD):
         raise no_trace.error(folder)
@@ -89,7 +90,7 @@ def read(
         mpi=mpi_analysis.trace(calls, joined_calls, archived, watches),
         notes=(
             *(_notes(by_rank, joined) if traced else ()),
-            *([archive] if isinstance(archive, str) else []),
+            *_archive_notes(archive),
         ),
         archive=None if isinstance(archive, str) else f"{otf2_archive.FOLDER}/{ANCHOR}",
         files=tuple(sorted(path.name for path in folder.glob("*") if path.suffix in _FILES)),
@@ -117,7 +118,7 @@ def _archived(
     folder: Path,
     traced: Sequence[TracedRank],
     by_rank: Mapping[int, ProcessTrace],
-    clocks: Mapping[str, NodeClock],
+    job_watches: ArchiveWatches,
     calls: JobCalls,
 ) -> ArchiveCounts | str:
     """Write OTF2 into a side's folder; return what is in it, or why there is none."""
@@ -127,13 +128,23 @@ def _archived(
             rank=rank.rank,
             node=rank.node,
             kineto=path,
-            moved_ns=clocks[rank.boot].moved_ns,
-            bound_ns=clocks[rank.boot].bound_ns,
+            moved_ns=job_watches.clocks[rank.boot].moved_ns,
+            bound_ns=job_watches.clocks[rank.boot].bound_ns,
         )
         for rank in traced
         if (path := profiles[rank.rank]) is not None
     ]
-    return otf2_archive.write(folder / otf2_archive.FOLDER, ranks, calls.worlds)
+    return otf2_archive.write(folder / otf2_archive.FOLDER, ranks, calls.worlds, job_watches)
+
+
+def _archive_notes(archive: ArchiveCounts | str) -> list[str]:
+    if isinstance(archive, str):
+        return [archive]
+    if not archive.unwatched:
+        return []
+    return [
+        f"OTF2 is without {archive.unwatched:,} of the processes, runs and looks of trace/watch-*"
+    ]
 
 
 def _with_archive(row: RankRow, archive: ArchiveCounts | str) -> RankRow:

@@ -105,7 +105,7 @@ class TracedClock:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PathPart:
-    """A part of the critical path: a rank's own time, or a collective (`rank` None)."""
+    """A part of a critical path: a rank's own time, or a collective or call (`rank` None)."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
 
@@ -148,6 +148,23 @@ class SlowestStep:
     seconds: Seconds
     path: tuple[PathPart, ...]
     bars: Mapping[int, tuple[TimelineBar, ...]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProgramPath:
+    """The critical path of a program of MPI: from a rank's MPI_Init to the end of the last rank.
+
+    A part's `computing_s` is outside of MPI. `left_out` parts are shorter than all of `parts`;
+    `sums` are of all parts, a row for each rank and each call that was waited in, longest first.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = _OURS
+
+    seconds: Seconds
+    parts: tuple[PathPart, ...]
+    left_out: Count = 0
+    left_out_s: Seconds = 0.0
+    sums: tuple[PathPart, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -194,7 +211,8 @@ class MpiCallRow:
 class MpiWorld:
     """An MPI_COMM_WORLD of a job; `apart` calls have no counterpart at another rank.
 
-    `doings` and `causes` are of its ranks, where their processes were watched.
+    `doings` and `causes` are of its ranks, where their processes were watched. `path` is None where
+    a rank is missing, or it is not told who waits for whom.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
@@ -210,6 +228,7 @@ class MpiWorld:
     doings: tuple[RankDoing, ...] = ()
     causes: tuple[WaitCause, ...] = ()
     timeline: RankTimeline | None = None
+    path: ProgramPath | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,10 +8,8 @@ from dlcontainer.bench.trace import costs, overhead
 from dlcontainer.bench.trace.mpi_calls import mpi_text
 from dlcontainer.bench.trace.trace_records import (
     MpiWorld,
-    PathPart,
     RankRow,
     SideTrace,
-    SlowestStep,
 )
 from dlcontainer.bench.trace.wait_words import ms, whom
 from dlcontainer.bench.trace.watch import watch_text
@@ -24,8 +22,6 @@ RANKS_HEAD = (
     "rank", "node", "step, ms", "computing, ms", "waiting, ms", "for whom", "communication, ms",
     "other, ms",
 )  # fmt: skip
-# A path of more parts is said by its longest.
-_MOST_PARTS = 9
 _LEAST_SHARE = 0.01
 
 
@@ -171,23 +167,3 @@ def rank_rows(side: SideTrace) -> list[tuple[str, ...]]:
         )
         for row in side.ranks
     ]
-
-
-def path(slowest: SlowestStep) -> str:
-    """Say the critical path of the slowest step in one line."""
-    parts = [part for part in slowest.path if part.seconds > 0]
-    shown = sorted(parts, key=lambda part: -part.seconds)[:_MOST_PARTS]
-    words = [_part(part) for part in parts if part in shown]
-    rest = sum(part.seconds for part in parts if part not in shown)
-    more = f" (and {len(parts) - len(words)} shorter parts, {ms(rest)} ms)" if rest else ""
-    return f"step {slowest.step}, {ms(slowest.seconds)} ms: {' -> '.join(words)}{more}"
-
-
-def _part(part: PathPart) -> str:
-    if part.rank is None:
-        return f"{part.collective} {ms(part.seconds)} ms"
-    rest = part.seconds - part.computing_s - part.other_s
-    return (
-        f"rank {part.rank} {ms(part.seconds)} ms (computing {ms(part.computing_s)}, "
-        f"communication {ms(max(0.0, rest))}, other {ms(part.other_s)})"
-    )

@@ -325,17 +325,17 @@ def _say_side(side: "SideTrace") -> None:
 
 
 def _say_steps(side: "SideTrace", slowest: "SlowestStep") -> None:
-    from dlcontainer.bench.trace import trace_text
+    from dlcontainer.bench.trace import trace_text, wait_words
 
     if side.collectives:
         rows = trace_text.collective_rows(side)
         output.say("\n" + output.table(rows, head=trace_text.COLLECTIVES_HEAD))
     output.say("\n" + output.table(trace_text.rank_rows(side), head=trace_text.RANKS_HEAD))
-    output.say(f"\ncritical path, {trace_text.path(slowest)}")
+    output.say(f"\ncritical path, {wait_words.step_path(slowest)}")
 
 
 def _say_world(world: "MpiWorld") -> None:
-    from dlcontainer.bench.trace import trace_text
+    from dlcontainer.bench.trace import trace_text, wait_words
     from dlcontainer.bench.trace.mpi_calls import mpi_text
 
     output.say("\n" + mpi_text.headline(world))
@@ -346,6 +346,8 @@ def _say_world(world: "MpiWorld") -> None:
     rows = mpi_text.rank_rows(world.ranks)
     output.say("\n" + output.table(rows, head=mpi_text.RANKS_HEAD))
     output.say("\n" + output.table(mpi_text.call_rows(world.calls), head=mpi_text.CALLS_HEAD))
+    if world.path is not None:
+        output.say(f"\ncritical path, {wait_words.program_path(world.program, world.path)}")
 
 
 def _say_watched(watch: "JobWatch") -> None:

@@ -308,16 +308,33 @@ def test_many_short_processes_are_summed_up_by_name(
     assert seen.pid == running.pid
 
 
-def test_runs_beyond_a_number_are_counted(
-    watch: Any, modules: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(modules("watch_record"), "_MOST_RUNS", 2)
+def test_runs_beyond_a_number_are_counted(watch: Any) -> None:
+    watch.runs.most = 2
     with child("input()") as running:
         seen = record(watch, running.pid)
         for number in range(6):
             watch.runs.add(seen, number, "running" if number % 2 else "asleep", None)
         watch._write(is_over=False)
     assert watch.runs.left_out >= 3
+
+
+def test_figures_are_kept_more_rarely_of_an_old_process(watch: Any) -> None:
+    with child("input()") as running:
+        seen = record(watch, running.pid)
+        begun = seen.first
+        for half_s in range(2000):
+            watch.series.add(seen, begun + 0.5 * half_s)
+        watch.series.most = watch.series.count
+        watch.series.add(seen, begun + 2000.0)
+        watch._write(is_over=True)
+    (left,) = watch_file.read(Path(watch.path).parent)
+    first, *rest = left.figures[running.pid, seen.begun]
+    assert first.resident_bytes is not None
+    assert first.resident_bytes <= 1024 * seen.peak_kib
+    assert first.bytes is not None
+    # Each half second for 100 s, then each two hundredth of the age: 1000 s are 660 of 2000 looks.
+    assert 500 < len(rest) < 700
+    assert left.head.figures_left_out == watch.series.left_out == 1
 
 
 def test_the_numbers_of_calls_are_the_kernel_s(modules: Callable[[str], ModuleType]) -> None:

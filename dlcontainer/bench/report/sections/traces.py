@@ -8,7 +8,7 @@ from dlcontainer.bench.report.inputs import InputFinding
 from dlcontainer.bench.report.sections.exhibit import Exhibit, plate
 from dlcontainer.bench.report.sections.session_figures import Plate
 from dlcontainer.bench.report.tables import trace_tables
-from dlcontainer.bench.trace import trace_text
+from dlcontainer.bench.trace import trace_text, wait_words
 from dlcontainer.bench.trace.mpi_calls import mpi_text
 from dlcontainer.bench.trace.trace_records import JobTrace, RankTimeline, SideTrace, SlowestStep
 
@@ -30,9 +30,7 @@ def exhibit(finding: InputFinding, trace: JobTrace) -> Exhibit:
             for table in trace_tables.tables(side, "" if number else finding.anchor)
         ),
         lines=tuple(
-            f"{side.side}, critical path: {_path(side.slowest)}"
-            for side in trace.sides
-            if side.slowest
+            f"{side.side}, critical path: {path}" for side in trace.sides for path in _paths(side)
         ),
         open_plates=len(trace.sides),
     )
@@ -58,9 +56,8 @@ def _words(trace: JobTrace) -> str:
         parts += [f"Most time, {whose}: {cost[3:]}." for whose, cost in _first_costs(side)]
         if side.ended != "ended":
             parts.append(f"The {side.side} job failed: {side.ended}.")
-        notes = list(trace_text.notes(side))
-        if side.slowest is not None:
-            notes = [f"critical path, {_path(side.slowest)}", *notes]
+        notes = [f"critical path, {path}" for path in _paths(side)]
+        notes += trace_text.notes(side)
         for world in trace_text.worlds(side):
             notes += [mpi_text.longest_wait(world), *mpi_text.notes(world)]
         parts.append(_sentence("; ".join(notes)))
@@ -84,9 +81,16 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _path(slowest: SlowestStep) -> str:
+def _paths(side: SideTrace) -> Iterator[str]:
+    """Yield the critical paths of the slowest step and of each program of MPI."""
+    paths = [wait_words.step_path(side.slowest)] if side.slowest else []
+    paths += [
+        wait_words.program_path(world.program, world.path)
+        for world in trace_text.worlds(side)
+        if world.path is not None
+    ]
     # An arrow of two signs would be broken between them.
-    return trace_text.path(slowest).replace("->", "\N{RIGHTWARDS ARROW}")
+    return (path.replace("->", "\N{RIGHTWARDS ARROW}") for path in paths)
 
 
 def _plates(finding: InputFinding, side: SideTrace, longest_s: float) -> Iterator[Plate]:

@@ -187,6 +187,7 @@ def _world(
         for rank, process in world.processes.items()
     ]
     first = next(iter(world.processes.values()))
+    missing = tuple(rank for rank in range(world.ranks) if rank not in world.processes)
     doings, causes = rank_doing.of(_processes(world), activities, watches)
     return MpiWorld(
         program=world.program,
@@ -194,13 +195,14 @@ def _world(
         library=first.head.library.split("?")[0],
         size=world.ranks,
         ranks=tuple(rows),
-        missing=tuple(rank for rank in range(world.ranks) if rank not in world.processes),
+        missing=missing,
         calls=tuple(_call_rows(world, activities)),
         apart=joined.apart,
         reason=world.reason,
         doings=doings,
         causes=causes,
         timeline=_timeline(activities),
+        path=None if missing or world.reason else critical_path.of_program(activities),
     )
 
 

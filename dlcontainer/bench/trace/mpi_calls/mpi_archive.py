@@ -35,7 +35,7 @@ def write(
     firsts = [thread[min(thread)] for thread in locations.values()]
     if not firsts:
         return {}
-    otf2, writer = definitions.otf2, definitions.archive.definitions
+    otf2, writer = definitions.otf2, definitions.made
     writer.group(
         "all ranks of MPI",
         group_type=otf2.GroupType.COMM_LOCATIONS,
@@ -87,7 +87,7 @@ def _comms(
             if not group.is_inter:
                 members.setdefault(group.key, {})[group.rank] = rank
                 sizes[group.key] = group
-    otf2, writer = definitions.otf2, definitions.archive.definitions
+    otf2, writer = definitions.otf2, definitions.made
     comms = {}
     for turn, (key, ranks) in enumerate(members.items()):
         if len(ranks) != sizes[key].size:
@@ -125,12 +125,10 @@ class _RankWriter:
 
     def write(self, locations: Mapping[int, Any], most: int) -> int:
         """Write the first calls of the process, at most as many; return their number."""
-        archive = self._definitions.archive
         writers = {
-            thread: archive.event_writer_from_location(location)
-            for thread, location in locations.items()
+            thread: self._definitions.events(location) for thread, location in locations.items()
         }
-        last: dict[int, int] = {}
+        last, moved = dict[int, int](), self._process.moved_ns
         count = 0
         for record in self._process.calls():
             if count == most:
@@ -138,7 +136,7 @@ class _RankWriter:
             # A thread is in one call at a time; what was put together of polls may touch.
             begin = max(record.begin, last.get(record.thread, 0))
             end = last[record.thread] = max(record.end, begin)
-            self._call(writers[record.thread], record, begin, end)
+            self._call(writers[record.thread], record, begin - moved, end - moved)
             count += 1
         return count
 

@@ -120,4 +120,7 @@ def _notes(heads: Sequence[WatchHead], left_out: int) -> Iterable[str]:
     unlogged = sum(head.runs_left_out for head in heads)
     if unlogged:
         yield f"{counted(unlogged, 'look')} late in the job are in no rank's split"
+    figures = sum(head.figures_left_out for head in heads)
+    if figures:
+        yield f"{counted(figures, 'time')} late in the job figures of processes were not kept"
     yield from sorted({note for head in heads for note in head.notes})

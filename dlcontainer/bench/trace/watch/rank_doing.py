@@ -117,7 +117,7 @@ def _moments(
 ) -> list[tuple[int, _What]]:
     window = activities[process.rank].window
     for watch in sorted(watches, key=lambda watch: watch.head.rank != process.rank):
-        if (watch.head.boot or watch.head.node) != process.boot:
+        if watch.boot != process.boot:
             continue
         names = watch.device_names()
         for row in watch.head.processes:

@@ -5,7 +5,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -13,15 +13,20 @@ from dlcontainer.bench.trace.watch.watch_records import Doing
 from dlcontainer.errors import BenchDataError
 from dlcontainer.system import foreign_files
 
-SUFFIX, RUNS = ".watch", ".runs"
+SUFFIX, RUNS, FIGURES = ".watch", ".runs", ".figures"
 _MOST_BYTES = 64 * 2**20
+_MS = 1_000_000
 _OURS = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 _Seconds = Annotated[float, Field(ge=0, lt=1e9)]
 _Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 _Text = Annotated[str, Field(max_length=300)]
 _Looks = tuple[Doing, _Text | None, _Count]
 _Run = tuple[_Count, _Count, Annotated[int, Field(ge=1)], Doing, _Text | None]
+_Bytes = tuple[_Count, _Count, _Count, _Count] | None
+_Figures = tuple[_Count, _Count | None, _Count, _Count, _Bytes]
 _Runs = TypeAdapter[tuple[int, int, tuple[_Run, ...]]](tuple[int, int, tuple[_Run, ...]])
+_Series = TypeAdapter[tuple[int, int, tuple[_Figures, ...]]](tuple[int, int, tuple[_Figures, ...]])
+_Row = TypeVar("_Row")
 
 
 class WatchedProcess(BaseModel):
@@ -42,7 +47,7 @@ class WatchedProcess(BaseModel):
     children_s: _Seconds
     queued_s: _Seconds | None
     peak_kib: _Count | None
-    bytes: tuple[_Count, _Count, _Count, _Count] | None
+    bytes: _Bytes
     threads: _Count
     seconds: _Seconds
     main: tuple[_Looks, ...]
@@ -93,6 +98,7 @@ class WatchHead(BaseModel):
     is_adopting: bool
     calls_told: bool
     runs_left_out: _Count
+    figures_left_out: _Count
     processes: tuple[WatchedProcess, ...]
     file_systems: tuple[WatchedFileSystem, ...]
     notes: tuple[_Text, ...]
@@ -115,11 +121,33 @@ class SeenRun:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SeenFigures:
+    """A process's figures at a look, ns since the epoch; bytes as `WatchedProcess` has them."""
+
+    at: int
+    resident_bytes: int | None
+    user_s: float
+    system_s: float
+    bytes: tuple[int, int, int, int] | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ProcessWatch:
-    """One clock's watch, and the runs of each process by pid and begin."""
+    """One clock's watch; the runs and figures of each process by pid and begin."""
 
     head: WatchHead
     runs: Mapping[tuple[int, int], Sequence[SeenRun]]
+    figures: Mapping[tuple[int, int], Sequence[SeenFigures]]
+
+    @property
+    def boot(self) -> str:
+        """Return its node's boot; a node that does not tell it is one by its name."""
+        return self.head.boot or self.head.node
+
+    @property
+    def began_ns(self) -> int:
+        """Return when it began, since the epoch."""
+        return round(self.head.began * 1e9)
 
     def device_names(self) -> dict[str | None, str]:
         """Return the file systems' names by their devices, where both are known."""
@@ -137,31 +165,50 @@ def _read(path: Path) -> ProcessWatch:
         text = foreign_files.read(path, _MOST_BYTES).decode()
         head = WatchHead.model_validate(foreign_files.loads(text))
         began = round(head.began * 1e9)
-        runs: dict[tuple[int, int], list[SeenRun]] = {}
-        for line in _lines(path.with_suffix(RUNS)):
-            pid, begun, rows = _Runs.validate_python(foreign_files.loads(line))
-            runs.setdefault((pid, begun), []).extend(
-                SeenRun(
-                    begin=began + begin * 1_000_000,
-                    end=began + end * 1_000_000,
-                    looks=looks,
-                    doing=doing,
-                    device=device,
-                )
-                for begin, end, looks, doing, device in rows
-            )
+        runs = _by_process(path.with_suffix(RUNS), _Runs)
+        figures = _by_process(path.with_suffix(FIGURES), _Series)
     except (OSError, ValueError, ValidationError) as error:
         raise BenchDataError(
             "what was seen of a rank's processes can't be read",
             where=str(path),
             why=str(error)[:300],
         ) from None
-    return ProcessWatch(head=head, runs=runs)
+    return ProcessWatch(
+        head=head,
+        runs={key: [_run(row, began) for row in rows] for key, rows in runs.items()},
+        figures={key: [_figures(row, began) for row in rows] for key, rows in figures.items()},
+    )
 
 
-def _lines(path: Path) -> list[str]:
+def _by_process(
+    path: Path, form: TypeAdapter[tuple[int, int, tuple[_Row, ...]]]
+) -> dict[tuple[int, int], list[_Row]]:
+    """Read a file of rows by process; none where there is no file."""
+    rows: dict[tuple[int, int], list[_Row]] = {}
     try:
-        # Behind the last line end stands nothing, or a line that was cut.
-        return foreign_files.read(path, _MOST_BYTES).decode().split("\n")[:-1]
+        text = foreign_files.read(path, _MOST_BYTES).decode()
     except FileNotFoundError:
-        return []
+        return rows
+    # Behind the last line end stands nothing, or a line that was cut.
+    for line in text.split("\n")[:-1]:
+        pid, begun, of = form.validate_python(foreign_files.loads(line))
+        rows.setdefault((pid, begun), []).extend(of)
+    return rows
+
+
+def _run(row: _Run, began: int) -> SeenRun:
+    begin, end, looks, doing, device = row
+    return SeenRun(
+        begin=began + begin * _MS, end=began + end * _MS, looks=looks, doing=doing, device=device
+    )
+
+
+def _figures(row: _Figures, began: int) -> SeenFigures:
+    at, resident, user, system, counts = row
+    return SeenFigures(
+        at=began + at * _MS,
+        resident_bytes=None if resident is None else 1024 * resident,
+        user_s=user / 1e3,
+        system_s=system / 1e3,
+        bytes=counts,
+    )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from dlcontainer.bench.samples.vocabulary import counted
 from dlcontainer.bench.trace.watch import looks
-from dlcontainer.bench.trace.watch.watch_records import FileSystemRow, JobWatch, ProcessRow
+from dlcontainer.bench.trace.watch.watch_records import Doing, FileSystemRow, JobWatch, ProcessRow
 
 if TYPE_CHECKING:
     from dlcontainer.bench.trace.costs import CostLine
@@ -106,10 +106,15 @@ def _states(row: ProcessRow) -> str:
     of = sum(part.looks for part in row.doing)
     words = []
     for part in row.doing[:_MOST_STATES]:
-        place = f" {part.file_system}" if part.file_system else ""
         time = looks.estimate(part.looks, of, row.seconds)
-        words.append(f"{_NAMES.get(part.doing, part.doing)}{place} {looks.words(time)}")
+        words.append(f"{state(part.doing, part.file_system)} {looks.words(time)}")
     return "; ".join(words) or "no look"
+
+
+def state(doing: Doing, file_system: str | None) -> str:
+    """Say what a thread was seen at."""
+    name = _NAMES.get(doing, doing)
+    return f"{name} {file_system}" if file_system else name
 
 
 def _mb(count: int | None) -> str:

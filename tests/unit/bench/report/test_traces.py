@@ -83,8 +83,12 @@ def test_a_simulation_has_its_tables_and_figure(tmp_path: Path) -> None:
     side = trace_analysis.read(traces, "native", 2, "ended")
     path = written(tmp_path, sides=[json.loads(json.dumps(asdict(side)))])
     page = html_report.html([], TEMPLATES, [inputs.read(path)])
+    page = page.replace("\N{NO-BREAK SPACE}", " ")
     assert "native: rank 0 of sim waits for rank 1, 200.0 of 250.0 ms" in page
     assert "MPI, 2 ranks of sim, native" in page
+    arrow = "\N{RIGHTWARDS ARROW}"
+    said = f"rank 1 210.0 ms (outside of MPI 210.0, in MPI 0.000) {arrow} MPI_Allreduce 40.0 ms"
+    assert f"Critical path, sim, 250.0 ms: {said}" in page
     assert "The slowest step" not in page
     assert "MPI, 2 ranks of sim, native: what each rank did" in page
     assert "MPI_Allreduce" in page

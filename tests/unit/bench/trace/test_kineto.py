@@ -143,16 +143,16 @@ def test_of_spans_for_another_format_the_others_are_left_out(tmp_path: Path) -> 
     path = tmp_path / "k.json"
     operations = [("aten::mm", i, i + 1) for i in range(10)]
     write_kineto(path, MadeRank(spans=[*operations, ("gloo:all_reduce", 3, 4)]))
-    spans = rank_spans.read(path, moved_ns=MS, most=4)
+    spans = rank_spans.read(path, most=4)
     assert (spans.count, spans.left_out) == (5, 6)
-    assert spans.threads[0].spans[0].begin == BASE_NS + MS
+    assert spans.threads[0].spans[0].begin == BASE_NS
 
 
 def test_nested_and_overlapping_spans_become_nested_events(tmp_path: Path) -> None:
     path = tmp_path / "k.json"
     # The second reaches beyond the first; the third begins as both end.
     write_kineto(path, MadeRank(spans=[("b", 1, 9), ("a", 0, 5), ("c", 5, 6), ("d", 5, 5)]))
-    (thread,) = rank_spans.read(path, moved_ns=0).threads
+    (thread,) = rank_spans.read(path).threads
     events = list(rank_spans.events(thread.spans))
     told = [(event.span.name, event.is_begin, (event.at - BASE_NS) / MS) for event in events]
     assert told == [

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench.trace import costs, trace_analysis, trace_text
+from dlcontainer.bench.trace import costs, critical_path, trace_analysis, trace_text, wait_words
 from dlcontainer.bench.trace.mpi_calls import mpi_text
 from dlcontainer.bench.trace.mpi_calls.call_file import Content
 from dlcontainer.bench.trace.trace_records import MpiTrace, MpiWorld, SideTrace
@@ -232,6 +232,81 @@ def test_a_sister_with_wider_counts_is_the_same_call(tmp_path: Path) -> None:
     told = world(tmp_path, calls, calls, sums=sums)
     assert [(row.kind, row.calls) for row in told.calls if row.bytes] == [("MPI_Allreduce", 4)]
     assert [row.calls for row in told.ranks] == [2, 2]
+
+
+def parts(of: MpiWorld) -> list[tuple[int | None, str, float]]:
+    assert of.path is not None
+    return [(part.rank, part.collective, round(1e3 * part.seconds)) for part in of.path.parts]
+
+
+def test_the_critical_path_goes_back_from_the_last_end(tmp_path: Path) -> None:
+    told = world(
+        tmp_path,
+        [
+            call("Allreduce", 10, 250, sent=8000, turn=1),
+            call("Send", 330, 335, sent=4, peer=1, tag=3, post=1),
+        ],
+        [
+            call("Allreduce", 210, 250, sent=8000, turn=1),
+            call("Recv", 260, 340, got=4, peer=0, tag=3, post=1),
+            call("Test", 340, 360),
+        ],
+    )
+    # Back over the sender, which had waited for rank 1 itself.
+    expected = [
+        (1, "", 210), (None, "MPI_Allreduce", 40), (0, "", 80), (None, "MPI_Recv", 10),
+        (1, "", 20),
+    ]  # fmt: skip
+    assert parts(told) == expected
+    assert told.path is not None
+    sums = [(part.rank, part.collective) for part in told.path.sums]
+    assert sums == [(1, ""), (0, ""), (None, "MPI_Allreduce"), (None, "MPI_Recv")]
+    assert told.path.sums[0].seconds == pytest.approx(230 * S)
+    assert told.path.sums[0].computing_s == pytest.approx(210 * S)
+    assert told.path.seconds == pytest.approx(360 * S)
+    assert wait_words.program_path(told.program, told.path) == (
+        "sim, 360.0 ms: rank 1 210.0 ms (outside of MPI 210.0, in MPI 0.000) -> "
+        "MPI_Allreduce 40.0 ms -> rank 0 80.0 ms (outside of MPI 80.0, in MPI 0.000) -> "
+        "MPI_Recv 10.0 ms -> rank 1 20.0 ms (outside of MPI 0.000, in MPI 20.0)"
+    )
+
+
+def test_a_critical_path_of_many_short_parts_is_said_by_their_sums(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The ranks take turns in being late: the second is at the end, the first is waited for.
+    first, second = (
+        [
+            call("Allreduce", 100 * t - (10, 80)[(t + rank) % 2], 100 * t, sent=8, turn=t)
+            for t in range(1, 21)
+        ]
+        for rank in range(2)
+    )
+    second.append(call("Test", 2000, 2001))
+    whole = world(tmp_path / "a", first, second)
+    monkeypatch.setattr(critical_path, "_MOST_PARTS", 10)
+    told = world(tmp_path / "b", first, second)
+    assert whole.path is not None
+    assert told.path is not None
+    assert (len(whole.path.parts), whole.path.left_out) == (41, 0)
+    assert (len(told.path.parts), told.path.left_out) == (10, 31)
+    assert sum(part.seconds for part in whole.path.parts) == pytest.approx(2001 * S)
+    assert told.path.left_out_s == pytest.approx(1101 * S)
+    for of in (whole.path, told.path):
+        assert wait_words.program_path("sim", of) == (
+            "sim, 2001.0 ms: 41 parts, in all "
+            "rank 1 901.0 ms (outside of MPI 900.0, in MPI 1.000), "
+            "rank 0 900.0 ms (outside of MPI 900.0, in MPI 0.000), MPI_Allreduce 200.0 ms"
+        )
+
+
+def test_without_all_ranks_there_is_no_critical_path(tmp_path: Path) -> None:
+    calls = [call("Allreduce", 10, 20, sent=8, turn=1)]
+    (missing,) = mpi(tmp_path / "a", MadeProcess(rank=0, calls=calls)).worlds
+    (alone,) = mpi(tmp_path / "b", MadeProcess(rank=0, calls=calls, ranks=1)).worlds
+    assert (missing.path, alone.path) == (None, None)
+    # Nothing happened behind MPI_Init.
+    assert world(tmp_path / "c", [], []).path is None
 
 
 def test_polls_count_as_calls(tmp_path: Path) -> None:

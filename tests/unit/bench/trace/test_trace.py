@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dlcontainer.bench.trace import overhead, trace_analysis, trace_text
+from dlcontainer.bench.trace import overhead, trace_analysis, trace_text, wait_words
 from dlcontainer.bench.trace.process_trace import AFTER, BEFORE, TRACED
 from dlcontainer.bench.trace.trace_records import SideTrace, TraceOverhead
 from dlcontainer.errors import BenchDataError
@@ -64,7 +64,7 @@ def test_the_critical_path_goes_over_the_rank_that_was_waited_for(tmp_path: Path
     parts = [(part.rank, part.collective, round(1e3 * part.seconds)) for part in slowest.path]
     assert parts == [(1, "", 70), (None, "all_reduce", 5), (0, "", 45)]
     assert "rank 1 70.0 ms (computing 10.0, communication 0.000, other 60.0) -> " in (
-        trace_text.path(slowest)
+        wait_words.step_path(slowest)
     )
     assert [bar.activity for bar in slowest.bars[0]] == [
         "computing", "waiting", "computing", "waiting", "transfer",

@@ -1,6 +1,6 @@
 """`bench trace` as it is typed, and what is refused before anything runs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,8 @@ from dlcontainer.bench.job import traced_job
 from dlcontainer.bench.job.job_records import Side
 from dlcontainer.bench.job.traced_job import SideJob, TraceContext
 from dlcontainer.cli import main
+from tests import madecalls
+from tests.madecalls import MadeProcess, call
 from tests.madetraces import MadeRank, leave
 from tests.unit.bench.trace.test_trace import LATE, QUICK
 
@@ -21,6 +23,7 @@ class Jobs:
 
     ends: dict[Side, str] = field(default_factory=dict)
     silent: tuple[Side, ...] = ()
+    calls: Sequence[MadeProcess] = ()
     contexts: list[TraceContext] = field(default_factory=list)
 
     def run(self, context: TraceContext) -> Iterator[SideJob]:
@@ -29,6 +32,7 @@ class Jobs:
             traces, log = context.folder / side / "trace", context.folder / side / "job.log"
             ranks = [MadeRank(spans=QUICK), MadeRank(spans=LATE)]
             leave(traces, [] if side in self.silent else ranks)
+            madecalls.leave(traces, *self.calls)
             log.write_text("the last line\n")
             ended = self.ends.get(side, traced_job.GOOD)
             yield SideJob(side=side, traces=traces, log=log, ended=ended)
@@ -69,6 +73,22 @@ def test_a_trace_is_said_and_kept(
     assert (schedule.steps, schedule.warm_up) == (7, 3)
     assert context.framing.command == ("python", "t.py")
     assert "-n 2" in context.arms["native"]
+
+
+def test_the_path_of_a_program_beside_a_training_is_said(
+    jobs: Jobs, native: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs.calls = [
+        MadeProcess(rank=0, calls=[call("Allreduce", 10, 250, sent=8000, turn=1)]),
+        MadeProcess(rank=1, calls=[call("Allreduce", 210, 250, sent=8000, turn=1)]),
+    ]
+    assert run(tmp_path / "t", native) == 0
+    said = capsys.readouterr().out
+    assert "critical path, step" in said
+    assert (
+        "\ncritical path, sim, 250.0 ms: rank 1 210.0 ms (outside of MPI 210.0, in MPI 0.000) -> "
+        "MPI_Allreduce 40.0 ms\n"
+    ) in said
 
 
 def test_a_job_that_failed_has_its_trace(
