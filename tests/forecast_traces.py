@@ -36,6 +36,7 @@ def side(
     ranks: int = 2,
     exposed: float = 0.2,
     waiting: float = 0.0,
+    image_sha256: str | None = None,
 ) -> SideTrace:
     """Give a side: a step of a rank computes for 0.9 s, and sends for 0.4 s, exposed in part."""
     rows = [
@@ -47,6 +48,7 @@ def side(
     ]  # fmt: skip
     return SideTrace(
         side=name,
+        image_sha256=image_sha256,
         ended="ended",
         overhead=CHEAP,
         steps=STEPS,

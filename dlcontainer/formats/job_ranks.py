@@ -33,11 +33,13 @@ fi"""
 class RankRendezvous:
     """Where ranks meet, as shell: the first host's name, the port, the allocation's hosts.
 
-    `as_address`: never by its name; `interface`: first at its address there.
+    `as_address`: never by its name; `interface`: first at its address there. `own_host_alone`: the
+    allocation's hosts are not known, and a launcher may reach some.
     """
 
     hosts: Text
     on_first: Text
+    own_host_alone: bool
     name: Text
     interface: Text
     as_address: bool
@@ -63,6 +65,7 @@ def meeting(plan: LaunchPlan) -> RankRendezvous:
     return RankRendezvous(
         hosts=Text(batch.hosts),
         on_first=Text(batch.script_on_first),
+        own_host_alone=batch.own_host_alone,
         name=Text(_suffixed("dlc_first", rendezvous.suffix)),
         interface=Text(rendezvous.interface or ""),
         as_address=rendezvous.address or rendezvous.interface is not None,

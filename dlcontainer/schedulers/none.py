@@ -8,5 +8,6 @@ NONE = BatchSystem(
     read_time=time_limits.local,
     node_count="1",
     hosts="echo 127.0.0.1",
+    own_host_alone=True,
     reframe=ReframeBackend(name="local"),
 )

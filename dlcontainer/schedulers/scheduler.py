@@ -359,6 +359,8 @@ class BatchSystem:
     # the scheduler names none. Where `script_on_first` holds, the script runs on the first.
     hosts: str = ""
     script_on_first: str = ""
+    # Whether `hosts` can name no host but the script's own: a site's launcher may reach others.
+    own_host_alone: bool = False
     # What a job's shell expands to a text whose digits, up to the first dot (1234[5].server), no
     # other job of the machine has; empty where that is the number and the element of `job`.
     digits: str = ""

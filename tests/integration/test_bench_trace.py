@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from dlcontainer.engines.apptainer import Apptainer
+from dlcontainer.system import digests
 from tests.integration import mpi_programs, otf2_prints
 from tests.integration.test_bench import environment_with
 from tests.integration.test_bench_slownet import kinds, launched
@@ -173,6 +174,7 @@ def test_the_truth_in_the_image(running: World, pytorch_image: Built, tmp_path: 
         missing("otf2-tools")
     (side,) = traced(running, tmp_path, "sleep", "--image", pytorch_image.image)
     assert side["side"] == "container"
+    assert side["image_sha256"] == digests.of_file(Path(pytorch_image.image))
     require_truth(side, tmp_path / "t/container")
 
 

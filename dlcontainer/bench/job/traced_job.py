@@ -19,11 +19,13 @@ GOOD = "ended"
 class TraceContext:
     """With what is traced; `folder` lies on a file system that all nodes see, and is new.
 
-    `arms` has the job script of each side that is traced.
+    `arms` has the job script of each side that is traced, `images` the SHA-256 of those that run
+    in an image.
     """
 
     folder: Path
     arms: Mapping[Side, str]
+    images: Mapping[Side, str]
     framing: JobFrame
     submitter: Submitter
     progress: Progress
@@ -37,6 +39,7 @@ class SideJob:
     traces: Path
     log: Path
     ended: str
+    image_sha256: str | None = None
 
     def without_trace(self, failure: BenchDataError) -> BenchDataError:
         """Return the error of a job that left no trace: its own failure, where it failed."""
@@ -66,4 +69,10 @@ def run(context: TraceContext) -> Iterator[SideJob]:
             stamps.timed(job_stamps, ending.submitted, None)
         except BenchDataError as failure:
             ended = f"{failure.what}: {failure.why}" if failure.why else failure.what
-        yield SideJob(side=side, traces=folder / trace_hook.TRACE, log=log, ended=ended)
+        yield SideJob(
+            side=side,
+            traces=folder / trace_hook.TRACE,
+            log=log,
+            ended=ended,
+            image_sha256=context.images.get(side),
+        )

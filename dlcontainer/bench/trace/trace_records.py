@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from dlcontainer.bench.trace.watch.watch_records import JobWatch, RankDoing, WaitCause
+from dlcontainer.config.field_types import Sha256
 from dlcontainer.errors import BenchDataError
 
 SCHEMA = "dlcontainer/trace/1"
@@ -260,6 +261,7 @@ class NoTrace:
 class SideTrace:
     """What the trace of one side says; `ended` is how its job ended, `archive` its OTF2.
 
+    `image_sha256` is of the image that it ran in: None for native, and in older files.
     `slowest` is None, and there are no ranks, where nothing trained by PyTorch. `watch` is of all
     processes of the job.
     """
@@ -267,6 +269,7 @@ class SideTrace:
     __pydantic_config__: ClassVar[ConfigDict] = _OURS
 
     side: SideName
+    image_sha256: Sha256 | None = None
     ended: str
     overhead: TraceOverhead
     steps: Count

@@ -21,6 +21,7 @@ _SAME = 0.02
 _MOST_COMMAND = 80
 # Waiting below this share of a step is not worth a line.
 _WORTH = 0.05
+_DIGITS = 12
 
 
 def of_facts(
@@ -58,7 +59,11 @@ def of_study(file: Path | None, study: "MeasuredStudy", arm: str | None) -> "Tra
     step = _step(file, side)
     ranks = len(side.ranks) + len(side.missing)
     _require_point(file, study, step.axis, ranks)
-    remarks = (*_remarks(side, step), *_differences(file, trace, study, step))
+    remarks = (
+        *_remarks(side, step),
+        *_differences(file, trace, study, step),
+        *_other_image(file, side, study),
+    )
     is_elsewhere = trace.site != study.plan.site
     return _traffic(_source(file, sha256, side), step, remarks, is_elsewhere=is_elsewhere)
 
@@ -205,3 +210,20 @@ def _differences(
             f"parameters of {plan.workload}, not {_FP32}: frozen, packed, summed over several "
             "passes, or another network"
         )
+
+
+def _other_image(file: Path, side: "SideTrace", study: "MeasuredStudy") -> "Iterator[str]":
+    """Yield that a container's side ran in another image than the study, or does not say in which.
+
+    Other libraries pack gradients and overlap them in their own way.
+    """
+    study_sha256 = study.plan.image_sha256
+    if side.side == "native" or side.image_sha256 == study_sha256:
+        return
+    if side.image_sha256 is None:
+        yield f"{file} does not say whether it is of the study's image"
+        return
+    yield (
+        f"{file} is of another image than the study (SHA-256 {side.image_sha256[:_DIGITS]}, the "
+        f"study's {study_sha256[:_DIGITS]}): it may send, and hide, otherwise"
+    )

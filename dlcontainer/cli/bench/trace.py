@@ -1,6 +1,6 @@
 """`dlcontainer bench trace`: what waits for whom in some steps of the user's own command."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -213,9 +213,10 @@ def _read(job: "SideJob", typed: _TraceOptions, console: output.Console) -> "Sid
 
     console.step(f"{job.side}: the trace is read")
     try:
-        return trace_analysis.read(job.traces, job.side, typed.ranks, job.ended, typed.step_at)
+        side = trace_analysis.read(job.traces, job.side, typed.ranks, job.ended, typed.step_at)
     except BenchDataError as failure:
         raise job.without_trace(failure) from None
+    return replace(side, image_sha256=job.image_sha256)
 
 
 def _make(folder: Path) -> None:
@@ -266,6 +267,7 @@ def _context(
     return TraceContext(
         folder=typed.folder,
         arms=arms,
+        images={"container": image.sha256} if image else {},
         framing=JobFrame(
             command=typed.command,
             search=search,

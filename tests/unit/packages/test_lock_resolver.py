@@ -15,6 +15,7 @@ from dlcontainer.packages.apt.image_status import DpkgPackage
 from dlcontainer.packages.host_access import HostAccess
 from dlcontainer.packages.lock_resolver import Locker, Resolver
 from dlcontainer.packages.lockfile import HostParts, Lock, LockedBase, OsPin, SourcePin, WheelPin
+from dlcontainer.recipes import bump_journal
 from dlcontainer.registry.connection import RegistryAccess
 from tests import fakeregistry
 from tests.fakeregistry import FakeRegistry
@@ -252,6 +253,13 @@ def test_writing_and_checking(run: Run, asked: Asked, tmp_path: Path) -> None:
     code, out, _ = run("lock", "--check", body["file"], argv[0])
     assert (code, out) == (0, "nothing changed\n")
     assert run("lock", argv[0])[0] == 2
+    # No mirror is asked for a recipe that a bump left between two states: that is not "changed".
+    (argv[0] / bump_journal.FILE).write_text("{}")
+    asked.questions.clear()
+    code, out, err = run("lock", "--check", body["file"], argv[0])
+    assert (code, out, asked.questions) == (3, "", [])
+    assert "recipe.yaml: `recipe outdated --write` was cut off" in err
+    assert "next: type it again: dlcontainer recipe outdated RECIPE --write; first it puts" in err
 
 
 @pytest.mark.parametrize("option", ["--locked", "--offline"])

@@ -10,7 +10,7 @@ import pytest
 
 from dlcontainer.bench.study.advice import facts_file
 from dlcontainer.bench.study.study_plan import StudyRequest
-from dlcontainer.bench.trace.trace_records import SideTrace
+from dlcontainer.bench.trace.trace_records import SideName, SideTrace
 from dlcontainer.cli import main
 from tests import forecast_traces, forecasts, publishing, studies
 from tests.values import GOLDEN, ROOT
@@ -250,6 +250,46 @@ def test_one_side_serves_its_arm(there: Path, capsys: pytest.CaptureFixture[str]
     forecast_traces.write(there, native, site="elsewhere")
     assert run("study", "--arm", "native", "--trace", "trace.json") == 0
     assert "trace.json is of site elsewhere, the study of" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arm", "sha256", "says"),
+    [
+        ("container", studies.SHA256, ""),
+        (
+            "container",
+            "cd" * 32,
+            "another image than the study (SHA-256 cdcdcdcdcdcd, the study's abababababab): it may",
+        ),
+        ("container", None, "trace.json does not say whether it is of the study's image"),
+        # No image counts for a native side.
+        ("native", None, ""),
+    ],
+)
+def test_a_trace_of_another_image_is_used_and_said(
+    there: Path,
+    arm: SideName,
+    sha256: str | None,
+    says: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    declared = studies.plan(workload="alexnet")
+    studies.write(there / "study", declared)
+    side = forecast_traces.side(arm, image_sha256=sha256)
+    forecast_traces.write(there, side, site=declared.site)
+    assert run("study", "--arm", arm, "--trace", "trace.json") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"by trace.json, side {arm}, 10 steps" in said
+    assert says in said
+    assert ("trace.json is of" in said or "trace.json does not" in said) == bool(says)
+
+
+def test_an_image_s_sha256_is_a_sha256(there: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    forecast_traces.write(there, forecast_traces.side(image_sha256="\x1b[2J"))
+    assert run("facts.yaml", "--nodes", "2", "--trace", "trace.json") == 7
+    said = capsys.readouterr().err
+    assert "trace.json: not a trace" in said
+    assert "\x1b" not in said
 
 
 def test_no_trace_is_refused_by_its_name(there: Path, capsys: pytest.CaptureFixture[str]) -> None:

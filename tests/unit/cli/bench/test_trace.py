@@ -1,5 +1,8 @@
 """`bench trace` as it is typed, and what is refused before anything runs."""
 
+import hashlib
+import json
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +14,7 @@ from dlcontainer.bench.job import traced_job
 from dlcontainer.bench.job.job_records import Side
 from dlcontainer.bench.job.traced_job import SideJob, TraceContext
 from dlcontainer.cli import main
-from tests import madecalls
+from tests import madecalls, publishing
 from tests.madecalls import MadeProcess, call
 from tests.madetraces import MadeRank, leave
 from tests.unit.bench.trace.test_trace import LATE, QUICK
@@ -35,7 +38,8 @@ class Jobs:
             madecalls.leave(traces, *self.calls)
             log.write_text("the last line\n")
             ended = self.ends.get(side, traced_job.GOOD)
-            yield SideJob(side=side, traces=traces, log=log, ended=ended)
+            image = context.images.get(side)
+            yield SideJob(side=side, traces=traces, log=log, ended=ended, image_sha256=image)
 
 
 @pytest.fixture
@@ -89,6 +93,20 @@ def test_the_path_of_a_program_beside_a_training_is_said(
         "\ncritical path, sim, 250.0 ms: rank 1 210.0 ms (outside of MPI 210.0, in MPI 0.000) -> "
         "MPI_Allreduce 40.0 ms\n"
     ) in said
+
+
+def test_a_side_in_an_image_says_which(
+    jobs: Jobs, native: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlcontainer.image.sif.arch", lambda _: platform.machine())
+    image = publishing.image_of(tmp_path / "images")
+    sha256 = hashlib.sha256(image.read_bytes()).hexdigest()
+    assert run(tmp_path / "t", native, "--image", str(image), "--recipe", "pytorch") == 0
+    body = json.loads((tmp_path / "t/trace.json").read_text())
+    assert [(side["side"], side["image_sha256"]) for side in body["sides"]] == [
+        ("native", None),
+        ("container", sha256),
+    ]
 
 
 def test_a_job_that_failed_has_its_trace(
