@@ -217,13 +217,13 @@ def _other_image(file: Path, side: "SideTrace", study: "MeasuredStudy") -> "Iter
 
     Other libraries pack gradients and overlap them in their own way.
     """
-    wanted = study.plan.image_sha256
-    if side.side == "native" or side.image_sha256 == wanted:
+    study_sha256 = study.plan.image_sha256
+    if side.side == "native" or side.image_sha256 == study_sha256:
         return
     if side.image_sha256 is None:
         yield f"{file} does not say whether it is of the study's image"
         return
     yield (
         f"{file} is of another image than the study (SHA-256 {side.image_sha256[:_DIGITS]}, the "
-        f"study's {wanted[:_DIGITS]}): it may send, and hide, otherwise"
+        f"study's {study_sha256[:_DIGITS]}): it may send, and hide, otherwise"
     )
