@@ -50,6 +50,19 @@ def poll(question: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
+def stop(*pids: int) -> None:
+    """Stop processes, and wait until all stand still: a signal alone is only on its way."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    # All threads: one may run on while another has been stopped.
+    stats = [stat for pid in pids for stat in Path(f"/proc/{pid}/task").glob("*/stat")]
+    assert poll(lambda: all(_state(stat) == "T" for stat in stats), 60), pids
+
+
+def _state(stat: Path) -> str:
+    return stat.read_text().rpartition(")")[2].split()[0]
+
+
 def files_below(folder: Path, ending: str) -> list[Path]:
     """List the files below a folder whose path ends so, while another program writes there.
 

@@ -33,7 +33,7 @@ _RANDOM = (
     (re.compile(r"-\d+-[0-9a-f]{8}(?=$|/)"), "-*"),
     # A rank's stamp, with its process.
     (re.compile(r"(?<=/rank-0-)\d+(?=\.json$)"), "*"),
-    (re.compile(r"(?<=/watch-0-)[^/]*-\d+(?=\.(?:runs|watch)$)"), "*"),
+    (re.compile(r"(?<=/watch-0-)[^/]*-\d+(?=\.(?:runs|watch|figures)$)"), "*"),
 )
 
 

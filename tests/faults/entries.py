@@ -38,7 +38,13 @@ def collect(argv: Sequence[str]) -> None:
 
 
 def trace(argv: Sequence[str]) -> None:
-    """Trace; where a killed one left its folder, as its text says: into a new one."""
+    """Trace; where a killed one left its folder, as its text says: into a new one.
+
+    Of looks at processes it reads those that were made: real ones differ from run to run.
+    """
+    from dlcontainer.bench.trace.watch import watch_file
+
+    watch_file.SUFFIX = "-n-1.watch"
     folder = argv[list(argv).index("-o") + 1]
     if os.access(folder, os.F_OK):
         shutil.rmtree(folder)

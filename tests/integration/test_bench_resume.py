@@ -10,7 +10,7 @@ from pathlib import Path
 from dlcontainer.bench.samples import continuation, reader
 from tests.integration.test_bench import options, user
 from tests.integration.world import Built, World
-from tests.processes import MARK, kill_marked, marked, poll
+from tests.processes import MARK, kill_marked, marked, poll, stop
 
 __all__ = ["user"]  # a fixture
 
@@ -28,7 +28,7 @@ def test_a_killed_session_goes_on(
     try:
         assert poll(lambda: output.exists() and len(output.read_bytes().splitlines()) > 12, 120)
         # It holds the file, stopped before its end: who would go on with it now is sent away.
-        os.kill(running.pid, signal.SIGSTOP)
+        stop(running.pid)
         base = options(tiny_image, tiny, output)
         base[base.index("-o") : base.index("-o") + 2] = ["--resume", str(output)]
         done = user.run("bench", "import", *base, code=7)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import MARK, kill_marked, marked, new_mark, poll
+from tests.processes import MARK, kill_marked, marked, new_mark, poll, stop
 
 # Seconds from the kill until nobody is left: supervisor.py takes 5 of them where it gets a core.
 # Who is not ended sleeps for 300.
@@ -188,8 +188,7 @@ def test_supervisor_killed(family: Family, which: str) -> None:
     assert family.reached("shell" if which == "both" else "daemon")
     outer, inner = family.supervisors()
     victims = {"outer": [outer], "inner": [inner], "both": [outer, inner]}[which]
-    for pid in victims:
-        os.kill(pid, signal.SIGSTOP)  # so that neither sees the other's death
+    stop(*victims)  # so that neither sees the other's death
     for pid in victims:
         os.kill(pid, signal.SIGKILL)
     # The direct child is killed by its parent-death signal; with one supervisor left, all are.
@@ -209,8 +208,7 @@ def test_supervisor_told_to_end(family: Family, which: int) -> None:
 def test_both_supervisors_killed_does_not_hang_the_parent(family: Family) -> None:
     family.start("setsid sh -c 'touch session; exec sleep 300' & touch shell; wait")
     assert family.reached("shell", "session")
-    for pid in (victims := family.supervisors()):
-        os.kill(pid, signal.SIGSTOP)
+    stop(*(victims := family.supervisors()))
     for pid in victims:
         os.kill(pid, signal.SIGKILL)
     # Nobody is left to find the one in a session of its own: the fixture ends it.

@@ -29,7 +29,7 @@ from dlcontainer.system.machine import find_program
 from dlcontainer.system.process import ProcessRunner
 from dlcontainer.system.supervisor import processes
 from tests.integration.world import missing
-from tests.processes import poll
+from tests.processes import poll, stop
 
 DLCONTAINER = str(Path(sys.executable).with_name("dlcontainer"))
 
@@ -267,7 +267,7 @@ def test_who_unmounts_may_wait_for_a_processor(places: tuple[Path, Path]) -> Non
     source, point = places
     with served(source, point, point=point) as running:
         waiting = guard_of(point)
-        os.kill(waiting, signal.SIGSTOP)
+        stop(waiting)
         try:
             running.kill()
             running.wait(120)
