@@ -34,8 +34,11 @@ class StepMarks(object):
 
     def are_refused(self):
         """Tell whether work is recorded now to be done later: no step, and no time to wait."""
-        device = self._find() if self._device is None else self._device
-        return device is not None and device.is_recording()
+        try:
+            device = self._find() if self._device is None else self._device
+            return device is not None and device.is_recording()
+        except Exception:  # the program goes on, whatever its PyTorch can't tell
+            return False
 
     def ends(self):
         """Give when each step ended, s since the epoch, and its length, s; None: by the host.

@@ -197,6 +197,20 @@ def test_a_device_that_is_lost_leaves_the_host_s_times(module: ModuleType, tmp_p
     assert process.end == "the program ended"
 
 
+def test_a_pytorch_that_cannot_tell_its_device_fails_no_program(
+    module: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("no accelerator module")
+
+    profilers = Profilers()
+    monkeypatch.setattr(profilers, "device", fail)
+    tracing = tracer(module, tmp_path, profilers)
+    for _ in range(ALL):
+        tracing.step(OPTIMIZER)
+    assert left(tmp_path).end == "RuntimeError: no accelerator module"
+
+
 def test_what_is_only_recorded_is_no_step(module: ModuleType, tmp_path: Path) -> None:
     profilers = Profilers()
     tracing = tracer(module, tmp_path, profilers)
