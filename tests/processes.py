@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 MARK = "DLCONTAINER_TEST_MARK"
+ENDS_DEADLINE_S = 120
 
 
 def new_mark() -> str:
@@ -29,6 +30,15 @@ def marked(mark: str) -> dict[int, int]:
             except (FileNotFoundError, ProcessLookupError, PermissionError):
                 continue
     return found
+
+
+def left_of(mark: str) -> dict[int, int]:
+    """Wait until all with this mark have ended; give who has not, and their parents.
+
+    A command that a killed shell had started, a `sleep` for example, ends a moment after it.
+    """
+    poll(lambda: not marked(mark), ENDS_DEADLINE_S)
+    return marked(mark)
 
 
 def command_lines() -> list[str]:
@@ -84,4 +94,4 @@ def kill_marked(mark: str) -> None:
                 continue
         return not left
 
-    assert poll(none_left, 60)
+    assert poll(none_left, ENDS_DEADLINE_S)

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests import processes
-from tests.processes import poll
 
 
 @contextlib.contextmanager
@@ -20,7 +19,7 @@ def watched() -> Iterator[dict[str, str]]:
     # Ray's sockets need a short name.
     with tempfile.TemporaryDirectory(prefix="dlc", dir="/tmp") as folder:
         yield {processes.MARK: mark, "TMPDIR": folder}
-        assert poll(lambda: not processes.marked(mark), 60), processes.marked(mark)
+        assert processes.left_of(mark) == {}
         assert list(Path(folder).iterdir()) == []
 
 

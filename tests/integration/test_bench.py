@@ -14,7 +14,7 @@ from dlcontainer.system import machine
 from tests.integration.truth import native_prefix, packages_of
 from tests.integration.world import Built, World, write_wheel
 from tests.judging import SESSIONS, analyse, by_chance
-from tests.processes import MARK, kill_marked, marked, poll
+from tests.processes import MARK, kill_marked, left_of, poll
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_a_hanging_rank_is_ended(
     argv = options(tiny_image, tiny, tmp_path / "x.jsonl", "--native", side, "--timeout", 2)
     done = user.having(**{MARK: mark}).run("bench", "import", *argv, code=7)
     assert "no end within 2 s" in done.stderr
-    assert marked(mark) == {}
+    assert left_of(mark) == {}
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_nothing_stays_mounted(
         assert held
         os.kill(running.pid, signal.Signals[name])
         code = running.wait(120)
-        assert poll(lambda: marked(mark) == {}, 60), marked(mark)
+        assert left_of(mark) == {}
         assert poll(lambda: not living(held), 60)
     finally:
         running.kill()

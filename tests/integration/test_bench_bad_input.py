@@ -12,7 +12,7 @@ from tests.integration.test_bad_input import failing, mounted
 from tests.integration.test_bench import options, user
 from tests.integration.world import Built, World, require_twin
 from tests.judging import analyse
-from tests.processes import MARK, marked, poll
+from tests.processes import MARK, left_of
 
 __all__ = ["user"]  # a fixture
 
@@ -63,7 +63,7 @@ def test_the_container_hangs(user: World, tiny: Path, tmp_path: Path) -> None:
     said = failing(own, 7, *argv(image, tiny, output, "--timeout", 8, "--pairs", 1))
     assert "no end within 8 s" in said
     # The image's mount goes with the last process that is in it.
-    assert poll(lambda: marked(mark) == {}, 60), marked(mark)
+    assert left_of(mark) == {}
     assert "no end within 8 s" in str(reader.read(output).samples[-1].error)
 
 

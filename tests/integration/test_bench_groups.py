@@ -26,7 +26,7 @@ from tests.integration import standin
 from tests.integration.planting import planted_image
 from tests.integration.truth import bench, mean, ratio_is_covered
 from tests.integration.world import World
-from tests.processes import MARK, command_lines, kill_marked, marked, new_mark, poll
+from tests.processes import MARK, command_lines, kill_marked, left_of, new_mark, poll
 
 STEP_S = 0.01
 ASLEEP = f"time.sleep({STEP_S})"
@@ -198,7 +198,7 @@ def test_a_killed_session_goes_on(world: World, tmp_path: Path) -> None:
         assert poll(lambda: output.exists() and len(output.read_bytes().splitlines()) > 6, 300)
         os.kill(running.pid, signal.SIGKILL)
         running.wait(30)
-        assert poll(lambda: marked(mark) == {}, 60), marked(mark)
+        assert left_of(mark) == {}
     finally:
         running.kill()
         running.wait()

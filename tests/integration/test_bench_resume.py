@@ -10,7 +10,7 @@ from pathlib import Path
 from dlcontainer.bench.samples import continuation, reader
 from tests.integration.test_bench import options, user
 from tests.integration.world import Built, World
-from tests.processes import MARK, kill_marked, marked, poll, stop
+from tests.processes import MARK, kill_marked, left_of, poll, stop
 
 __all__ = ["user"]  # a fixture
 
@@ -35,7 +35,7 @@ def test_a_killed_session_goes_on(
         assert "another process is writing this session" in done.stderr
         os.kill(running.pid, signal.SIGKILL)
         running.wait(120)
-        assert poll(lambda: marked(mark) == {}, 60), marked(mark)
+        assert left_of(mark) == {}
     finally:
         running.kill()
         running.wait()

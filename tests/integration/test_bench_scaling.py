@@ -13,7 +13,7 @@ from dlcontainer.bench.samples import reader
 from dlcontainer.bench.study import study_reader
 from tests.integration.test_bench_slownet import launched, words
 from tests.integration.world import Built, World
-from tests.processes import MARK, marked, new_mark, poll
+from tests.processes import MARK, left_of, new_mark, poll
 
 pytestmark = [
     pytest.mark.long,  # an image with PyTorch, and some thirty launches of it
@@ -78,7 +78,7 @@ def test_a_point_that_was_killed_goes_on_where_it_was(
         assert poll(lambda: path.exists() and path.read_text().count('"kind":"sample"') == 3, 900)
         # Of the pair one launch is there: its second will be another.
         os.kill(process.pid, signal.SIGKILL)
-    assert poll(lambda: marked(mark) == {}, 60)
+    assert left_of(mark) == {}
     assert not study_reader.read(folder).points[1].complete
     first = (folder / "1-dp1.jsonl").read_bytes()
     assert outcomes(patient, argv) == [("1-dp1", "was whole"), ("2-dp2", "measured")]

@@ -23,7 +23,7 @@ from tests.integration import accounts
 from tests.integration.accounts import NOBODY
 from tests.integration.test_bench import twin_packages
 from tests.integration.world import Built, World, isolated, missing
-from tests.processes import MARK, kill_marked, marked, new_mark, poll
+from tests.processes import MARK, kill_marked, left_of, new_mark, poll
 
 SYSTEM = "/usr/sbin:/usr/bin:/sbin:/bin"
 # Two ranks send to each other at once, as a collective operation does; best times of two sizes.
@@ -216,7 +216,7 @@ def test_nothing_is_left(user: World, tmp_path: Path, name: str) -> None:
             assert process.poll() is None
             process.send_signal(signal.Signals[name])
             assert process.wait(60) == (-9 if name == "SIGKILL" else 130)
-            assert poll(lambda: not marked(mark), 60)
+            assert left_of(mark) == {}
         finally:
             kill_marked(mark)
 

@@ -16,7 +16,7 @@ import pytest
 from dlcontainer.system.workspace import PREFIX
 from tests.integration.test_bad_input import mounted
 from tests.integration.world import STEPPED, World
-from tests.processes import MARK, kill_marked, marked, new_mark, poll
+from tests.processes import MARK, kill_marked, left_of, new_mark, poll
 
 SEED = 20261121
 KILLS = 50
@@ -197,7 +197,7 @@ def test_killed_at_any_moment(alone: World, stepped: Path, tmp_path: Path) -> No
             time.sleep(moments.uniform(0.0, whole))
             (os.killpg if number % 2 else os.kill)(process.pid, signal.SIGKILL)
             killed += process.wait() == -signal.SIGKILL
-        assert poll(lambda: not marked(mark), 60), (number, marked(mark))
+        assert left_of(mark) == {}, number
         require_whole(alone, output)
         assert str(tmp_path) not in Path("/proc/self/mounts").read_text()
         if number % NEXT == 0 or number == KILLS - 1:

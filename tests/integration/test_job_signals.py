@@ -16,7 +16,7 @@ import pytest
 
 from dlcontainer.formats import texts
 from tests.jobs import BASH, Machine, plan_at
-from tests.processes import MARK, files_below, kill_marked, marked, new_mark, poll
+from tests.processes import MARK, files_below, kill_marked, left_of, new_mark, poll
 from tests.values import TEMPLATES
 
 # Becomes the one rank; scancel signals it as a node's daemon does.
@@ -156,7 +156,7 @@ class RunningJob:
     def end(self) -> Ended:
         out, err = self.process.communicate(self.stdin, timeout=ENDS_DEADLINE_S)
         calls = self.folder / "calls"
-        assert marked(self.mark) == {}
+        assert left_of(self.mark) == {}
         return Ended(
             code=self.process.returncode,
             out=out,

@@ -24,7 +24,7 @@ from dlcontainer.system.process import ProcessRunner
 from tests.integration import accounts
 from tests.integration.accounts import NOBODY
 from tests.integration.world import World, isolated, missing
-from tests.processes import MARK, kill_marked, marked, new_mark, poll
+from tests.processes import MARK, kill_marked, left_of, new_mark, poll
 
 # Seconds for an end: a few on an idle machine. What goes wrong here waits for ever.
 BOUND = 60
@@ -155,7 +155,7 @@ def test_a_storm_ends_with_an_import_in_flight(
     with storm(user, prefix, where) as session:
         assert session.end(name) == 130
         assert session.left() == []
-        assert poll(lambda: not marked(session.mark), BOUND)
+        assert left_of(session.mark) == {}
 
 
 def test_what_a_killed_storm_left_goes_with_the_next(user: World, prefix: Path, load: None) -> None:
@@ -173,7 +173,7 @@ def test_a_storm_of_an_ordinary_user(engine: Apptainer, prefix: Path, load: None
     with accounts.world_of(NOBODY, engine) as world, storm(open_to(world), prefix, "/mount/") as it:
         assert it.end("SIGTERM") == 130
         assert it.left() == []
-        assert poll(lambda: not marked(it.mark), BOUND)
+        assert left_of(it.mark) == {}
 
 
 def open_to(world: World) -> World:

@@ -192,6 +192,45 @@ def test_what_is_taken_for_the_only_one_is_seen(text: str, count: int) -> None:
     assert len(taken_for_alone(text)) == count
 
 
+# Who still runs: a command that a killed shell had started ends a moment after its shell.
+RUNNING = {"marked", "steps", "jobs", "living", "ranks_of", "mentioning"}
+
+
+def asked_once(text: str) -> list[str]:
+    """List asserts that nobody runs any more and that look a single time."""
+    return [
+        f"{node.lineno}: {ast.unparse(node.test)}"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Assert)
+        for test in [node.test]
+        for look in [test.operand if isinstance(test, ast.UnaryOp) else getattr(test, "left", None)]
+        for part in (look.elts if isinstance(look, ast.Tuple) else [look])
+        if isinstance(part, ast.Call) and name_of(part) in RUNNING
+        if isinstance(test, ast.UnaryOp) or ast.unparse(test).endswith(("[]", "{}", "[], {})"))
+    ]
+
+
+def test_nobody_looks_once_for_who_still_runs() -> None:
+    looks = {name: asked_once(text) for name, text in texts().items()}
+    assert {name: lines for name, lines in looks.items() if lines} == {}, "use left_of or poll"
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("assert marked(mark) == {}", 1),
+        ("assert not marked(self.mark)", 1),
+        ("assert cluster.steps() == []", 1),
+        ("assert (cluster.steps(), marked(mark)) == ([], {})", 2),
+        ("assert left_of(mark) == {}", 0),
+        ("assert poll(lambda: cluster.steps() == [], 60)", 0),
+        ("assert set(marked(mark)) <= {1}", 0),
+    ],
+)
+def test_a_single_look_for_who_still_runs_is_seen(text: str, count: int) -> None:
+    assert len(asked_once(text)) == count
+
+
 def test_nothing_is_settled_when_tests_are_collected() -> None:
     slow = [
         f"{name}:{node.lineno}: {ast.unparse(node)}"

@@ -13,7 +13,7 @@ from dlcontainer.engines.apptainer import Apptainer
 from tests.integration.slurm.cluster import Cluster
 from tests.integration.test_bench import environment_with
 from tests.integration.world import Built, World
-from tests.processes import MARK, marked, new_mark, poll
+from tests.processes import MARK, left_of, new_mark, poll
 
 PLANTED_S = 2.0
 # The container's ranks reach their first step so much later; then three steps.
@@ -89,7 +89,7 @@ def test_a_pair_of_jobs_on_two_nodes(
     assert PLANTED_S - 0.5 < near[-1] < PLANTED_S + 2.5, near
     said = submitting.run("report", tmp_path / "j.jsonl").stdout
     assert "start-up on 2 nodes" in said
-    assert cluster.jobs() == []
+    assert poll(lambda: cluster.jobs() == [], 60)
     assert not list(tmp_path.glob("slurm-*.out"))
 
 
@@ -109,8 +109,8 @@ def test_ctrl_c_leaves_no_job(
     finally:
         process.kill()
     assert process.returncode == 130, said
-    assert cluster.jobs() == []
-    assert poll(lambda: marked(mark) == {}, 60)
+    assert poll(lambda: cluster.jobs() == [], 60)
+    assert left_of(mark) == {}
     job = read(tmp_path)
     assert job.end is not None
     assert job.end.reason == "interrupted by the user"
@@ -136,7 +136,7 @@ def test_a_job_that_fails_is_named(
     words = [*argv, "--site", str(site), *options, *command(program)]
     said = submitting.run(*words, cwd=tmp_path, code=7).stderr
     assert says in said
-    assert cluster.jobs() == []
+    assert poll(lambda: cluster.jobs() == [], 60)
 
 
 @pytest.mark.long
@@ -147,7 +147,7 @@ def test_a_job_past_its_limit_is_named(
     words = [*argv, "--site", str(site), "--time", "1", "--", "sleep", "600"]
     said = submitting.run(*words, cwd=tmp_path, code=7).stderr
     assert "the job ended as TIMEOUT" in said
-    assert cluster.jobs() == []
+    assert poll(lambda: cluster.jobs() == [], 60)
 
 
 @pytest.mark.long

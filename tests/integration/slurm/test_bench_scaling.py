@@ -14,7 +14,7 @@ from dlcontainer.bench.study import study_reader
 from dlcontainer.engines.apptainer import Apptainer
 from tests.integration.slurm.cluster import Cluster
 from tests.integration.world import Built, World
-from tests.processes import MARK, marked, new_mark, poll
+from tests.processes import MARK, left_of, new_mark, poll
 
 pytestmark = [
     pytest.mark.long,  # an image with PyTorch, and some twelve launches of it
@@ -48,7 +48,7 @@ def test_a_point_is_a_job_of_its_own_size(
     submitting: World, cluster: Cluster, argv: list[str], tmp_path: Path
 ) -> None:
     assert outcomes(submitting, argv) == [("1-dp1", "measured"), ("2-dp2", "measured")]
-    assert cluster.jobs() == []
+    assert poll(lambda: cluster.jobs() == [], 60)
     study = study_reader.read(tmp_path / "s")
     assert [(one.plan.ranks, one.plan.nodes, one.complete) for one in study.points] == [
         (1, 1, True), (2, 2, True),
@@ -109,8 +109,8 @@ def test_ctrl_c_leaves_no_job(
     finally:
         process.kill()
     assert process.returncode == 130, said
-    assert cluster.jobs() == []
-    assert poll(lambda: marked(mark) == {}, 60)
+    assert poll(lambda: cluster.jobs() == [], 60)
+    assert left_of(mark) == {}
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_what_slurm_or_the_place_refuses(
     done = submitting.run(*argv, *more, code=None)
     assert done.returncode in {1, 2}
     assert says in done.stderr
-    assert cluster.jobs() == []
+    assert poll(lambda: cluster.jobs() == [], 60)
 
 
 def test_one_allocation(

@@ -11,7 +11,7 @@ from dlcontainer.bench.samples import reader
 from tests.integration.slurm.cluster import Cluster
 from tests.integration.test_bench import environment_with, options, other_wheel
 from tests.integration.world import Built, World
-from tests.processes import MARK, kill_marked, marked, new_mark, poll
+from tests.processes import MARK, kill_marked, left_of, marked, new_mark, poll
 
 # The allocation lives beyond the session: nothing ends but by dlcontainer.
 OUTLIVING = """sh -c 'echo $$ >"$PIDFILE"; exec "$0" "$@"' "$0" "$@"; sleep 120"""
@@ -48,7 +48,7 @@ def test_every_rank_of_every_node_is_kept(
         assert sample.ok
         places = [(rank["rank"], rank["local_rank"], rank["node"]) for rank in sample.ranks]
         assert places == [(0, 0, "n1"), (1, 1, "n1"), (2, 0, "n2"), (3, 1, "n2")]
-    assert cluster.steps() == []
+    assert poll(lambda: cluster.steps() == [], 60)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,8 @@ def test_a_rank_that_dies_is_named(
     (first, *_) = reader.read(tmp_path / "x.jsonl").samples
     assert not first.ok
     assert [rank["rank"] for rank in first.ranks if rank["exit_code"] is not None]
-    assert (cluster.steps(), marked(mark)) == ([], {})
+    assert left_of(mark) == {}
+    assert poll(lambda: cluster.steps() == [], 60)
 
 
 @pytest.mark.long  # test_bench_ranks.py goes the same road with mpirun
@@ -87,8 +88,8 @@ def test_a_hanging_rank_ends_the_launch(
     done = inside.having(**{MARK: mark}).run("bench", "import", *argv, *more, code=7)
     assert "no end within 10 s" in done.stderr
     assert "rank 3: it gave no result" in done.stderr
-    assert poll(lambda: marked(mark) == {}, 60), marked(mark)
-    assert cluster.steps() == []
+    assert left_of(mark) == {}
+    assert poll(lambda: cluster.steps() == [], 60)
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])

@@ -6,6 +6,7 @@ from dlcontainer.bench.scale import matrix_file
 from tests.integration.slurm.cluster import Cluster
 from tests.integration.test_bench import environment_with
 from tests.integration.world import Built, World
+from tests.processes import poll
 
 MATRIX = """\
 schema: 1
@@ -39,4 +40,4 @@ def test_cells_of_one_node_and_of_two(
         assert [(rank["rank"], rank["node"]) for rank in one.ranks] == wanted, cell.name
     measured = {(scale.cells[one.cell].open, scale.cells[one.cell].nodes) for one in scale.launches}
     assert {("files", 1), ("files", 2), ("engine", 1), ("engine", 2)} <= measured
-    assert cluster.steps() == []
+    assert poll(lambda: cluster.steps() == [], 60)

@@ -12,7 +12,7 @@ from dlcontainer.engines.apptainer import Apptainer
 from tests.integration.slurm.cluster import Cluster
 from tests.integration.slurm.conftest import SITE
 from tests.integration.world import Built, World
-from tests.processes import MARK, files_below, marked, new_mark, poll
+from tests.processes import MARK, files_below, left_of, marked, new_mark, poll
 
 SCHEDULER = """\
 scheduler:
@@ -158,7 +158,7 @@ def test_the_ranks_are_told_and_the_job_keeps_their_exit_code(
     assert shown(cluster, job, "ExitCode") == f"{ends}:0"
     assert shown(cluster, job, "Restarts") == "0"
     assert len(trained(tmp_path)) == RANKS
-    assert poll(lambda: marked(mark) == {}, 120)
+    assert left_of(mark) == {}
 
 
 def test_a_warning_of_the_scheduler_without_the_script(
@@ -179,7 +179,7 @@ def test_a_cancelled_job_s_ranks_may_still_write(
     job = start(submit.having(**{MARK: mark}), script)
     cluster.run("scancel", job)
     assert poll(lambda: len(files_below(tmp_path, ".checkpoint")) == RANKS, 120)
-    assert poll(lambda: marked(mark) == {}, 120)
+    assert left_of(mark) == {}
     assert shown(cluster, job, "JobState") == "CANCELLED"
 
 
@@ -191,4 +191,4 @@ def test_in_an_allocation_the_script_s_exit_code_is_the_ranks(
     inside = replace(own, program=("salloc", "--quiet", "-N2", "--ntasks-per-node=2", "bash"))
     done = inside.run(script, "/opt/tiny/bin/python", "-c", "raise SystemExit(4)", code=4)
     assert "job: srun -N2 -n4" in done.stderr
-    assert cluster.steps() == []
+    assert poll(lambda: cluster.steps() == [], 60)
