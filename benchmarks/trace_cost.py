@@ -2,8 +2,9 @@
 """What Kineto costs an operation of PyTorch, and whether `bench trace`'s interval holds the truth.
 
 PYTHON, one with PyTorch, trains a small network on a CPU: steps without the profiler, as many with
-it, as many without; with the sizes of operations and without them in turn, a process each. Said is
-the processor time that an operation costs more, in the median over the rounds. Then the steps that
+it, as many without; with the sizes of operations, without sizes, and without operations (as
+`bench trace --no-operations`) in turn, a process each. Said is the processor time that an operation
+costs more, in the median over the rounds, and by how much a step is longer. Then the steps that
 nothing traced are cut into three blocks, over and over: an interval of the overhead should hold 0.
 
     python benchmarks/trace_cost.py PYTHON [--steps 200] [--rounds 5] [--json]
@@ -31,8 +32,9 @@ PROGRAM = """\
 import json, sys, time
 import torch
 from torch import nn, profiler
+from torch.autograd import profiler as inner
 
-steps, sizes = int(sys.argv[1]), sys.argv[2] == "sizes"
+steps, kind = int(sys.argv[1]), sys.argv[2]
 torch.set_num_threads(1)
 net = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 10))
 optimizer = torch.optim.SGD(net.parameters(), 0.01, momentum=0.9)
@@ -50,13 +52,20 @@ def block():
 
 block()
 before = block()
-kineto = profiler.profile(activities=profiler.supported_activities(), record_shapes=sizes)
+if kind == "none":
+    enable, scopes = inner._enable_profiler, {torch._C._profiler.RecordScope.USER_SCOPE}
+    inner._enable_profiler = lambda *words: enable(*words, scopes)
+activities = profiler.supported_activities()
+kineto = profiler.profile(activities=activities, record_shapes=kind != "names")
 kineto.start()
 traced = block()
 kineto.stop()
 count = len(kineto.events()) / steps
 print(json.dumps({"blocks": [before, traced, block()], "operations": count}))
 """
+
+
+KINDS = {"sizes": "with sizes", "names": "with names", "none": "without operations"}
 
 
 def run(python: str, steps: int, kind: str) -> dict[str, Any]:
@@ -66,11 +75,18 @@ def run(python: str, steps: int, kind: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def cost_us(trial: dict[str, Any]) -> float:
+def cost_us(trial: dict[str, Any], operations: float) -> float:
     """Return the processor time that the profiler takes an operation, µs."""
     before, traced, after = ([step[1] for step in block] for block in trial["blocks"])
     more: float = median(traced) - fmean((median(before), median(after)))
-    return 1e6 * more / float(trial["operations"])
+    return 1e6 * more / operations
+
+
+def longer(trial: dict[str, Any]) -> float:
+    """Return a step's processor time with the profiler, over that without."""
+    before, traced, after = (median(step[1] for step in block) for block in trial["blocks"])
+    ratio: float = traced / fmean((before, after))
+    return ratio
 
 
 def held(times: Sequence[float], steps: int) -> list[bool]:
@@ -101,27 +117,28 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     trials = [
-        (kind, run(given.python, given.steps, kind))
-        for _ in range(given.rounds)
-        for kind in ("sizes", "names")
+        (kind, run(given.python, given.steps, kind)) for _ in range(given.rounds) for kind in KINDS
     ]
+    operations = fmean(float(trial["operations"]) for name, trial in trials if name == "sizes")
     costs = {
-        kind: sorted(cost_us(trial) for name, trial in trials if name == kind)
-        for kind in ("sizes", "names")
+        kind: sorted(cost_us(trial, operations) for name, trial in trials if name == kind)
+        for kind in KINDS
     }
+    ratios = {kind: sorted(longer(t) for name, t in trials if name == kind) for kind in KINDS}
     untraced = [[s[0] for s in trial["blocks"][n]] for _, trial in trials for n in (0, 2)]
     holds = {
         steps: [hold for times in untraced for hold in held(times, steps)] for steps in (12, 30)
     }
     if given.json:
-        print(json.dumps({"cost_us": costs, "held": holds, "load": os.getloadavg()[0]}))
+        load = os.getloadavg()[0]
+        print(json.dumps({"cost_us": costs, "step": ratios, "held": holds, "load": load}))
         return
-    print(
-        f"load {os.getloadavg()[0]:.1f}, {fmean(t['operations'] for _, t in trials):.0f} operations"
-    )
-    for kind, values in costs.items():
+    print(f"load {os.getloadavg()[0]:.1f}, {operations:.0f} operations")
+    for kind, words in KINDS.items():
+        us, ratio = costs[kind], ratios[kind]
         print(
-            f"with {kind}: {median(values):.1f} us an operation [{values[0]:.1f}, {values[-1]:.1f}]"
+            f"{words}: {median(us):.1f} us an operation [{us[0]:.1f}, {us[-1]:.1f}], "
+            f"a step {median(ratio):.2f} [{ratio[0]:.2f}, {ratio[-1]:.2f}]"
         )
     for steps, told in holds.items():
         if told:

@@ -1,3 +1,3 @@
 """Build, validate and publish deep-learning containers for supercomputing centres."""
 
-__version__ = "0.16.0"
+__version__ = "0.17.0"

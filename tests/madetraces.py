@@ -24,8 +24,10 @@ class MadeRank:
     boot: str = "one"
     groups: int | None = 1
     end: str | None = "complete"
+    operations: bool = True
     lengths_ms: Mapping[int, Sequence[float]] = field(default_factory=dict)
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    kernels: Sequence[str] = ()
 
 
 def leave(folder: Path, ranks: Sequence[MadeRank | None]) -> Path:
@@ -47,6 +49,7 @@ def _leave(folder: Path, number: int, rank: MadeRank, ranks: int) -> None:
         "rank": number,
         "ranks": ranks,
         "torch": "2.13.0",
+        "operations": rank.operations,
     }
     lines: list[dict[str, Any]] = [head]
     at_ms, step = rank.ahead_ms - STEPS * STEP_MS, 1
@@ -82,7 +85,11 @@ def _span(rank: MadeRank, name: str, begin: float, end: float, thread: int = 1) 
     sizes = {"Input type": ["float"], "Input Dims": [[FLOATS]]}
     return {
         "ph": "X",
-        "cat": "user_annotation" if communicates else "cpu_op",
+        "cat": "kernel"
+        if name in rank.kernels
+        else "user_annotation"
+        if communicates
+        else "cpu_op",
         "name": name,
         "pid": 1,
         "tid": 99 if communicates and thread == 1 else thread,

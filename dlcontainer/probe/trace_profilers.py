@@ -12,12 +12,17 @@ TAKEN = "the program profiles itself"
 
 
 class Kineto(object):
-    """torch.profiler, with the sizes of what each operation takes: those of collectives too."""
+    """torch.profiler, with the sizes of what each operation takes: those of collectives too.
 
-    def __init__(self, path):
+    Without operations it records collectives, annotations and a device's kernels alone: PyTorch
+    begins and ends a collective, as it does an annotation, in a scope of its own.
+    """
+
+    def __init__(self, path, has_operations):
         from torch import profiler
 
         self.path = path
+        self.named = {} if has_operations else {"scopes": _without_operations()}
         self._profile = profiler.profile(
             activities=profiler.supported_activities(), record_shapes=True
         )
@@ -37,10 +42,10 @@ class Kineto(object):
 class Chakra(object):
     """ExecutionTraceObserver: the operations with what each one needs of others."""
 
-    def __init__(self, path):
+    def __init__(self, path, has_operations):
         from torch.profiler import ExecutionTraceObserver
 
-        self.path = path
+        self.path, self.named = path, {}
         self._observer = ExecutionTraceObserver().register_callback(path + ".part")
 
     def start(self):
@@ -52,6 +57,13 @@ class Chakra(object):
         self._observer.stop()
         self._observer.unregister_callback()
         _put(self.path + ".part", self.path)
+
+
+def _without_operations():
+    scope = getattr(sys.modules["torch"]._C._profiler, "RecordScope", None)
+    if scope is None:
+        raise OSError("this PyTorch can't leave operations out: trace with them")
+    return {scope.USER_SCOPE}
 
 
 def _put(part, path):
@@ -71,6 +83,7 @@ def _put(part, path):
     raise OSError("PyTorch's file is incomplete: is the disk full?")
 
 
+_ENABLE = "_enable_profiler"
 KINDS = {"kineto": Kineto, "chakra": Chakra}
 _MINE = []
 
@@ -83,10 +96,10 @@ def are_taken():
 def start(running, tracer):
     """Start one of ours, which ends as soon as the program starts one of its own."""
     module = sys.modules["torch.autograd.profiler"]
-    for name in ("_prepare_profiler", "_enable_profiler"):
+    for name in ("_prepare_profiler", _ENABLE):
         theirs = getattr(module, name, None)
         if theirs is not None and not hasattr(theirs, "stands_back"):
-            setattr(module, name, _standing_back(theirs, tracer))
+            setattr(module, name, _standing_back(theirs, tracer, name == _ENABLE))
     _MINE.append(running)
     try:
         running.start()
@@ -94,10 +107,12 @@ def start(running, tracer):
         _MINE.remove(running)
 
 
-def _standing_back(theirs, tracer):
+def _standing_back(theirs, tracer, is_enabling):
     def begun(*words, **named):
         if not _MINE:
             tracer.end(TAKEN)
+        elif is_enabling:
+            named.update(_MINE[-1].named)
         return theirs(*words, **named)
 
     begun.stands_back = True

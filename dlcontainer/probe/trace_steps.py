@@ -2,10 +2,11 @@
 
 step_hook.py hands over each step where trace.json lies beside it:
 
-folder    where each process leaves its files
-step_at   optimizer, or forward: then forward_steps.py tells what a step is
-warm_up   steps before the first block
-steps     steps of a block: one without a profiler, one with Kineto, one without again
+folder      where each process leaves its files
+step_at     optimizer, or forward: then forward_steps.py tells what a step is
+operations  whether Kineto has PyTorch's operations, or collectives, annotations and kernels alone
+warm_up     steps before the first block
+steps       steps of a block: one without a profiler, one with Kineto, one without again
 
 So a drift of the program's speed is no overhead. Kineto is started once a process: PyTorch writes
 into freed memory where a range that is open as one profile ends is closed in the next. A process
@@ -110,7 +111,7 @@ class Tracer(object):
                 self.end(self._profilers.TAKEN)
                 return
             path = os.path.join(self._plan["folder"], "%s.%s.json" % (self._name, self._kind))
-            self._running = self._profilers.KINDS[self._kind](path)
+            self._running = self._profilers.KINDS[self._kind](path, self._plan["operations"])
             self._profilers.start(self._running, self)
         self._marks.begin()
 
@@ -152,6 +153,7 @@ class Tracer(object):
             "rank": rank,
             "ranks": ranks,
             "step_at": self._plan["step_at"],
+            "operations": self._plan["operations"],
             "torch": str(sys.modules["torch"].__version__),
         }
 

@@ -169,6 +169,18 @@ def test_the_truth_natively(running: World, tmp_path: Path) -> None:
     assert all("nodes" in json.loads(path.read_text()) for path in chakra)
 
 
+def test_the_truth_of_collectives_alone(running: World, tmp_path: Path) -> None:
+    if shutil.which("otf2-print") is None:
+        missing("otf2-tools")
+    (side,) = traced(running, tmp_path, "sleep", "--no-operations")
+    require_truth(side, tmp_path / "t/native")
+    assert not side["is_computing_known"]
+    assert [rank["computing_s"] for rank in side["ranks"]] == [0, 0]
+    assert [rank["collectives"] for rank in side["ranks"]] == [6, 6]
+    for path in (tmp_path / "t/native/trace").glob("*.kineto.json"):
+        assert "cpu_op" not in path.read_text()
+
+
 def test_the_truth_in_the_image(running: World, pytorch_image: Built, tmp_path: Path) -> None:
     if shutil.which("otf2-print") is None:
         missing("otf2-tools")

@@ -290,7 +290,9 @@ def test_trace_cost(world: World, pytorch_image: Built, tmp_path: Path) -> None:
     python = twin_packages(world, pytorch_image, tmp_path).parents[2] / "bin/python3"
     words = (python, "--steps", 40, "--rounds", 1, "--json")
     body = json.loads(run("trace_cost", *words, world=world))
-    assert {kind: len(costs) for kind, costs in body["cost_us"].items()} == {"sizes": 1, "names": 1}
+    one_each = {"sizes": 1, "names": 1, "none": 1}
+    assert {kind: len(costs) for kind, costs in body["cost_us"].items()} == one_each
+    assert {kind: len(ratios) for kind, ratios in body["step"].items()} == one_each
     # Cuts of 12 and of 30 steps for each block.
     assert set(body["held"]) == {"12", "30"}
     assert all(isinstance(hold, bool) for holds in body["held"].values() for hold in holds)

@@ -56,11 +56,15 @@ StepEnd = Literal["optimizer", "forward"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TraceSchedule:
-    """Which steps are traced: so many behind the warm-up and as many without a profiler."""
+    """Which steps are traced: so many behind the warm-up and as many without a profiler.
+
+    `operations`: with PyTorch's operations; else collectives and a device's kernels alone.
+    """
 
     warm_up: int
     steps: int
     step_at: StepEnd = "optimizer"
+    operations: bool = True
 
 
 def write(folder: Path, schedule: TraceSchedule) -> None:
@@ -75,6 +79,7 @@ def write(folder: Path, schedule: TraceSchedule) -> None:
     plan = {
         "folder": str(folder / TRACE),
         "step_at": schedule.step_at,
+        "operations": schedule.operations,
         "warm_up": schedule.warm_up,
         "steps": schedule.steps,
     }

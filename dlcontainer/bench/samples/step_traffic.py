@@ -18,7 +18,10 @@ class RankTraffic:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepTraffic:
-    """The gradients of a step: bytes that a rank puts in, in so many messages; each rank's time."""
+    """The gradients of a step: bytes that a rank puts in, in so many messages; each rank's time.
+
+    `ranks` is empty where it is not known when they computed.
+    """
 
     axis: TrafficAxis
     gradient_bytes: float

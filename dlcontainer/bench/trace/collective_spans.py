@@ -2,7 +2,8 @@
 
 gloo's spans (`gloo:all_reduce`) go from a collective's start on its own thread to its end, with the
 dimensions and types of its tensors. NCCL's are spans of the kernel on the device, with counts of
-elements; of these an all-reduce's were seen (tests/recorded/h100).
+elements; of these an all-reduce's were seen (tests/recorded/h100). Where a trace has no operations
+they have no counts: PyTorch copies those from an operation.
 """
 
 import math
@@ -22,6 +23,7 @@ _WIDTHS: Mapping[str, int] = {
     "c10::complex<double>": 16,
 }
 _HOST = re.compile(r"(?:gloo|mpi|ucc|xccl):(?P<kind>\w+)")
+_TO_NCCL = re.compile(r"nccl:(?P<kind>\w+)")
 _DEVICE = ("kernel",)
 _NCCL = re.compile(r"ncclDevKernel_(?P<kind>[A-Za-z]+)|ncclKernel_(?P<old>[A-Za-z]+)")
 _ISSUING = re.compile(r"c10d::|record_param_comms|_?c10d_functional::|(?:gloo|nccl|mpi|ucc|xccl):")
@@ -65,6 +67,21 @@ def of(span: KinetoSpan) -> CollectiveSpan | None:
         end=span.end,
         group=str(name) if name is not None else None,
         is_on_device=on_device,
+    )
+
+
+def issued(span: KinetoSpan) -> CollectiveSpan | None:
+    """Return what the host hands to NCCL, by its annotation; None for any other span."""
+    match = _TO_NCCL.match(span.name)
+    if match is None or span.category != "user_annotation":
+        return None
+    return CollectiveSpan(
+        kind=match["kind"],
+        bytes=_shaped(span.arguments),
+        begin=span.begin,
+        end=span.end,
+        group=None,
+        is_on_device=False,
     )
 
 

@@ -43,6 +43,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "waiting": ("waits in a call", "wait in a call"),
     "unknown": ("does what no look saw", "do what no look saw"),
 }
+_UNDER_WAY, _ALONE = " is under way", ", and nothing beside it"
 _LEAST_SHARE = 0.001
 _What = tuple[Doing | None, str | None]
 
@@ -106,8 +107,11 @@ def lines(side: SideTrace) -> tuple[CostLine, ...]:
         for row in side.ranks
     ]  # fmt: skip
     calls: dict[str, float] = {}
+    alone = _ALONE if side.is_computing_known else ""
     for row in side.collectives:
-        calls[_sized(row)] = max(0.0, row.exposed_s - (row.waiting_s or 0.0))
+        calls[f"{_sized(row)}{_UNDER_WAY}{alone}"] = max(
+            0.0, row.exposed_s - (row.waiting_s or 0.0)
+        )
     doings, causes = (side.watch.doings, side.watch.causes) if side.watch else ((), ())
     return of_ranks(times, calls, doings, causes)
 
@@ -125,7 +129,9 @@ def of_world(world: MpiWorld) -> tuple[CostLine, ...]:
     calls: dict[str, float] = {}
     for row in world.calls:
         if row.kind not in MPI_STARTS:
-            calls[_sized(row)] = max(0.0, row.seconds - (row.waiting_s or 0.0))
+            calls[f"{_sized(row)}{_UNDER_WAY}{_ALONE}"] = max(
+                0.0, row.seconds - (row.waiting_s or 0.0)
+            )
     return of_ranks(times, calls, world.doings, world.causes)
 
 
@@ -146,7 +152,7 @@ def of_ranks(
     for name, weight in calls.items():
         cost = _Cost()
         cost.add_measured(transfer * weight / (weights or 1.0))
-        costs.append((f"{name} is under way, and nothing beside it", cost))
+        costs.append((name, cost))
     return _table(costs, sum(row.total_s for row in times), len(times))
 
 

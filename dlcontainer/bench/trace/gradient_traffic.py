@@ -35,6 +35,7 @@ def of(side: SideTrace, where: str) -> StepTraffic:
                 exposed_s=row.exposed_s / side.steps,
             )
             for row in side.ranks
+            if side.is_computing_known
         ),
         waiting=fmean(
             sum(row.waiting_for.values()) / row.total_s if row.total_s else 0.0

@@ -62,6 +62,11 @@ def _lengths(process: ProcessTrace, block: int) -> list[float]:
     return [math.log(line.s) for line in process.block(block)[1:] if line.s]
 
 
+def is_above(overhead: TraceOverhead) -> bool:
+    """Return whether it is surely above the most that is allowed."""
+    return overhead.low is not None and overhead.low > 1 + MOST
+
+
 def words(overhead: TraceOverhead) -> str:
     """Say the overhead, and whether it is above the most that is allowed.
 
@@ -73,7 +78,7 @@ def words(overhead: TraceOverhead) -> str:
         return f"the cost of tracing can't be told: {overhead.reason}"
     if high <= 1 + MOST:
         mark = "at most 5 %"
-    elif low > 1 + MOST:
+    elif is_above(overhead):
         mark = "ABOVE 5 %: read the times below with that"
     else:
         mark = "CAN'T TELL whether it is above 5 %"

@@ -37,6 +37,7 @@ class ProcessHead(BaseModel):
     ranks: Annotated[int, Field(ge=1)] | None
     torch: str
     step_at: StepEnd = "optimizer"
+    operations: bool = True
 
 
 class StepLine(BaseModel):

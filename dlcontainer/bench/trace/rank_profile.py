@@ -5,8 +5,9 @@ device where there are any, else operations of the host but those that start or 
 communication.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dlcontainer.bench.trace import collective_spans, intervals
@@ -73,6 +74,7 @@ class _Reading:
     spans: int = 0
     left_out: int = 0
     collectives: list[CollectiveSpan] = field(default_factory=list)
+    issued: list[CollectiveSpan] = field(default_factory=list)
     host: _JoinedTimes = field(default_factory=_JoinedTimes)
     issuing: _JoinedTimes = field(default_factory=_JoinedTimes)
     device: _JoinedTimes = field(default_factory=_JoinedTimes)
@@ -90,6 +92,8 @@ class _Reading:
         elif span.category == "cpu_op":
             times = self.issuing if collective_spans.is_issuing(span.name) else self.host
             times.add(span)
+        elif (issue := collective_spans.issued(span)) and len(self.issued) < _MOST_COLLECTIVES:
+            self.issued.append(issue)
 
     def compute(self) -> list[Interval]:
         if any(True for _ in self.device.threads()):
@@ -104,18 +108,32 @@ def _joined(threads: Iterable[Union]) -> list[Interval]:
     return intervals.union(interval for times in threads for interval in times)
 
 
+def _ordered(reading: _Reading) -> list[CollectiveSpan]:
+    """Return the collectives in their order: those of a device where there are any."""
+    on_device = [span for span in reading.collectives if span.is_on_device]
+    ordered = sorted(on_device or reading.collectives, key=lambda span: (span.begin, span.end))
+    if not any(span.bytes is None for span in on_device):
+        return ordered
+    # A kernel is what the host handed over: the first of a kind is the first one.
+    handed: dict[str, list[int | None]] = {}
+    for issue in sorted(reading.issued, key=lambda issue: issue.begin):
+        handed.setdefault(issue.kind, []).append(issue.bytes)
+    counts = Counter(span.kind for span in on_device)
+    sizes = {kind: iter(told) for kind, told in handed.items() if len(told) == counts[kind]}
+    return [
+        replace(span, bytes=next(sizes[span.kind])) if span.kind in sizes else span
+        for span in ordered
+    ]
+
+
 def read(path: Path) -> RankProfile:
     """Read a rank's Kineto file; raises BenchDataError where it is damaged."""
     file, reading = KinetoFile(path), _Reading()
     for span in file.spans():
         reading.take(span)
-    on_device = any(collective.is_on_device for collective in reading.collectives)
     return RankProfile(
         spans=reading.spans,
-        collectives=sorted(
-            (span for span in reading.collectives if span.is_on_device or not on_device),
-            key=lambda span: (span.begin, span.end),
-        ),
+        collectives=_ordered(reading),
         compute=reading.compute(),
         groups=file.groups,
         coarse_ns=max(reading.host.coarse_ns, reading.device.coarse_ns),

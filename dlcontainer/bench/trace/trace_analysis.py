@@ -74,7 +74,8 @@ def read(
     activities = {rank.rank: rank_activities.of(rank, joined.collectives) for rank in traced}
     rows = [_row(rank, activities[rank.rank], by_rank[rank.rank]) for rank in traced]
     archived = {} if isinstance(archive, str) else archive.calls
-    watch = _watched(watches, by_rank, activities, clocks)
+    is_known = all(by_rank[rank.rank].head.operations or rank.profile.compute for rank in traced)
+    watch = _watched(watches, by_rank, activities, clocks, is_computing_known=is_known)
     if no_trace is not None and (watch is None or ended != GOOD):
         raise no_trace.error(folder)
     return SideTrace(
@@ -82,6 +83,7 @@ def read(
         ended=ended,
         overhead=overhead.of([by_rank[rank.rank] for rank in traced]),
         steps=len(set.intersection(*(set(rank.steps) for rank in traced))) if traced else 0,
+        is_computing_known=is_known,
         ranks=tuple(_with_archive(row, archive) for row in rows),
         missing=missing,
         collectives=collective_table.rows(traced, activities, joined),
@@ -104,10 +106,18 @@ def _watched(
     by_rank: Mapping[int, ProcessTrace],
     activities: Mapping[int, RankActivities],
     clocks: Mapping[str, NodeClock],
+    *,
+    is_computing_known: bool,
 ) -> JobWatch | None:
     """Return what the ranks' clocks saw of their processes, joined with the ranks' profiles."""
     processes = [
-        TracedProcess(rank=rank, boot=boot, pid=head.pid, moved_ns=clocks[boot].moved_ns)
+        TracedProcess(
+            rank=rank,
+            boot=boot,
+            pid=head.pid,
+            moved_ns=clocks[boot].moved_ns,
+            is_computing_known=is_computing_known,
+        )
         for rank in activities
         if (boot := (head := by_rank[rank].head).boot or head.node)
     ]

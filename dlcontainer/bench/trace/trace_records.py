@@ -261,7 +261,8 @@ class NoTrace:
 class SideTrace:
     """What the trace of one side says; `ended` is how its job ended, `archive` its OTF2.
 
-    `image_sha256` is of the image that it ran in: None for native, and in older files.
+    `image_sha256` is of the image that it ran in: None for native, and in older files. Where it is
+    not known when ranks computed, `computing_s` and `hidden_s` are 0, and `other_s` has it all.
     `slowest` is None, and there are no ranks, where nothing trained by PyTorch. `watch` is of all
     processes of the job.
     """
@@ -273,6 +274,7 @@ class SideTrace:
     ended: str
     overhead: TraceOverhead
     steps: Count
+    is_computing_known: bool = True
     ranks: tuple[RankRow, ...]
     missing: tuple[MissingRank, ...]
     collectives: tuple[CollectiveRow, ...]

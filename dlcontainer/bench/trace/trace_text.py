@@ -1,6 +1,7 @@
 """A trace in words and rows, for a terminal and for a page. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 from dlcontainer.bench.samples.vocabulary import counted
@@ -14,14 +15,21 @@ from dlcontainer.bench.trace.trace_records import (
 from dlcontainer.bench.trace.wait_words import ms, whom
 from dlcontainer.bench.trace.watch import watch_text
 
-COLLECTIVES_HEAD = (
+_COLLECTIVES_HEAD = (
     "collective", "bytes of a rank", "calls a step", "in flight, ms", "hidden, ms", "exposed, ms",
     "of it waiting, ms",
 )  # fmt: skip
-RANKS_HEAD = (
+_RANKS_HEAD = (
     "rank", "node", "step, ms", "computing, ms", "waiting, ms", "for whom", "communication, ms",
     "other, ms",
 )  # fmt: skip
+# Where it is not known when a rank computed, these are left out, and other is called so.
+_BY_COMPUTING = ("computing, ms", "hidden, ms", "exposed, ms")
+_OUTSIDE = "outside of collectives"
+MOST_WORDS = (
+    "operations were not recorded: waiting and communication are at most that, for what ranks "
+    "compute beside a collective is not told"
+)
 _LEAST_SHARE = 0.01
 
 
@@ -61,6 +69,9 @@ def shares(side: SideTrace) -> str:
     if not rows:
         return f"{side.side}: the traced steps have no length"
     step = fmean(row.total_s for row in rows) / max(side.steps, 1)
+    if not side.is_computing_known:
+        parts = {name: parts[name] for name in ("waiting", "communication")}
+        parts[_OUTSIDE] = [row.other_s / row.total_s for row in rows]
     words = ", ".join(f"{100 * fmean(part):.0f} % {name}" for name, part in parts.items())
     return f"{side.side}: {ms(step)} ms a step, {words}"
 
@@ -103,6 +114,7 @@ def notes(side: SideTrace) -> Iterator[str]:
     for rank in side.missing:
         yield f"rank {rank.rank} is missing: {rank.why}"
     yield from side.notes
+    yield from _recorded(side)
     for clock in side.clocks:
         if clock.bound_s is None:
             yield f"the clock of {clock.node} can't be joined: nothing tells how far it is off"
@@ -122,6 +134,13 @@ def notes(side: SideTrace) -> Iterator[str]:
         yield from watch_text.notes(side.watch)
 
 
+def _recorded(side: SideTrace) -> Iterator[str]:
+    if not side.is_computing_known:
+        yield MOST_WORDS
+    elif overhead.is_above(side.overhead):
+        yield "most of it is PyTorch's operations: trace collectives alone, with --no-operations"
+
+
 def _row_notes(row: RankRow) -> Iterator[str]:
     if row.left_out:
         yield f"rank {row.rank}: {row.left_out} collectives were left out, beyond a million"
@@ -134,10 +153,33 @@ def _row_notes(row: RankRow) -> Iterator[str]:
         yield f"rank {row.rank}: gaps of computing up to {ms(row.coarse_s)} ms were closed"
 
 
-def collective_rows(side: SideTrace) -> list[tuple[str, ...]]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TextTable:
+    """A table in words: its head, and its rows."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def _known(side: SideTrace, head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> TextTable:
+    """Return a table without the columns that take computing, where that is not known."""
+    shown = [
+        place
+        for place, name in enumerate(head)
+        if side.is_computing_known or name not in _BY_COMPUTING
+    ]
+    if not side.is_computing_known:
+        head = tuple(name.replace("other", _OUTSIDE) for name in head)
+    return TextTable(
+        head=tuple(head[place] for place in shown),
+        rows=tuple(tuple(row[place] for place in shown) for row in rows),
+    )
+
+
+def collectives(side: SideTrace) -> TextTable:
     """Return a row for each kind and size of collective, means over the ranks and steps."""
     steps = max(side.steps, 1)
-    return [
+    rows = (
         (
             row.kind,
             "not told" if row.bytes is None else f"{row.bytes:,}",
@@ -148,13 +190,14 @@ def collective_rows(side: SideTrace) -> list[tuple[str, ...]]:
             "not told" if row.waiting_s is None else ms(row.waiting_s / steps),
         )
         for row in side.collectives
-    ]
+    )
+    return _known(side, _COLLECTIVES_HEAD, rows)
 
 
-def rank_rows(side: SideTrace) -> list[tuple[str, ...]]:
+def ranks(side: SideTrace) -> TextTable:
     """Return a row for each rank, means over the steps: the parts are the step."""
     steps = max(side.steps, 1)
-    return [
+    rows = (
         (
             str(row.rank),
             row.node,
@@ -166,4 +209,5 @@ def rank_rows(side: SideTrace) -> list[tuple[str, ...]]:
             ms(row.other_s / steps),
         )
         for row in side.ranks
-    ]
+    )
+    return _known(side, _RANKS_HEAD, rows)

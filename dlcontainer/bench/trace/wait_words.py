@@ -20,9 +20,9 @@ def whom(waiting_for: Mapping[int, float], steps: int = 1) -> str:
     return ", ".join(f"rank {rank} {ms(seconds / steps)}" for rank, seconds in by_time) or "-"
 
 
-def step_path(slowest: SlowestStep) -> str:
+def step_path(slowest: SlowestStep, *, is_computing_known: bool = True) -> str:
     """Say the critical path of the slowest step."""
-    words = _parts(slowest.path, _in_step)
+    words = _parts(slowest.path, _in_step if is_computing_known else _in_collectives)
     return f"step {slowest.step}, {ms(slowest.seconds)} ms: {words}"
 
 
@@ -63,6 +63,11 @@ def _part(part: PathPart, rank_words: Callable[[PathPart], str]) -> str:
 def _in_step(part: PathPart) -> str:
     rest = max(0.0, part.seconds - part.computing_s - part.other_s)
     return f"computing {ms(part.computing_s)}, communication {ms(rest)}, other {ms(part.other_s)}"
+
+
+def _in_collectives(part: PathPart) -> str:
+    within = max(0.0, part.seconds - part.other_s)
+    return f"outside of collectives {ms(part.other_s)}, in them {ms(within)}"
 
 
 def _in_program(part: PathPart) -> str:

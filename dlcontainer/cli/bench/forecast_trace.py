@@ -166,6 +166,8 @@ def _remarks(side: "SideTrace", step: "StepTraffic") -> "Iterator[str]":
     cost = side.overhead
     if cost.low is None or cost.high is None or cost.high > 1 + overhead.MOST:
         yield f"the trace: {overhead.words(cost)}"
+    if not side.is_computing_known:
+        yield "the trace has no operations: it does not tell what computing hides"
     if side.missing:
         numbers = ", ".join(str(rank.rank) for rank in side.missing)
         yield f"the trace has no rank {numbers}"

@@ -69,6 +69,14 @@ StepAt = Annotated[
         "(inference, updates of your own).",
     ),
 ]
+Operations = Annotated[
+    bool,
+    typer.Option(
+        "--operations/--no-operations",
+        help="Record PyTorch's operations, or only collectives and a GPU's kernels: short steps "
+        "cost less.",
+    ),
+]
 Folder = Annotated[
     Path,
     typer.Option(
@@ -88,6 +96,7 @@ class _TraceOptions:
     steps: int
     warm_up: int
     step_at: Literal["optimizer", "forward"]
+    operations: bool
     limit: str | None
     folder: Path
 
@@ -104,6 +113,7 @@ def trace(
     steps: Steps = 30,
     warm_up_steps: WarmUp = 5,
     step_at: StepAt = "optimizer",
+    operations: Operations = True,
     account: options.Account = None,
     partition: options.Partition = None,
     time: options.Time = None,
@@ -133,6 +143,7 @@ def trace(
         steps=steps,
         warm_up=warm_up_steps,
         step_at=step_at,
+        operations=operations,
         limit=time,
         folder=folder.absolute(),
     )
@@ -259,7 +270,12 @@ def _context(
     plan = job_parts.plan(chosen, typed.limit, image, world)
     submitter = job_parts.submitter(plan, typed.limit, world, console)
     native = _native(chosen, plan, image, world, console)
-    schedule = TraceSchedule(warm_up=typed.warm_up, steps=typed.steps, step_at=typed.step_at)
+    schedule = TraceSchedule(
+        warm_up=typed.warm_up,
+        steps=typed.steps,
+        step_at=typed.step_at,
+        operations=typed.operations,
+    )
     search = RankSearch(trace=schedule)
     arms = scripts.arms(plan, native, search, typed.placing, world.resources.template_folders())
     if image is None:
@@ -330,10 +346,12 @@ def _say_steps(side: "SideTrace", slowest: "SlowestStep") -> None:
     from dlcontainer.bench.trace import trace_text, wait_words
 
     if side.collectives:
-        rows = trace_text.collective_rows(side)
-        output.say("\n" + output.table(rows, head=trace_text.COLLECTIVES_HEAD))
-    output.say("\n" + output.table(trace_text.rank_rows(side), head=trace_text.RANKS_HEAD))
-    output.say(f"\ncritical path, {wait_words.step_path(slowest)}")
+        calls = trace_text.collectives(side)
+        output.say("\n" + output.table(calls.rows, head=calls.head))
+    ranks = trace_text.ranks(side)
+    output.say("\n" + output.table(ranks.rows, head=ranks.head))
+    path = wait_words.step_path(slowest, is_computing_known=side.is_computing_known)
+    output.say(f"\ncritical path, {path}")
 
 
 def _say_world(world: "MpiWorld") -> None:

@@ -29,6 +29,7 @@ class profile(object):
     def start(self):
         import torch.autograd.profiler as module
         module._prepare_profiler()
+        module._enable_profiler()
     def stop(self):
         pass
     def export_chrome_trace(self, path):
@@ -43,7 +44,14 @@ class ExecutionTraceObserver(object):
         pass
     stop = unregister_callback = start
 """
-INNER = "def _prepare_profiler():\n    pass\n\ndef _enable_profiler():\n    pass\n"
+INNER = """
+scopes = "none"
+def _prepare_profiler():
+    pass
+def _enable_profiler(**named):
+    global scopes
+    scopes = named
+"""
 # As much of its modules: hooks behind a forward that did not raise.
 MODULES = """
 import torch
@@ -97,7 +105,8 @@ class Profilers:
         self.log: list[str] = []
         self.KINDS = dict.fromkeys(("kineto", "chakra"), self.made)
 
-    def made(self, path: str) -> "Profilers":
+    def made(self, path: str, has_operations: bool) -> "Profilers":
+        assert has_operations
         self.path = path
         return self
 
@@ -134,8 +143,8 @@ def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def tracer(module: ModuleType, folder: Path, profilers: Profilers) -> Any:
-    plan = {"folder": str(folder), "step_at": "optimizer", "warm_up": 2, "steps": 4}
-    return module.Tracer(plan, profilers)
+    times: dict[str, Any] = {"step_at": "optimizer", "warm_up": 2, "steps": 4}
+    return module.Tracer({"folder": str(folder), "operations": True, **times}, profilers)
 
 
 def left(folder: Path) -> ProcessTrace:
@@ -336,6 +345,14 @@ def hooked(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def again(folder: Path, schedule: TraceSchedule) -> None:
+    """Write what the hook reads once more."""
+    for name in ("trace", "mpi"):
+        (folder / name).rmdir()
+    shutil.rmtree(folder / "watch")
+    trace_hook.write(folder, schedule)
+
+
 def test_the_hook_traces_a_program(real_processes: None, hooked: Path) -> None:
     text = STEPS.format(inside="pass") + (
         "import sys\nprint([n for n in sys.modules if n.startswith('trace_')])\n"
@@ -366,6 +383,32 @@ def test_a_file_that_pytorch_did_not_write_whole(
     process = left(hooked / "trace")
     assert process.end == "OSError: PyTorch's file is incomplete: is the disk full?"
     assert [file.suffix for file in (hooked / "trace").iterdir()] == [".trace"]
+
+
+RECORD_SCOPE = (
+    "class _C: _profiler = type('P', (), {'RecordScope': type('R', (), {'USER_SCOPE': 7})})\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("has_scopes", "end"),
+    [
+        (True, "complete"),
+        (False, "OSError: this PyTorch can't leave operations out: trace with them"),
+    ],
+)
+def test_operations_are_left_out_by_scope(
+    real_processes: None, hooked: Path, has_scopes: bool, end: str
+) -> None:
+    again(hooked, TraceSchedule(warm_up=2, steps=4, operations=False))
+    path = hooked / "site/torch/__init__.py"
+    made = RECORD_SCOPE if has_scopes else "class _C: _profiler = None\n"
+    path.write_text(path.read_text() + made)
+    inside = "step == 8 and print(torch.autograd.profiler.scopes)"
+    said = run(hooked, STEPS.format(inside=inside))
+    process = left(hooked / "trace")
+    assert (process.end, process.head.operations) == (end, False)
+    assert said == ("{'scopes': {7}}\n" if has_scopes else "none\n")
 
 
 def test_without_a_plan_nothing_is_traced(real_processes: None, hooked: Path) -> None:
@@ -400,10 +443,7 @@ for step in range({steps}):
 @pytest.fixture
 def of_forwards(hooked: Path) -> Path:
     """Give the folder of the hook where a model's return is a step."""
-    for folder in ("trace", "mpi"):
-        (hooked / folder).rmdir()
-    shutil.rmtree(hooked / "watch")
-    trace_hook.write(hooked, TraceSchedule(warm_up=2, steps=4, step_at="forward"))
+    again(hooked, TraceSchedule(warm_up=2, steps=4, step_at="forward"))
     return hooked
 
 

@@ -45,6 +45,10 @@ _STEP = _Words(
     },
     whole="step",
 )
+# Where it is not known when ranks computed: they may beside a collective.
+_COLLECTIVES = _Words(
+    names={"waiting": _STEP.names["waiting"], "transfer": "communication"}, whole="step"
+)
 _PROGRAM = _Words(names={**_STEP.names, "computing": "outside of MPI"}, whole="program")
 
 
@@ -61,11 +65,17 @@ class _TimeScale:
 
 
 def figure(
-    name: str, slowest: SlowestStep, longest_s: float = 0.0, missing: Sequence[int] = ()
+    name: str,
+    slowest: SlowestStep,
+    longest_s: float = 0.0,
+    missing: Sequence[int] = (),
+    *,
+    is_computing_known: bool = True,
 ) -> Markup:
     """Draw the step of a side, on a scale for a step of `longest_s`; `missing` ranks are named."""
     step = RankTimeline(seconds=max(slowest.seconds, longest_s), bars=slowest.bars)
-    return _drawn(f"The slowest step, {name}", _STEP, step, missing)
+    words = _STEP if is_computing_known else _COLLECTIVES
+    return _drawn(f"The slowest step, {name}", words, step, missing)
 
 
 def figure_of_program(name: str, whole: RankTimeline) -> Markup:
@@ -83,7 +93,8 @@ def _drawn(name: str, words: _Words, whole: RankTimeline, missing: Sequence[int]
     time = _TimeScale(scale=scale, factor=factor, names=words.names)
     axis = f"{unit} of the {words.whole}"
     horizontal_axis(drawing, scale, top=_TOP - 6, bottom=bottom, name=axis)
-    legend(drawing, 90, 14, [LegendEntry(name=words.names[a], style=s) for a, s in _STYLES.items()])
+    entries = [LegendEntry(name=name, style=_STYLES[a]) for a, name in words.names.items()]
+    legend(drawing, 90, 14, entries)
     for row, rank in enumerate(ranks):
         y = _TOP + _ROW * row
         drawing.text(76, y + _BAR - 2, f"rank {rank}", "row", "end")
@@ -126,7 +137,7 @@ def _columns(drawing: Drawing, y: float, bars: Sequence[TimelineBar], time: _Tim
     for (begin, end), seconds in zip(pairwise(edges), _shares(bars, edges), strict=True):
         top, width = y + _BAR, time.at(end) - time.at(begin)
         shares = {activity: seconds[activity] / (end - begin) for activity in _STYLES}
-        hint = ", ".join(f"{time.names[a]} {share:.0%}" for a, share in shares.items())
+        hint = ", ".join(f"{name} {shares[a]:.0%}" for a, name in time.names.items())
         for activity, share in shares.items():
             top -= _BAR * share
             box = Box(x=time.at(begin), y=top, width=width + 0.1, height=_BAR * share)

@@ -83,7 +83,10 @@ def _sentence(text: str) -> str:
 
 def _paths(side: SideTrace) -> Iterator[str]:
     """Yield the critical paths of the slowest step and of each program of MPI."""
-    paths = [wait_words.step_path(side.slowest)] if side.slowest else []
+    paths = []
+    if side.slowest:
+        is_known = side.is_computing_known
+        paths.append(wait_words.step_path(side.slowest, is_computing_known=is_known))
     paths += [
         wait_words.program_path(world.program, world.path)
         for world in trace_text.worlds(side)
@@ -120,10 +123,13 @@ def _how(drawn: SlowestStep | RankTimeline, ranks: int) -> str:
 def _plate(finding: InputFinding, side: SideTrace, slowest: SlowestStep, longest_s: float) -> Plate:
     missing = [rank.rank for rank in side.missing]
     how = _how(slowest, len(slowest.bars) + len(missing))
+    is_known = side.is_computing_known
+    operations = "outside of operations: Python, input, sleep"
+    blank = operations if is_known else "outside of collectives"
     return plate(
         finding,
         f"The slowest step, {side.side}",
-        timeline.figure(side.side, slowest, longest_s, missing),
+        timeline.figure(side.side, slowest, longest_s, missing, is_computing_known=is_known),
         f"Step {slowest.step}, by the clock of the first rank's node. What is left blank is "
-        f"outside of operations: Python, input, sleep.{how}",
+        f"{blank}.{how}",
     )

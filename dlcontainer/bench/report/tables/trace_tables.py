@@ -65,20 +65,22 @@ def _world_tables(side: SideTrace, world: MpiWorld) -> Iterator[Table]:
 
 
 def _step_tables(side: SideTrace) -> Iterator[Table]:
+    ranks, calls = trace_text.ranks(side), trace_text.collectives(side)
+    is_known = side.is_computing_known
+    parts = "computing, waiting, communication and other are the step."
     yield Table(
         name=f"Ranks, {side.side}",
-        head=trace_text.RANKS_HEAD,
-        rows=tuple(trace_text.rank_rows(side)),
-        note="Means over the traced steps; computing, waiting, communication and other are the "
-        "step.",
+        head=ranks.head,
+        rows=ranks.rows,
+        note=f"Means over the traced steps; {parts if is_known else trace_text.MOST_WORDS}",
     )
     if side.collectives:
+        parts = "; hidden and exposed are the time in flight" if is_known else ""
         yield Table(
             name=f"Collectives, {side.side}",
-            head=trace_text.COLLECTIVES_HEAD,
-            rows=tuple(trace_text.collective_rows(side)),
-            note="Means over the ranks and the traced steps; hidden and exposed are the time in "
-            "flight.",
+            head=calls.head,
+            rows=calls.rows,
+            note=f"Means over the ranks and the traced steps{parts}.",
         )
 
 

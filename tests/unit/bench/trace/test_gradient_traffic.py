@@ -20,6 +20,11 @@ def test_gradients_are_bytes_and_messages_a_step() -> None:
     assert step.waiting == 0
 
 
+def test_without_operations_bytes_alone_are_told() -> None:
+    step = gradient_traffic.of(replace(made.side(), is_computing_known=False), "t")
+    assert (step.gradient_bytes, step.messages, step.ranks) == (80 * MB, 4, ())
+
+
 def test_under_fsdp_gradients_are_what_is_scattered() -> None:
     step = gradient_traffic.of(made.side(sent=made.SCATTERED), "t")
     assert (step.axis, step.gradient_bytes, step.messages) == ("fsdp", 50 * MB, 5)

@@ -1,6 +1,7 @@
 """A trace of NCCL's, recorded on a GPU: two ranks, of which rank 1 slept for 50 ms a step."""
 
 import importlib.util
+import json
 import shutil
 from pathlib import Path
 
@@ -39,6 +40,44 @@ def test_the_rank_that_slept_is_waited_for(side: SideTrace) -> None:
     assert first.waiting_for == {1: pytest.approx(STEPS * SLEPT_S, rel=0.1)}
     assert second.waiting_for == {}
     assert second.other_s == pytest.approx(STEPS * SLEPT_S, rel=0.1)
+
+
+def bare(path: Path, *left_out: str) -> None:
+    """Leave out what needs operations, and some annotations of the host."""
+    trace = json.loads(path.read_text())
+    kept = []
+    for event in trace["traceEvents"]:
+        if event["cat"] == "cpu_op" or event["name"] in left_out:
+            continue
+        if event["cat"] == "kernel":
+            event.pop("args", None)
+        kept.append(event)
+    path.write_text(json.dumps({**trace, "traceEvents": kept}))
+
+
+def test_without_operations_the_host_s_annotations_have_the_bytes(
+    side: SideTrace, folder: Path
+) -> None:
+    """Made of the recorded trace: PyTorch without operations was not seen on a GPU."""
+    for path in folder.glob("*.kineto.json"):
+        bare(path)
+    for path in folder.glob("*.trace"):
+        head = '"operations": false, "torch"'
+        path.write_text(path.read_text().replace('"torch"', head, 1))
+    alone = trace_analysis.read(folder, "native", 2, "ended")
+    [row] = alone.collectives
+    assert (row.kind, row.bytes, row.calls) == ("all_reduce", BYTES, STEPS)
+    assert alone.is_computing_known
+    for one, other in zip(alone.ranks, side.ranks, strict=True):
+        assert one.waiting_for == other.waiting_for
+        assert one.computing_s == other.computing_s
+
+
+def test_a_kernel_that_no_annotation_tells_has_no_bytes(folder: Path) -> None:
+    for path in folder.glob("*.kineto.json"):
+        bare(path, "nccl:all_reduce")
+    [row] = trace_analysis.read(folder, "native", 2, "ended").collectives
+    assert (row.bytes, row.calls) == (None, STEPS)
 
 
 def test_steps_are_the_device_s(folder: Path) -> None:

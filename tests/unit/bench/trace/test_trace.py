@@ -71,6 +71,47 @@ def test_the_critical_path_goes_over_the_rank_that_was_waited_for(tmp_path: Path
     ]  # fmt: skip
 
 
+# As PyTorch leaves them without operations: rank 0 computes, which nothing tells.
+ALONE = [[span for span in spans if "gloo" in span[0]] for spans in (QUICK, LATE)]
+
+
+def test_without_operations_computing_is_not_told(tmp_path: Path) -> None:
+    side = read(tmp_path, [MadeRank(spans=spans, operations=False) for spans in ALONE])
+    quick, late = side.ranks
+    assert quick.waiting_for == {1: pytest.approx(STEPS * WAITED / 1e3)}
+    assert quick.other_s == pytest.approx(STEPS * 0.035)
+    assert late.waiting_for == {}
+    assert late.other_s == pytest.approx(STEPS * 0.095)
+    assert trace_text.shares(side) == (
+        "native: 100.0 ms a step, 30 % waiting, 5 % communication, 65 % outside of collectives"
+    )
+    assert trace_text.ranks(side).rows[0][2:] == ("100.0", "60.0", "rank 1 60.0", "5.000", "35.0")
+    assert trace_text.ranks(side).head[-2:] == ("communication, ms", "outside of collectives, ms")
+    assert trace_text.collectives(side).head[-2:] == ("in flight, ms", "of it waiting, ms")
+    assert trace_text.collectives(side).rows == (("all_reduce", "4,000", "1", "35.0", "30.0"),)
+    assert "at most that" in "\n".join(trace_text.notes(side))
+    assert side.slowest is not None
+    path = wait_words.step_path(side.slowest, is_computing_known=False)
+    assert "rank 1 70.0 ms (outside of collectives 70.0, in them 0.000) -> " in path
+    assert not any("nothing beside it" in line for line in trace_text.cost_lines(side))
+
+
+def test_without_operations_a_device_tells_when_it_computed(tmp_path: Path) -> None:
+    spans = [[*own, *stepped(("ampere_sgemm", 10, 30, 7))] for own in ALONE]
+    ranks = [MadeRank(spans=own, operations=False, kernels=("ampere_sgemm",)) for own in spans]
+    side = read(tmp_path, ranks)
+    assert side.is_computing_known
+    assert side.ranks[0].computing_s == pytest.approx(STEPS * 0.02)
+
+
+def test_a_trace_that_costs_too_much_names_the_way_out(tmp_path: Path) -> None:
+    side = read(tmp_path, [MadeRank(spans=QUICK), MadeRank(spans=LATE)])
+    for low, is_said in ((1.06, True), (1.0, False)):
+        dear = TraceOverhead(ratio=1.1, low=low, high=1.2, steps=9)
+        notes = "\n".join(trace_text.notes(replace(side, overhead=dear)))
+        assert ("--no-operations" in notes) is is_said
+
+
 @pytest.mark.parametrize("ahead_ms", [50.0, -50.0, 3.0])
 def test_clocks_are_joined_by_what_no_rank_can_end_alone(tmp_path: Path, ahead_ms: float) -> None:
     ranks = [MadeRank(spans=QUICK), MadeRank(spans=LATE, ahead_ms=ahead_ms, boot="two")]
@@ -103,7 +144,7 @@ def test_of_several_groups_nobody_is_blamed(tmp_path: Path, groups: int | None, 
     assert says in "\n".join(side.notes)
     assert side.ranks[0].waiting_for == {}
     assert side.collectives[0].waiting_s is None
-    assert trace_text.collective_rows(side)[0][-1] == "not told"
+    assert trace_text.collectives(side).rows[0][-1] == "not told"
 
 
 def test_groups_that_are_named_are_joined(tmp_path: Path) -> None:
@@ -222,8 +263,8 @@ def test_a_trace_says_what_of_a_step_is_lost(tmp_path: Path) -> None:
     assert sum(map(int, re.findall(r"([0-9]+) %", said))) == pytest.approx(100, abs=2)
     assert trace_text.longest_wait(side) == "rank 0 waits longest: 56 %, for rank 1"
     # 600 ms are six steps of 100.
-    assert trace_text.rank_rows(side)[0][2] == "100.0"
-    assert trace_text.collective_rows(side)[0][2] == f"{side.collectives[0].calls / STEPS:.3g}"
+    assert trace_text.ranks(side).rows[0][2] == "100.0"
+    assert trace_text.collectives(side).rows[0][2] == f"{side.collectives[0].calls / STEPS:.3g}"
     alone = replace(side, ranks=(replace(side.ranks[0], waiting_for={}),))
     assert trace_text.longest_wait(alone) == "one rank"
     assert "no length" in trace_text.shares(replace(side, ranks=()))
