@@ -67,12 +67,12 @@ def _world_tables(side: SideTrace, world: MpiWorld) -> Iterator[Table]:
 def _step_tables(side: SideTrace) -> Iterator[Table]:
     ranks, calls = trace_text.ranks(side), trace_text.collectives(side)
     is_known = side.is_computing_known
-    parts = "computing, waiting, communication and other are the step."
+    parts = "computing, waiting, communication and other are the step"
     yield Table(
         name=f"Ranks, {side.side}",
         head=ranks.head,
         rows=ranks.rows,
-        note=f"Means over the traced steps; {parts if is_known else trace_text.MOST_WORDS}",
+        note=f"Means over the traced steps; {parts if is_known else trace_text.MOST_WORDS}.",
     )
     if side.collectives:
         parts = "; hidden and exposed are the time in flight" if is_known else ""

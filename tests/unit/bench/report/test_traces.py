@@ -18,15 +18,16 @@ from tests import madecalls
 from tests.madecalls import call
 from tests.madetraces import MadeRank, leave
 from tests.unit.bench.report.test_html_report import TEMPLATES
-from tests.unit.bench.trace.test_trace import LATE, QUICK
+from tests.unit.bench.trace.test_trace import ALONE, LATE, QUICK
+
+RANKS = (MadeRank(spans=QUICK), MadeRank(spans=LATE))
 
 
-def written(folder: Path, **changes: object) -> Path:
+def written(folder: Path, *ranks: MadeRank, **changes: object) -> Path:
     """Write the trace of two sides; what is changed is of the file's text."""
-    ranks = [MadeRank(spans=QUICK), MadeRank(spans=LATE)]
     names: tuple[SideName, SideName] = ("native", "container")
     sides = tuple(
-        trace_analysis.read(leave(folder / side / "trace", ranks), side, 2, "ended")
+        trace_analysis.read(leave(folder / side / "trace", ranks or RANKS), side, 2, "ended")
         for side in names
     )
     trace = JobTrace(
@@ -53,6 +54,15 @@ def test_a_page_draws_the_slowest_step_of_each_side(finding: InputFinding) -> No
     assert "&lt;train&gt;.py" in page
     assert page.count("waiting for a rank 1: 2 ms") == 2
     assert page.count("waiting for a rank 1: 54 ms") == 2
+
+
+def test_without_operations_a_page_says_nothing_of_computing(tmp_path: Path) -> None:
+    ranks = [MadeRank(spans=spans, operations=False) for spans in ALONE]
+    page = html_report.html([], TEMPLATES, [inputs.read(written(tmp_path, *ranks))])
+    assert "What is left blank is outside of collectives." in page
+    assert "outside of collectives, ms" in page
+    for absent in ("computing, ms", "hidden, ms", "communication, exposed", "of operations:"):
+        assert absent not in page
 
 
 def test_a_trace_as_markdown_and_json(finding: InputFinding) -> None:

@@ -210,6 +210,16 @@ def test_a_trace_that_cost_much_is_used_and_said(
     assert "the trace has no rank 1" in capsys.readouterr().out
 
 
+def test_of_a_trace_without_operations_bytes_are_taken(
+    there: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forecast_traces.write(there, replace(forecast_traces.side(), is_computing_known=False))
+    assert run("facts.yaml", "--nodes", "2", "--trace", "trace.json") == 0
+    said = capsys.readouterr().out
+    assert "80 MB a step in 4 messages; by" in said
+    assert "the trace has no operations: it does not tell what computing hides" in said
+
+
 @pytest.mark.parametrize(
     ("sides", "words", "code", "says"),
     [
