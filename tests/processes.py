@@ -95,3 +95,13 @@ def kill_marked(mark: str) -> None:
         return not left
 
     assert poll(none_left, ENDS_DEADLINE_S)
+
+
+def kill_servers(*folders: Path) -> None:
+    """Kill what serves images below folders: an engine that is killed takes nothing down."""
+    for process in Path("/proc").iterdir():
+        with suppress(OSError):
+            served = (process / "fd/3").readlink()
+            is_server = (process / "comm").read_text() == "squashfuse_ll\n"
+            if is_server and any(served.is_relative_to(folder) for folder in folders):
+                os.kill(int(process.name), signal.SIGKILL)

@@ -17,7 +17,7 @@ import pytest
 from tests.integration.accounts import NOBODY, without
 from tests.integration.publish.tools import Shelf, clean_home, in_shell, program
 from tests.integration.world import Built, World, write_wheel
-from tests.processes import poll
+from tests.processes import kill_servers, poll
 from tests.skips import skip
 from tests.unit.publish.test_pack_venv import view
 
@@ -353,6 +353,7 @@ def test_killed_at_any_time(packing: Packing, doing: str) -> None:
     assert packing.left == STUB
     packing.run("--unpack", NOW)
     assert view(packing.folder) == before
+    kill_servers(packing.shelf.root, packing.folder)
 
 
 def test_what_is_refused(packing: Packing, tmp_path: Path) -> None:
