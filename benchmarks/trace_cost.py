@@ -65,7 +65,7 @@ print(json.dumps({"blocks": [before, traced, block()], "operations": count}))
 """
 
 
-KINDS = {"sizes": "with sizes", "names": "with names", "none": "without operations"}
+KINDS = {"sizes": "with sizes", "names": "without sizes", "none": "without operations"}
 
 
 def run(python: str, steps: int, kind: str) -> dict[str, Any]:

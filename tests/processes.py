@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 
 MARK = "DLCONTAINER_TEST_MARK"
-ENDS_DEADLINE_S = 120
 
 
 def new_mark() -> str:
@@ -32,12 +31,13 @@ def marked(mark: str) -> dict[int, int]:
     return found
 
 
-def left_of(mark: str) -> dict[int, int]:
+def left_of(mark: str, seconds: float = 60) -> dict[int, int]:
     """Wait until all with this mark have ended; give who has not, and their parents.
 
-    A command that a killed shell had started, a `sleep` for example, ends a moment after it.
+    For who has nobody that waits: what a killed shell had started ends a moment after it. Where
+    the program under test promises that all have ended before itself, `marked` holds it to that.
     """
-    poll(lambda: not marked(mark), ENDS_DEADLINE_S)
+    poll(lambda: not marked(mark), seconds)
     return marked(mark)
 
 
@@ -94,7 +94,7 @@ def kill_marked(mark: str) -> None:
                 continue
         return not left
 
-    assert poll(none_left, ENDS_DEADLINE_S)
+    assert poll(none_left, 60)
 
 
 def kill_servers(*folders: Path) -> None:

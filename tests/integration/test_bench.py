@@ -14,7 +14,7 @@ from dlcontainer.system import machine
 from tests.integration.truth import native_prefix, packages_of
 from tests.integration.world import Built, World, write_wheel
 from tests.judging import SESSIONS, analyse, by_chance
-from tests.processes import MARK, kill_marked, left_of, poll
+from tests.processes import MARK, kill_marked, left_of, marked, poll
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_a_hanging_rank_is_ended(
     argv = options(tiny_image, tiny, tmp_path / "x.jsonl", "--native", side, "--timeout", 2)
     done = user.having(**{MARK: mark}).run("bench", "import", *argv, code=7)
     assert "no end within 2 s" in done.stderr
-    assert left_of(mark) == {}
+    assert marked(mark) == {}
 
 
 @pytest.mark.parametrize(

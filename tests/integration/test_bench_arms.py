@@ -13,7 +13,7 @@ from dlcontainer.bench.samples import continuation, reader
 from dlcontainer.bench.samples.launch_order import SEQUENCES
 from tests.integration.test_bench import options, user
 from tests.integration.world import Built, World, require_twin
-from tests.processes import MARK, kill_marked, left_of, poll
+from tests.processes import MARK, kill_marked, left_of, marked, poll
 
 __all__ = ["user"]  # a fixture
 
@@ -113,7 +113,7 @@ def test_the_native_tree_is_shown_another_way(
     more = ("--native-as", form, "--pairs", 1, "--controls", 1)
     argv = options(tiny_image, tiny, output, *more)
     done = user.having(**{MARK: mark}).run("bench", "import", *argv)
-    assert left_of(mark) == {}, done.stderr
+    assert marked(mark) == {}, done.stderr
     series = reader.read(output)
     assert series.complete
     assert series.session.declared.workload["native_as"] == form

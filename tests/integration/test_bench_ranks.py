@@ -15,7 +15,7 @@ from dlcontainer.bench.samples.series import Series
 from tests.integration.test_bench import environment_with, holders, living, options, other_wheel
 from tests.integration.world import Built, World
 from tests.judging import analyse
-from tests.processes import MARK, kill_marked, left_of, poll
+from tests.processes import MARK, kill_marked, left_of, marked, poll
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_a_rank_that_dies_is_named(
     argv = options(tiny_image, tiny, output, "--native", side, "--ranks", 3, "--start", "storm")
     done = user.having(**{MARK: mark}).run("bench", "import", *argv, "--timeout", "60", code=7)
     assert says in done.stderr
-    assert left_of(mark) == {}
+    assert marked(mark) == {}
     (first, *_) = reader.read(output).samples
     assert not first.ok
     assert [rank["rank"] for rank in first.ranks if rank["exit_code"] is not None]
@@ -118,7 +118,7 @@ def test_a_hanging_rank_ends_the_launch(
     done = user.having(**{MARK: mark}).run("bench", "import", *argv, code=7)
     assert "no end within 20 s" in done.stderr
     assert "rank 1: it gave no result" in done.stderr
-    assert left_of(mark) == {}
+    assert marked(mark) == {}
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])

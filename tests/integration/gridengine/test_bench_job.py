@@ -52,7 +52,7 @@ def test_a_pair_of_jobs(
     found = job_analysis.read(job)
     assert found.judged is not None
     assert PLANTED_S - 0.5 < found.judged.added < PLANTED_S + 2.5
-    assert poll(lambda: cell.jobs() == [], 60)
+    assert cell.jobs() == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -69,7 +69,7 @@ def test_an_interruption_leaves_no_job(
     finally:
         process.kill()
     assert process.returncode == 130, said
-    assert poll(lambda: cell.jobs() == [], 60)
+    assert cell.jobs() == []
     assert left_of(mark) == {}
     job = read(tmp_path)
     assert job.end is not None
@@ -96,7 +96,7 @@ def test_a_job_that_fails_is_named(
     said = submitting.run(*words, cwd=tmp_path, code=7).stderr
     assert says in said
     assert ("can't chdir to /nonexistent" in said) == bool(directives)
-    assert poll(lambda: cell.jobs() == [], 60)
+    assert cell.jobs() == []
 
 
 def test_a_job_past_its_limit_is_named(
@@ -106,7 +106,7 @@ def test_a_job_past_its_limit_is_named(
     said = submitting.run(*words, cwd=tmp_path, code=7).stderr
     assert "failed 37: qmaster enforced h_rt" in said
     assert "ask for more with --time" in said
-    assert poll(lambda: cell.jobs() == [], 60)
+    assert cell.jobs() == []
 
 
 def test_a_job_whose_node_lost_it_is_measured_again(
@@ -126,4 +126,4 @@ def test_a_job_whose_node_lost_it_is_measured_again(
     job = job_file.read(tmp_path / "j.jsonl")
     assert [one.lost for one in job.launches] == [True, False, False, False, False]
     assert "before writing exit_status" in job.launches[0].state
-    assert poll(lambda: cell.jobs() == [], 60)
+    assert cell.jobs() == []

@@ -7,7 +7,6 @@ import pytest
 
 from tests.integration.gridengine.cell import Cell
 from tests.integration.world import World
-from tests.processes import poll
 
 # As test_bench_job.py beside it; ../slurm/test_site_detect.py goes the same road.
 pytestmark = pytest.mark.long
@@ -22,5 +21,5 @@ def test_login_and_compute_node(world: World, cell: Cell, tmp_path: Path) -> Non
     assert here["scheduler.version"]
     assert here["scheduler.partitions"]
     assert here["os.kernel"] == job["os.kernel"] is not None
-    assert poll(lambda: cell.jobs() == [], 60)
+    assert cell.jobs() == []
     assert list(tmp_path.iterdir()) == []

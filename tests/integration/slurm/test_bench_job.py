@@ -89,7 +89,7 @@ def test_a_pair_of_jobs_on_two_nodes(
     assert PLANTED_S - 0.5 < near[-1] < PLANTED_S + 2.5, near
     said = submitting.run("report", tmp_path / "j.jsonl").stdout
     assert "start-up on 2 nodes" in said
-    assert poll(lambda: cluster.jobs() == [], 60)
+    assert cluster.jobs() == []
     assert not list(tmp_path.glob("slurm-*.out"))
 
 
@@ -109,7 +109,7 @@ def test_ctrl_c_leaves_no_job(
     finally:
         process.kill()
     assert process.returncode == 130, said
-    assert poll(lambda: cluster.jobs() == [], 60)
+    assert cluster.jobs() == []
     assert left_of(mark) == {}
     job = read(tmp_path)
     assert job.end is not None
@@ -136,7 +136,7 @@ def test_a_job_that_fails_is_named(
     words = [*argv, "--site", str(site), *options, *command(program)]
     said = submitting.run(*words, cwd=tmp_path, code=7).stderr
     assert says in said
-    assert poll(lambda: cluster.jobs() == [], 60)
+    assert cluster.jobs() == []
 
 
 @pytest.mark.long
@@ -147,7 +147,7 @@ def test_a_job_past_its_limit_is_named(
     words = [*argv, "--site", str(site), "--time", "1", "--", "sleep", "600"]
     said = submitting.run(*words, cwd=tmp_path, code=7).stderr
     assert "the job ended as TIMEOUT" in said
-    assert poll(lambda: cluster.jobs() == [], 60)
+    assert cluster.jobs() == []
 
 
 @pytest.mark.long

@@ -48,7 +48,7 @@ def test_a_point_is_a_job_of_its_own_size(
     submitting: World, cluster: Cluster, argv: list[str], tmp_path: Path
 ) -> None:
     assert outcomes(submitting, argv) == [("1-dp1", "measured"), ("2-dp2", "measured")]
-    assert poll(lambda: cluster.jobs() == [], 60)
+    assert cluster.jobs() == []
     study = study_reader.read(tmp_path / "s")
     assert [(one.plan.ranks, one.plan.nodes, one.complete) for one in study.points] == [
         (1, 1, True), (2, 2, True),
@@ -109,7 +109,7 @@ def test_ctrl_c_leaves_no_job(
     finally:
         process.kill()
     assert process.returncode == 130, said
-    assert poll(lambda: cluster.jobs() == [], 60)
+    assert cluster.jobs() == []
     assert left_of(mark) == {}
 
 
@@ -126,7 +126,7 @@ def test_what_slurm_or_the_place_refuses(
     done = submitting.run(*argv, *more, code=None)
     assert done.returncode in {1, 2}
     assert says in done.stderr
-    assert poll(lambda: cluster.jobs() == [], 60)
+    assert cluster.jobs() == []
 
 
 def test_one_allocation(

@@ -6,7 +6,6 @@ from pathlib import Path
 from tests.integration.slurm.cluster import Cluster
 from tests.integration.test_bench_trace import ALL_STEPS, GRADIENT_BYTES, PROGRAM
 from tests.integration.world import World
-from tests.processes import poll
 
 
 def test_ranks_of_two_nodes(
@@ -37,5 +36,5 @@ def test_ranks_of_two_nodes(
     assert [row["bytes"] for row in side["collectives"]] == [GRADIENT_BYTES]
     # Nodes of one boot: their clock is one.
     assert [clock["bound_s"] for clock in side["clocks"]] == [0]
-    assert poll(lambda: cluster.jobs() == [], 60)
+    assert cluster.jobs() == []
     assert not list(tmp_path.glob("slurm-*.out"))

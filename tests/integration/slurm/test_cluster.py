@@ -7,7 +7,7 @@ import pytest
 from tests.integration.accounts import NOBODY
 from tests.integration.slurm import cluster as clusters
 from tests.integration.slurm.cluster import NODES, Cluster
-from tests.processes import MARK, left_of, new_mark, poll
+from tests.processes import MARK, marked, new_mark, poll
 from tests.skips import skip
 
 WHO = ("sh", "-c", "echo $SLURMD_NODENAME $(id -u)")
@@ -28,4 +28,4 @@ def test_an_ordinary_users_cluster_ends_with_its_jobs(monkeypatch: pytest.Monkey
         assert sorted(said.splitlines()) == [f"n1 {NOBODY.uid}", f"n2 {NOBODY.uid}"]
         own.run("sbatch", "-N2", "--wrap", "srun sleep 3600")
         assert poll(lambda: bool(own.steps()), 60)
-    assert left_of(mark) == {}
+    assert marked(mark) == {}

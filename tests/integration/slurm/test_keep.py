@@ -14,7 +14,7 @@ from tests.integration.publish.tools import Shelf, clean_home, program
 from tests.integration.slurm import cluster as clusters
 from tests.integration.slurm.cluster import FREEZER, Cluster
 from tests.integration.world import Built, World
-from tests.processes import MARK, left_of, marked, new_mark, poll
+from tests.processes import MARK, marked, new_mark, poll
 from tests.skips import skip
 
 KEEP_S = 20
@@ -120,7 +120,7 @@ def test_what_a_steps_end_kills_is_cleaned_by_the_next_one(batch: Batch, strict:
     first = own.run()
     where = [Path(path).name for path, _ in own.said(first, "at")]
     # Killed with its step; the next one that mounts removes what that left.
-    assert left_of(own.mark) == {}
+    assert marked(own.mark) == {}
     assert mounted(where) == where[2:]
     assert max(int(took) for took, _ in own.said(first, "took")) < KEEP_S * 1000
     second = own.run()

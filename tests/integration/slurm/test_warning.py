@@ -160,7 +160,7 @@ def test_the_ranks_are_told_and_the_job_keeps_their_exit_code(
     assert shown(cluster, job, "ExitCode") == f"{ends}:0"
     assert shown(cluster, job, "Restarts") == "0"
     assert len(trained(tmp_path)) == RANKS
-    assert left_of(mark) == {}
+    assert left_of(mark, 120) == {}
 
 
 def test_a_warning_of_the_scheduler_without_the_script(
@@ -181,7 +181,7 @@ def test_a_cancelled_job_s_ranks_may_still_write(
     job = start(submit.having(**{MARK: mark}), script)
     cluster.run("scancel", job)
     assert poll(lambda: len(files_below(tmp_path, ".checkpoint")) == RANKS, 120)
-    assert left_of(mark) == {}
+    assert left_of(mark, 120) == {}
     assert shown(cluster, job, "JobState") == "CANCELLED"
 
 
